@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 COMMAND := $(RUN) -m cli
+QUALITY := $(RUN) -m quality
 # One type-check cache for every clone: the cloud SDKs take minutes to read the first time.
 export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-cluster)/mypy
 
@@ -33,7 +34,7 @@ NOW_leftovers := $(SCRIPT) leftovers $(STACK)
 NOW_check := $(SCRIPT) test-gpus $(STACK)
 NOW_cost := $(SCRIPT) cost $(STACK)
 NOW_recover := $(SCRIPT) recover $(if $(filter file,$(origin STACK)),STACK,$(STACK))
-NOW_cards := $(SCRIPT) docs --measured FILE
+NOW_cards := $(RUN) -m quality docs --measured FILE
 NOW_readme := make docs FIGURES=1
 NOW_prove := make inject-faults
 NOW_engine := $(RUN) -m tools build pulumi
@@ -123,7 +124,7 @@ down: $(VENV)/.ready
 	@$(COMMAND) down '$(STACK)'
 
 inject-faults: setup
-	@$(COMMAND) inject-faults $(PARTS) $(call option,MINUTES,--minutes)
+	@$(QUALITY) inject-faults $(PARTS) $(call option,MINUTES,--minutes)
 	@$(if $(MINUTES)$(PARTS),,$(RUN) -m pytest -m prove -n 3 --dist loadgroup)
 
 # The linters run beside the first tests, which wait for what they start more than they compute.
@@ -149,12 +150,12 @@ coverage: $(VENV)/.ready
 	@$(RUN) -m pytest -q -n 2 --dist loadfile --cov --cov-report=term $(COVERED)
 
 docs: $(VENV)/.ready
-	@$(COMMAND) docs $(call flag,FIGURES,--figures)
+	@$(QUALITY) docs $(call flag,FIGURES,--figures)
 
 # Results go to .rehearsal/bench and, as a section and pictures, into docs/. A quiet machine,
 # please: 20 minutes on two cores. PARTS="b d" measures these again and leaves the rest.
 bench: setup
-	@$(COMMAND) bench $(PARTS) --runs $(or $(RUNS),5) --docs
+	@$(QUALITY) bench $(PARTS) --runs $(or $(RUNS),5) --docs
 
 clean:
 	rm -rf $(VENV) .rehearsal .mypy_cache .ruff_cache .pytest_cache .hypothesis

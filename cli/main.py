@@ -24,7 +24,11 @@ from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode
 
 NAME = "gpu-cluster"
 HELP = ["-h", "--help"]
-COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+CONTEXT = {"help_option_names": HELP, "max_content_width": 100}
+EXIT_CODES = "Exit code 0: ok. 1: a finding. 2: it could not be done or asked."
+Sections = Mapping[str, Mapping[str, tuple[str, str]]]
+"""Heading -> command -> where it is (`module:function`), and what the list of commands says."""
+COMMANDS: Sections = {
     "Rehearse": {
         "rehearse": ("cli.rehearse:rehearse", "a stack's whole life on this machine"),
         "down": ("cli.rehearse:down", "end the rehearsal that was kept running"),
@@ -52,39 +56,47 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "For those who use the cluster": {
         "job": ("cli.job:job", "submit, list, follow and cancel training jobs"),
     },
-    "For developers and shells": {
-        "inject-faults": ("cli.develop:inject_faults", "every fault at every operation"),
-        "bench": ("cli.develop:bench", "what the program costs in time and memory"),
-        "bench-way-in": ("cli.develop:bench_way_in", "how long a newcomer waits"),
-        "compare-plugins": (
-            "cli.develop:compare_plugins",
-            "the offline plugins with the official ones",
-        ),
-        "docs": ("cli.develop:docs", "write the generated pages"),
-        "state-fixtures": ("cli.develop:state_fixtures", "keep the states that a version makes"),
+    "For pipelines and shells": {
         "ci": ("cli.ci.commands:ci", "what the workflows run"),
         "completion": ("cli.completion:completion", "what completes commands in a shell"),
     },
 }
-"""Heading -> command -> where it is (`module:function`), and what the list of commands says."""
 RENAMED = {
-    "check": "test-gpus",
-    "prove": "inject-faults",
-    "cards": "docs",
-    "readme": "docs",
-    "quota": "capacity",
+    "check": "gpu-cluster test-gpus",
+    "prove": "make inject-faults",
+    "cards": "make docs",
+    "readme": "make docs",
+    "quota": "gpu-cluster capacity",
+    "inject-faults": "make inject-faults",
+    "bench": "make bench",
+    "bench-way-in": "python -m quality bench-onboarding",
+    "compare-plugins": "python -m quality compare-plugins",
+    "docs": "make docs",
+    "state-fixtures": "python -m quality state-fixtures",
 }
-"""What a command was called before -> what it is called now."""
+"""Earlier name of a command -> what to run now."""
 
 
 class Commands(click.Group):
     """A group whose commands are imported when they run."""
 
+    def __init__(
+        self,
+        *args: Any,
+        sections: Sections,
+        renamed: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        """`renamed`: earlier name of a command -> what to run now."""
+        super().__init__(*args, **options)
+        self._sections = sections
+        self._renamed = renamed or {}
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for section in COMMANDS.values() for name in section]
+        return [name for section in self._sections.values() for name in section]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        for section in COMMANDS.values():
+        for section in self._sections.values():
             if name in section:
                 module, _, function = section[name][0].partition(":")
                 command: click.Command = getattr(importlib.import_module(module), function)
@@ -96,15 +108,15 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] in RENAMED:
-            raise click.UsageError(f"{args[0]} is called {RENAMED[args[0]]} now", ctx)
+        if args[0] in self._renamed:
+            raise click.UsageError(f"{args[0]} is now: {self._renamed[args[0]]}", ctx)
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand:
             raise click.NoSuchCommand(args[0], possibilities=self.list_commands(ctx)) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, section in COMMANDS.items():
+        for title, section in self._sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name, meaning) for name, (_, meaning) in section.items()])
 
@@ -125,8 +137,10 @@ class Commands(click.Group):
 @click.group(
     NAME,
     cls=Commands,
-    context_settings={"help_option_names": HELP, "max_content_width": 100},
-    epilog="Exit code 0: ok. 1: a finding. 2: it could not be done or asked.",
+    sections=COMMANDS,
+    renamed=RENAMED,
+    context_settings=CONTEXT,
+    epilog=EXIT_CODES,
 )
 def gpu_cluster() -> None:
     """GPUs on Kubernetes, as one Pulumi stack: rehearse, price and check its environments.
@@ -137,11 +151,16 @@ def gpu_cluster() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
+    return run(gpu_cluster, NAME, arguments)
+
+
+def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -> int:
+    """Runs a group of commands; returns the exit code."""
     try:
-        code = gpu_cluster.main(arguments, prog_name=NAME, standalone_mode=False)
+        code = group.main(arguments, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
-        path = context.command_path if context else NAME
+        path = context.command_path if context else name
         message = error.format_message().replace("\n", " ")
         print(f"{path}: {message} (--help says what it takes)", file=sys.stderr)
         return ExitCode.UNKNOWN

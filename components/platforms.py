@@ -77,7 +77,7 @@ class Platform:
     capacity: str = ""
     """Module that knows what to ask the cloud (`stacks.capacity.questions.Capacity`)."""
     rehearsal: str
-    """Module that simulates it (`rehearsal.simulators.Simulator`)."""
+    """Module that simulates it (`rehearsal.cloud_simulators.Simulator`)."""
 
     @property
     def settings(self) -> SettingsModule:

@@ -13,11 +13,17 @@ import yaml
 
 from components.existing.settings import ExistingSettings
 from components.settings.model import Settings
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import Api, Object
 from rehearsal.nodes.gpus import GPU
-from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, Scaler, TemplateComparison
-from simulators.inventory import Machine
+from rehearsal.plugins.kubernetes.api_error import ApiError
+from rehearsal.simulators.cloud import (
+    NodeGroup,
+    NodeTaint,
+    NodeTemplate,
+    Scaler,
+    TemplateComparison,
+)
+from rehearsal.simulators.inventory import Machine
 from stacks.files import ROOT, document_in
 from stacks.names import StackError
 from stacks.settings import CLUSTER, REACHED_BY
@@ -123,7 +129,7 @@ def with_real_node(
     if marked is None:
         raise StackError(
             f"no machine of {stack} stands for a real node: mark one with `real: true` in "
-            f"simulators/inventories/{stack}.yaml"
+            f"inventories/{stack}.yaml"
         )
     others = [machine for machine in machines if machine.get("labels") != marked.get("labels")]
     return [{**marked, **here}, *others]

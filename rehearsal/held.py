@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import tools
-from plugins.cloud.handler import CloudError
 from rehearsal import folder as folders
 from rehearsal.folder import FolderError, Holder
 from rehearsal.gpu_node import host_changes
 from rehearsal.gpu_node.machine import NodeError, look
+from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.processes import PDEATHSIG, ProcessError
 from rehearsal.provider_plugins import Choice
 from stacks.files import read_stack

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from components.existing.settings import ExistingSettings
-from simulators.inventory import INVENTORIES, Machine, checked_machines
+from rehearsal.simulators.inventory import INVENTORIES, Machine, checked_machines
 from stacks.names import StackError
 from stacks.settings import NOWHERE, config_of, own_kubeconfig, settings_of
 

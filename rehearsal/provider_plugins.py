@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from plugins.official import installed, sdk_version
+from rehearsal.plugins.official import installed, sdk_version
 from stacks.outcome import CheckError
 
 Choice = Literal["auto", "official", "offline"]

@@ -17,8 +17,8 @@ from typing import Any
 import grpc
 from pulumi.runtime.proto import provider_pb2
 
-from plugins.cloud.handler import CloudError
-from plugins.faults import Faults
+from rehearsal.plugins.cloud.handler import CloudError
+from rehearsal.plugins.faults import Faults
 from tools import linux
 from tools.peers import OwnOnly, close_to_others
 

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.platforms import PLATFORMS
-from plugins.faults import Faults
-from plugins.kubernetes.server import KubernetesProviderServer
-from rehearsal import simulators
+from rehearsal import cloud_simulators
 from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.control_plane.controllers import Controllers, provide
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
@@ -30,12 +28,14 @@ from rehearsal.nodes.kwok import Kwok
 from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.scalers import scaled_groups
+from rehearsal.plugins.faults import Faults
+from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
 from rehearsal.processes import ProcessError, Processes
 from rehearsal.provider_plugins import POINTED, Choice, Plugin, chosen
 from rehearsal.proxied_plugins import ProxiedPlugins
+from rehearsal.simulators.cloud import Cloud
+from rehearsal.simulators.inventory import INVENTORIES, controllers
 from rehearsal.verify.diagnosis import ClusterSnapshot
-from simulators.cloud import Cloud
-from simulators.inventory import INVENTORIES, controllers
 from stacks.files import stack_file
 from stacks.program import Mutation, copy_program
 
@@ -116,9 +116,9 @@ class Sandbox:
         )
         copy_program(self._source, self.stack, self.folder / "program", self._mutate)
         copied = self.folder / "program" / f"Pulumi.{self.stack}.yaml"
-        self.platform = simulators.platform_of(copied)
+        self.platform = cloud_simulators.platform_of(copied)
         provide(copied)
-        self._settings = simulators.settings_in(copied, self.stack)
+        self._settings = cloud_simulators.settings_in(copied, self.stack)
         if PLATFORMS[self.platform].cloud is None:
             self.notes += on_its_own_cluster(copied)
         self.event_log = EventLog(self.folder / "events.jsonl")
@@ -241,9 +241,9 @@ class Sandbox:
         )
 
     def _start_providers(self) -> dict[str, int]:
-        self._served = simulators.serve(
+        self._served = cloud_simulators.serve(
             self.platform,
-            simulators.Rehearsed(
+            cloud_simulators.Rehearsed(
                 stack=self.stack,
                 control_plane=self.control_plane,
                 faults=self._faults,

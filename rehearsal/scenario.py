@@ -16,10 +16,10 @@ from rehearsal.nodes.scale_down import evictable
 from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
+from rehearsal.simulators.cloud import NodeGroup
 from rehearsal.verify import assertions, probes, stack_output_checks, volumes, workers
 from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
-from simulators.cloud import NodeGroup
 from stacks.files import document_in
 from stacks.urn import Urn
 

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from components.platforms import PLATFORMS
-from plugins.faults import Faults
-from rehearsal import simulators
+from rehearsal import cloud_simulators
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.plugins.faults import Faults
 from rehearsal.processes import Processes
 
 
@@ -23,9 +23,9 @@ def simulated(cloud: str, folder: Path) -> Iterator[Mapping[str, str]]:
         ending.callback(processes.stop)
         control_plane = LocalControlPlane(folder, processes)
         ending.callback(control_plane.stop)
-        served = simulators.serve(
+        served = cloud_simulators.serve(
             next(name for name, each in PLATFORMS.items() if each.cloud == cloud),
-            simulators.Rehearsed(
+            cloud_simulators.Rehearsed(
                 stack="simulated",
                 control_plane=control_plane,
                 faults=Faults(),

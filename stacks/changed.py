@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parents[1]
 _OF_A_STACK = re.compile(
     r"Pulumi\.(?P<file>[^/]+)\.yaml"
     r"|\.github/states/(?P<state>[^/]+)\.json"
-    r"|simulators/inventories/(?P<inventory>[^/]+)\.yaml"
+    r"|inventories/(?P<inventory>[^/]+)\.yaml"
 )
 _OF_EVERY_STACK = re.compile(
-    r"(components|plugins|policy|rehearsal|simulators|stacks|tools)/|(__main__\.py|Pulumi\.yaml|requirements.*)$"
+    r"(components|policy|rehearsal|stacks|tools)/|(__main__\.py|Pulumi\.yaml|requirements.*)$"
 )
 
 _SETTINGS_OF_POLICIES = "policy/config.json"

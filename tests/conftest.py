@@ -29,7 +29,7 @@ os.environ.setdefault("GOGC", "400")
 BEGAN = time.monotonic()
 ROOT = Path(__file__).parents[1]
 REPORT = ROOT / ".rehearsal" / "test.txt"
-"""The table of the last run of everything; `gpu-cluster docs --figures` takes it from there."""
+"""The table of the last whole run; `make docs FIGURES=1` takes it from there."""
 
 
 TOGETHER = {

@@ -83,9 +83,11 @@ def _form(words: list[str]) -> str:
     program = program.removeprefix(".venv/bin/").replace("python3", "python")
     if program.endswith("/run"):  # the environment of a rehearsal that was kept
         return _form(rest)
+    if program == "python" and rest[:2] == ["-m", "quality"]:
+        program, rest = "python -m quality", rest[2:]
     if program == "python":
         return " ".join([program, *rest[: 2 if rest[:1] == ["-m"] else 0]])
-    if program not in ("gpu-cluster", "pulumi", "make"):
+    if program not in ("gpu-cluster", "pulumi", "make", "python -m quality"):
         return program
     if program == "pulumi" and rest[:1] == ["-C"]:
         rest = rest[2:]

@@ -19,7 +19,7 @@ ROW = """    "toy": Platform(
         rehearsal="rehearsal.platforms.toy",
     ),
 """
-_ROOMS = ("cli", "components", "plugins", "policy", "rehearsal", "simulators", "stacks", "tools")
+_ROOMS = ("cli", "components", "policy", "rehearsal", "stacks", "tools")
 
 
 def tree(folder: Path) -> tuple[Path, list[str]]:

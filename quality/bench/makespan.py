@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from plugins.faults import Faults
 from quality.bench import durations
 from quality.bench.environments import platform_of, values_of
 from quality.bench.gantt import gantt
 from quality.bench.measure import Comparison, Section
 from quality.bench.timing import Span, longest_chain, timed_up
+from rehearsal.plugins.faults import Faults
 from rehearsal.sandbox import Sandbox
 from stacks.program import Mutation
 

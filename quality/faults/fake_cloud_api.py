@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from simulators.cloud import Cloud
+from rehearsal.simulators.cloud import Cloud
 from stacks.recovery.aws import Aws
 from stacks.recovery.clouds import LiveClouds
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from plugins.cloud.handler import CloudError
+from rehearsal.plugins.cloud.handler import CloudError
 
 Moment = Literal["asked", "done"]
 """Before the cloud did anything, or after it did what was asked and before anybody heard of it."""
@@ -67,7 +67,7 @@ class FaultInjector:
 
     @contextmanager
     def around(self, kind: str, urn: str) -> Iterator[None]:
-        """For `simulators.cloud.Faults.around`."""
+        """For `rehearsal.simulators.cloud.Faults.around`."""
         with self._lock:
             self.operations.append((kind, urn))
             self._running += 1

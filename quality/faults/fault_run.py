@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from plugins.faults import Faults
 from quality.faults.fake_cloud_api import FakeCloudApi
 from quality.faults.fault_injector import FaultInjector, InjectionPoint, kill_at
 from rehearsal.engine import Outcome
+from rehearsal.plugins.faults import Faults
 from rehearsal.provider_plugins import Choice
 from rehearsal.sandbox import Sandbox
-from simulators.inventory import INVENTORIES
+from rehearsal.simulators.inventory import INVENTORIES
 from stacks.engine import EngineError
 from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi

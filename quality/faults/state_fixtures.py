@@ -18,7 +18,7 @@ import yaml
 
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.sandbox import ROOT, Sandbox
-from simulators.google.container.cluster_defaults import MANAGED_PROMETHEUS
+from rehearsal.simulators.google.container.cluster_defaults import MANAGED_PROMETHEUS
 from stacks.files import SAMPLES
 from stacks.names import StackError
 from stacks.outcome import ExitCode

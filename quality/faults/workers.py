@@ -14,11 +14,11 @@ from quality.faults.changes import MORE, STACKS, Effect, applied, effects, table
 from quality.faults.fault_injector import InjectionPoint, Moment
 from quality.faults.fault_run import FaultResult, FaultRunner, NotRecovered, cycle
 from quality.faults.injected import FAULTS, hits_any, inject
+from rehearsal.cloud_simulators import platform_of
 from rehearsal.processes import ProcessError
 from rehearsal.provider_plugins import Choice
 from rehearsal.sandbox import ROOT
-from rehearsal.simulators import platform_of
-from simulators.inventory import INVENTORIES
+from rehearsal.simulators.inventory import INVENTORIES
 from stacks.files import stack_file, use_instead
 from stacks.outcome import CheckError
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import yaml
 
-from plugins import sdk
-from plugins.cloud.immutable import Facts, facts
-from plugins.cloud.schema import UNKNOWN, Block, block, element_of
 from quality.fidelity.declared import Declared
 from quality.fidelity.packages import Package
+from rehearsal.plugins import sdk
+from rehearsal.plugins.cloud.immutable import Facts, facts
+from rehearsal.plugins.cloud.schema import UNKNOWN, Block, block, element_of
 
 VALUES = Path(__file__).with_name("values.yaml")
 """Two values of each text that must have a form; `path` ends with the key."""

@@ -1,4 +1,4 @@
-"""`gpu-cluster compare-plugins`: the offline plugin of a package against its official one."""
+"""`python -m quality compare-plugins`: the offline plugin of a package against its official one."""
 
 import json
 import sys
@@ -15,12 +15,12 @@ from typing import Any
 
 import yaml
 
-from plugins.official import sdk_version
 from quality.fidelity.cases import Case, all_cases
 from quality.fidelity.compare import Answer, compared
 from quality.fidelity.declared import declared
 from quality.fidelity.packages import PACKAGES
 from quality.fidelity.questions import Plugin, official
+from rehearsal.plugins.official import sdk_version
 from stacks.outcome import Answer as Said
 from stacks.outcome import ExitCode
 from stacks.table import table

@@ -1,6 +1,6 @@
 """Plain JSON access to a Kubernetes API server: objects are dicts, and a watch is an iterator.
 
-`plugins.kubernetes.api_error` says why this is not the official client.
+`rehearsal.plugins.kubernetes.api_error` says why this is not the official client.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 import urllib3
 
-from plugins.kubernetes.api_error import ApiError
+from rehearsal.plugins.kubernetes.api_error import ApiError
 
 Object = dict[str, Any]
 

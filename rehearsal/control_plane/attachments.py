@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from components.kube import quantity
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import Api
 from rehearsal.nodes.pods import full_name
-from simulators.cloud import Attaching, Wanted
+from rehearsal.plugins.kubernetes.api_error import ApiError
+from rehearsal.simulators.cloud import Attaching, Wanted
 
 Object = Mapping[str, Any]
 

@@ -20,7 +20,6 @@ import urllib3
 import yaml
 
 import tools
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane import mounted
 from rehearsal.control_plane.api import STRATEGIC, Api
 from rehearsal.control_plane.cluster_cache import ClusterCache
@@ -28,6 +27,7 @@ from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.event_log import EventLog
 from rehearsal.nodes.pods import phase
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.processes import ProcessError, Processes, free_port
 from stacks.files import document_in
 from tools.build import build

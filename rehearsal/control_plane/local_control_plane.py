@@ -16,10 +16,10 @@ from typing import Any
 import urllib3
 
 import tools
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import Api
 from rehearsal.control_plane.pki import make_pki
 from rehearsal.nodes.pods import holds
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.processes import ProcessError, Processes, free_port, too_slow
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -31,7 +31,7 @@ START_SECONDS = 60.0
 
 
 class LocalControlPlane:
-    """Implements `simulators.cloud.ControlPlane`. Thread-safe."""
+    """Implements `rehearsal.simulators.cloud.ControlPlane`. Thread-safe."""
 
     def __init__(
         self,

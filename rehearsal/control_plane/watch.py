@@ -10,8 +10,8 @@ from typing import Literal
 
 import urllib3
 
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import Api, Object
+from rehearsal.plugins.kubernetes.api_error import ApiError
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 Handler = Callable[[str, Change, Object], None]

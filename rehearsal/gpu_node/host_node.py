@@ -16,8 +16,8 @@ from rehearsal.gpu_node.node import RealNode
 from rehearsal.gpu_node.overrides import POOLS, Overrides
 from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.processes import Processes
-from simulators.cloud import NodeGroup
-from simulators.inventory import checked_machines, described_machines
+from rehearsal.simulators.cloud import NodeGroup
+from rehearsal.simulators.inventory import checked_machines, described_machines
 from stacks.outcome import CheckError
 from stacks.settings import config_of, platform_of
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import Api
 from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.gpu_node.status import View
 from rehearsal.nodes.pods import phase
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.scenario import Failure
 from rehearsal.verify.workers import JOB_SET
 

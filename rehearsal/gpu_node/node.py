@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import tools
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.gpu_node import runtime_config
 from rehearsal.gpu_node.bridge import Bridge
@@ -23,8 +22,9 @@ from rehearsal.gpu_node.image import Image, write
 from rehearsal.gpu_node.machine import NAME
 from rehearsal.gpu_node.pod_names import PodNames
 from rehearsal.nodes.pods import holds
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.processes import ProcessError, Processes, free_port, too_slow
-from simulators.cloud import NodeGroup
+from rehearsal.simulators.cloud import NodeGroup
 
 NAMESPACES = Path(__file__).with_name("namespaces.py")
 START_SECONDS = 60.0

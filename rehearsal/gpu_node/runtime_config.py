@@ -7,7 +7,7 @@ from typing import Any
 
 from rehearsal.gpu_node.bridge import Bridge
 from rehearsal.gpu_node.pod_names import DOMAIN
-from simulators.cloud import NodeTaint
+from rehearsal.simulators.cloud import NodeTaint
 
 PAUSE = "localhost/pause:rehearsal"
 """What holds a pod's namespaces."""

@@ -220,7 +220,7 @@ class RealNodeRehearsal(Rehearsal):
         self.measured = result_in(log)
         if self.measured is None:
             raise Failure(f"{label} left no result: {' | '.join(log.strip().splitlines()[-3:])}")
-        # For `gpu-cluster docs`.
+        # For `python -m quality docs`.
         (sandbox.folder / "gpu-test.json").write_text(json.dumps(self.measured, indent=1) + "\n")
         self.samples[label] = {
             "state": phase(pods()[0]),

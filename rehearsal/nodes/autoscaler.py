@@ -15,13 +15,13 @@ import yaml
 
 import tools
 from components.kube import quantity
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import Api
 from rehearsal.nodes.bounds import NODE_CLAIMS, Bounds
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.pods import holds
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.processes import Processes, free_port
-from simulators.cloud import NodeGroup, NodeTemplate
+from rehearsal.simulators.cloud import NodeGroup, NodeTemplate
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
 NODE_CLASS = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/rehearsal"

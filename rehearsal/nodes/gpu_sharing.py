@@ -14,7 +14,7 @@ import yaml
 from components.kube.gpu_daemons import PLUGIN_SOCKETS
 from rehearsal.nodes.gpus import GPU, is_device_plugin, is_ready
 from rehearsal.nodes.pods import phase, workload
-from simulators.cloud import MOST_MPS_CLIENTS, RENAMED, GpuSharing, NodeGroup
+from rehearsal.simulators.cloud import MOST_MPS_CLIENTS, RENAMED, GpuSharing, NodeGroup
 
 Object = Mapping[str, Any]
 FindConfigMap = Callable[[str, str], Object | None]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from components.kube import gpu_daemons
-from simulators.cloud import NodeGroup
+from rehearsal.simulators.cloud import NodeGroup
 
 GPU = "nvidia.com/gpu"
 CLOUD_SECONDS = 1.0

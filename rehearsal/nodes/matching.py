@@ -11,7 +11,7 @@ from components.kube import quantity, selectors
 from components.kube.partial import each, get
 from components.kube.requests import requests
 from components.kube.taints import keeps_away, tolerated
-from simulators.cloud import NodeTaint, NodeTemplate
+from rehearsal.simulators.cloud import NodeTaint, NodeTemplate
 
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 """Taints that come and go with a node's state, and say nothing about its shape."""

@@ -6,7 +6,7 @@ from typing import Any
 from rehearsal.nodes.autoscaler import STARTING, pool_name
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.kwok import MANAGED
-from simulators.cloud import NodeGroup
+from rehearsal.simulators.cloud import NodeGroup
 
 GROUP = "rehearsal.gpu-cluster/group"
 """Annotation of the nodes that the cloud keeps by itself."""

@@ -17,8 +17,6 @@ from typing import Any
 
 import urllib3
 
-from plugins.cloud.handler import CloudError
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import STRATEGIC, Api, Object
 from rehearsal.control_plane.attachments import FOLLOWED, Attachments
 from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
@@ -47,7 +45,9 @@ from rehearsal.nodes.pods import allocatable_gpus, holds
 from rehearsal.nodes.recycler import Recycler
 from rehearsal.nodes.scale_down import ScaleDown
 from rehearsal.nodes.scalers import KeptTemplates, rules, scaled_groups
-from simulators.cloud import Cloud, GpuSharing, NodeGroup, NodeTemplate, RefusedError
+from rehearsal.plugins.cloud.handler import CloudError
+from rehearsal.plugins.kubernetes.api_error import ApiError
+from rehearsal.simulators.cloud import Cloud, GpuSharing, NodeGroup, NodeTemplate, RefusedError
 
 REGISTERED = "karpenter.sh/registered"
 TICK_SECONDS = 0.25

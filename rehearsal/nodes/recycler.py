@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import Api, Object
 from rehearsal.event_log import EventLog
 from rehearsal.nodes.autoscaler import remove_node
 from rehearsal.nodes.node_registration import karpenters
 from rehearsal.nodes.pods import holds
-from simulators.cloud import NodeGroup
+from rehearsal.plugins.kubernetes.api_error import ApiError
+from rehearsal.simulators.cloud import NodeGroup
 
 _BUSY = (404, 409, 429)
 """The pod is gone already, or must stay for now: a PodDisruptionBudget says so, or nobody knows yet

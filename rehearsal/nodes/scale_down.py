@@ -17,7 +17,7 @@ from components.kube.requests import requests
 from rehearsal.nodes.matching import mismatches, shape_of
 from rehearsal.nodes.node_registration import belongs, karpenters
 from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, holds, phase, workload
-from simulators.cloud import NodeGroup
+from rehearsal.simulators.cloud import NodeGroup
 
 Object = Mapping[str, Any]
 

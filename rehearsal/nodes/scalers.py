@@ -11,7 +11,7 @@ from typing import Any
 from rehearsal.nodes.node_registration import belongs
 from rehearsal.nodes.pods import holds, phase
 from rehearsal.nodes.scale_down import Rules
-from simulators.cloud import Cloud, NodeGroup, NodeTemplate, Provisioner, Scaler
+from rehearsal.simulators.cloud import Cloud, NodeGroup, NodeTemplate, Provisioner, Scaler
 
 _NAME = "cluster-autoscaler"
 _FASTER = 120.0

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
-from plugins import aws
-from plugins.cloud.server import ProviderServer
-from rehearsal.simulators import Rehearsed, RunningSimulator
-from simulators import inventory
-from simulators.aws import AwsCloud
-from simulators.aws.account import Bucket
-from simulators.reservations import reservations
+from rehearsal.cloud_simulators import Rehearsed, RunningSimulator
+from rehearsal.plugins import aws
+from rehearsal.plugins.cloud.server import ProviderServer
+from rehearsal.simulators import inventory
+from rehearsal.simulators.aws import AwsCloud
+from rehearsal.simulators.aws.account import Bucket
+from rehearsal.simulators.reservations import reservations
 from stacks.outcome import CheckError
 from stacks.settings import config_in
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
-    """As `rehearsal.simulators.Simulator` has it."""
+    """As `rehearsal.cloud_simulators.Simulator` has it."""
     ending = ExitStack()
     token = of.folder / "eks-token"
 

@@ -1,12 +1,12 @@
 """A cluster that is already there: the rehearsal's own, with machines in it."""
 
+from rehearsal.cloud_simulators import Rehearsed, RunningSimulator
 from rehearsal.existing import ExistingCluster, with_real_node
-from rehearsal.simulators import Rehearsed, RunningSimulator
-from simulators import inventory
+from rehearsal.simulators import inventory
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
-    """As `rehearsal.simulators.Simulator` has it."""
+    """As `rehearsal.cloud_simulators.Simulator` has it."""
     machines, notes = inventory.machines(of.stack, of.settings, of.inventories)
     if of.here is not None:
         machines = with_real_node(of.stack, machines, of.here)

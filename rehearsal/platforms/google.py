@@ -5,16 +5,16 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from plugins import gcp
-from plugins.cloud.server import ProviderServer
-from rehearsal.simulators import Rehearsed, RunningSimulator
-from simulators import google
-from simulators.google_inventory import buckets, networks
-from simulators.reservations import reservations
+from rehearsal.cloud_simulators import Rehearsed, RunningSimulator
+from rehearsal.plugins import gcp
+from rehearsal.plugins.cloud.server import ProviderServer
+from rehearsal.simulators import google
+from rehearsal.simulators.google_inventory import buckets, networks
+from rehearsal.simulators.reservations import reservations
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
-    """As `rehearsal.simulators.Simulator` has it."""
+    """As `rehearsal.cloud_simulators.Simulator` has it."""
     ending = ExitStack()
     signed_in = of.folder / "application_default_credentials.json"
     _sign_in(signed_in, of.control_plane.pki.token_file.read_text())

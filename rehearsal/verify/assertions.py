@@ -13,8 +13,8 @@ from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, phase, workload
 from rehearsal.nodes.scale_down import SAFE_TO_EVICT
 from rehearsal.report import NodeLife, PodLife
+from rehearsal.simulators.cloud import Cloud, NodeGroup, NodeTemplate
 from rehearsal.verify.diagnosis import ClusterSnapshot
-from simulators.cloud import Cloud, NodeGroup, NodeTemplate
 
 SETTLE_SECONDS = 2.0
 """How long something must stand before it is the last word, on a machine that keeps up."""

@@ -15,7 +15,7 @@ from rehearsal.control_plane.attachments import PROVISIONER
 from rehearsal.nodes.gpus import GPU, gpu_parts, installs_driver_on, is_device_plugin
 from rehearsal.nodes.matching import mismatches, shape_of
 from rehearsal.nodes.pods import allocatable_gpus, condition, full_name, gpus_asked, phase, workload
-from simulators.cloud import GpuSharing, NodeGroup
+from rehearsal.simulators.cloud import GpuSharing, NodeGroup
 
 Object = Mapping[str, Any]
 

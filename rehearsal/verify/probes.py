@@ -5,9 +5,9 @@ from typing import Any
 
 from rehearsal.nodes.matching import shape_of
 from rehearsal.nodes.node_registration import group_name
+from rehearsal.simulators.cloud import NodeGroup
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from rehearsal.verify.stack_output_checks import meant
-from simulators.cloud import NodeGroup
 
 Object = Mapping[str, Any]
 PODS = "/api/v1/namespaces/default/pods"

@@ -8,9 +8,9 @@ from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.matching import shape_of, untolerated
 from rehearsal.nodes.node_registration import group_name
+from rehearsal.simulators.cloud import GpuSharing, NodeGroup, NodeTemplate
 from rehearsal.verify import assertions
 from rehearsal.verify.diagnosis import ClusterSnapshot
-from simulators.cloud import GpuSharing, NodeGroup, NodeTemplate
 
 STACK = "pulumi:pulumi:Stack"
 _CHOSEN = {names.GKE_GPU_PARTITION_SIZE, names.GKE_GPU_SHARING_STRATEGY, names.GKE_SPOT}

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from rehearsal.nodes.pods import full_name, workload
-from simulators.cloud import Cloud, Identifying, Mount, Mounting, NodeTaint
+from rehearsal.simulators.cloud import Cloud, Identifying, Mount, Mounting, NodeTaint
 
 Object = Mapping[str, Any]
 VOLUMES = "/api/v1/persistentvolumes"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cli.docs.support_matrix import DRIVERS
 from components.cluster import GPU_TAINT
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
+from quality.docs.support_matrix import DRIVERS
 from tests.components.declaring import declared
 from tests.components.recording import Recording, Registration, record
 

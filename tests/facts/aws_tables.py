@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
-from plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud.immutable import facts
 from tests.facts import aws_sources as aws
 from tests.facts import sent
 

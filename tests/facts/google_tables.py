@@ -9,7 +9,7 @@ import yaml
 
 from components.catalog import gke
 from components.cluster import Taint
-from plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud.immutable import facts
 from tests.facts import google_sources as google
 from tests.facts import sent
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from plugins.cloud.immutable import facts
-from plugins.cloud.schema import (
+from rehearsal.plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud.schema import (
     Problem,
     UnknownTypeError,
     fit_block,

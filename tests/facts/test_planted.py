@@ -8,7 +8,7 @@ import pytest
 
 from components.catalog import eks, gke, kubernetes
 from components.eks import cluster_args, regions
-from plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud.immutable import facts
 from tests.facts import google_tables, sent
 from tests.facts.test_facts import COMPARISONS, explained
 

@@ -2,8 +2,8 @@
 
 `declared/<environment>.txt` has every input and option of every resource, sorted by path, so that a
 new input moves no other line. `..._choices.txt` has what other settings
-(`quality/faults/changes.yaml`, `effects.yaml`) add to that and remove. Long texts are shown by
-their digest.
+(`quality/faults/changes.yaml`, `effects.yaml`) add to that and remove. Long texts are
+shown by their digest.
 """
 
 import contextlib

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from cli.docs import keys
 from components.settings import load as settings
+from quality.docs import keys
 from quality.faults.changes import ABSENT, NAMED, Change, changed, table
 from stacks.files import EXAMPLES
 from tests.program.environments import as_engine_config, recorded

@@ -89,9 +89,9 @@ def test_the_tests_that_read_stack_files_pass(clone: Path) -> None:
 
 
 def test_faults_and_measurements_are_of_the_samples(clone: Path) -> None:
-    """`gpu-cluster inject-faults` and `bench` measure what the project promises."""
+    """`python -m quality inject-faults` and `bench` measure what the project promises."""
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "inject-faults", "nothing"],
+        [sys.executable, "-m", "quality", "inject-faults", "nothing"],
         cwd=clone,
         capture_output=True,
         text=True,

@@ -16,8 +16,8 @@ from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.on_change import Kept, Lasting, lasting
-from plugins.cloud.immutable import facts
 from quality.faults.changes import MADE, changed, table
+from rehearsal.plugins.cloud.immutable import facts
 from stacks.files import EXAMPLES
 from tests.program.effects import STACK_OF, declared, read
 

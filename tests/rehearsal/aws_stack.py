@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from plugins.aws import settings_for
-from plugins.faults import Faults
-from simulators.aws import AwsCloud
-from simulators.cloud import NodeGroup
+from rehearsal.plugins.aws import settings_for
+from rehearsal.plugins.faults import Faults
+from rehearsal.simulators.aws import AwsCloud
+from rehearsal.simulators.cloud import NodeGroup
 from stacks.urn import Urn
 from tests import aws_managed_policies
 from tests.unit.plugins.offline_engine import Engine, Plane

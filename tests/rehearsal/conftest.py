@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.faults import Faults
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.nodes.pods import allocatable_gpus
+from rehearsal.plugins.faults import Faults
 from rehearsal.processes import Processes
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal

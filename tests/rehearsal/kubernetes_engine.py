@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
-from plugins.kubernetes.wire import decode, encode
+from rehearsal.plugins.kubernetes.wire import decode, encode
 
 Object = dict[str, Any]
 

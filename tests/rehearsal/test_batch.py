@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from cli.main import main
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.nodes.autoscaler import EMPTY_SECONDS
 from rehearsal.nodes.pods import full_name, workload
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.report import gpu_nodes_over_time, node_lives
 from rehearsal.scenario import Rehearsal
 from stacks.outcome import ExitCode

@@ -1,4 +1,4 @@
-"""`gpu-cluster bench` measures every part, each on its smallest case."""
+"""`python -m quality bench` measures every part, each on its smallest case."""
 
 import json
 from pathlib import Path

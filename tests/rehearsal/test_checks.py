@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
-from plugins.faults import Faults
 from rehearsal.nodes.gpus import GPU
+from rehearsal.plugins.faults import Faults
 from rehearsal.sandbox import ROOT, Sandbox
-from simulators.aws.cloud import AwsCloud
-from simulators.cloud import ControlPlane
-from simulators.google import GoogleCloud, serve_api
-from simulators.inventory import INVENTORIES
+from rehearsal.simulators.aws.cloud import AwsCloud
+from rehearsal.simulators.cloud import ControlPlane
+from rehearsal.simulators.google import GoogleCloud, serve_api
+from rehearsal.simulators.inventory import INVENTORIES
 from tests.rehearsal.conftest import Sandboxes
 
 NODES = "/api/v1/nodes"

@@ -98,9 +98,9 @@ def test_the_inventory_of_a_cluster(kept: Copy) -> None:
     api = config.new_client_from_config(str(kept.folder / ".rehearsal" / "dev" / "kubeconfig"))
     nodes = client.CoreV1Api(api).list_node(_preload_content=False).data
     (kept.folder / "nodes.json").write_bytes(nodes)
-    (kept.folder / "simulators" / "inventories" / "onprem.yaml").unlink()
+    (kept.folder / "inventories" / "onprem.yaml").unlink()
     kept.run("gpu-cluster inventory onprem --nodes nodes.json")
-    written = yaml.safe_load((kept.folder / "simulators/inventories/onprem.yaml").read_text())
+    written = yaml.safe_load((kept.folder / "inventories/onprem.yaml").read_text())
     assert sorted(one["gpus"] for one in written if "gpus" in one)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import tools
-from plugins.cloud.handler import CloudError, Config, Handler
-from plugins.cloud.server import ProviderServer, ProviderSettings
+from rehearsal.plugins.cloud.handler import CloudError, Config, Handler
+from rehearsal.plugins.cloud.server import ProviderServer, ProviderSettings
 from stacks.engine import Pulumi
 from tests.rehearsal.small_program import engine_environment, write_program
 

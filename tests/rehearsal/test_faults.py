@@ -1,7 +1,7 @@
 """Killed at an operation, or answered with an error: after recovery nothing is twice or lost.
 
-`gpu-cluster inject-faults` does this at every operation of every environment; here are the points
-that hurt most.
+`make inject-faults` does this at every operation of every environment; here are the points that
+hurt most.
 """
 
 from collections.abc import Iterator

@@ -84,7 +84,7 @@ def write(folder: Path, stack: str, snippet: Snippet) -> None:
     given = yaml.safe_load(snippet.text)
     file = folder / f"Pulumi.{stack}.yaml"
     if "config" not in given:
-        (folder / "simulators" / "inventories" / f"{stack}.yaml").write_text(snippet.text)
+        (folder / "inventories" / f"{stack}.yaml").write_text(snippet.text)
     elif "platform" in given["config"].get("gpu-cluster:cluster", {}):
         file.write_text(snippet.text)
     else:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import tools
-from plugins import gcp
-from plugins.cloud.server import ProviderServer
-from plugins.faults import Faults
 from quality.faults.fake_cloud_api import FakeCloudApi
-from simulators.google import GoogleCloud, serve_api
+from rehearsal.plugins import gcp
+from rehearsal.plugins.cloud.server import ProviderServer
+from rehearsal.plugins.faults import Faults
+from rehearsal.simulators.google import GoogleCloud, serve_api
 from stacks.recovery.command import Recovery, recover
 from stacks.recovery.engine import RecoveringPulumi
 from stacks.state import resources

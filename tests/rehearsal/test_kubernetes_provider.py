@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from plugins.kubernetes import KubernetesProviderServer
-from plugins.kubernetes.wire import UNKNOWN
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.plugins.kubernetes import KubernetesProviderServer
+from rehearsal.plugins.kubernetes.wire import UNKNOWN
 from tests.rehearsal.kubernetes_engine import Connection, Object, Refused, kubeconfig
 
 pytestmark = pytest.mark.xdist_group("plane")

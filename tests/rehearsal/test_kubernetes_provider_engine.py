@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import tools
-from plugins.kubernetes import KubernetesProviderServer
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.plugins.kubernetes import KubernetesProviderServer
 from stacks.engine import Pulumi
 from stacks.state import resources
 from stacks.urn import Urn

@@ -5,7 +5,7 @@ Only the engine, a real scheduler and a real autoscaler show that a pod stays pe
 
 import pytest
 
-from plugins.faults import Faults
+from rehearsal.plugins.faults import Faults
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, plain
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from plugins.faults import Faults
 from rehearsal.nodes.node_registration import karpenters
+from rehearsal.plugins.faults import Faults
 from rehearsal.scenario import Rehearsal
+from rehearsal.simulators.aws import eks, node_groups
 from rehearsal.verify.diagnosis import diagnose
-from simulators.aws import eks, node_groups
 from stacks.program import Mutation
 from stacks.urn import Urn
 from tests.rehearsal.conftest import (

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from quality.faults.changes import STACKS
+from rehearsal.cloud_simulators import settings_in
 from rehearsal.sandbox import Sandbox
-from rehearsal.simulators import settings_in
 from stacks.capacity import gke
 from tests.rehearsal.own_stacks import folder_of
 

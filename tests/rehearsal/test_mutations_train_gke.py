@@ -5,7 +5,7 @@ The job, unlike the deployment of `dev`, selects the pool's role as well, and en
 
 import pytest
 
-from plugins.faults import Faults
+from rehearsal.plugins.faults import Faults
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, patched, said
 

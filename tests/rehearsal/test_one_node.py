@@ -7,7 +7,7 @@ instances"); GKE labels its nodes itself.
 
 import pytest
 
-from plugins.faults import Faults
+from rehearsal.plugins.faults import Faults
 from rehearsal.report import node_lives
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, said

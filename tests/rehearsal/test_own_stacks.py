@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from quality.faults.changes import STACKS as MORE
+from rehearsal.cloud_simulators import settings_in
 from rehearsal.run import POLICIES
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
-from rehearsal.simulators import settings_in
-from simulators.inventory import INVENTORIES as OURS
+from rehearsal.simulators.inventory import INVENTORIES as OURS
 from stacks.capacity import eks
 from stacks.files import EXAMPLES
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of

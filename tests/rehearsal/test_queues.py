@@ -18,7 +18,7 @@ from rehearsal.event_log import Event
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
-from simulators.inventory import inventory
+from rehearsal.simulators.inventory import inventory
 from stacks.live.controllers import foreign_controllers
 from stacks.program import Mutation
 from tests.rehearsal.conftest import as_it_was, changed, configured, entered

@@ -21,7 +21,6 @@ import pytest
 
 import tools
 from components.gpu.acceptance_program.report import MARKER
-from plugins.kubernetes.api_error import ApiError
 from rehearsal import folder as folders
 from rehearsal.control_plane.api import STRATEGIC
 from rehearsal.gpu_node import host_changes
@@ -31,6 +30,7 @@ from rehearsal.gpu_node.machine import NAME, Gpu, Machine
 from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.gpu_node.scenario import RealNodeRehearsal
 from rehearsal.nodes.gpus import GPU
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.run import POLICIES
 from rehearsal.sandbox import ROOT, Sandbox
 

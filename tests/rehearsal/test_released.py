@@ -1,6 +1,6 @@
 """What the last tagged version made is updated by this one: nothing is replaced.
 
-The states are kept by `gpu-cluster state-fixtures TAG`; only the engine compares them
+The states are kept by `python -m quality state-fixtures TAG`; only the engine compares them
 with what the program declares now.
 """
 

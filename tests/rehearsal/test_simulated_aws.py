@@ -13,12 +13,12 @@ from typing import Any
 import boto3
 import pytest
 
-from plugins.aws.provider_config import check_config, default_tags
-from plugins.cloud.handler import CloudError
-from plugins.cloud.schema import UNKNOWN
-from simulators.aws import attached
-from simulators.aws.eks import access_granted, group_tags
-from simulators.cloud import Mount, RefusedError, Scaler, Wanted
+from rehearsal.plugins.aws.provider_config import check_config, default_tags
+from rehearsal.plugins.cloud.handler import CloudError
+from rehearsal.plugins.cloud.schema import UNKNOWN
+from rehearsal.simulators.aws import attached
+from rehearsal.simulators.aws.eks import access_granted, group_tags
+from rehearsal.simulators.cloud import Mount, RefusedError, Scaler, Wanted
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.plugins.offline_engine import Refused
@@ -463,7 +463,7 @@ def test_access_comes_with_the_policy_and_not_at_once(
     assert access_granted(cluster)
     fresh.delete(aws.ACCESS, "admin")
     assert not access_granted(cluster)
-    monkeypatch.setattr("simulators.aws.eks.LATE_SECONDS", 0.5)
+    monkeypatch.setattr("rehearsal.simulators.aws.eks.LATE_SECONDS", 0.5)
     fresh.up(aws.ACCESS, "admin", entry | scope)
     assert not access_granted(cluster)
     time.sleep(0.6)

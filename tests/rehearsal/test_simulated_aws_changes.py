@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from simulators.cloud import Scaler
+from rehearsal.simulators.cloud import Scaler
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.plugins.offline_engine import Refused

@@ -7,10 +7,10 @@ from typing import Any
 
 import boto3
 
-from plugins.faults import Faults
-from simulators.aws import AwsCloud
-from simulators.inventory import Network
-from simulators.reservations import Reservation
+from rehearsal.plugins.faults import Faults
+from rehearsal.simulators.aws import AwsCloud
+from rehearsal.simulators.inventory import Network
+from rehearsal.simulators.reservations import Reservation
 from tests import aws_managed_policies
 from tests.unit.plugins.offline_engine import Plane
 

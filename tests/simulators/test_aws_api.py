@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from simulators.aws.instances import why_no_quota
-from simulators.cloud import GpuSharing
+from rehearsal.simulators.aws.instances import why_no_quota
+from rehearsal.simulators.cloud import GpuSharing
 from tests.simulators.aws_account import Account, role
 
 pytestmark = pytest.mark.usefixtures("emptied")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from simulators.cloud import RefusedError
-from simulators.reservations import Reservation
+from rehearsal.simulators.cloud import RefusedError
+from rehearsal.simulators.reservations import Reservation
 from tests.simulators.aws_account import Account, account
 
 pytestmark = pytest.mark.usefixtures("emptied")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cli.main import main
-from simulators.google import GoogleCloud, serve_api
-from simulators.inventory import network
-from simulators.reservations import Reservation, reservations
+from rehearsal.simulators.google import GoogleCloud, serve_api
+from rehearsal.simulators.inventory import network
+from rehearsal.simulators.reservations import Reservation, reservations
 from stacks.files import INSTEAD
 from tests.simulators.aws_account import Account
 from tests.unit.plugins.offline_engine import Plane

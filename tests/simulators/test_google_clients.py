@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from plugins.faults import Faults
-from simulators.google import GoogleCloud, serve_api
+from rehearsal.plugins.faults import Faults
+from rehearsal.simulators.google import GoogleCloud, serve_api
 from tests.unit.plugins.offline_engine import Plane
 
 

@@ -1,5 +1,5 @@
-"""`python3 -m quality.bench.gpu [--rounds N] [--out FILE]`: the acceptance test and a tuned
-CUDA program, alternately on the same GPU, with the ratio of each figure.
+"""`python3 -m quality.bench.gpu [--rounds N] [--out FILE]`: the acceptance test and
+a tuned CUDA program, alternately on the same GPU, with the ratio of each figure.
 
 Needs a GPU, PyTorch and nvcc. Exit code 0: each figure is at least 0.9 of the hand-tuned one.
 1: one is not, or the acceptance test finds the GPU broken or slow. 2: could not be run.
@@ -19,7 +19,7 @@ from components.catalog.data_sheets import DATA_SHEETS
 from components.gpu.acceptance_program.report import result_in
 from components.gpu.acceptance_request import ThresholdsArgs, request
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SOURCE = Path(__file__).with_name("gpu.cu")
 ENOUGH = 0.9
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -16,6 +17,8 @@ import pytest
 
 from cli.main import COMMANDS, NAME, RENAMED, gpu_cluster, main
 from cli.output import for_terminal
+from quality.__main__ import COMMANDS as MAINTENANCE
+from quality.__main__ import main as quality_main
 from stacks.files import stacks
 from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode, worst
 
@@ -87,7 +90,7 @@ def test_help_names_every_command_and_is_there_at_once() -> None:
         ),
         (["cost", "dev", "--cieling=5"], "No such option '--cieling'. Did you mean"),
         (["gpus", "dev", "--rehearsal", "--kubeconfig", "x"], "give --kubeconfig or --rehearsal"),
-        (["prove"], "gpu-cluster: prove is called inject-faults now"),
+        (["prove"], "gpu-cluster: prove is now: make inject-faults"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], says: str) -> None:
@@ -98,12 +101,18 @@ def test_a_mistake_is_one_line(arguments: list[str], says: str) -> None:
     assert says in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["capacity", "nosuch"], ["compare-plugins", "gcp"]])
+@pytest.mark.parametrize(
+    ("main", "arguments"),
+    [(main, ["capacity", "nosuch"]), (quality_main, ["compare-plugins", "gcp"])],
+)
 def test_an_error_is_in_the_json_as_well(
-    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    main: Callable[[list[str]], int],
+    arguments: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A program that reads the output need not look elsewhere."""
-    monkeypatch.setattr("plugins.official.first", lambda package: None)
+    monkeypatch.setattr("rehearsal.plugins.official.first", lambda package: None)
     assert main([*arguments, "--json"]) == ExitCode.UNKNOWN
     printed = capsys.readouterr()
     document = json.loads(printed.out)
@@ -168,6 +177,11 @@ def test_old_names_are_no_commands() -> None:
     """Each names a command that there is."""
     names = {name for section in COMMANDS.values() for name in section}
     assert not names & set(RENAMED)
+    maintenance = {name for section in MAINTENANCE.values() for name in section}
+    for now in RENAMED.values():
+        program, _, command = now.rpartition(" ")
+        known = {NAME: names, "python -m quality": maintenance}
+        assert program == "make" or command in known[program], now
 
 
 def test_the_script_of_the_package_is_this_command() -> None:

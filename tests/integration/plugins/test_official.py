@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from plugins import official
-from plugins.official import installed
+from rehearsal.plugins import official
+from rehearsal.plugins.official import installed
 
 VERSION = "4.34.2"
 TELLS = f"""#!{sys.executable}

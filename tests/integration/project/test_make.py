@@ -67,7 +67,7 @@ def test_a_variable_that_a_target_does_not_know_is_refused(given: list[str], say
         (["cost", "CEILING=5"], ".venv/bin/gpu-cluster cost dev"),
         (["recover", "STACK=a", "UNHEARD=1"], ".venv/bin/gpu-cluster recover a"),
         (["list"], ".venv/bin/gpu-cluster list"),
-        (["cards", "FILES=a"], ".venv/bin/gpu-cluster docs --measured FILE"),
+        (["cards", "FILES=a"], ".venv/bin/python -m quality docs --measured FILE"),
         (["real-node", "STACK=onprem"], ".venv/bin/gpu-cluster rehearse onprem --node gpu"),
         (["prove", "PARTS=dev-kills"], "make inject-faults"),
         (["readme"], "make docs FIGURES=1"),
@@ -96,9 +96,9 @@ def test_what_is_given_reaches_the_command() -> None:
     assert recipe("rehearse", "STACK=a b", "NODE=gpu").endswith("'a b' --node 'gpu'")
     assert recipe("down", "STACK=train").endswith("-m cli down 'train'")
     assert recipe("inject-faults", "PARTS=dev-kills", "MINUTES=5").endswith(
-        "inject-faults dev-kills --minutes '5'"
+        "-m quality inject-faults dev-kills --minutes '5'"
     )
-    assert recipe("bench", "PARTS=b d").endswith("cli bench b d --runs 5 --docs")
+    assert recipe("bench", "PARTS=b d").endswith("-m quality bench b d --runs 5 --docs")
 
 
 def test_what_python_has_compiled_is_kept() -> None:

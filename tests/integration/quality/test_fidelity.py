@@ -11,10 +11,6 @@ import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2_grpc
 
-from plugins.cloud import server
-from plugins.cloud.immutable import facts
-from plugins.cloud.server import Provider, ProviderSettings
-from plugins.kubernetes.api_error import ApiError
 from quality.fidelity import fidelity
 from quality.fidelity.behind import Nothing
 from quality.fidelity.cases import Case, all_cases
@@ -22,6 +18,10 @@ from quality.fidelity.compare import Answer, Verdict, compared
 from quality.fidelity.declared import Declared, declared
 from quality.fidelity.packages import PACKAGES
 from quality.fidelity.questions import Checked, Plugin, Refused, Step
+from rehearsal.plugins.cloud import server
+from rehearsal.plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud.server import Provider, ProviderSettings
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from stacks.outcome import CheckError
 
 GCP = PACKAGES["gcp"]

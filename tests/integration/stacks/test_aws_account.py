@@ -13,8 +13,8 @@ from moto.s3.models import s3_backends
 
 from components.access import ServiceAccountArgs
 from components.eks.provider_args import AwsProviderArgs
-from simulators.aws.account import Account as SimulatedAccount
-from simulators.aws.account import Bucket
+from rehearsal.simulators.aws.account import Account as SimulatedAccount
+from rehearsal.simulators.aws.account import Bucket
 from stacks.aws_session import session
 from stacks.capacity import aws_account, aws_reservations, eks
 from stacks.capacity.reserved import Wanted

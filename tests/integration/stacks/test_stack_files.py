@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.docs import gpus as measured_gpus
 from cli.main import main
+from quality.__main__ import main as quality_main
+from quality.docs import gpus as measured_gpus
 from rehearsal import inventory_file
 from stacks import settings as stack
 from stacks.engine import EngineError, Pulumi, reason
@@ -269,8 +270,8 @@ def test_what_is_no_measurement_is_not_kept(
         file.write_text(content)
     monkeypatch.setattr(measured_gpus, "BENCHMARKS", tmp_path / "benchmarks.md")
     monkeypatch.setattr(measured_gpus, "MEASURED", tmp_path / "measured")
-    assert main(["docs", "--measured", str(file)]) == 2
+    assert quality_main(["docs", "--measured", str(file)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"gpu-cluster docs: {file}: ")
+    assert error.startswith(f"python -m quality docs: {file}: ")
     assert error.count("\n") == 1
     assert sorted(tmp_path.iterdir()) == ([file] if content is not None else [])

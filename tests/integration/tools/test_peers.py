@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from plugins import language_host
-from plugins.cloud.server import ProviderServer
-from plugins.kubernetes.server import KubernetesProviderServer
 from rehearsal.control_plane import mounted
 from rehearsal.control_plane.pki import make_pki
 from rehearsal.control_plane.pod_network import PodNetwork
-from simulators.aws.account import Account
+from rehearsal.plugins import language_host
+from rehearsal.plugins.cloud.server import ProviderServer
+from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
+from rehearsal.simulators.aws.account import Account
 from tests.another_user import NOBODY, as_root, asked
 from tests.unit.simulators.google_stack import GoogleStack
 from tools import ToolError, peers

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
-from cli.docs import keys, stack_schema
-from cli.docs.limits import LIMITS
+from quality.docs import keys, stack_schema
+from quality.docs.limits import LIMITS
 from stacks.files import EXAMPLES, ROOT, SAMPLES, document_in
 from tests.program.environments import values_of, with_changes
 from tests.unit.components import (
@@ -52,7 +52,7 @@ def refused() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_the_file_is_up_to_date() -> None:
-    """`gpu-cluster docs` writes it, from the classes of the settings."""
+    """`make docs` writes it, from the classes of the settings."""
     assert stack_schema.FILE.read_text() == stack_schema.text()
     jsonschema.Draft7Validator.check_schema(SCHEMA)
 

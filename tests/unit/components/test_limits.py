@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 from annotated_types import Ge, Interval, Le, Len, MaxLen, MinLen
 
-from cli.docs import keys
 from components.decode import camel, decode
 from components.limits import UNIQUE, Limit, check_limits, fragment, one_of, refusal, unwrapped
+from quality.docs import keys
 
 LIMITS = (Limit, Ge, Le, MinLen, MaxLen)
 WRONG: Sequence[Any] = ("", "?", "no such thing", "x" * 300, [], ["a", "a"], -1, 0, 10**9)

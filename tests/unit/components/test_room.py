@@ -5,10 +5,10 @@ import pytest
 from components.catalog import gke, room
 from components.catalog.eks_instances import INSTANCE_TYPES
 from components.kube import quantity
-from simulators.aws.account import Account
-from simulators.aws.instances import instance
-from simulators.aws.nodes import size as eks_capacity
-from simulators.google.nodes import allocatable
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.instances import instance
+from rehearsal.simulators.aws.nodes import size as eks_capacity
+from rehearsal.simulators.google.nodes import allocatable
 
 
 @pytest.mark.parametrize("name", ["n1-standard-4", "g2-standard-4", "a3-highgpu-8g"])

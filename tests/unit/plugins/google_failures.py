@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plugins.cloud.wire import decode
-from simulators.google.api.server import Request
+from rehearsal.plugins.cloud.wire import decode
+from rehearsal.simulators.google.api.server import Request
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     CLUSTER,

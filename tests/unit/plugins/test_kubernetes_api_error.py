@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from plugins.kubernetes.api_error import ApiError
+from rehearsal.plugins.kubernetes.api_error import ApiError
 
 CONFLICT = {"kind": "Status", "reason": "Conflict", "message": "the object was modified"}
 

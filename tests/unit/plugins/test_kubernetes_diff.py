@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from plugins.kubernetes.differences import covers, parse, text
-from plugins.kubernetes.objects import checkpoint
-from plugins.kubernetes.planning import difference
-from plugins.kubernetes.provider_args import Settings
-from plugins.kubernetes.resource import Difference, Resource
-from plugins.kubernetes.wire import UNKNOWN
+from rehearsal.plugins.kubernetes.differences import covers, parse, text
+from rehearsal.plugins.kubernetes.objects import checkpoint
+from rehearsal.plugins.kubernetes.planning import difference
+from rehearsal.plugins.kubernetes.provider_args import Settings
+from rehearsal.plugins.kubernetes.resource import Difference, Resource
+from rehearsal.plugins.kubernetes.wire import UNKNOWN
 
 TOKENS = {
     "ConfigMap": "core/v1",

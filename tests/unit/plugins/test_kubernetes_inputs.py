@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from plugins.kubernetes import schema, wire
-from plugins.kubernetes.objects import checkpoint, parse_checkpoint
-from plugins.kubernetes.planning import checked
-from plugins.kubernetes.resource import Autonaming, ProviderError, Resource
-from plugins.kubernetes.wire import UNKNOWN, Secret
+from rehearsal.plugins.kubernetes import schema, wire
+from rehearsal.plugins.kubernetes.objects import checkpoint, parse_checkpoint
+from rehearsal.plugins.kubernetes.planning import checked
+from rehearsal.plugins.kubernetes.resource import Autonaming, ProviderError, Resource
+from rehearsal.plugins.kubernetes.wire import UNKNOWN, Secret
 
 POD = {"containers": [{"name": "c", "image": "x"}]}
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.kubernetes import provider_args
-from plugins.kubernetes.cluster import Cluster, Unreachable
-from plugins.kubernetes.provider_args import Settings
-from plugins.kubernetes.wire import UNKNOWN, Secret
+from rehearsal.plugins.kubernetes import provider_args
+from rehearsal.plugins.kubernetes.cluster import Cluster, Unreachable
+from rehearsal.plugins.kubernetes.provider_args import Settings
+from rehearsal.plugins.kubernetes.wire import UNKNOWN, Secret
 
 
 def kubeconfig(server: str = "https://one.example", *, user: str = "a", **cluster: Any) -> str:

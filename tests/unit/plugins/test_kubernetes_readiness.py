@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from plugins.kubernetes import objects, readiness
-from plugins.kubernetes.objects import Kind
-from plugins.kubernetes.readiness import Verdict
+from rehearsal.plugins.kubernetes import objects, readiness
+from rehearsal.plugins.kubernetes.objects import Kind
+from rehearsal.plugins.kubernetes.readiness import Verdict
 
 
 class Others:

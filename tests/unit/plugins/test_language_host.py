@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pulumi.runtime.proto import language_pb2 as messages
 
-from plugins import language_host
+from rehearsal.plugins import language_host
 
 RECORD = """
 import json, os, sys

@@ -4,11 +4,11 @@ from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
 
-from plugins.kubernetes.objects import CLUSTER_SCOPED, checkpoint
-from plugins.kubernetes.planning import checked, difference
-from plugins.kubernetes.provider_args import Settings
-from plugins.kubernetes.resource import Resource
-from plugins.kubernetes.wire import Properties, decode
+from rehearsal.plugins.kubernetes.objects import CLUSTER_SCOPED, checkpoint
+from rehearsal.plugins.kubernetes.planning import checked, difference
+from rehearsal.plugins.kubernetes.provider_args import Settings
+from rehearsal.plugins.kubernetes.resource import Resource
+from rehearsal.plugins.kubernetes.wire import Properties, decode
 from tests.unit.plugins.official_rows import changes, merged
 
 LABELS = {"app": "a"}

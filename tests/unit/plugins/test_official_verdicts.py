@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulators.reservations import Reservation
+from rehearsal.simulators.reservations import Reservation
 from tests.unit.plugins.official_rows import changes, merged
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (

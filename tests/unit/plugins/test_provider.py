@@ -7,15 +7,15 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from plugins import aws, gcp
-from plugins.cloud import server
-from plugins.cloud.handler import ProviderSettings
-from plugins.cloud.immutable import facts
-from plugins.cloud.schema import UNKNOWN
-from plugins.cloud.server import ProviderServer
-from plugins.cloud.wire import decode, encode
-from plugins.faults import Faults
-from plugins.gcp.container import DEFAULT_SCOPES
+from rehearsal.plugins import aws, gcp
+from rehearsal.plugins.cloud import server
+from rehearsal.plugins.cloud.handler import ProviderSettings
+from rehearsal.plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud.schema import UNKNOWN
+from rehearsal.plugins.cloud.server import ProviderServer
+from rehearsal.plugins.cloud.wire import decode, encode
+from rehearsal.plugins.faults import Faults
+from rehearsal.plugins.gcp.container import DEFAULT_SCOPES
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     CLUSTER,

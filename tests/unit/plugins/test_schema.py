@@ -1,8 +1,8 @@
 import pytest
 
-from plugins.cloud.immutable import Facts, common_parent, facts, given, values, within
-from plugins.cloud.rules import breaches
-from plugins.cloud.schema import (
+from rehearsal.plugins.cloud.immutable import Facts, common_parent, facts, given, values, within
+from rehearsal.plugins.cloud.rules import breaches
+from rehearsal.plugins.cloud.schema import (
     UNKNOWN,
     Block,
     Problem,
@@ -11,7 +11,7 @@ from plugins.cloud.schema import (
     property_at,
     resource_schema,
 )
-from plugins.cloud.wire import decode, encode, mark_secrets
+from rehearsal.plugins.cloud.wire import decode, encode, mark_secrets
 
 POOL = "gcp:container/nodePool:NodePool"
 CLUSTER = "gcp:container/cluster:Cluster"

@@ -11,27 +11,29 @@ import click
 import pytest
 
 from cli.main import COMMANDS, NAME, gpu_cluster
+from quality import __main__ as maintenance
 from tests.documented import TABLE, documented
 from tools.sections import DOCS, README, ROOT
 
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-_OURS = re.compile(rf"(?:`|\$ |&& |\| ){NAME}((?: (?![|#&])[^`\s#|&]+)+)")
+GROUPS = {NAME: gpu_cluster, maintenance.NAME: maintenance.quality}
+_OURS = re.compile(rf"(?:`|\$ |&& |\| )({'|'.join(GROUPS)})((?: (?![|#&])[^`\s#|&]+)+)")
 
 
-def ours(page: Path) -> Iterator[list[str]]:
-    """Every command of this program in the text and the blocks of a page; generated help is not
-    meant."""
+def ours(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Every command of ours in the text and the blocks of a page, as program and arguments, except
+    in generated help."""
     text = re.sub(r"^```text\n.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    for found in _OURS.findall(text):
-        yield found.split()
+    for program, rest in _OURS.findall(text):
+        yield program, rest.split()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_of_ours_can_be_typed(page: Path) -> None:
     """The verb is there, and takes what it is given."""
-    group = click.Context(gpu_cluster, info_name=NAME, **gpu_cluster.context_settings)
-    for verb, *arguments in ours(page):
-        command = gpu_cluster.get_command(group, verb)
+    for program, (verb, *arguments) in ours(page):
+        group = click.Context(GROUPS[program], info_name=program)
+        command = GROUPS[program].get_command(group, verb)
         assert command is not None, verb
         if arguments and not arguments[0].isupper():
             command.make_context(verb, arguments, parent=group)
@@ -39,7 +41,7 @@ def test_every_command_of_ours_can_be_typed(page: Path) -> None:
 
 def test_every_verb_is_in_the_documents() -> None:
     """Beside its generated page."""
-    shown = {verb for page in PAGES if page.name != "cli.md" for verb, *_ in ours(page)}
+    shown = {verb for page in PAGES if page.name != "cli.md" for _, (verb, *_) in ours(page)}
     verbs = {verb for section in COMMANDS.values() for verb in section}
     assert verbs - shown == set()
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.docs import keys, policies, support_matrix, write
 from cli.main import COMMANDS
 from components.decode import decode
 from components.eks.autoscaler_args import EksAutoscalerArgs
@@ -17,6 +16,7 @@ from components.gke.maintenance_args import GkeMaintenanceArgs
 from components.renamed import RENAMED
 from components.settings import load
 from policy.pack import RULES
+from quality.docs import keys, policies, support_matrix, write
 from stacks.files import EXAMPLES, SAMPLES
 from stacks.validation import refusals
 from tools.sections import DOCS, README, ROOT
@@ -131,8 +131,7 @@ def test_the_autoscaler_s_flags_that_a_rehearsal_reads_are_named() -> None:
     flags = {flag for flag in EksAutoscalerArgs().flags("a-cluster") if "-" in flag}
     words = {
         node.value.lstrip("-").partition("=")[0]
-        for folder in ("rehearsal", "simulators")
-        for file in (ROOT / folder).rglob("*.py")
+        for file in (ROOT / "rehearsal").rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
@@ -148,13 +147,13 @@ def test_linux_is_said_at_the_beginning() -> None:
 
 @pytest.mark.parametrize("page", write.PAGES, ids=lambda page: page.name)
 def test_generated_pages_are_up_to_date(page: Path) -> None:
-    """`gpu-cluster docs` writes them."""
+    """`make docs` writes them."""
     assert page.read_text() == write.PAGES[page]()
 
 
 @pytest.mark.parametrize("file", keys.PAGES)
 def test_the_pages_of_config_keys_are_up_to_date(file: str) -> None:
-    """Every config key stands there with its type and default; `gpu-cluster docs` writes it."""
+    """Every config key stands there with its type and default; `make docs` writes it."""
     assert (keys.FOLDER / f"{file}.md").read_text() == keys.pages()[file]
 
 
@@ -276,7 +275,7 @@ def test_a_release_says_how_its_tag_is_made() -> None:
     commands = re.findall(r"^ *\$ (.+)$", page, re.MULTILINE)
     assert [each.split()[:2] for each in commands[-2:]] == [["git", "tag"], ["git", "push"]]
     assert "--annotate vVERSION" in commands[-2]
-    assert "gpu-cluster state-fixtures vVERSION" in page
+    assert "python -m quality state-fixtures vVERSION" in page
 
 
 def test_every_example_has_a_page() -> None:

@@ -116,7 +116,7 @@ def test_coverage_has_a_floor_and_is_measured_in_continuous_integration() -> Non
 def test_what_is_vendored_comes_with_its_licence() -> None:
     """The notice names the folder, and the licence's text lies beside the files."""
     notice = (ROOT / "NOTICE").read_text()
-    for path in re.findall(r"(?:components|simulators|tools)/[\w/.-]*\w", notice):
+    for path in re.findall(r"(?:components|rehearsal|tools)/[\w/.-]*\w", notice):
         assert (ROOT / path).exists(), path
     text = (ROOT / "components" / "batch" / "crds" / "LICENSE-APACHE").read_text()
     assert "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION" in text

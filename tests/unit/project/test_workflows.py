@@ -187,11 +187,11 @@ def test_a_change_of_a_stack_file_alone_does_not_run_the_developers_tests() -> N
     [
         (["Pulumi.staging.yaml"], False, ["staging"]),
         (["Pulumi.staging.yaml", "Pulumi.gone.yaml"], False, ["staging"]),
-        ([".github/states/dev.json", "simulators/inventories/lab.yaml"], False, ["dev", "lab"]),
+        ([".github/states/dev.json", "inventories/lab.yaml"], False, ["dev", "lab"]),
         (["components/cluster.py"], True, ["dev", "lab", "staging"]),
         (["Pulumi.yaml"], True, ["dev", "lab", "staging"]),
         (["requirements-dev.txt"], True, ["dev", "lab", "staging"]),
-        (["simulators/aws/iam.py", "Pulumi.dev.yaml"], True, ["dev", "lab", "staging"]),
+        (["rehearsal/simulators/aws/iam.py", "Pulumi.dev.yaml"], True, ["dev", "lab", "staging"]),
         (["tests/unit/stacks/test_cost.py", "Pulumi.dev.yaml"], True, ["dev"]),
         (["policy/config.json"], False, ["dev", "lab", "staging"]),
         (["README.md"], True, []),

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from cli.docs.gpus import measured
 from components.gpu.acceptance_program.report import MARKER
 from quality.bench.gpu.__main__ import ENOUGH, RunError, result, side_by_side
+from quality.docs.gpus import measured
 
 
 def test_a_ratio_is_of_medians_over_the_rounds() -> None:

@@ -11,7 +11,6 @@ from typing import Any, cast, get_args
 import pytest
 import yaml
 
-from cli.docs import keys
 from components.decode import camel
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
@@ -23,6 +22,7 @@ from components.on_change import Loss, lasting
 from components.replacement import warnings as replacement_warnings
 from components.settings import load as settings
 from components.settings import model
+from quality.docs import keys
 from quality.faults.changes import (
     MORE,
     NAMED,
@@ -40,9 +40,9 @@ from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.faults.inject import works
 from quality.faults.table import changes_rows, replacements, summary
 from quality.faults.workers import Part, Result
+from rehearsal.cloud_simulators import platform_of
 from rehearsal.engine import Outcome
 from rehearsal.sandbox import ROOT
-from rehearsal.simulators import platform_of
 from stacks.files import EXAMPLES, SAMPLES
 from stacks.plan import Change as Planned
 from stacks.plan import codes, read_plan

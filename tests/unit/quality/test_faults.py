@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from plugins.cloud.handler import CloudError
 from quality.faults import workers
 from quality.faults.changes import Effect
 from quality.faults.fault_injector import FaultInjector, InjectionPoint, Moment, kill_at
@@ -17,6 +16,7 @@ from quality.faults.injected import FAULTS, hits_any
 from quality.faults.table import document, markdown, read, summary
 from quality.faults.workers import Part, Result, dealt, parts_of, together
 from rehearsal.engine import Outcome
+from rehearsal.plugins.cloud.handler import CloudError
 
 
 def urn(number: int) -> str:

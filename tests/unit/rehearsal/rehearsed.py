@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate
+from rehearsal.simulators.cloud import NodeGroup, NodeTaint, NodeTemplate
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"

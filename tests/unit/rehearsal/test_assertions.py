@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rehearsal.report import NodeLife, PodLife
+from rehearsal.simulators.cloud import TemplateComparison
 from rehearsal.verify import assertions
 from rehearsal.verify.diagnosis import ClusterSnapshot
-from simulators.cloud import TemplateComparison
 from tests.unit.rehearsal.rehearsed import (
     DEVICE_PLUGIN,
     GPU,

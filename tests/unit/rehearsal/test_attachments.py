@@ -9,7 +9,7 @@ import pytest
 
 from rehearsal.control_plane.api import Api
 from rehearsal.control_plane.attachments import Attachments, wanted
-from simulators.cloud import Wanted, storage_class
+from rehearsal.simulators.cloud import Wanted, storage_class
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import CLUSTER, NETWORK, SUBNETWORK, GoogleStack
 

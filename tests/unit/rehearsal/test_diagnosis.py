@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from rehearsal.control_plane.attachments import PROVISIONER
+from rehearsal.simulators.cloud import NodeGroup, NodeTaint
 from rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
-from simulators.cloud import NodeGroup, NodeTaint
 from tests.unit.rehearsal.rehearsed import (
     COS_INSTALLER,
     DEVICE_PLUGIN,

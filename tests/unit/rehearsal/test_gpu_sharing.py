@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rehearsal.nodes.gpu_sharing import Reader, read, refused
-from simulators.aws.user_data import host_sharing
-from simulators.cloud import GpuSharing
+from rehearsal.simulators.aws.user_data import host_sharing
+from rehearsal.simulators.cloud import GpuSharing
 from tests.unit.rehearsal.rehearsed import (
     CONFIG,
     DEVICE_PLUGIN,

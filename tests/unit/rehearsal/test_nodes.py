@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pytest
 
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.event_log import EventLog
@@ -20,8 +19,9 @@ from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.node_registration import GROUP, by_instance
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.scalers import KeptTemplates
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.report import node_lives, pod_lives
-from simulators.cloud import Cloud, NodeGroup, Scaler, Wanted, storage_class
+from rehearsal.simulators.cloud import Cloud, NodeGroup, Scaler, Wanted, storage_class
 from tests.unit.rehearsal.rehearsed import Object, group, node, pod
 
 ONE = group(min_nodes=1, target_nodes=1)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from plugins import official
 from rehearsal import provider_plugins
+from rehearsal.plugins import official
 from rehearsal.provider_plugins import POINTED, chosen
 from stacks.outcome import CheckError
 

@@ -15,9 +15,9 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from plugins.cloud.handler import CloudError
-from plugins.faults import Faults
-from plugins.official import running
+from rehearsal.plugins.cloud.handler import CloudError
+from rehearsal.plugins.faults import Faults
+from rehearsal.plugins.official import running
 from rehearsal.proxied_plugins import ProxiedPlugins
 
 PLUGIN = f"""\

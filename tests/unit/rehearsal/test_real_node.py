@@ -32,7 +32,7 @@ from rehearsal.gpu_node.machine import NAME, NodeError
 from rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
 from rehearsal.gpu_node.report_blocks import blocks
 from rehearsal.nodes.node_registration import belongs
-from simulators.inventory import inventory
+from rehearsal.simulators.inventory import inventory
 from stacks.names import StackError
 from stacks.program import copy_program
 from stacks.settings import config_of, settings_of

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from rehearsal.nodes.matching import mismatches, shape_of
+from rehearsal.simulators.cloud import GpuSharing
 from rehearsal.verify import probes, stack_output_checks
 from rehearsal.verify.diagnosis import ClusterSnapshot
-from simulators.cloud import GpuSharing
 from tests.unit.rehearsal.rehearsed import (
     GPU,
     SHARING_PLUGIN,

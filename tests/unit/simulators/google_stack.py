@@ -4,11 +4,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from plugins import gcp
-from plugins.faults import Faults
-from simulators.google import GoogleCloud, serve_api
-from simulators.google.api.server import Request
-from simulators.reservations import Reservation
+from rehearsal.plugins import gcp
+from rehearsal.plugins.faults import Faults
+from rehearsal.simulators.google import GoogleCloud, serve_api
+from rehearsal.simulators.google.api.server import Request
+from rehearsal.simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 NETWORK = "gcp:compute/network:Network"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulators.aws.evaluation import UnsimulatedConditionError, allowed, trusts
+from rehearsal.simulators.aws.evaluation import UnsimulatedConditionError, allowed, trusts
 
 ASG = "arn:aws:autoscaling:us-east-1:123456789012:autoScalingGroup:1-2:autoScalingGroupName/eks-g"
 SCALE = "autoscaling:SetDesiredCapacity"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulators.cloud import Mount, Wanted
+from rehearsal.simulators.cloud import Mount, Wanted
 from tests.unit.simulators.google_stack import NETWORK, GoogleStack
 from tests.unit.simulators.test_google_apis import refused
 from tests.unit.simulators.test_google_container_api import CLUSTER, Gke

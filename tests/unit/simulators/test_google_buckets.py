@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from simulators.cloud import Mount
-from simulators.google_inventory import Bucket, buckets
+from rehearsal.simulators.cloud import Mount
+from rehearsal.simulators.google_inventory import Bucket, buckets
 from stacks.names import StackError
 from tests.unit.simulators.google_stack import GoogleStack
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from plugins.faults import Faults
-from simulators.google import GoogleCloud
+from rehearsal.plugins.faults import Faults
+from rehearsal.simulators.google import GoogleCloud
 from tests.unit.plugins.offline_engine import Plane, Refused
 from tests.unit.simulators.google_stack import (
     ACCOUNT_MEMBER,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from plugins.faults import Faults
-from simulators.google import GoogleCloud
+from rehearsal.plugins.faults import Faults
+from rehearsal.simulators.google import GoogleCloud
 from tests.unit.plugins.offline_engine import Plane
 from tests.unit.simulators.test_google_apis import Google, done, network, refused
 

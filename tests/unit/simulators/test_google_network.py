@@ -3,7 +3,7 @@ from contextlib import suppress
 
 import pytest
 
-from plugins.gcp.routing import RouterNat
+from rehearsal.plugins.gcp.routing import RouterNat
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     ACCOUNT,

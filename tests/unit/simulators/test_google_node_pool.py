@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from simulators.cloud import NodeGroup, NodeTaint, RefusedError
-from simulators.reservations import Reservation
+from rehearsal.simulators.cloud import NodeGroup, NodeTaint, RefusedError
+from rehearsal.simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import ACCOUNT, POOL, GoogleStack, pool, t4
 

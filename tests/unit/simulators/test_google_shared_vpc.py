@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from plugins import gcp
-from plugins.faults import Faults
-from simulators.cloud import Wanted
-from simulators.google import GoogleCloud, serve_api
-from simulators.google_inventory import Missing, Networks, Out, Subnetwork
+from rehearsal.plugins import gcp
+from rehearsal.plugins.faults import Faults
+from rehearsal.simulators.cloud import Wanted
+from rehearsal.simulators.google import GoogleCloud, serve_api
+from rehearsal.simulators.google_inventory import Missing, Networks, Out, Subnetwork
 from tests.unit.plugins.offline_engine import Engine, Plane, Refused
 from tests.unit.simulators.google_stack import CLUSTER, GoogleStack, cluster
 

@@ -9,11 +9,17 @@ import yaml
 
 from components.settings.model import Settings
 from quality.faults.changes import STACKS as MORE
+from rehearsal.cloud_simulators import settings_in
 from rehearsal.existing import ExistingCluster, on_its_own_cluster
 from rehearsal.inventory_file import from_nodes
-from rehearsal.simulators import settings_in
-from simulators.google_inventory import networks
-from simulators.inventory import checked_machines, controllers, inventory, machines, network
+from rehearsal.simulators.google_inventory import networks
+from rehearsal.simulators.inventory import (
+    checked_machines,
+    controllers,
+    inventory,
+    machines,
+    network,
+)
 from stacks.names import StackError
 from stacks.settings import config_in, settings_of
 
@@ -47,7 +53,7 @@ def test_machines_are_derived_from_the_pools(tmp_path: Path) -> None:
     assert [taint["key"] for taint in found[1]["taints"]] == ["nvidia.com/gpu"]
     (note,) = notes
     assert note.startswith("these machines are simulated: control, machines-1, ")
-    assert "gpu-cluster inventory lab writes simulators/inventories/lab.yaml" in note
+    assert "gpu-cluster inventory lab writes inventories/lab.yaml" in note
     assert len(ExistingCluster(found, dict).node_groups()) == 5  # type: ignore[arg-type]
 
 
@@ -129,7 +135,7 @@ def test_a_wrong_inventory_is_one_line(found: Any, says: str) -> None:
     """The line names the file and what in it is wrong."""
     with pytest.raises(StackError) as refused:
         checked_machines("lab", found)
-    assert str(refused.value).startswith("simulators/inventories/lab.yaml")
+    assert str(refused.value).startswith("inventories/lab.yaml")
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -137,8 +143,17 @@ def test_a_wrong_inventory_is_one_line(found: Any, says: str) -> None:
 def test_an_inventory_that_is_no_yaml_is_one_line(tmp_path: Path) -> None:
     """Neither a traceback nor three lines of a parser."""
     (tmp_path / "lab.yaml").write_text("- name: [")
-    with pytest.raises(StackError, match=r"^simulators/inventories/lab.yaml cannot be read: .*\Z"):
+    with pytest.raises(StackError, match=r"^inventories/lab.yaml cannot be read: .*\Z"):
         inventory("lab", tmp_path)
+
+
+def test_an_inventory_in_the_folder_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    """It is not silently ignored: the message says where to move it."""
+    old = tmp_path / "simulators" / "inventories" / "lab.yaml"
+    old.parent.mkdir(parents=True)
+    old.write_text("[]")
+    with pytest.raises(StackError, match=r"move it to inventories/lab\.yaml"):
+        inventory("lab", tmp_path / "inventories")
 
 
 def test_subnets_are_derived_from_their_ids(tmp_path: Path) -> None:
@@ -195,7 +210,7 @@ def test_a_wrong_description_of_a_vpc_is_one_line(tmp_path: Path, found: Any, sa
     (tmp_path / "prod.yaml").write_text(yaml.safe_dump(found))
     with pytest.raises(StackError) as refused:
         network("prod", settings("prod"), tmp_path)
-    assert str(refused.value).startswith("simulators/inventories/prod.yaml")
+    assert str(refused.value).startswith("inventories/prod.yaml")
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -265,7 +280,7 @@ def test_a_wrong_description_of_subnetworks_is_one_line(
     (tmp_path / "shared.yaml").write_text(yaml.safe_dump(found))
     with pytest.raises(StackError) as refused:
         networks("shared", shared(), tmp_path)
-    assert str(refused.value).startswith("simulators/inventories/shared.yaml")
+    assert str(refused.value).startswith("inventories/shared.yaml")
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
 

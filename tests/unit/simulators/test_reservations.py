@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from simulators.inventory import network
-from simulators.reservations import reservations
+from rehearsal.simulators.inventory import network
+from rehearsal.simulators.reservations import reservations
 from stacks.names import StackError
 from tests.unit.simulators.test_inventory import STACKS, settings
 
@@ -110,5 +110,5 @@ def test_what_is_wrong_is_named(
     (tmp_path / "prod.yaml").write_text(yaml.safe_dump({"reservations": {name: GOOD | change}}))
     with pytest.raises(StackError) as refused:
         reservations("prod", settings("prod"), folder=tmp_path)
-    assert str(refused.value).startswith(f"simulators/inventories/prod.yaml reservations{says}")
+    assert str(refused.value).startswith(f"inventories/prod.yaml reservations{says}")
     assert "\n" not in str(refused.value)

@@ -3,10 +3,10 @@
 import pytest
 
 from components.access import ServiceAccountArgs
-from simulators.google import GoogleCloud, serve_api
-from simulators.google.container.tokens import CLUSTER
-from simulators.google.resource import CloudResource
-from simulators.google_inventory import Bucket
+from rehearsal.simulators.google import GoogleCloud, serve_api
+from rehearsal.simulators.google.container.tokens import CLUSTER
+from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.google_inventory import Bucket
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_buckets import findings
 from tests.unit.plugins.offline_engine import Plane

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from cli.docs.gpus import SECTION, documents_in, keep, markdown, measured
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.acceptance_program.report import MARKER
+from quality.docs.gpus import SECTION, documents_in, keep, markdown, measured
 from stacks.live.gpu_test import exit_code, newest, outcome, outcomes
 from stacks.outcome import CheckError
 from tools.sections import BENCHMARKS, between
@@ -215,7 +215,7 @@ def test_who_may_not_list_is_told_so(api: type[ApiServer]) -> None:
 
 
 def test_the_benchmark_page_shows_every_gpu_that_was_measured() -> None:
-    """The table is what `gpu-cluster docs` writes from docs/measured."""
+    """The table is what `make docs` writes from docs/measured."""
     assert measured()
     assert between(BENCHMARKS.read_text(), SECTION).strip() == markdown(measured()).strip()
 

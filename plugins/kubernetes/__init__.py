@@ -1,6 +1,0 @@
-"""The offline plugin in place of the official Pulumi Kubernetes provider, against a real API
-server."""
-
-from plugins.kubernetes.server import KubernetesProviderServer
-
-__all__ = ["KubernetesProviderServer"]

@@ -1,0 +1,37 @@
+"""`python -m quality`: the commands that maintain the project itself."""
+
+import sys
+
+import click
+
+from cli.main import CONTEXT, EXIT_CODES, Commands, Sections, run
+
+NAME = "python -m quality"
+COMMANDS: Sections = {
+    "Commands": {
+        "inject-faults": ("quality.commands:inject_faults", "every fault at every operation"),
+        "bench": ("quality.commands:bench", "what the program costs in time and memory"),
+        "bench-onboarding": ("quality.commands:bench_onboarding", "how long a newcomer waits"),
+        "compare-plugins": (
+            "quality.commands:compare_plugins",
+            "the offline plugins with the official ones",
+        ),
+        "docs": ("quality.commands:docs", "write the generated pages"),
+        "state-fixtures": ("quality.commands:state_fixtures", "keep the states of a version"),
+        "zones": ("quality.commands:zones", "read the zones of Google Cloud again"),
+    }
+}
+
+
+@click.group(NAME, cls=Commands, sections=COMMANDS, context_settings=CONTEXT, epilog=EXIT_CODES)
+def quality() -> None:
+    """What maintains gpu-cluster itself: proofs, measurements and generated pages."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    return run(quality, NAME, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""The commands of `python -m quality`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import STACK, json_option, plugins_option
+from cli.output import aside, say
+from cli.rehearse import linux_only
+from stacks.outcome import Answer, CheckError, ExitCode
+
+if TYPE_CHECKING:
+    from rehearsal.provider_plugins import Choice
+
+
+@click.command(
+    epilog="Example: python -m quality inject-faults dev-errors train-changes --minutes 20"
+)
+@click.argument("work", nargs=-1, metavar="[STACK-WORK]...")
+@click.option(
+    "--minutes", type=float, default=45.0, show_default=True, help="Begin no fault after that."
+)
+@click.option("--workers", type=int, default=4, show_default=True, help="Sandboxes at a time.")
+@plugins_option
+@json_option
+@linux_only
+def inject_faults(
+    work: Sequence[str], minutes: float, workers: int, plugins: "Choice", as_json: bool
+) -> ExitCode:
+    """Inject every fault at every operation, and make every change, in every environment.
+
+    WORK is kills, errors or changes of a stack, such as dev-kills; left out, all of it. What is not
+    named stays as the last run left it. Exit code 1: something was lost.
+    """
+    from quality.faults.inject import FILE, inject, works
+
+    known = works()
+    if unknown := sorted(set(work) - set(known)):
+        raise click.UsageError(
+            f"{', '.join(unknown)}: there is no such work; allowed: {', '.join(known)}"
+        )
+    with aside(as_json=as_json):
+        code = inject(work, minutes=minutes, workers=workers, plugins=plugins)
+    if as_json:
+        print(FILE.read_text(), end="")
+    return code
+
+
+@click.command(epilog="Example: python -m quality bench b d --runs 3")
+@click.argument("parts", nargs=-1, type=click.Choice(["a", "b", "c", "d", "e"]))
+@click.option(
+    "--runs", type=int, default=5, show_default=True, help="Of each side of each comparison."
+)
+@click.option("--stack", "stacks", type=STACK, multiple=True, help="Left out, every sample.")
+@click.option("--scale", type=float, help="Of part d; left out, as it suits each cloud.")
+@click.option("--docs", is_flag=True, help="Write the section of the benchmark page.")
+@json_option
+@linux_only
+def bench(
+    parts: Sequence[str], runs: int, stacks: Sequence[str], scale: float | None, docs: bool,
+    as_json: bool,
+) -> ExitCode:  # fmt: skip
+    """Measure what the program costs in time and memory; the parts left out stay as they were.
+
+    Exit code 1: a limit is not kept.
+    """
+    from quality.bench.bench import FOLDER
+    from quality.bench.bench import bench as measure
+
+    with aside(as_json=as_json):
+        code = measure(parts, runs=runs, stacks=stacks, scale=scale, docs=docs)
+    if as_json:
+        print((FOLDER / "bench.json").read_text(), end="")
+    return code
+
+
+@click.command(epilog="Example: python -m quality bench-onboarding v0.1.0 HEAD --docs")
+@click.argument("revisions", metavar="[REVISION]...", nargs=-1)
+@click.option("--docs", is_flag=True, help="Write the section of the benchmark page.")
+@json_option
+@linux_only
+def bench_onboarding(revisions: Sequence[str], docs: bool, as_json: bool) -> ExitCode:
+    """Time what a newcomer waits for, each REVISION in a clone of its own with an empty home.
+
+    Takes half an hour on two cores, and HEAD if no REVISION is named. Exit code 1: a limit is not
+    kept.
+    """
+    from quality.bench.onboarding import FILE, bench
+
+    with aside(as_json=as_json):
+        code = bench(revisions, docs=docs)
+    if as_json:
+        print(FILE.read_text(), end="")
+    return code
+
+
+@click.command(epilog="Example: python -m quality state-fixtures v0.1.0 --stack dev")
+@click.argument("tag")
+@click.option("--stack", "stacks", type=STACK, multiple=True, help="Left out, every sample.")
+@linux_only
+def state_fixtures(tag: str, stacks: Sequence[str]) -> ExitCode:
+    """Write the states that version TAG makes to tests/fixtures.
+
+    Later versions must preview them without a replacement.
+    """
+    from quality.faults.state_fixtures import write
+
+    return write(tag, stacks)
+
+
+@click.command(epilog="Example: python -m quality compare-plugins gcp --cases 600")
+@click.argument("package", type=click.Choice(["gcp", "kubernetes"]))
+@click.option(
+    "--official",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="The official plugin's program; left out, the one that is installed.",
+)
+@click.option(
+    "--cases",
+    type=click.IntRange(min=60),
+    metavar="N",
+    help="Ask that many, spread over all; left out, every one, which takes up to half an hour.",
+)
+@click.option("--docs", is_flag=True, help="Write the page of the comparison.")
+@json_option
+@linux_only
+def compare_plugins(
+    package: str, official: Path | None, cases: int | None, docs: bool, as_json: bool
+) -> ExitCode:  # fmt: skip
+    """Compare the offline plugin of PACKAGE with the official one, over generated changes.
+
+    Exit code 1: too many verdicts differ, or one for which nobody has said why.
+    """
+    from quality.fidelity.fidelity import compare
+    from rehearsal.plugins.official import first, installed
+
+    def ask() -> Answer:
+        program = official or first(package)
+        if program is None:
+            raise CheckError(
+                f"{package}: {installed(package).why}; name an official plugin with --official"
+            )
+        with aside(as_json=as_json):
+            return compare(package, program, most=cases, docs=docs)
+
+    return say("compare-plugins", ask, as_json=as_json)
+
+
+@click.command(epilog="Example: python -m quality docs --measured result.json")
+@click.option(
+    "--measured",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="What test-gpus --json printed, or the log of the test's pod: add it to the GPU table.",
+)
+@click.option(
+    "--figures", is_flag=True, help="Also write what the last rehearsal and tests measured."
+)
+def docs(measured: Sequence[Path], figures: bool) -> None:
+    """Write the generated pages into docs/."""
+    from quality.docs import gpus, write
+
+    gpus.write(measured)
+    write.write()
+    if figures:
+        write.write_figures()
+
+
+@click.command(epilog="Example: python -m quality zones v9 vms.csv")
+@click.argument("version")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+def zones(version: str, file: Path) -> None:
+    """Write the zones of Google Cloud's accelerators and machine types into the catalog.
+
+    FILE is VERSION of the source that components/catalog/gke_zones.json names. Prints what changed.
+    """
+    from quality.zones import update
+
+    print("\n".join(update(version, file)) or "nothing has changed")

@@ -1,0 +1,74 @@
+"""The page of alerts and of what the dashboards show, from the catalog."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from components.catalog.charts_and_alerts import ALERTS, GROUPINGS, MEASURES, alerts, measures
+from components.catalog.metrics import METRICS, Source
+from tools.sections import REFERENCE, table
+
+PAGE = REFERENCE / "alerts.md"
+
+_HEAD = """# Alerts and dashboards
+
+`make docs` writes this page from the catalog. `gpu-cluster:monitoring: { enabled: true }`
+turns monitoring on ([every key](configuration/monitoring.md)).
+
+- On GKE Standard, NVIDIA's DCGM exporter of this stack collects the metrics, or GKE's own with
+  `source: managed`; dashboard and alerts are in Cloud Monitoring.
+- On GKE Autopilot, GKE's own exporter collects them, since no other is admitted; dashboard and
+  alerts are in Cloud Monitoring.
+- On EKS and on an existing cluster, NVIDIA's DCGM exporter of this stack collects them; dashboard
+  and alerts are ConfigMaps for Grafana and Prometheus, and with `prometheusOperator: true` a
+  ServiceMonitor and a PrometheusRule.
+
+Somebody hears of an alert in Cloud Monitoring once `notificationChannels` names a channel. This
+creates one for an e-mail address, and lists the names of all:
+
+```console
+$ gcloud beta monitoring channels create --display-name "GPU alerts" --type email \\
+    --channel-labels email_address=ml-oncall@example.com
+$ gcloud beta monitoring channels list --format 'value(name)'
+```
+
+`exporter` and `managed` below say which of the two exporters has the metric.
+
+## Alerts
+
+A change of an alert is a change of `ALERTS` in `components/catalog/charts_and_alerts.py`.
+"""
+
+
+def markdown() -> str:
+    """The page."""
+    groups = ", by ".join(GROUPINGS)
+    return "\n".join(
+        [
+            _HEAD,
+            *table(("alert", "severity", "after", "with", "meaning, and what to do"), _alerts()),
+            "",
+            f"## Dashboards\n\nEach quantity is shown by {groups}.\n",
+            *table(("quantity", "unit", "metric", "with"), _measures()),
+            "",
+        ]
+    )
+
+
+def _alerts() -> Iterator[tuple[str, ...]]:
+    for one in ALERTS:
+        after = f"{one.minutes} minutes" if one.minutes else "at once"
+        yield f"`{one.name}`", one.severity, after, _sources(one.name, alerts, "name"), one.text
+
+
+def _measures() -> Iterator[tuple[str, ...]]:
+    for one in MEASURES:
+        assert one.metric in METRICS
+        sources = _sources(one.title, measures, "title")
+        yield one.title, one.unit, f"`{one.metric}`", sources
+
+
+def _sources(name: str, of: Callable[[Source], Iterable[object]], key: str) -> str:
+    """The exporters that collect what an alert or a quantity needs."""
+    sources: tuple[Source, ...] = ("exporter", "managed")
+    return ", ".join(
+        source for source in sources if name in {getattr(each, key) for each in of(source)}
+    )

@@ -1,0 +1,200 @@
+"""The pages of config keys: every key with its type, default and meaning.
+
+Read from the classes that the settings decode into, so that the tables cannot fall behind them.
+"""
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from components.access import ServiceAccountArgs
+from components.batch.batch_args import BatchArgs
+from components.batch.training_args import TrainingArgs
+from components.decode import camel
+from components.gpu.acceptance_args import GpuTestArgs
+from components.gpu.images_args import ImagesArgs
+from components.gpu.monitoring_args import MonitoringArgs
+from components.gpu.pod_args import NamespaceArgs
+from components.gpu.volume_args import VolumeClaimArgs
+from components.gpu.workload_args import WorkloadArgs
+from components.platforms import PLATFORMS
+from tools.sections import REFERENCE, table
+
+FOLDER = REFERENCE / "configuration"
+PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
+    **{
+        name: (
+            platform.title,
+            {
+                f"`gpu-cluster:cluster` with `platform: {name}`": platform.settings.CLUSTER,
+                f"`gpu-cluster:gpuPools.<name>` on {name}": platform.settings.POOL,
+            },
+        )
+        for name, platform in PLATFORMS.items()
+    },
+    "workloads": (
+        "Workloads, their data, queues and training jobs, on every platform",
+        {
+            "`gpu-cluster:workloads.<name>`, everywhere": WorkloadArgs,
+            "`gpu-cluster:namespaces.<name>`, everywhere": NamespaceArgs,
+            "`gpu-cluster:serviceAccounts.<name>`, everywhere": ServiceAccountArgs,
+            "`gpu-cluster:volumeClaims.<name>`, everywhere": VolumeClaimArgs,
+            "`gpu-cluster:batch`, everywhere": BatchArgs,
+            "`gpu-cluster:trainingJobs.<name>`, everywhere": TrainingArgs,
+            "`gpu-cluster:images`, everywhere": ImagesArgs,
+        },
+    ),
+    "monitoring": (
+        "Monitoring and the GPU test, on every platform",
+        {
+            "`gpu-cluster:monitoring`, everywhere": MonitoringArgs,
+            "`gpu-cluster:gpuTest`, everywhere": GpuTestArgs,
+        },
+    ),
+}
+"""File -> the page's title, and its tables: title -> the class."""
+TABLES: Mapping[str, type] = {
+    title: kind for _, tables in PAGES.values() for title, kind in tables.items()
+}
+"""Every table."""
+
+_HEAD = """\
+`make docs` writes this page from the classes that the settings are read into. A key that is
+in no table is refused by its path. Keys of other blocks: {others}.
+"""
+
+
+def pages() -> Mapping[str, str]:
+    """File name without suffix -> the page's text."""
+    return {file: _page(file) for file in PAGES}
+
+
+def markdown() -> str:
+    """Every table, of all pages."""
+    return "\n".join(_tables(tables) for _, tables in PAGES.values())
+
+
+def write() -> None:
+    """Writes the pages."""
+    for file, text in pages().items():
+        (FOLDER / f"{file}.md").write_text(text)
+
+
+def _page(file: str) -> str:
+    title, tables = PAGES[file]
+    others = ", ".join(f"[{other}]({other}.md)" for other in PAGES if other != file)
+    return f"# {title}: every config key\n\n{_HEAD.format(others=others)}\n{_tables(tables)}"
+
+
+def _tables(tables: Mapping[str, type]) -> str:
+    """One table for each class, nested keys with their path."""
+    parts = []
+    for title, kind in tables.items():
+        parts.append(f"## {title}\n")
+        parts += [*table(("key", "type", "default", "meaning"), _rows(kind, "")), ""]
+    return "\n".join(parts)
+
+
+def leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key of a class that holds a value and no further keys, with the value's type."""
+    hints = typing.get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        key, hint = prefix + camel(field.name), hints[field.name]
+        inner, suffix = nested(hint)
+        if inner is None:
+            yield key, plain(hint)
+        else:
+            yield from leaves(inner, f"{key}{suffix}.")
+
+
+def choices(hint: Any) -> tuple[Any, ...]:
+    """The allowed values where the type names every one of them; else none."""
+    return typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
+
+
+def _rows(kind: type, prefix: str) -> Iterator[tuple[str, str, str, str]]:
+    hints, described = typing.get_type_hints(kind), meanings(kind)
+    for field in dataclasses.fields(kind):
+        key, hint = prefix + camel(field.name), hints[field.name]
+        yield f"`{key}`", _type(hint), _default(field), described.get(field.name, "")
+        inner, suffix = nested(hint)
+        if inner is not None:
+            yield from _rows(inner, f"{key}{suffix}.")
+
+
+def meanings(kind: type) -> dict[str, str]:
+    """The docstring below each attribute, in the class and what it derives from."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(text, ast.Expr)
+                and isinstance(text.value, ast.Constant)
+            ):
+                found[field.target.id] = " ".join(str(text.value.value).split())
+    return found
+
+
+def plain(hint: Any) -> Any:
+    """A type without `| None`."""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        (hint,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
+    return hint
+
+
+def nested(hint: Any) -> tuple[type | None, str]:
+    """The class of a key's values, or None, and what stands for their names in its path."""
+    hint = plain(hint)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    for suffix, kind in (
+        ("", hint),
+        (".<name>", inner[-1] if origin is Mapping else None),
+        ("[]", inner[0] if origin is Sequence else None),
+    ):
+        if dataclasses.is_dataclass(kind):
+            return typing.cast("type", kind), suffix
+    return None, ""
+
+
+def _type(hint: Any) -> str:
+    hint = plain(hint)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return " | ".join(f"`{choice}`" for choice in inner)
+    if origin is Mapping:
+        return f"map of {_plural(inner[1])}"
+    if origin is Sequence:
+        return f"list of {_plural(inner[0])}"
+    if dataclasses.is_dataclass(hint):
+        return "map"
+    return {str: "string", int: "integer", float: "number", bool: "boolean"}[hint]
+
+
+def _plural(hint: Any) -> str:
+    one = _type(hint)
+    return one if one.startswith("`") else f"{one}s"
+
+
+def _default(field: "dataclasses.Field[Any]") -> str:
+    if field.default_factory is not dataclasses.MISSING:
+        return ""
+    if field.default is dataclasses.MISSING:
+        return "**required**"
+    if field.default is None or field.default == ():
+        return ""
+    if isinstance(field.default, bool):
+        return f"`{str(field.default).lower()}`"
+    if isinstance(field.default, str | int | float):
+        return f"`{field.default}`"
+    if all(isinstance(item, str) for item in field.default):
+        return f"`[{', '.join(field.default)}]`"
+    return "the GPU taint"

@@ -1,0 +1,62 @@
+"""The page of the stack's outputs."""
+
+from collections.abc import Iterator, Mapping
+
+from components.cluster import GpuPool
+from quality.docs.keys import meanings
+from quality.docs.support_matrix import DRIVERS, pool_of
+from tools.sections import REFERENCE, table
+
+PAGE = REFERENCE / "outputs.md"
+
+OUTPUTS: Mapping[str, str] = {
+    "platform": "`gke`, `gke-autopilot`, `eks` or `existing`.",
+    "clusterName": "The cluster's name in its cloud; on an existing cluster, what the stack calls "
+    "it.",
+    "kubeconfig": "A secret. It names a plugin that signs in and holds no token of its own, except "
+    "on an existing cluster, where it is the context that the stack was given.",
+    "gpuPools": "A map, by the name of the pool, of what a pod on the pool needs; its fields are "
+    "below.",
+}
+"""Output -> what it is."""
+_OWN: Mapping[str, str] = {
+    "nodeSelector": "What brings a pod to this pool and to no other.",
+    "tolerations": "What lets a pod past the pool's taints.",
+    "resource": "The resource that a pod asks for in its limits.",
+    "allocatablePerNode": "Units of that resource that one node has once driver and plugin are "
+    "there; of a shared GPU, its shares.",
+    "gpusPerPod": "What one pod may ask for.",
+    "driverLibraries": "Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; "
+    "None where whoever gives them the GPU gives them its driver's libraries too.",
+    "hostIPC": "Whether a pod must use the host's IPC namespace: GKE's MPS is reached through it.",
+}
+"""Fields of `gpuPools` that no attribute of a pool has under the same name."""
+
+_HEAD = """# Outputs
+
+`make docs` writes this page. Other projects read these outputs by a stack reference:
+[examples/consumer](../../examples/consumer) runs a job on any platform without knowing which.
+`pulumi stack output --show-secrets -s dev` prints them. A field whose value is null is left out.
+"""
+
+
+def markdown() -> str:
+    """The page."""
+    return "\n".join(
+        [
+            _HEAD,
+            *table(("output", "value"), ((f"`{name}`", text) for name, text in OUTPUTS.items())),
+            "",
+            "## `gpuPools.<name>`\n",
+            *table(("field", "value"), _fields()),
+            "",
+        ]
+    )
+
+
+def _fields() -> Iterator[tuple[str, str]]:
+    _, _, _, kind, given = DRIVERS[0]
+    described = meanings(GpuPool)
+    for field in pool_of(kind, given).contract():
+        snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in field)
+        yield f"`{field}`", _OWN.get(field) or described[snake]

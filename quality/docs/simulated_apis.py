@@ -1,0 +1,58 @@
+"""The page of Google's methods that a rehearsal simulates, beside those that the documents have."""
+
+from collections.abc import Iterator
+
+from rehearsal.simulators.google.methods import METHODS
+from tools.google_discovery import Document, document
+from tools.sections import REFERENCE, table
+
+PAGE = REFERENCE / "simulated-apis.md"
+APIS = (
+    ("artifactregistry", "v1"),
+    ("cloudresourcemanager", "v1"),
+    ("compute", "v1"),
+    ("compute", "beta"),
+    ("container", "v1"),
+    ("container", "v1beta1"),
+    ("iam", "v1"),
+    ("monitoring", "v1"),
+    ("monitoring", "v3"),
+    ("serviceusage", "v1"),
+    ("storage", "v1"),
+)
+
+_HEAD = """# Simulated APIs
+
+`make docs` writes this page from the simulator and from Google's discovery documents.
+
+A rehearsal's Google Cloud, and [`gpu-cluster simulate google`](../how-to/simulate-a-cloud.md),
+answer these methods. Requests and answers are held to Google's own documents: an unknown field, a
+wrong type or an unknown enum value is refused. A method that the document has and nothing here
+answers is a 501 that names it.
+"""
+
+
+def markdown() -> str:
+    """The page."""
+    documents = [found for api in APIS if (found := document(*api)) is not None]
+    head = ("API", "methods of the document", "simulated")
+    rows = ((f"`{one.service}` {one.version}", *_counts(one)) for one in documents)
+    parts = [_HEAD, *table(head, rows), ""]
+    for service in sorted({one.service for one in documents}):
+        parts += [f"## `{service}`\n", *_served(service), ""]
+    return "\n".join(parts)
+
+
+def _counts(api: Document) -> tuple[str, str]:
+    return str(len(api.methods)), str(sum(name in METHODS for name in api.methods))
+
+
+def _served(service: str) -> Iterator[str]:
+    """A line for each collection, with its verbs; an API's versions are simulated alike."""
+    verbs: dict[str, list[str]] = {}
+    for name in sorted(METHODS):
+        if name.startswith(f"{service}."):
+            collection, _, verb = name.removeprefix(f"{service}.").rpartition(".")
+            verbs.setdefault(collection, []).append(verb)
+    for collection, found in sorted(verbs.items()):
+        yield f"- `{collection}`: {', '.join(found)}"

@@ -1,0 +1,206 @@
+"""The JSON Schema of `Pulumi.<environment>.yaml`, which `make docs` writes.
+
+From the classes that the settings decode into, as the table of keys is. An editor with a YAML
+language server completes keys by it, shows their meaning, and underlines what is wrong. The program
+itself does not read it: it refuses more, such as what two settings say against each other.
+"""
+
+import dataclasses
+import json
+import re
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from components.decode import camel
+from components.eks.provider_args import ENVIRONMENT_INSTEAD
+from components.limits import fragment, unwrapped
+from quality.docs import keys
+from quality.docs.limits import ASSUMED_ROLES, LIMITS, NAMES, PROVIDERS
+from stacks.files import KEYS
+from tools.sections import REFERENCE
+
+FILE = REFERENCE / "stack.schema.json"
+CLUSTER = "gpu-cluster:cluster"
+_TITLE = re.compile(
+    r"`gpu-cluster:(?P<room>\w+)(?P<named>\.<name>)?`"
+    r"(?: with `platform: (?P<with>[\w-]+)`| on (?P<on>[\w-]+)|, everywhere)"
+)
+_OF_A_PLATFORM = {"gke": "gcp:project", "gke-autopilot": "gcp:project", "eks": "aws:region"}
+"""Platform -> the key of its provider that must be set."""
+_SECRET = {
+    "type": "object",
+    "properties": {"secure": {"type": "string"}},
+    "required": ["secure"],
+    "additionalProperties": False,
+}
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+Schema = dict[str, Any]
+
+
+def schema() -> Schema:
+    """The whole of it, draft 7, which is what editors' language servers know."""
+    rooms = dict(_rooms())
+    platforms = sorted({platform for platform, _ in rooms if platform})
+    common = {room: found for (platform, room), found in rooms.items() if not platform}
+    config: Schema = {
+        "type": "object",
+        "required": [CLUSTER],
+        "properties": {
+            **{key: _text(limit, False) for key, limit in PROVIDERS.items()},
+            "aws:assumeRoles": dict(ASSUMED_ROLES),
+            CLUSTER: {
+                "type": "object",
+                "required": ["platform"],
+                "properties": {
+                    "platform": {
+                        "enum": platforms,
+                        "description": "Whose cluster: it decides which other keys there are.",
+                    }
+                },
+            },
+            "gpu-cluster:gpuPools": {"type": ["object", "null"]},
+            **{f"gpu-cluster:{room}": found for room, found in common.items()},
+        },
+        # Other providers' keys, and other projects', are not this program's to know.
+        "patternProperties": {"^(?!gpu-cluster:)": True},
+        "additionalProperties": False,
+        "allOf": [_platform(platform, rooms) for platform in platforms],
+    }
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Stack file of gpu-cluster",
+        "description": "Pulumi.<environment>.yaml, as make docs reads it from the settings.",
+        "type": "object",
+        "required": ["config"],
+        "properties": {**dict.fromkeys(KEYS, True), "config": config},
+        "additionalProperties": False,
+        "definitions": {"secret": _SECRET},
+    }
+
+
+def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
+    """(platform or "", key of the config) -> what stands there."""
+    for title, kind in keys.TABLES.items():
+        parts = _TITLE.fullmatch(title)
+        assert parts, title
+        platform, room = parts["with"] or parts["on"] or "", parts["room"]
+        found = record(kind, required=parts["with"] is not None)
+        if parts["with"]:
+            found["properties"] = {"platform": {"const": platform}} | found["properties"]
+            found["required"] = ["platform", *found.get("required", ())]
+        if parts["named"]:
+            found = {
+                "type": ["object", "null"],
+                "propertyNames": dict(NAMES[room]),
+                "additionalProperties": found | {"type": "object"},
+            }
+        yield (platform, room), found
+
+
+def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
+    """What holds where the cluster has this platform."""
+    own: Schema = {
+        f"gpu-cluster:{room}": found for (of, room), found in rooms.items() if of == platform
+    }
+    if platform == "eks":
+        own |= {f"aws:{key}": False for key in ENVIRONMENT_INSTEAD}
+    then: Schema = {"properties": own}
+    if platform in _OF_A_PLATFORM:
+        then["required"] = [_OF_A_PLATFORM[platform]]
+    named = {"type": "object", "properties": {"platform": {"const": platform}}}
+    return {
+        "if": {
+            "required": [CLUSTER],
+            "properties": {CLUSTER: named | {"required": ["platform"]}},
+        },
+        "then": then,
+    }
+
+
+def record(kind: type, *, required: bool = True) -> Schema:
+    """A dataclass: its keys, and no other."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    meanings = keys.meanings(kind)
+    fields = [field for field in dataclasses.fields(kind) if field.init]
+    properties = {}
+    for field in fields:
+        must = _required(field)
+        found = _value(hints[field.name], _limit(kind, field.name), must, field.name)
+        if meaning := meanings.get(field.name):
+            found["description"] = meaning
+        properties[camel(field.name)] = found | _default(field)
+    needed = [camel(field.name) for field in fields if _required(field)]
+    return {
+        "type": "object" if required else ["object", "null"],
+        "properties": properties,
+        **({"required": needed} if needed else {}),
+        "additionalProperties": False,
+    }
+
+
+def _limit(kind: type, name: str) -> Schema:
+    """What the class, and what it derives from, says of a field; the class itself first."""
+    for base in kind.__mro__:
+        if name in LIMITS.get(base.__name__, {}):
+            return dict(LIMITS[base.__name__][name])
+    return {}
+
+
+def _value(hint: Any, limit: Schema, required: bool, name: str = "") -> Schema:
+    """A value of a field or of what is in it. A key that may be left out may also be empty."""
+    hint, limits = unwrapped(hint)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    entries = {Mapping: "Properties", str: "Length"}.get(origin or hint, "Items")
+    limit = limit | fragment(limits, entries)
+    if origin is typing.Literal:
+        words = limit.get("enum", inner)
+        return {"enum": [*words, *(() if required else (None,))]}
+    if origin is Mapping:
+        each = _value(inner[1], limit.pop("additionalProperties", {}), True)
+        allowed = dict(NAMES.get(name, {})) or fragment(unwrapped(inner[0])[1], "Length")
+        named = {"propertyNames": allowed} if allowed else {}
+        return {"type": _or_null("object", required), "additionalProperties": each} | named | limit
+    if origin is Sequence:
+        each = _value(inner[0], limit.pop("items", {}), True)
+        return {"type": _or_null("array", required), "items": each} | limit
+    if dataclasses.is_dataclass(hint):
+        return record(typing.cast("type", hint), required=required) | limit
+    if hint is str:
+        return _text(limit, required)
+    if "enum" in limit:
+        return {"enum": [*limit["enum"], *(() if required else (None,))]}
+    return {"type": _or_null(_TYPES[hint], required)} | limit
+
+
+def _text(limit: Mapping[str, Any], required: bool) -> Schema:
+    """A string, which may be encrypted unless it is one of a list."""
+    if "enum" in limit:
+        return {"enum": [*limit["enum"], *(() if required else (None,))]}
+    return {
+        "if": {"type": "object"},
+        "then": {"$ref": "#/definitions/secret"},
+        "else": {"type": _or_null("string", required), **limit},
+    }
+
+
+def _or_null(name: str, required: bool) -> Any:
+    return name if required else [name, "null"]
+
+
+def _required(field: "dataclasses.Field[Any]") -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _default(field: "dataclasses.Field[Any]") -> Schema:
+    """The default, where it is a value that a file can have and says something."""
+    value = field.default
+    if isinstance(value, tuple) and value and all(isinstance(item, str) for item in value):
+        return {"default": list(value)}
+    return {"default": value} if isinstance(value, str | bool | int | float) else {}
+
+
+def text() -> str:
+    """As the file has it."""
+    return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,179 @@
+"""The page of what is supported: GPUs, drivers, device plugins and sharing, for each platform.
+
+The driver and sharing tables are what the classes of the settings accept, one case after another;
+the table of GPUs is the catalog's.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.catalog.eks import INSTANCE_TYPES, refusal
+from components.catalog.gke import ACCELERATORS
+from components.catalog.gke_machines import MACHINE_TYPES, MachineType
+from components.cluster import GpuPool
+from components.decode import decode
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.existing.pool_args import ExistingGpuPoolArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from tools.sections import REFERENCE, table
+
+PAGE = REFERENCE / "support-matrix.md"
+
+_T4_POOL: Mapping[str, Any] = {"machineType": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
+_A100_POOL: Mapping[str, Any] = {"machineType": "a2-highgpu-1g"}
+_HOST_POOL: Mapping[str, Any] = {"nodeSelector": {"gpus": "true"}, "gpusPerNode": 1}
+
+DRIVERS: tuple[tuple[str, str, str, type, Mapping[str, Any]], ...] = (
+    ("gke", "COS", "GKE, `driver: managed` (default)", GkeGpuNodePoolArgs, _T4_POOL),
+    ("gke", "Ubuntu", "GKE, `driver: managed` (default)", GkeGpuNodePoolArgs,
+     {**_T4_POOL, "osImage": "ubuntu"}),
+    ("gke", "COS", "this stack's DaemonSet, `driver: daemonset`", GkeGpuNodePoolArgs,
+     {**_T4_POOL, "driver": "daemonset"}),
+    ("gke", "Ubuntu", "this stack's DaemonSet, `driver: daemonset`", GkeGpuNodePoolArgs,
+     {**_T4_POOL, "osImage": "ubuntu", "driver": "daemonset"}),
+    ("gke", "COS", "either, with `devicePlugin: nvidia`", GkeGpuNodePoolArgs,
+     {**_T4_POOL, "devicePlugin": "nvidia"}),
+    # NVIDIA's own page for its components over Google's driver has both images:
+    # docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html, 2025-09-10.
+    ("gke", "Ubuntu", "either, with `devicePlugin: nvidia`", GkeGpuNodePoolArgs,
+     {**_T4_POOL, "osImage": "ubuntu", "devicePlugin": "nvidia"}),
+    ("gke-autopilot", "GKE's choice", "GKE", GkeAutopilotPoolArgs,
+     {"accelerator": "nvidia-tesla-t4"}),
+    ("eks", "AL2023 NVIDIA", "AWS: it is in the image", EksGpuNodeGroupArgs,
+     {"instanceTypes": ["g4dn.xlarge"]}),
+    ("eks", "Bottlerocket NVIDIA", "AWS: it is in the image", EksGpuNodeGroupArgs,
+     {"instanceTypes": ["g4dn.xlarge"], "os": "bottlerocket"}),
+    ("existing", "any", "you, on the host", ExistingGpuPoolArgs, _HOST_POOL),
+    ("existing", "any", "you, on the host, with `devicePlugin: none`", ExistingGpuPoolArgs,
+     {**_HOST_POOL, "devicePlugin": "none"}),
+)  # fmt: skip
+"""Platform, node image, who installs the driver, and the settings of such a pool."""
+_OTHER_PLUGIN = {
+    "gke": "GKE",
+    "gke-autopilot": "GKE",
+    "eks": "Bottlerocket, as a service of the host",
+    "existing": "somebody else",
+}
+SHARING: tuple[tuple[str, type, Mapping[str, Any]], ...] = (
+    ("gke", GkeGpuNodePoolArgs, _A100_POOL),
+    ("gke-autopilot", GkeAutopilotPoolArgs, {"accelerator": "nvidia-tesla-a100"}),
+    ("eks, AL2023", EksGpuNodeGroupArgs, {"instanceTypes": ["g5.xlarge"]}),
+    (
+        "eks, Bottlerocket",
+        EksGpuNodeGroupArgs,
+        {"instanceTypes": ["g5.xlarge"], "os": "bottlerocket"},
+    ),
+    ("existing", ExistingGpuPoolArgs, _HOST_POOL),
+)
+STRATEGIES: Mapping[str, Mapping[str, Any]] = {
+    "time-slicing": {"strategy": "time-slicing", "replicas": 4},
+    "mps": {"strategy": "mps", "replicas": 4},
+    "mig": {"strategy": "mig", "partition": "1g.5gb"},
+}
+
+_HEAD = """# Support matrix
+
+`make docs` writes this page: each row of the first two tables is a pool that the settings
+were asked for, and the third is the program's catalog.
+
+## Driver and device plugin
+
+There is one answer for each platform, node image and choice. Other combinations are refused with
+the reason.
+"""
+_PLUGIN = """
+With `devicePlugin: nvidia` on GKE, GKE's own device plugin is disabled on the pool. NVIDIA's hands
+out devices alone, so that pods mount the driver's libraries from the directory that
+`driverLibraries` in the output `gpuPools` names.
+
+## Sharing
+
+How a pool's GPUs are shared is in [Share GPUs](../how-to/share-gpus.md).
+"""
+_GPUS = """
+## GPUs
+
+Machine types and prices of one region: `gpu-cluster offers --gpu l4 --region europe-west4`.
+Nodes of EKS have neither EFA nor a placement group, and their local NVMe disks are not used; nodes
+of GKE have no GPUDirect network: [what is not included](../how-to/not-included.md).
+"""
+
+
+def markdown() -> str:
+    """The page."""
+    return "\n".join([
+        _HEAD,
+        *table(("platform", "node image", "who installs the driver", "device plugin"), _drivers()),
+        _PLUGIN,
+        *table(("platform", *(f"`{name}`" for name in STRATEGIES)), _sharing()),
+        _GPUS,
+        *table(("GPU", "GKE", "GPUs per pod on GKE Autopilot", "EKS"), _gpus()),
+        "",
+    ])  # fmt: skip
+
+
+def pool_of(kind: type, given: Mapping[str, Any]) -> GpuPool:
+    """The pool that settings describe; raises ValueError where they are refused."""
+    pool: GpuPool = decode("pool", kind, given).gpu_pool("pool")
+    return pool
+
+
+def _drivers() -> Iterator[tuple[str, ...]]:
+    for platform, image, driver, kind, given in DRIVERS:
+        pool = pool_of(kind, given)
+        ours = "NVIDIA's, in a DaemonSet of this stack"
+        yield platform, image, driver, ours if pool.device_plugin else _OTHER_PLUGIN[platform]
+
+
+def _sharing() -> Iterator[tuple[str, ...]]:
+    for name, kind, given in SHARING:
+        yield name, *(_accepted(kind, given, sharing) for sharing in STRATEGIES.values())
+
+
+def _accepted(kind: type, given: Mapping[str, Any], sharing: Mapping[str, Any]) -> str:
+    try:
+        pool_of(kind, {**given, "sharing": sharing})
+    except ValueError:
+        return "refused"
+    return "yes"
+
+
+def _gpus() -> Iterator[tuple[str, ...]]:
+    gke: dict[str, list[str]] = {}
+    autopilot: dict[str, set[int]] = {}
+    eks: dict[str, list[str]] = {}
+    for machine in MACHINE_TYPES.values():
+        if machine.accelerator is not None and _offered(machine):
+            gke.setdefault(ACCELERATORS[machine.accelerator].model, []).append(f"`{machine.name}`")
+    for row in ACCELERATORS.values():
+        if row.machine_family == "n1" and not row.retired:
+            gke.setdefault(row.model, []).append(f"N1 with `{row.name}`")
+        if row.autopilot_counts:
+            autopilot.setdefault(row.model, set()).update(row.autopilot_counts)
+    for name, instance in INSTANCE_TYPES.items():
+        if instance.gpu_model is not None and refusal(name) is None:
+            eks.setdefault(instance.gpu_model, []).append(f"`{name}`")
+    for model in sorted(gke.keys() | autopilot.keys() | eks.keys()):
+        counts = ", ".join(map(str, sorted(autopilot.get(model, ()))))
+        yield model, _cell(gke.get(model)), counts or "-", _cell(eks.get(model))
+
+
+def _offered(machine: MachineType) -> bool:
+    """Whether a pool can have it, in any of the ways in which it is sold."""
+    (capacity, *_) = machine.provisioning
+    given = {"machineType": machine.name, "capacityType": capacity}
+    try:
+        pool_of(
+            GkeGpuNodePoolArgs,
+            {**given, "reservation": "mine"} if capacity == "reservation" else given,
+        )
+    except ValueError as error:
+        if "there is no such key" in str(error):
+            raise
+        return False
+    return True
+
+
+def _cell(names: list[str] | None) -> str:
+    return ", ".join(names or ("-",))

@@ -1,0 +1,76 @@
+"""Writes the generated pages, and the figures of the last rehearsal and tests."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from quality.docs import (
+    alerts,
+    commands,
+    keys,
+    outputs,
+    policies,
+    simulated_apis,
+    stack_schema,
+    support_matrix,
+)
+from tools.sections import BENCHMARKS, DOCS, README, REHEARSE, ROOT, fill
+
+PAGES: Mapping[Path, Callable[[], str]] = {
+    alerts.PAGE: alerts.markdown,
+    commands.PAGE: commands.markdown,
+    outputs.PAGE: outputs.markdown,
+    policies.PAGE: policies.markdown,
+    simulated_apis.PAGE: simulated_apis.markdown,
+    stack_schema.FILE: stack_schema.text,
+    support_matrix.PAGE: support_matrix.markdown,
+}
+"""Page -> what its text is; the pages of config keys come beside."""
+SHOWN = ("pulumi up", "pulumi destroy")
+"""Steps of a rehearsal that the README shows."""
+
+
+def write() -> None:
+    """Writes the pages that follow from the code."""
+    keys.write()
+    for page, markdown in PAGES.items():
+        page.write_text(markdown())
+
+
+def write_figures() -> None:
+    """Writes the results of the last rehearsal of dev and of the last tests, if there are any."""
+    folder = ROOT / ".rehearsal" / "dev"
+    file = folder / "report.json"
+    report = json.loads(file.read_text()) if file.is_file() else {}
+    # One that is kept has not been destroyed.
+    if report.get("ok") and {step["name"] for step in report["steps"]}.issuperset(SHOWN):
+        text = (folder / "report.txt").read_text().strip()
+        fill(REHEARSE, "report", f"```text\n{text}\n```")
+        fill(README, "rehearse", "\n".join(["```text", *shown(report), "```"]))
+        shutil.copy(folder / "timeline.svg", DOCS / "timeline.svg")
+    else:
+        sys.stderr.write("no whole rehearsal of dev that passed: run `gpu-cluster rehearse dev`\n")
+    tests = ROOT / ".rehearsal" / "test.txt"
+    if tests.is_file():
+        fill(BENCHMARKS, "test", f"```text\n{tests.read_text().strip()}\n```")
+    else:
+        sys.stderr.write("no report of the tests: run `make test` first\n")
+
+
+def shown(report: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a rehearsal's report that the README has: steps, GPU nodes and the verdict."""
+    up, destroy = (_step(report, name) for name in SHOWN)
+    counts = " -> ".join(f"{count} at {at:.1f} s" for at, count in report["gpu_nodes"])
+    verdict = "passed" if report["ok"] else "failed"
+    yield up
+    yield f"GPU nodes: {counts}"
+    yield destroy
+    yield f"rehearsal of {report['stack']}: {verdict} in {report['seconds']:.1f} s"
+
+
+def _step(report: Mapping[str, Any], name: str) -> str:
+    (step,) = (each for each in report["steps"] if each["name"] == name)
+    return f"ok  {name}  {step['seconds']:.1f} s  {step['detail']}"

@@ -1,0 +1,380 @@
+"""EKS: clusters and, with their addons, who may use them."""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from rehearsal.plugins.aws.api_request import request
+from rehearsal.plugins.aws.kind import (
+    CloudError,
+    Config,
+    InitFailedError,
+    Kind,
+    NotFoundError,
+    Problem,
+)
+from rehearsal.plugins.cloud.schema import UNKNOWN
+
+_POLL_SECONDS = 0.05
+
+
+class EksKind(Kind):
+    """Something of EKS, whose tags go by its ARN."""
+
+    arn_key = "arn"
+    """The property that is its ARN."""
+
+    @property
+    def eks(self) -> Any:
+        """A client of EKS."""
+        return self.api.client("eks")
+
+    def shape(self, operation: str) -> Any:
+        """The request of an operation in botocore's model."""
+        return self.eks.meta.service_model.operation_model(operation).input_shape
+
+    def set_tags(
+        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
+    ) -> None:
+        arn = self.read(identity, state)[self.arn_key]
+        if gone:
+            self.eks.untag_resource(resourceArn=arn, tagKeys=gone)
+        if tags:
+            self.eks.tag_resource(resourceArn=arn, tags=dict(tags))
+
+
+def waited(describe: Callable[[], Mapping[str, Any]], *on: str) -> Mapping[str, Any]:
+    """What is described once its status is none of these."""
+    while (row := describe())["status"] in on:
+        time.sleep(_POLL_SECONDS)
+    return row
+
+
+def last_error(row: Mapping[str, Any], *, code: bool = True) -> str:
+    """The first line of a thing's health."""
+    for issue in row["health"]["issues"]:
+        return f"{issue['code']}: {issue['message']}" if code else str(issue["message"])
+    return "unknown"
+
+
+def instant(when: datetime) -> str:
+    """As the provider shows it."""
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Cluster(EksKind):
+    """An EKS cluster."""
+
+    token = "aws:eks/cluster:Cluster"
+    supported_inputs = (
+        "name", "roleArn", "vpcConfig", "version", "accessConfig", "bootstrapSelfManagedAddons",
+        "deletionProtection", "enabledClusterLogTypes", "encryptionConfig", "forceUpdateVersion",
+        "kubernetesNetworkConfig", "upgradePolicy", "zonalShiftConfig", "tags",
+    )  # fmt: skip
+
+    def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
+        """Secrets that are encrypted stay so: EKS takes a key back from no cluster."""
+        return path == "encryptionConfig" and new is None
+
+    def create(self, inputs: dict[str, Any]) -> str:
+        name: str = inputs["name"]
+        own = ("vpcConfig", "enabledClusterLogTypes", "encryptionConfig", "tags", "tagsAll",
+               "forceUpdateVersion", "region")  # fmt: skip
+        given = {key: value for key, value in inputs.items() if key not in own}
+        given["resourcesVpcConfig"] = inputs["vpcConfig"]
+        given["logging"] = _logging([], inputs)
+        if "encryptionConfig" in inputs:
+            given["encryptionConfig"] = [inputs["encryptionConfig"]]
+        self.eks.create_cluster(
+            **request(self.shape("CreateCluster"), given), tags=inputs["tagsAll"]
+        )
+        row = waited(lambda: self._row(name), "CREATING")
+        if row["status"] != "ACTIVE":
+            reason = (
+                f"waiting for EKS Cluster ({name}) create: unexpected state '{row['status']}', "
+                f"wanted target 'ACTIVE': {last_error(row, code=False)}"
+            )
+            raise InitFailedError(name, inputs, reason)
+        return name
+
+    def _row(self, name: str) -> dict[str, Any]:
+        row: dict[str, Any] = self.eks.describe_cluster(name=name)["cluster"]
+        return row
+
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        row = self._row(identity)
+        logged = [
+            kind
+            for setup in row["logging"]["clusterLogging"]
+            if setup["enabled"]
+            for kind in setup["types"]
+        ]
+        given = state.get("enabledClusterLogTypes") or []
+        names = (
+            "arn", "name", "endpoint", "certificateAuthority", "platformVersion", "status",
+            "version", "roleArn", "kubernetesNetworkConfig", "accessConfig", "upgradePolicy",
+            "deletionProtection",
+        )  # fmt: skip
+        return {name: row.get(name) for name in names} | {
+            "identities": [{"oidcs": [{"issuer": row["identity"]["oidc"]["issuer"]}]}],
+            "createdAt": row["createdAt"].isoformat(),
+            "vpcConfig": row["resourcesVpcConfig"],
+            "encryptionConfig": next(iter(row.get("encryptionConfig") or []), None),
+            # Sets: their order does not count.
+            "enabledClusterLogTypes": given if sorted(given) == sorted(logged) else logged,
+            "tagsAll": row.get("tags") or {},
+        }
+
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        version = new.get("version")
+        if version not in (None, old.get("version")):
+            self._over(identity, self.eks.update_cluster_version(name=identity, version=version))
+        # The provider gives a key to a cluster that has none. Of another one it tells EKS nothing.
+        if new.get("encryptionConfig") and not self.read(identity, old)["encryptionConfig"]:
+            answer = self.eks.associate_encryption_config(
+                clusterName=identity, encryptionConfig=[new["encryptionConfig"]]
+            )
+            self._over(identity, answer)
+        mode = (new.get("accessConfig") or {}).get("authenticationMode")
+        if mode and mode != old["accessConfig"]["authenticationMode"]:
+            self._configure(identity, accessConfig={"authenticationMode": mode})
+        for name in ("deletionProtection", "upgradePolicy", "zonalShiftConfig"):
+            if new.get(name) is not None and old.get(name) != new[name]:
+                self._configure(identity, **{name: new[name]})
+        logs = [(each.get("enabledClusterLogTypes") or []) for each in (old, new)]
+        if sorted(logs[0]) != sorted(logs[1]):
+            self._configure(identity, logging=_logging(logs[0], new))
+        config = _placed(new["vpcConfig"])
+        stands = _placed(old["vpcConfig"])
+        if any(stands.get(key) != value for key, value in config.items()):
+            self._configure(identity, resourcesVpcConfig=config)
+
+    def _configure(self, name: str, **given: Any) -> None:
+        shape = self.shape("UpdateClusterConfig")
+        self._over(name, self.eks.update_cluster_config(name=name, **request(shape, given)))
+
+    def _over(self, name: str, answer: Mapping[str, Any]) -> None:
+        """EKS takes the next change of a cluster only once the last one is over."""
+        of = {"name": name, "updateId": answer["update"]["id"]}
+        waited(lambda: self.eks.describe_update(**of)["update"], "InProgress")
+
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
+        self.eks.delete_cluster(name=identity)
+        try:
+            waited(lambda: self._row(identity), "DELETING")
+        except self.eks.exceptions.ResourceNotFoundException:
+            return
+
+
+def _placed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The `vpcConfig` as the provider sends it, with its own defaults."""
+    found = {
+        "subnetIds": config["subnetIds"],
+        "securityGroupIds": config.get("securityGroupIds") or [],
+        "endpointPublicAccess": config.get("endpointPublicAccess", True),
+        "endpointPrivateAccess": config.get("endpointPrivateAccess", False),
+    }
+    if config.get("publicAccessCidrs"):
+        found["publicAccessCidrs"] = config["publicAccessCidrs"]
+    return found
+
+
+def _logging(before: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    on = inputs.get("enabledClusterLogTypes") or []
+    off = [kind for kind in before if kind not in on]
+    setups = [
+        {"types": list(types), "enabled": enabled}
+        for types, enabled in ((on, True), (off, False))
+        if types
+    ]
+    return {"clusterLogging": setups}
+
+
+class AccessEntry(EksKind):
+    """An IAM principal that a cluster knows."""
+
+    token = "aws:eks/accessEntry:AccessEntry"
+    arn_key = "accessEntryArn"
+    supported_inputs = (
+        "clusterName", "principalArn", "kubernetesGroups", "type", "userName", "tags",
+    )  # fmt: skip
+
+    def _request(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        names = {"kubernetesGroups": "kubernetesGroups", "userName": "username"}
+        return {
+            "clusterName": inputs["clusterName"],
+            "principalArn": inputs["principalArn"],
+            **{member: inputs[name] for name, member in names.items() if name in inputs},
+        }
+
+    def create(self, inputs: dict[str, Any]) -> str:
+        given = self._request(inputs) | {"type": inputs["type"], "tags": inputs["tagsAll"]}
+        self.eks.create_access_entry(**given)
+        return f"{inputs['clusterName']}:{inputs['principalArn']}"
+
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        cluster, _, principal = identity.partition(":")
+        row = self.eks.describe_access_entry(clusterName=cluster, principalArn=principal)[
+            "accessEntry"
+        ]
+        return {
+            "accessEntryArn": row["accessEntryArn"],
+            "createdAt": instant(row["createdAt"]),
+            "modifiedAt": instant(row["modifiedAt"]),
+            "kubernetesGroups": row["kubernetesGroups"],
+            "userName": row["username"],
+            "type": row["type"],
+            "tagsAll": row["tags"],
+        }
+
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        if self._request(old) != self._request(new):
+            self.eks.update_access_entry(**self._request(new))
+
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
+        cluster, _, principal = identity.partition(":")
+        self.eks.delete_access_entry(clusterName=cluster, principalArn=principal)
+
+
+class AccessPolicyAssociation(EksKind):
+    """A policy of EKS for an access entry."""
+
+    token = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
+    supported_inputs = ("accessScope", "clusterName", "policyArn", "principalArn")
+
+    def create(self, inputs: dict[str, Any]) -> str:
+        given = {name: inputs[name] for name in self.supported_inputs}
+        self.eks.associate_access_policy(**given)
+        return f"{inputs['clusterName']}#{inputs['principalArn']}#{inputs['policyArn']}"
+
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        cluster, principal, policy = identity.split("#")
+        pages = self.eks.get_paginator("list_associated_access_policies").paginate(
+            clusterName=cluster, principalArn=principal
+        )
+        for page in pages:
+            for row in page["associatedAccessPolicies"]:
+                if row["policyArn"] == policy:
+                    return {name: instant(row[name]) for name in ("associatedAt", "modifiedAt")}
+        raise NotFoundError(f"ResourceNotFoundException: {policy} is not associated")
+
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
+        cluster, principal, policy = identity.split("#")
+        self.eks.disassociate_access_policy(
+            clusterName=cluster, principalArn=principal, policyArn=policy
+        )
+
+
+class PodIdentityAssociation(EksKind):
+    """A role for the pods of a service account."""
+
+    token = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
+    arn_key = "associationArn"
+    supported_inputs = (
+        "clusterName", "namespace", "serviceAccount", "roleArn", "disableSessionTags", "tags",
+    )  # fmt: skip
+
+    def create(self, inputs: dict[str, Any]) -> str:
+        names = [name for name in self.supported_inputs if name != "tags" and name in inputs]
+        given = {name: inputs[name] for name in names}
+        answer = self.eks.create_pod_identity_association(**given, tags=inputs["tagsAll"])
+        return str(answer["association"]["associationId"])
+
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        row = self.eks.describe_pod_identity_association(
+            clusterName=state["clusterName"], associationId=identity
+        )["association"]
+        names = ("associationId", "associationArn", "roleArn", "disableSessionTags")
+        return {name: row[name] for name in names} | {"tagsAll": row["tags"]}
+
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        names = ("roleArn", "disableSessionTags")
+        if any(old.get(name) != new.get(name) for name in names):
+            self.eks.update_pod_identity_association(
+                clusterName=new["clusterName"],
+                associationId=identity,
+                **{name: new[name] for name in names if name in new},
+            )
+
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
+        self.eks.delete_pod_identity_association(
+            clusterName=state["clusterName"], associationId=identity
+        )
+
+
+class Addon(EksKind):
+    """An EKS addon."""
+
+    token = "aws:eks/addon:Addon"
+    supported_inputs = (
+        "clusterName", "addonName", "addonVersion", "configurationValues", "preserve",
+        "podIdentityAssociations", "resolveConflictsOnCreate", "resolveConflictsOnUpdate",
+        "serviceAccountRoleArn", "tags",
+    )  # fmt: skip
+
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        found = super().validate_preview(config, inputs)
+        version = inputs.get("addonVersion")
+        if version in (None, UNKNOWN) or str(version).startswith("v"):
+            return found
+        words = (
+            f"'addonVersion' ('{version}') must be a version with a leading v: v1.2.3-eksbuild.1"
+        )
+        return [*found, Problem("addonVersion", words)]
+
+    def _request(self, inputs: Mapping[str, Any], conflicts: str) -> dict[str, Any]:
+        names = ("clusterName", "addonName", "addonVersion", "configurationValues",
+                 "podIdentityAssociations", "serviceAccountRoleArn")  # fmt: skip
+        found = {name: inputs[name] for name in names if inputs.get(name) is not None}
+        return found | ({"resolveConflicts": inputs[conflicts]} if conflicts in inputs else {})
+
+    def create(self, inputs: dict[str, Any]) -> str:
+        given = self._request(inputs, "resolveConflictsOnCreate")
+        self.eks.create_addon(**given, tags=inputs["tagsAll"])
+        identity = f"{inputs['clusterName']}:{inputs['addonName']}"
+        try:
+            self._wait(identity, "create")
+        except CloudError as error:
+            raise InitFailedError(identity, inputs, str(error)) from None
+        return identity
+
+    def _row(self, identity: str) -> dict[str, Any]:
+        cluster, _, name = identity.partition(":")
+        row: dict[str, Any] = self.eks.describe_addon(clusterName=cluster, addonName=name)["addon"]
+        return row
+
+    def _wait(self, identity: str, verb: str) -> None:
+        """EKS goes on trying, and the provider waits for it until its own time is over."""
+        row = waited(lambda: self._row(identity), "CREATING", "UPDATING")
+        if row["status"] != "ACTIVE":
+            raise CloudError(
+                f"waiting for EKS Add-On ({identity}) {verb}: timeout while waiting for state to "
+                f"become 'ACTIVE' (last state: '{row['status']}', timeout: 20m0s): "
+                f"{last_error(row, code=row['health']['issues'][0]['code'] != 'AccessDenied')}"
+            )
+
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        row = self._row(identity)
+        return {
+            "arn": row["addonArn"],
+            "createdAt": instant(row["createdAt"]),
+            "modifiedAt": instant(row["modifiedAt"]),
+            "addonVersion": row["addonVersion"],
+            "configurationValues": row.get("configurationValues", ""),
+            "serviceAccountRoleArn": row.get("serviceAccountRoleArn"),
+            "tagsAll": row["tags"],
+        }
+
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        given = self._request(new, "resolveConflictsOnUpdate")
+        if given == self._request(old, "resolveConflictsOnUpdate"):
+            return
+        given.setdefault("podIdentityAssociations", [])
+        self.eks.update_addon(**given)
+        self._wait(identity, "update")
+
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
+        cluster, _, name = identity.partition(":")
+        kept = {"preserve": True} if state.get("preserve") else {}
+        self.eks.delete_addon(clusterName=cluster, addonName=name, **kept)

@@ -1,0 +1,81 @@
+"""What a preview of a create says: the inputs, and as unknown all that only the cloud fills in.
+
+A program may read any of it. What a preview leaves out is missing where the program uses it, and
+that refuses a stack which the cloud would have made.
+"""
+
+import string
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from rehearsal.plugins.cloud.immutable import blocks
+from rehearsal.plugins.cloud.schema import UNKNOWN, key_path
+
+
+def planned(
+    inputs: Mapping[str, Any],
+    output_only: Iterable[str],
+    computed: Iterable[str],
+    means_none: Mapping[str, Collection[Any]],
+) -> dict[str, Any]:
+    """The properties of a resource that is to be created. `computed` are paths such as
+    `vpcConfig.vpcId` or `rules[].id`: unknown where they are unset or have a value of `means_none`,
+    and their block is given."""
+    nested = [path for path in computed if "." in path]
+    top = [path for path in computed if "." not in path]
+    plan: dict[str, Any] = dict.fromkeys([*output_only, *top], UNKNOWN) | _copy(dict(inputs))
+    for path in nested:
+        parent, _, name = path.rpartition(".")
+        for _, block in blocks(plan, parent):
+            if block.get(name) in (None, *means_none.get(path, ())):
+                block[name] = UNKNOWN
+    return plan
+
+
+def foreseen(
+    inputs: Mapping[str, Any], rules: Mapping[str, Any], config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the provider knows before the cloud says it, where it knows all parts of it. A rule is a
+    text with `{names}` of inputs or else of the provider's configuration, `{of: a map, with: more}`
+    or the value itself."""
+    given = dict(config) | {name: each for name, each in inputs.items() if each is not None}
+    known: dict[str, Any] = {}
+    for name, rule in rules.items():
+        if inputs.get(name) is not None:
+            continue
+        if isinstance(rule, Mapping):
+            labels = given.get(rule["of"], {})
+            if UNKNOWN not in (labels, *labels):
+                known[name] = {**labels, **rule["with"]}
+            continue
+        parts = [part for _, part, _, _ in string.Formatter().parse(str(rule)) if part]
+        if all(given.get(part, UNKNOWN) != UNKNOWN for part in parts):
+            known[name] = rule.format(**given) if parts else rule
+    return known
+
+
+def left_out(plan: Mapping[str, Any], made: Mapping[str, Any]) -> list[str]:
+    """Paths of what the cloud has filled in and the preview did not know of at all.
+
+    A value that the preview knew and the cloud then changed does not count: clouds do that.
+    """
+    return list(_left_out(plan, made, ""))
+
+
+def _left_out(plan: Any, made: Any, path: str) -> Iterator[str]:
+    if made is False or made in (None, "", [], {}):  # as good as nothing
+        return
+    if plan is None:
+        yield path
+    elif isinstance(plan, Mapping) and isinstance(made, Mapping):
+        for name, value in made.items():
+            yield from _left_out(plan.get(name), value, key_path(path, name) if path else name)
+    elif isinstance(plan, list) and isinstance(made, list):
+        for index, pair in enumerate(zip(plan, made, strict=False)):
+            yield from _left_out(*pair, f"{path}[{index}]")
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copy(each) for name, each in value.items()}
+    return [_copy(each) for each in value] if isinstance(value, list) else value

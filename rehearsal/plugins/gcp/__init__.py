@@ -1,0 +1,81 @@
+"""The offline plugin for `gcp`: what Google's provider does with inputs and answers, over HTTP.
+
+No rule of Google Cloud stands here: the API at the other end has them.
+"""
+
+from collections.abc import Callable, Mapping
+
+from rehearsal.plugins.cloud.handler import ProviderSettings
+from rehearsal.plugins.cloud.schema import Problem, block, unread
+from rehearsal.plugins.faults import Faults
+from rehearsal.plugins.gcp.client import Client
+from rehearsal.plugins.gcp.cluster import Cluster
+from rehearsal.plugins.gcp.compute import Network, Subnetwork
+from rehearsal.plugins.gcp.iam import Account
+from rehearsal.plugins.gcp.iam_members import AccountMember, BucketMember, ProjectMember
+from rehearsal.plugins.gcp.node_pool import NodePool
+from rehearsal.plugins.gcp.project import AlertPolicy, Dashboard, Repository, Service
+from rehearsal.plugins.gcp.resource import Resource
+from rehearsal.plugins.gcp.routing import Firewall, Router, RouterNat
+
+__all__ = ["settings_for"]
+
+_TYPES: tuple[type[Resource], ...] = (
+    Network,
+    Subnetwork,
+    Router,
+    RouterNat,
+    Firewall,
+    Cluster,
+    NodePool,
+    Account,
+    ProjectMember,
+    AccountMember,
+    BucketMember,
+    Service,
+    Repository,
+    Dashboard,
+    AlertPolicy,
+)
+_READ = frozenset(
+    {
+        "project",
+        "region",
+        "zone",
+        # What only decides how the real API is reached, and by whom.
+        "accessToken",
+        "billingProject",
+        "credentials",
+        "disableGlobalProjectWarning",
+        "impersonateServiceAccount",
+        "pluginDownloadURL",
+        "requestTimeout",
+        "userProjectOverride",
+        "version",
+    }
+)
+
+
+def settings_for(
+    environment: Mapping[str, str],
+    *,
+    faults: Faults,
+    changed: Callable[[], None] = lambda: None,
+) -> ProviderSettings:
+    """The plugin over the APIs that `environment` names, `GOOGLE_COMPUTE_CUSTOM_ENDPOINT` and so
+    on."""
+    client = Client(environment)
+    return ProviderSettings(
+        package="gcp",
+        handlers={one.token: one(client) for one in _TYPES},
+        faults=faults,
+        changed=changed,
+        check_config=check_config,
+    )
+
+
+def check_config(inputs: Mapping[str, object]) -> list[Problem]:
+    """What is wrong with a provider's configuration, or not read here."""
+    import pulumi_gcp.provider  # a part of a second, which not everybody needs
+
+    return unread("gcp", block(pulumi_gcp.provider.ProviderArgs).properties, _READ, inputs)

@@ -1,0 +1,187 @@
+"""What clusters and node pools of GKE share in the provider."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rehearsal.plugins.cloud.handler import CloudError, Config, InitFailedError, NotFoundError
+from rehearsal.plugins.cloud.immutable import given as is_given
+from rehearsal.plugins.gcp.resource import Resource, project_of
+
+_AUTH = "https://www.googleapis.com/auth/"
+_SCOPES = {
+    "compute-ro": "compute.readonly",
+    "compute-rw": "compute",
+    "logging-write": "logging.write",
+    "monitoring-read": "monitoring.read",
+    "monitoring-write": "monitoring.write",
+    "storage-full": "devstorage.full_control",
+    "storage-ro": "devstorage.read_only",
+    "storage-rw": "devstorage.read_write",
+    "trace": "trace.append",
+}
+"""Short names of scopes that are not their own last part."""
+DEFAULT_SCOPES = [
+    f"{_AUTH}{name}"
+    for name in ("devstorage.read_only", "logging.write", "monitoring",
+                 "service.management.readonly", "servicecontrol", "trace.append")
+]  # fmt: skip
+"""What the provider asks for where a `nodeConfig` names none (node_config.go)."""
+_BROKEN = ("ERROR", "DEGRADED", "RUNNING_WITH_ERROR")
+"""resource_container_cluster.go and resource_container_node_pool.go: their `RestingStates`."""
+_CONFIG: Mapping[str, str | None] = {
+    "guestAccelerators": "accelerators",
+    "guestAccelerators[].count": "acceleratorCount",
+    "guestAccelerators[].type": "acceleratorType",
+    "effectiveTaints": "taints",
+    "loggingVariant": "loggingConfig.variantConfig.variant",
+    "gpudirectStrategy": "gpuDirectConfig.gpuDirectStrategy",
+    "linuxNodeConfig.hugepagesConfig": "hugepages",
+    "windowsNodeConfig.osversion": "osVersion",
+    "resourceManagerTags": "resourceManagerTags.tags",
+    "nodeImageConfigs": None,
+    "containerdConfig.registryHosts": None,
+    "containerdConfig.privateRegistryAccessConfig.certificateAuthorityDomainConfigs": None,
+}
+NODE_CONFIG = {f"nodeConfig.{path}": field for path, field in _CONFIG.items()}
+"""What the provider calls otherwise in a `nodeConfig`."""
+
+
+class ContainerResource(Resource):
+    """A cluster or a node pool."""
+
+    service = "CONTAINER"
+    api = ("container", "v1beta1")
+    partial = True
+    virtual: ClassVar[frozenset[str]] = frozenset()
+    """Properties that are the provider's own, or that it reads and sends by hand. What else has no
+    field is refused."""
+
+    def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        return {**inputs, "project": project_of(config, inputs)}
+
+    # As the provider, which leaves the API's words as they are.
+
+    def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        complete = self.completed(config, inputs)
+        identity = self.insert(complete)
+        outputs = self.fetch(identity, complete)
+        status = self.status(identity)
+        if status in _BROKEN:
+            name = identity.rpartition("/")[2]
+            reason = f'{self.schema} {name} was created in the error state "{status}"'
+            raise InitFailedError(identity, outputs, reason)
+        return identity, outputs
+
+    def status(self, identity: str) -> str:
+        """As the API has it; empty where there is no such thing."""
+        try:
+            return str(self.client.call(self.service, "GET", identity)["status"])
+        except NotFoundError:
+            return ""
+
+    def on_update(
+        self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
+    ) -> dict[str, Any]:
+        complete = self.completed(config, new)
+        self.change(identity, old, complete)
+        return self.fetch(identity, complete)
+
+    def remove(self, identity: str, state: Mapping[str, Any]) -> None:
+        try:
+            self.send("DELETE", identity, None, f"deleting GKE {self.noun}")
+        except NotFoundError:
+            raise
+        except CloudError as error:
+            raise CloudError(f"Error deleting {type(self).__name__}: {error}") from None
+
+    def send(
+        self, verb: str, path: str, body: Mapping[str, Any] | None, doing: str
+    ) -> dict[str, Any]:
+        """Asks the API for it and waits until it is done; the operation."""
+        operation = self.client.call(self.service, verb, path, body)
+        return self.waited(operation, path, doing)
+
+    def waited(self, operation: Mapping[str, Any], path: str, doing: str) -> dict[str, Any]:
+        """The operation at this place, once it is done."""
+        return self.client.wait(self.service, operation, "/".join(path.split("/")[:4]), doing)
+
+    def translated(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The body by name, without what is empty; raises CloudError for what has no field."""
+        for path, field in self.renamed.items():
+            if field is None and path not in self.virtual and is_given(inputs, path):
+                raise CloudError(f"the offline plugin does not send '{path}' of {self.noun}")
+        given = {name: value for name, value in inputs.items() if name not in self.virtual}
+        body = sparse(super().expand(given))
+        assert isinstance(body, dict)
+        return body
+
+    def with_zeros(self, found: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+        """The API leaves false and 0 away; what is known to be a switch or a count is that."""
+        mapped = {
+            name: value
+            for name, value in known.items()
+            if name not in self.virtual and self.renamed.get(name, name) is not None
+        }
+        return with_zeros(found, mapped)
+
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        # service_scope.go, CaseDiffSuppress
+        if ".oauthScopes[" in path:
+            return scope(old) == scope(new)
+        return path.endswith("nodeConfig.imageType") and str(old).upper() == str(new).upper()
+
+
+def node_config(given: Mapping[str, Any] | None, body: dict[str, Any] | None) -> dict[str, Any]:
+    """The `NodeConfig` of a `nodeConfig`, once it is translated by name."""
+    if given is None or body is None:
+        return {"oauthScopes": list(DEFAULT_SCOPES)}
+    scopes = [scope(each) for each in given.get("oauthScopes") or ()]
+    wanted = [each for each in body.get("accelerators", ()) if each.get("acceleratorCount")]
+    body = {**body, "oauthScopes": scopes, "accelerators": wanted}
+    body["taints"] = given.get("taints") or []
+    body.setdefault("loggingConfig", {"variantConfig": {}})
+    return {name: value for name, value in body.items() if value != []}
+
+
+def flat_node_config(
+    found: dict[str, Any], body: Mapping[str, Any], known: Mapping[str, Any]
+) -> None:
+    """`taints` are those that the program knows of; GKE's own are in `effectiveTaints` alone."""
+    ours = {each["key"] for each in known.get("taints") or ()}
+    every = body.get("taints", [])
+    found["effectiveTaints"] = [dict(each) for each in every]
+    found["taints"] = [dict(each) for each in every if each["key"] in ours]
+
+
+def scope(name: Any) -> str:
+    """A scope by its whole name."""
+    return f"{_AUTH}{_SCOPES.get(str(name), name)}" if "/" not in str(name) else str(name)
+
+
+def sparse(value: Any) -> Any:
+    """As Go's client writes it: without false, 0, empty strings, lists and maps; a block stays."""
+    if isinstance(value, Mapping):
+        return {
+            name: sparse(each)
+            for name, each in value.items()
+            if each or (isinstance(each, Mapping) and name not in ("labels", "metadata"))
+        }
+    return [sparse(each) for each in value] if isinstance(value, list) else value
+
+
+def with_zeros(found: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """What was found, with false and 0 where something is known to be a switch or a count."""
+    filled = dict(found)
+    for name, value in known.items():
+        if name not in found:
+            if isinstance(value, int | float):
+                filled[name] = type(value)(0)
+        elif isinstance(value, Mapping) and isinstance(found[name], dict):
+            filled[name] = with_zeros(found[name], value)
+        elif isinstance(value, list) and isinstance(found[name], list):
+            pairs = zip(found[name], value, strict=False)
+            filled[name] = [
+                with_zeros(one, other) if isinstance(one, dict) and isinstance(other, dict) else one
+                for one, other in pairs
+            ] + found[name][len(value) :]
+    return filled

@@ -1,0 +1,100 @@
+"""Properties as the provider calls them <-> fields as the API does, along Google's own documents.
+
+Most are called the same. `renamed` has the rest: the path of a property, with `[]` for elements
+-> its field, None for a property that the API does not have, `a.b` for a field in a block.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.plugins import sdk
+from rehearsal.plugins.cloud.handler import CloudError
+from rehearsal.plugins.cloud.schema import element_of, plain
+from tools.google_discovery import Document
+
+Renamed = Mapping[str, str | None]
+
+
+def to_api(document: Document, schema: str, inputs: Mapping[str, Any], renamed: Renamed) -> Any:
+    """The body of a request. Raises CloudError for a property that has no field."""
+    return _to_api(document, {"$ref": schema}, inputs, renamed, "")
+
+
+def _to_api(
+    document: Document, kind: Mapping[str, Any], value: Any, renamed: Renamed, path: str
+) -> Any:
+    kind = document.schemas[kind["$ref"]] if "$ref" in kind else kind
+    if isinstance(value, list) and "items" in kind:
+        return [
+            _to_api(document, kind["items"], each, renamed, f"{path}[]")
+            for each in value
+            if each is not None
+        ]
+    if isinstance(value, Mapping) and "properties" in kind:
+        body: dict[str, Any] = {}
+        for name, each in value.items():
+            inner = f"{path}.{name}" if path else name
+            field = renamed.get(inner, name)
+            if field is not None and each is not None:
+                _put(document, kind, body, field, each, renamed, inner)
+        return body
+    if kind.get("type") == "string" and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # 64 bits
+    return value
+
+
+def _put(
+    document: Document,
+    kind: Mapping[str, Any],
+    body: dict[str, Any],
+    field: str,
+    value: Any,
+    renamed: Renamed,
+    path: str,
+) -> None:
+    first, _, rest = field.partition(".")
+    inner = kind.get("properties", {}).get(first)
+    if inner is None:
+        raise CloudError(f"the offline plugin does not know the API's field for '{path}'")
+    if rest:
+        block = document.schemas[inner["$ref"]] if "$ref" in inner else inner
+        _put(document, block, body.setdefault(first, {}), rest, value, renamed, path)
+    else:
+        body[first] = _to_api(document, inner, value, renamed, path)
+
+
+def from_api(kinds: Mapping[str, Any], body: Mapping[str, Any], renamed: Renamed) -> dict[str, Any]:
+    """The properties in a body, as the types of the SDK have them (`schema.resource_schema`)."""
+    return _block(kinds, body, renamed, "")
+
+
+def _block(
+    kinds: Mapping[str, Any], body: Mapping[str, Any], renamed: Renamed, path: str
+) -> dict[str, Any]:
+    found = {}
+    for name, kind in kinds.items():
+        inner = f"{path}.{name}" if path else name
+        field = renamed.get(inner, name)
+        value = at(body, field) if field is not None else None
+        if value is not None:
+            found[name] = _from_api(plain(kind), value, renamed, inner)
+    return found
+
+
+def at(body: Mapping[str, Any], field: str) -> Any:
+    """The value at a path of fields; None where there is none."""
+    first, _, rest = field.partition(".")
+    value = body.get(first)
+    return at(value, rest) if rest and isinstance(value, Mapping) else None if rest else value
+
+
+def _from_api(kind: Any, value: Any, renamed: Renamed, path: str) -> Any:
+    if (element := element_of(kind)) and isinstance(value, list):
+        return [_from_api(element, each, renamed, f"{path}[]") for each in value]
+    if sdk.is_output_type(kind) and isinstance(value, Mapping):
+        return _block(sdk.output_types(kind), value, renamed, path)
+    if kind is int and isinstance(value, str):
+        return int(value)
+    if kind is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    return value

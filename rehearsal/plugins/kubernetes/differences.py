@@ -1,0 +1,186 @@
+"""What changed between an object's last known form and its new inputs, and what that takes.
+
+The table of properties whose change means a replacement is the official provider's own, 4.x:
+https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/provider/diff.go
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from components.kube.quantity import or_none
+from rehearsal.plugins.kubernetes.objects import Kind, Object, kind_of
+from rehearsal.plugins.kubernetes.wire import Unknown, has_unknown
+
+Change = Literal["add", "delete", "update"]
+Path = tuple[str | int, ...]
+
+_POD_SPEC = """
+affinity automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks hostAliases hostIPC
+hostNetwork hostPID hostname imagePullSecrets nodeName nodeSelector overhead preemptionPolicy
+priority priorityClassName readinessGates restartPolicy runtimeClassName schedulerName
+securityContext serviceAccount serviceAccountName shareProcessNamespace subdomain
+terminationGracePeriodSeconds volumes
+"""
+_CONTAINER = """
+args command env image imagePullPolicy lifecycle livenessProbe ports readinessProbe resources
+securityContext stdin stdinOnce terminationMessagePath terminationMessagePolicy tty volumeDevices
+volumeMounts workingDir
+"""
+_VOLUME = """
+awsElasticBlockStore azureDisk azureFile cephfs cinder csi fc flexVolume flocker
+gcePersistentDisk glusterfs hostPath iscsi local nfs photonPersistentDisk portworxVolume quobyte
+rbd scaleIO storageos vsphereVolume
+"""
+
+
+def _under(prefix: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}.{name}" for name in names.split())
+
+
+_REPLACING: dict[tuple[str, str], tuple[str, ...]] = {
+    ("apps", "DaemonSet"): ("spec.selector",),
+    ("apps", "Deployment"): ("spec.selector",),
+    ("apps", "StatefulSet"): (
+        "spec.podManagementPolicy",
+        "spec.revisionHistoryLimit",
+        "spec.selector",
+        "spec.serviceName",
+        "spec.volumeClaimTemplates",
+    ),
+    ("batch", "Job"): ("spec.completions", "spec.parallelism", "spec.selector", "spec.template"),
+    ("", "Pod"): (
+        *_under("spec", _POD_SPEC),
+        *_under("spec.containers.*", _CONTAINER),
+        *_under("spec.initContainers.*", _CONTAINER),
+    ),
+    ("", "PersistentVolume"): _under("spec", _VOLUME),
+    ("", "PersistentVolumeClaim"): (
+        "spec.accessModes",
+        "spec.selector",
+        "spec.storageClassName",
+        "spec.volumeName",
+    ),
+    ("", "ResourceQuota"): ("spec.scopes",),
+    ("", "Service"): ("spec.clusterIP",),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): ("roleRef",),
+    ("rbac.authorization.k8s.io", "RoleBinding"): ("roleRef",),
+    ("storage.k8s.io", "StorageClass"): ("parameters", "provisioner"),
+}
+_IDENTITY = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
+"""A new apiVersion or kind is a new type token, which the engine itself replaces; the official
+provider's table leaves the two out."""
+
+QUANTITIES = {"limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "divisor",
+              "default", "defaultRequest", "max", "min", "maxLimitRequestRatio"}  # fmt: skip
+"""Properties whose text, or whose map's texts, the API server writes in a form of its own."""
+
+
+def replacing(
+    obj: Object, *, config_map_mutable: bool = False, secret_mutable: bool = False
+) -> tuple[str, ...]:
+    """Paths whose change replaces the object; `*` stands for a list's items."""
+    kind = kind_of(obj)
+    immutable = obj.get("immutable") is True
+    paths = _REPLACING.get((kind.group, kind.kind), ())
+    if kind == Kind("", "v1", "ConfigMap") and (immutable or not config_map_mutable):
+        paths = ("binaryData", "data")
+    elif kind == Kind("", "v1", "Secret"):
+        paths = ("type",) if secret_mutable and not immutable else ("type", "stringData", "data")
+    return (*_IDENTITY, *paths)
+
+
+def changes(old: Any, new: Any) -> Iterator[tuple[Path, Change, Any]]:
+    """Every path that differs, how, and its new value.
+
+    `old` is what the live object has of the last inputs. Where anything is unknown, quantities are
+    compared as they are written, since the official provider knows no types then.
+    """
+    yield from _changes((), old, new, known=not has_unknown(new))
+
+
+def _changes(path: Path, old: Any, new: Any, known: bool) -> Iterator[tuple[Path, Change, Any]]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name, value in new.items():
+            if name in old:
+                yield from _changes((*path, name), old[name], value, known)
+            else:
+                yield (*path, name), "add", value
+        for name in old:
+            if name not in new:
+                yield (*path, name), "delete", None
+    elif isinstance(old, list) and isinstance(new, list):
+        for index, (before, after) in enumerate(zip(old, new, strict=False)):
+            yield from _changes((*path, index), before, after, known)
+        for index in range(len(old), len(new)):
+            yield (*path, index), "add", new[index]
+        for index in range(len(new), len(old)):
+            yield (*path, index), "delete", None
+    elif isinstance(new, Unknown) and isinstance(old, dict):
+        # To the official provider it is an object that has none of these.
+        for name in old:
+            yield (*path, name), "delete", None
+    elif isinstance(new, Unknown) or not _same(path, old, new, known):
+        yield path, "update", new
+
+
+def _same(path: Path, old: Any, new: Any, known: bool) -> bool:
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    if old == new:
+        return True
+    if not known or QUANTITIES.isdisjoint(str(part) for part in path):
+        return False
+    before, after = or_none(old), or_none(new)
+    return before is not None and before == after
+
+
+def replaces(path: Path, new: Any, paths: tuple[str, ...]) -> bool:
+    """Whether a change at `path` to `new` touches one of the replacing `paths`."""
+    for pattern in paths:
+        parts = pattern.split(".")
+        if not all(part in ("*", step) for part, step in zip(parts, path, strict=False)):
+            continue
+        # A change above the pattern counts if the new value reaches down to it.
+        if len(path) >= len(parts) or _reaches(new, parts[len(path) :]):
+            return True
+    return False
+
+
+def _reaches(value: Any, parts: list[str]) -> bool:
+    if not parts:
+        return True
+    if parts[0] == "*":
+        # Go's JSONPath finds everything in a list that is empty, gone or not known yet.
+        if not isinstance(value, list) or not value:
+            return True
+        return any(_reaches(item, parts[1:]) for item in value)
+    return isinstance(value, dict) and parts[0] in value and _reaches(value[parts[0]], parts[1:])
+
+
+def text(path: Path) -> str:
+    """A path as the engine writes it: `spec.containers[0].image`, `metadata.labels["a.b/c"]`."""
+    written = ""
+    for part in path:
+        if isinstance(part, int):
+            written += f"[{part}]"
+        elif re.search(r'[."\[\]]', part):
+            escaped = part.replace('"', '\\"')
+            written += f'["{escaped}"]'
+        else:
+            written += f".{part}" if written else part
+    return written
+
+
+def covers(ignored: str, path: Path) -> bool:
+    """Whether an ignoreChanges path such as `spec.replicas` or `spec["a.b"]` contains `path`."""
+    parts = parse(ignored)
+    return len(parts) <= len(path) and all(
+        part in ("*", str(step)) for part, step in zip(parts, path, strict=False)
+    )
+
+
+def parse(written: str) -> list[str]:
+    """The parts of a path that `text` or a user wrote."""
+    found = re.findall(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+|\*)\]|([^.\[\]]+)', written)
+    return [quoted.replace('\\"', '"') or index or name for quoted, index, name in found]

@@ -1,0 +1,238 @@
+"""Kubernetes objects as the provider sees them: kinds, names, annotations, the state's shape."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.plugins.kubernetes.wire import (
+    Properties,
+    Secret,
+    Unknown,
+    mark_secrets,
+    plain,
+    rename_keys,
+)
+
+Object = dict[str, Any]
+
+AUTONAMED = "pulumi.com/autonamed"
+SKIP_AWAIT = "pulumi.com/skipAwait"
+TIMEOUT_SECONDS = "pulumi.com/timeoutSeconds"
+REPLACE_UNREADY = "pulumi.com/replaceUnready"
+DELETION_PROPAGATION = "pulumi.com/deletionPropagationPolicy"
+PATCH_FORCE = "pulumi.com/patchForce"
+PATCH_FIELD_MANAGER = "pulumi.com/patchFieldManager"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+READ_ONLY_METADATA = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "uid",
+)
+
+CLUSTER_SCOPED = frozenset({
+    "APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole",
+    "ClusterRoleBinding", "ComponentStatus", "CustomResourceDefinition", "DeviceClass",
+    "FlowSchema", "IngressClass", "MutatingWebhookConfiguration", "Namespace", "Node",
+    "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "ResourceSlice",
+    "RuntimeClass", "StorageClass", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
+})  # fmt: skip
+"""Kubernetes' own kinds that live in no namespace, for when no API server can be asked."""
+
+_DASHED = {
+    name.replace("-", "_"): name
+    for name in (
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-validations",
+    )
+}
+_UNDERSCORED = {dashed: name for name, dashed in _DASHED.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A group, version and kind; the core group is empty."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def __str__(self) -> str:
+        return f"{self.api_version}/{self.kind}"
+
+
+SECRET = Kind("", "v1", "Secret")
+
+
+def kind_of(obj: Object) -> Kind:
+    """The kind that an object says it is."""
+    group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+    return Kind("" if group == "core" else group, version, str(obj.get("kind", "")))
+
+
+def kind_of_token(token: str) -> Kind:
+    """The kind behind a type token such as `kubernetes:apps/v1:DaemonSet`."""
+    _, module, kind = token.split(":")
+    group, slash, version = module.rpartition("/")
+    if not slash:
+        raise ValueError(f"{token}: the offline plugin knows group/version:Kind tokens only")
+    return Kind("" if group == "core" else group, version, kind)
+
+
+def is_patch(token: str, obj: Object) -> bool:
+    """Whether the resource patches an object that somebody else owns, such as a ConfigMapPatch."""
+    return token.rpartition(":")[2] == f"{obj.get('kind')}Patch"
+
+
+def from_properties(properties: Properties) -> Object:
+    """The object that a resource's inputs describe; unknowns stay."""
+    obj: Object = rename_keys(plain(properties), lambda name: _DASHED.get(name, name))
+    return obj
+
+
+def to_properties(obj: Object) -> Properties:
+    """An object as resource properties."""
+    properties: Properties = rename_keys(obj, lambda name: _UNDERSCORED.get(name, name))
+    return properties
+
+
+def metadata_of(obj: Object) -> Object:
+    """Its metadata; empty where there is none, and where a preview does not know it yet."""
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def name_of(obj: Object) -> Any:
+    return metadata_of(obj).get("name")
+
+
+def namespace_of(obj: Object) -> str:
+    namespace = metadata_of(obj).get("namespace")
+    return namespace if isinstance(namespace, str) else ""
+
+
+def object_id(obj: Object) -> str:
+    """`namespace/name`, or the name alone outside of namespaces."""
+    namespace = namespace_of(obj)
+    return f"{namespace}/{name_of(obj)}" if namespace else str(name_of(obj))
+
+
+def split_id(identifier: str) -> tuple[str, str]:
+    """The namespace and the name of an id."""
+    namespace, _, name = identifier.rpartition("/")
+    return namespace, name
+
+
+def annotation(obj: Object, name: str) -> str:
+    """An annotation's value, empty where it is absent or not yet known."""
+    annotations = metadata_of(obj).get("annotations")
+    value = annotations.get(name) if isinstance(annotations, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def is_true(obj: Object, name: str) -> bool:
+    return annotation(obj, name) == "true"
+
+
+def autonamed(obj: Object, name: str) -> Object:
+    """The object under a name that the user did not choose."""
+    metadata = metadata_of(obj)
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, Unknown):
+        annotations = {**(annotations or {}), AUTONAMED: "true"}
+    return {**obj, "metadata": {**metadata, "annotations": annotations, "name": name}}
+
+
+def random_suffix(seed: bytes) -> str:
+    """Eight hexadecimal digits, the same for the same seed of the engine's."""
+    return (seed.hex() if seed else secrets.token_hex(4))[:8]
+
+
+def timeout_seconds(obj: Object, custom: float) -> float | None:
+    """How long to wait: customTimeouts (0: none) beats the annotation; None: the kind's default."""
+    if custom:
+        return custom
+    said = annotation(obj, TIMEOUT_SECONDS)
+    return float(said) if said.isdecimal() else None
+
+
+def propagation(obj: Object) -> str:
+    """What happens to an object's dependents when it is deleted."""
+    said = annotation(obj, DELETION_PROPAGATION).lower()
+    return {"orphan": "Orphan", "background": "Background"}.get(said, "Foreground")
+
+
+def without_read_only(obj: Object) -> Object:
+    """The object without metadata that only the API server writes."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return obj
+    kept = {name: value for name, value in metadata.items() if name not in READ_ONLY_METADATA}
+    return {**obj, "metadata": kept}
+
+
+def prune(live: Any, inputs: Any) -> Any:
+    """The part of a live object that the inputs speak about; list items pair up by position."""
+    if isinstance(live, dict) and isinstance(inputs, dict):
+        return {name: prune(live[name], value) for name, value in inputs.items() if name in live}
+    if isinstance(live, list) and isinstance(inputs, list):
+        return [prune(item, like) for item, like in zip(live, inputs, strict=False)]
+    return live
+
+
+def checkpoint(
+    inputs: Object, live: Object, given: Properties, initial_api_version: str, manager: str
+) -> Properties:
+    """A resource's state: the live object and what it was made from; secrets stay secret."""
+    state = marked(live, given)
+    state["__inputs"] = marked(inputs, given)
+    state["__initialApiVersion"] = initial_api_version
+    state["__fieldManager"] = manager
+    return state
+
+
+def marked(obj: Object, given: Properties) -> Properties:
+    """An object as properties, secret where the inputs that it was made from are.
+
+    A Secret's `stringData` ends up in `data`, and so does its secrecy.
+    """
+    marks = given
+    if kind_of(obj) == SECRET and "stringData" in given:
+        data, text = given.get("data") or {}, given["stringData"]
+        both = {**data, **text} if isinstance(data, dict) and isinstance(text, dict) else Secret(0)
+        marks = {**given, "data": both}
+    properties: Properties = mark_secrets(to_properties(obj), marks)
+    return properties
+
+
+def parse_checkpoint(state: Properties) -> tuple[Object, Object]:
+    """The inputs and the live object that `checkpoint` put into the state."""
+    everything = from_properties(state)
+    inputs: Object = everything.pop("__inputs", {})
+    return inputs, {name: item for name, item in everything.items() if not name.startswith("__")}
+
+
+def importable(live: Object) -> Object:
+    """The inputs that would make a live object which nobody's program describes yet."""
+    metadata = {
+        name: value for name, value in live["metadata"].items() if name not in READ_ONLY_METADATA
+    }
+    generated = ("deployment.kubernetes.io/revision", LAST_APPLIED)
+    annotations = metadata.pop("annotations", {})
+    if kept := {name: value for name, value in annotations.items() if name not in generated}:
+        metadata["annotations"] = kept
+    return {**{name: item for name, item in live.items() if name != "status"}, "metadata": metadata}

@@ -1,0 +1,163 @@
+"""Inputs made complete and compared with the state: pure, but for what a kind's scope is."""
+
+from collections.abc import Callable
+
+from rehearsal.plugins.kubernetes import differences, schema
+from rehearsal.plugins.kubernetes.normalising import normalise
+from rehearsal.plugins.kubernetes.objects import (
+    AUTONAMED,
+    CLUSTER_SCOPED,
+    SECRET,
+    Kind,
+    Object,
+    autonamed,
+    from_properties,
+    is_patch,
+    is_true,
+    kind_of,
+    kind_of_token,
+    marked,
+    metadata_of,
+    name_of,
+    namespace_of,
+    parse_checkpoint,
+    prune,
+    random_suffix,
+    without_read_only,
+)
+from rehearsal.plugins.kubernetes.provider_args import Settings
+from rehearsal.plugins.kubernetes.readiness import rule_for
+from rehearsal.plugins.kubernetes.resource import Autonaming, Difference, ProviderError, Resource
+from rehearsal.plugins.kubernetes.wire import Properties, Unknown
+
+Scope = Callable[[Kind], bool]
+"""Whether a kind that is not Kubernetes' own lives in namespaces."""
+
+
+def namespaced(kind: Kind, scope: Scope) -> bool:
+    """Whether objects of a kind live in namespaces."""
+    if schema.is_builtin(kind):
+        return kind.kind not in CLUSTER_SCOPED
+    return scope(kind)
+
+
+def supported_kind(token: str) -> Kind:
+    """The kind behind a type token; ProviderError where this offline plugin does not simulate
+    it."""
+    try:
+        kind = kind_of_token(token)
+    except ValueError as error:
+        raise ProviderError(f"{error}; use the plain resources instead") from None
+    if kind.group == "helm.sh":
+        raise ProviderError(f"{token}: the offline plugin has no Helm; use plain resources instead")
+    if kind.kind.endswith("List") and schema.input_class(token) is not None:
+        raise ProviderError(
+            "list resources exist for compatibility with YAML manifests and Helm charts, and "
+            "cannot be created directly. Use the underlying resource type instead"
+        )
+    return kind
+
+
+def checked(
+    resource: Resource,
+    old: Properties,
+    new: Properties,
+    *,
+    namespace: str,
+    scope: Scope,
+    seed: bytes,
+    autonaming: Autonaming | None,
+) -> tuple[Properties, list[tuple[str, str]]]:
+    """The inputs with name and namespace filled in, and each fault's path and reason.
+
+    `namespace`: the default one, empty where it is not known.
+    """
+    kind = supported_kind(resource.token)
+    found = list(schema.faults(resource.token, without_read_only(new)))
+    obj, before = from_properties(new), from_properties(old)
+    # A Secret's text stays where it was given, so that it is not less secret than it was.
+    obj = without_read_only(obj) if kind_of(obj) == SECRET else normalise(obj)
+    patch = is_patch(resource.token, obj)
+    if not name_of(obj) and metadata_of(obj).get("generateName"):
+        raise ProviderError(
+            "the `.metadata.generateName` field is not supported in Server-Side Apply mode"
+        )
+    if patch:
+        if not name_of(obj):
+            raise ProviderError("patch resources require the `.metadata.name` field to be set")
+        kind = Kind(kind.group, kind.version, str(obj["kind"]))
+    if not isinstance(obj.get("metadata"), Unknown):
+        if not name_of(obj):
+            kept = before and is_true(before, AUTONAMED)
+            name = name_of(before) if kept else _new_name(resource, seed, autonaming)
+            obj = autonamed(obj, name)
+        if namespace and "namespace" not in obj["metadata"] and namespaced(kind, scope):
+            obj["metadata"] = {**obj["metadata"], "namespace": namespace}
+    if kind_of(obj) != kind:
+        found.append(("kind", f"{kind_of(obj)} is given in a resource of type {resource.token}"))
+    try:
+        rule_for(obj)
+    except ValueError as error:
+        found.append(("metadata.annotations", str(error)))
+    return marked(obj, new), found
+
+
+def _new_name(resource: Resource, seed: bytes, autonaming: Autonaming | None) -> str:
+    if autonaming is None:
+        return f"{resource.name}-{random_suffix(seed)}"
+    if autonaming.mode == "disable":
+        raise ProviderError(
+            "autonaming is disabled, resource requires the .metadata.name field to be set"
+        )
+    return autonaming.name
+
+
+def difference(
+    resource: Resource, state: Properties, new: Properties, *, settings: Settings, scope: Scope
+) -> Difference:
+    """How the new inputs differ from what the live object last had of the old ones."""
+    old_inputs, live = parse_checkpoint(state)
+    inputs = normalise(from_properties(new))
+    kind = kind_of(inputs)
+    old = prune(live, normalise(old_inputs))
+    old = {**old, "apiVersion": live.get("apiVersion"), "kind": live.get("kind")}
+    old = _placed(old, kind, scope)
+    inputs = _placed(inputs, kind, scope)
+    if name_of(inputs):
+        old["metadata"]["name"] = name_of(live)
+    patch = is_patch(resource.token, inputs)
+    paths = differences.replacing(
+        inputs,
+        config_map_mutable=settings.config_map_mutable,
+        secret_mutable=settings.secret_mutable,
+    )
+    if patch:
+        paths = ("metadata.name", "metadata.namespace")
+    found = {
+        differences.text(path): (change, differences.replaces(path, value, paths))
+        for path, change, value in differences.changes(old, inputs)
+        if not any(differences.covers(each, path) for each in resource.ignore_changes)
+    }
+    replaces = [path for path, (_, replace) in found.items() if replace]
+    return Difference(
+        changes=found,
+        replaces=replaces,
+        delete_before_replace=bool(replaces) and keeps_its_name(inputs, live),
+    )
+
+
+def keeps_its_name(inputs: Object, live: Object) -> bool:
+    """Whether a replacement would collide: the same name, chosen by the user, in the same place."""
+    places = [(name_of(each), namespace_of(each) or "default") for each in (inputs, live)]
+    return places[0] == places[1] and not is_true(inputs, AUTONAMED)
+
+
+def _placed(obj: Object, kind: Kind, scope: Scope) -> Object:
+    """The object with the namespace that it really is in, so that leaving it out is no change."""
+    if isinstance(obj.get("metadata"), Unknown):
+        return obj
+    metadata = {name: item for name, item in metadata_of(obj).items() if name != "namespace"}
+    if namespaced(kind, scope):
+        given = metadata_of(obj).get("namespace")
+        metadata["namespace"] = "default" if given in (None, "") else given
+    return {**obj, "metadata": metadata}

@@ -1,0 +1,66 @@
+"""What the engine's requests and the provider's answers carry, apart from properties."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from rehearsal.plugins.kubernetes.differences import Change
+from rehearsal.plugins.kubernetes.wire import Properties
+from stacks.urn import Urn
+
+Level = Literal["info", "warning"]
+
+
+class ProviderError(Exception):
+    """An operation failed and nothing of it belongs into the state."""
+
+
+class InitializationFailed(Exception):
+    """The object is there but not up; the engine keeps it and tries again next time."""
+
+    def __init__(
+        self, id: str, state: Properties, inputs: Properties | None, reasons: list[str]
+    ) -> None:
+        super().__init__(reasons[0])
+        self.id = id
+        self.state = state
+        self.inputs = inputs
+        self.reasons = reasons
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """What a request says about the resource it is for."""
+
+    urn: str
+    timeout: float = 0.0
+    """Seconds, from customTimeouts; 0: none given."""
+    preview: bool = False
+    ignore_changes: tuple[str, ...] = ()
+
+    @property
+    def token(self) -> str:
+        """The type without its parents: `kubernetes:apps/v1:DaemonSet`."""
+        return Urn.parse(self.urn).type
+
+    @property
+    def name(self) -> str:
+        return Urn.parse(self.urn).name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Autonaming:
+    """What the engine's autonaming configuration says about one resource."""
+
+    mode: Literal["propose", "enforce", "disable"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What an update would change."""
+
+    changes: Mapping[str, tuple[Change, bool]]
+    """Path -> how it changes and whether that replaces."""
+    replaces: list[str]
+    delete_before_replace: bool

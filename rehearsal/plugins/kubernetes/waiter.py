@@ -1,0 +1,163 @@
+"""Waits until an object is up, or gone; a cancelled update ends every wait at once."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.plugins.kubernetes.api_error import ApiError
+from rehearsal.plugins.kubernetes.cluster import Cluster
+from rehearsal.plugins.kubernetes.objects import (
+    SKIP_AWAIT,
+    Kind,
+    Object,
+    is_true,
+    kind_of,
+    name_of,
+    namespace_of,
+    timeout_seconds,
+)
+from rehearsal.plugins.kubernetes.readiness import (
+    READY,
+    SKIPS_WAIT_ON_DELETE,
+    Verdict,
+    default_seconds,
+    pod,
+    rule_for,
+)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+"""Seconds between two looks; most objects are up soon or late."""
+
+
+class Unready(Exception):
+    """An object exists but did not come up (or go) in time; it belongs into the state."""
+
+    def __init__(self, summary: str, reasons: list[str], live: Object) -> None:
+        super().__init__(summary)
+        self.reasons = reasons
+        self.live = live
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """Waits on one cluster for one provider."""
+
+    cluster: Cluster
+    cancelled: threading.Event
+    tell: Callable[[str], None]
+    """Shows the engine's user what is being waited for."""
+
+    def until_ready(self, live: Object, inputs: Object, custom_timeout: float) -> Object:
+        """The object once it is up; Unready when it fails or its time is over."""
+        rule = None if is_true(inputs, SKIP_AWAIT) else rule_for(inputs)
+        if rule is None:
+            return live
+        seconds = timeout_seconds(inputs, custom_timeout) or default_seconds(inputs)
+        if kind_of(inputs).kind.startswith("PersistentVolume"):
+            seconds = default_seconds(inputs)
+        restarts = kind_of(inputs) == Kind("batch", "v1", "Job")
+        deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
+        while True:
+            verdict = rule(live, self.cluster)
+            if verdict.ready:
+                return live
+            if verdict.failed:
+                raise self._unready(live, f"{_shown(live)} failed", verdict)
+            if time.monotonic() >= deadline:
+                raise self._unready(
+                    live, f"'{name_of(live)}' timed out waiting to be Ready", verdict
+                )
+            self.tell(verdict.reason)
+            if self.cancelled.wait(min(pause, max(0.0, deadline - time.monotonic()))):
+                raise self._unready(
+                    live, f"Resource operation was cancelled for '{name_of(live)}'", verdict
+                )
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            before = live["metadata"].get("resourceVersion")
+            try:
+                live = self.cluster.get(kind_of(live), namespace_of(live), name_of(live))
+            except ApiError as error:
+                if not error.passing:
+                    raise
+            if restarts and live["metadata"].get("resourceVersion") != before:
+                # The official provider's clock for Jobs starts again at every event.
+                deadline = time.monotonic() + seconds
+
+    def now(self, live: Object, inputs: Object) -> Verdict:
+        """Whether the object is up at this moment."""
+        rule = None if is_true(inputs, SKIP_AWAIT) else rule_for(inputs)
+        return READY if rule is None else rule(live, self.cluster)
+
+    def until_gone(self, live: Object, inputs: Object, custom_timeout: float) -> None:
+        """Returns when the object is gone; Unready when it stays for too long."""
+        kind = kind_of(live)
+        if is_true(inputs, SKIP_AWAIT) and (kind.group, kind.kind) in SKIPS_WAIT_ON_DELETE:
+            return
+        seconds = timeout_seconds(inputs, custom_timeout) or default_seconds({})
+        deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
+        uid = live["metadata"].get("uid")
+        while True:
+            try:
+                live = self.cluster.get(kind, namespace_of(live), name_of(live))
+            except ApiError as error:
+                if error.status == 404:
+                    return
+                if not error.passing:
+                    raise
+            if live["metadata"].get("uid") != uid:
+                return  # somebody made a new one of the same name
+            if time.monotonic() >= deadline:
+                held = ", ".join(live["metadata"].get("finalizers") or []) or "none"
+                raise Unready(
+                    f"'{name_of(live)}' timed out waiting to be deleted",
+                    [f"Timed out waiting for deletion of {kind} \"{name_of(live)}\"; "
+                     f"its finalizers: {held}"],
+                    live,
+                )  # fmt: skip
+            self.tell("waiting for deletion")
+            if self.cancelled.wait(pause):
+                raise Unready(f"Resource operation was cancelled for '{name_of(live)}'", [], live)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+    def _unready(self, live: Object, summary: str, verdict: Verdict) -> Unready:
+        return Unready(summary, [verdict.reason, *self._pod_reasons(live)], live)
+
+    def _pod_reasons(self, live: Object) -> list[str]:
+        """Why the pods of a workload are not ready, e.g. that no node tolerates them."""
+        spec = live.get("spec") or {}
+        selector = spec.get("selector") if kind_of(live).group in ("apps", "batch") else None
+        labels: dict[str, Any] = (selector or {}).get("matchLabels") or {}
+        if not labels:
+            return []
+        try:
+            pods = self.cluster.list(
+                Kind("", "v1", "Pod"),
+                namespace_of(live),
+                ",".join(f"{name}={value}" for name, value in labels.items()),
+            )
+        except ApiError as error:
+            return [f"its Pods cannot be listed: {error}"]
+        verdicts = ((each, pod(each, self.cluster)) for each in pods)
+        return [
+            f"[Pod {namespace_of(each)}/{name_of(each)}]: {verdict.reason}{_containers(each)}"
+            for each, verdict in verdicts
+            if not verdict.ready
+        ]
+
+
+def _shown(live: Object) -> str:
+    return f"{kind_of(live).kind} '{name_of(live)}'"
+
+
+def _containers(each: Object) -> str:
+    """What the containers of a pod wait for."""
+    states = (each.get("status") or {}).get("containerStatuses") or []
+    found = [
+        f"{state['name']}: {reason}"
+        for state in states
+        for reason in [((state.get("state") or {}).get("waiting") or {}).get("reason")]
+        if reason
+    ]
+    return f" ({', '.join(found)})" if found else ""

@@ -1,0 +1,381 @@
+"""EKS addons, which moto does not have."""
+
+import re
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from components.kube.taints import keeps_away, tolerated
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Params, Refusal, invalid, operation, page
+from rehearsal.simulators.aws.eks import Cluster, Row, begun, cluster_of, found, issue, kept, now
+from rehearsal.simulators.aws.evaluation import allowed
+from rehearsal.simulators.aws.node_join_checks import guarded
+from rehearsal.simulators.aws.nodes import EFFECTS
+from rehearsal.simulators.aws.pod_identity import associate
+from rehearsal.simulators.aws.roles import policies, role_name, role_of
+
+_NAMESPACES = {
+    "vpc-cni": "kube-system",
+    "kube-proxy": "kube-system",
+    "coredns": "kube-system",
+    "eks-pod-identity-agent": "kube-system",
+    "aws-ebs-csi-driver": "kube-system",
+    "aws-efs-csi-driver": "kube-system",
+    "aws-fsx-csi-driver": "kube-system",
+    "aws-mountpoint-s3-csi-driver": "kube-system",
+    "snapshot-controller": "kube-system",
+    "eks-node-monitoring-agent": "kube-system",
+    "metrics-server": "kube-system",
+    "amazon-cloudwatch-observability": "amazon-cloudwatch",
+    "adot": "opentelemetry-operator-system",
+    "kube-state-metrics": "kube-state-metrics",
+    "prometheus-node-exporter": "prometheus-node-exporter",
+    "cert-manager": "cert-manager",
+    "external-dns": "external-dns",
+}
+"""Addon -> its namespace (general knowledge; `aws eks describe-addon-versions` has them all)."""
+_NEED_NODES = frozenset(
+    {
+        *("coredns", "aws-ebs-csi-driver", "aws-efs-csi-driver", "metrics-server"),
+        "aws-mountpoint-s3-csi-driver",
+    }
+)
+"""Those with a Deployment: without a node for its pods they never become active."""
+_WORKS_AS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "aws-ebs-csi-driver": (
+        "ebs-csi-controller-sa",
+        {
+            "ec2:DescribeAvailabilityZones": "*",
+            "ec2:DescribeVolumes": "*",
+            "ec2:CreateVolume": "volume/vol-0123456789abcdef0",
+            "ec2:AttachVolume": "volume/vol-0123456789abcdef0",
+            "ec2:DetachVolume": "volume/vol-0123456789abcdef0",
+            "ec2:DeleteVolume": "volume/vol-0123456789abcdef0",
+        },
+    ),
+}
+"""Addon -> the service account of the pods that ask EC2, and what for: action -> on what. No pod
+gets the node's role, and one without rights ends again and again. Whether the vpc-cni may,
+`node_join_checks` says."""
+_VOLUME_TAGS = {
+    f"{prefix}Tag/ebs.csi.aws.com/cluster": "true" for prefix in ("aws:Request", "ec2:Resource")
+}
+"""What the EBS CSI driver puts on every volume that it makes."""
+_CONFIGURATION = {
+    "eks-node-monitoring-agent": ("global", "nodeAgent", "dcgmAgent", "extraObjects"),
+    "aws-mountpoint-s3-csi-driver": ("controller", "image", "mountpointPod", "node", "sidecars"),
+}
+"""Addon -> what its configuration may have at its top (charts/configuration.schema.json of the
+agent's repository, 2026-11-21; Mountpoint's chart, values.yaml, 2026-11-22)."""
+_TAKES_OFF = {
+    "aws-ebs-csi-driver": "ebs.csi.aws.com/agent-not-ready",
+    "aws-mountpoint-s3-csi-driver": "s3.csi.aws.com/agent-not-ready",
+}
+"""Addon -> the startup taint that its node pods remove (aws-ebs-csi-driver docs/install.md,
+mountpoint-s3-csi-driver docs/CONFIGURATION.md)."""
+_TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
+_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
+
+
+@operation("eks", "CreateAddon")
+def create_addon(account: Account, params: Params) -> Row:
+    """Refused: a name or configuration that EKS does not know, a second one of the name. DEGRADED
+    where its pods have no node, or a role that lacks a right."""
+    cluster, name = cluster_of(account, params["clusterName"]), params["addonName"]
+    if name not in _NAMESPACES:
+        raise invalid(
+            f"Addon {name} specified is not supported: there are {', '.join(_NAMESPACES)}",
+        )
+    if name in cluster.addons:
+        raise Refusal("ResourceInUseException", f"Addon already exists: {name}")
+    _check(account, params)
+    at = now()
+    row = cluster.addons[name] = {
+        "addonName": name,
+        "clusterName": params["clusterName"],
+        # The real default follows EKS's releases; this one only has its form.
+        "addonVersion": f"v{cluster.row['version']}.0-eksbuild.1",
+        "health": {"issues": []},
+        "addonArn": account.arn("eks", f"addon/{params['clusterName']}/{name}/{uuid.uuid4()}"),
+        "createdAt": at,
+        "modifiedAt": at,
+        "tags": params.get("tags") or {},
+        "namespaceConfig": {"namespace": _NAMESPACES[name]},
+        **{key: params[key] for key in _CHANGEABLE if key in params},
+    }
+    try:
+        _associate(account, cluster, row, params.get("podIdentityAssociations") or [])
+    except Refusal:
+        _drop(cluster, name)
+        raise
+    return {"addon": _shown(account, cluster, row) | {"status": "CREATING"}}
+
+
+_CHANGEABLE = ("addonVersion", "serviceAccountRoleArn", "configurationValues")
+
+
+def _owned(cluster: Cluster, row: Row) -> dict[str, Row]:
+    """Id -> pod identity association that the addon owns."""
+    return {
+        identity: each
+        for identity, each in cluster.associations.items()
+        if each.get("ownerArn") == row["addonArn"]
+    }
+
+
+def _drop(cluster: Cluster, name: str) -> None:
+    for identity in _owned(cluster, cluster.addons.pop(name)):
+        del cluster.associations[identity]
+
+
+def _shown(account: Account, cluster: Cluster, row: Row) -> Row:
+    """With its associations and its health as they are now: EKS goes on trying."""
+    reason = _why_degraded(account, cluster, row)
+    return row | {
+        "podIdentityAssociations": [e["associationArn"] for e in _owned(cluster, row).values()],
+        "status": "DEGRADED" if reason else "ACTIVE",
+        "health": {"issues": [issue(*reason)] if reason else []},
+    }
+
+
+def works(account: Account, cluster: Cluster, name: str) -> bool:
+    """Whether the cluster has the addon, and that is not degraded."""
+    return not why_degraded(account, cluster, name)
+
+
+def why_degraded(account: Account, cluster: Cluster, name: str) -> str:
+    """Why the pods of an addon do nothing; empty where they work."""
+    row = cluster.addons.get(name)
+    if row is None:
+        return "the cluster has none"
+    return (_why_degraded(account, cluster, row) or ("", ""))[1]
+
+
+def may_attach(account: Account, cluster: Cluster, volume: Row) -> bool:
+    """Whether the role of the EBS CSI driver lets it attach a volume, which its tags decide."""
+    name = "aws-ebs-csi-driver"
+    role = _role(cluster, cluster.addons[name])
+    tags = {f"ec2:ResourceTag/{tag['Key']}": tag["Value"] for tag in volume.get("Tags") or []}
+    arn = account.arn("ec2", f"volume/{volume['VolumeId']}")
+    return role is not None and allowed(policies(account, role), "ec2:AttachVolume", arn, tags)
+
+
+def _role(cluster: Cluster, row: Row) -> str | None:
+    """That of the pods that ask EC2."""
+    name = row["addonName"]
+    association = cluster.association(_NAMESPACES[name], _WORKS_AS[name][0])
+    return association["roleArn"] if association else row.get("serviceAccountRoleArn")
+
+
+def taints_taken_off(account: Account, cluster: Cluster) -> set[str]:
+    """Keys of the taints that the drivers' pods take off a node as soon as they run there."""
+    return {key for name, key in _TAKES_OFF.items() if works(account, cluster, name)}
+
+
+def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, str] | None:
+    """Issue code and words."""
+    name = row["addonName"]
+    if name in _NEED_NODES and not _has_nodes(account, cluster):
+        return (
+            "InsufficientNumberOfReplicas",
+            "The add-on is unhealthy because it doesn't have the desired number of replicas: the "
+            "cluster has no node that its pods can run on",
+        )
+    if reason := _why_tags_refused(row) if name == "aws-ebs-csi-driver" else "":
+        return "InsufficientNumberOfReplicas", f"its controller exits: {reason}"
+    if name not in _WORKS_AS:
+        return None
+    account_name, actions = _WORKS_AS[name]
+    association = cluster.association(_NAMESPACES[name], account_name)
+    role = _role(cluster, row)
+    if role is None:
+        given = [each["serviceAccount"] for each in _owned(cluster, row).values()]
+        return (
+            "AccessDenied",
+            f"its pods run as the service account {account_name}, which has no role"
+            + (f": the addon's is {', '.join(given)}'s" if given else ""),
+        )
+    if association and "eks-pod-identity-agent" not in cluster.addons:
+        return "AccessDenied", "the cluster has no eks-pod-identity-agent addon"
+    documents = policies(account, role)
+    missing = [
+        action
+        for action, what in actions.items()
+        if not allowed(
+            documents, action, what if what == "*" else account.arn("ec2", what), _VOLUME_TAGS
+        )
+    ]
+    if missing:
+        return "AccessDenied", f"its role {role_name(role)} may not do {', '.join(missing)}"
+    return None
+
+
+def _why_tags_refused(row: Row) -> str:
+    """The message with which the EBS CSI driver exits on `--extra-tags`, a flag that its chart
+    writes as key=value,key=value; empty if it starts.
+
+    kubernetes-sigs/aws-ebs-csi-driver pkg/driver/validation.go, 2026-11-23; k8s.io/component-base
+    cli/flag/map_string_string.go.
+    """
+    values = yaml.safe_load(row.get("configurationValues") or "{}")
+    tags = (values.get("controller") or {}).get("extraVolumeTags") or {}
+    flag = ",".join(f"{key}={value}" for key, value in tags.items())
+    for pair in flag.split(",") if flag else ():
+        key, separator, _ = pair.partition("=")
+        if not separator:
+            return f"malformed pair, expect string=string: {pair}"
+        if key in _DRIVER_TAGS:
+            return f"Invalid extra tags: Tag key '{key}' is reserved"
+        if key.startswith("kubernetes.io"):
+            return "Invalid extra tags: Tag key prefix 'kubernetes.io' is reserved"
+    return ""
+
+
+_DRIVER_TAGS = ("CSIVolumeName", "CSIVolumeSnapshotName", "ebs.csi.aws.com/cluster")
+
+
+def _check(account: Account, params: Params) -> None:
+    version = params.get("addonVersion")
+    if version is not None and not _VERSION.fullmatch(version):
+        words = f"addonVersion {version} is invalid: it has the form v1.2.3-eksbuild.1"
+        raise invalid(words)
+    if role := params.get("serviceAccountRoleArn"):
+        role_of(account, role)
+    if not (text := params.get("configurationValues")):
+        return
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        values = str(error).splitlines()[0]
+    if not isinstance(values, Mapping):
+        words = f"ConfigurationValue is not in valid JSON or YAML format: {values}"
+        raise invalid(words)
+    known = _CONFIGURATION.get(params["addonName"])
+    if known and (strange := [key for key in values if key not in known]):
+        raise invalid(
+            "ConfigurationValue provided in request is not supported: Json schema validation "
+            f"failed with error: [$.{strange[0]}: is not defined in the schema and the schema "
+            "does not allow additional properties]",
+        )
+
+
+def _has_nodes(account: Account, cluster: Cluster) -> bool:
+    """Whether a node group of the cluster keeps a node that any pod may run on."""
+    return any(
+        kept(account, group)
+        and all(
+            taint["effect"] == "PREFER_NO_SCHEDULE" or taint["key"] in _TOLERATED
+            for taint in group.row.get("taints") or []
+        )
+        for group in cluster.groups.values()
+    )
+
+
+def _associate(account: Account, cluster: Cluster, row: Row, wanted: list[Row]) -> None:
+    """Makes the pod identity associations that the addon owns these, all of them or none."""
+    before = dict(cluster.associations)
+    had = {(e["serviceAccount"], e["roleArn"]): key for key, e in _owned(cluster, row).items()}
+    asked = [(each["serviceAccount"], each["roleArn"]) for each in wanted]
+
+    def undo() -> None:
+        cluster.associations = before
+
+    try:
+        with guarded(account, undo=undo):
+            for pair in had.keys() - asked:
+                del cluster.associations[had[pair]]
+            for name, role in asked:
+                if (name, role) not in had:
+                    given = {
+                        "clusterName": row["clusterName"],
+                        "namespace": _NAMESPACES[row["addonName"]],
+                        "serviceAccount": name,
+                        "roleArn": role,
+                    }
+                    associate(account, given, owner=row["addonArn"])
+    except Refusal:
+        undo()
+        raise
+
+
+def _row(account: Account, params: Params) -> tuple[Cluster, Row]:
+    cluster, name = cluster_of(account, params["clusterName"]), params["addonName"]
+    words = f"No addon: {name} found in cluster: {params['clusterName']}"
+    return cluster, found(cluster.addons, name, words)
+
+
+@operation("eks", "DescribeAddon")
+def describe_addon(account: Account, params: Params) -> Row:
+    """As it is, with its health."""
+    return {"addon": _shown(account, *_row(account, params))}
+
+
+@operation("eks", "ListAddons")
+def list_addons(account: Account, params: Params) -> Row:
+    """Names."""
+    return page(params, "addons", list(cluster_of(account, params["clusterName"]).addons))
+
+
+@operation("eks", "UpdateAddon")
+def update_addon(account: Account, params: Params) -> Row:
+    """What is not given stays."""
+    cluster, row = _row(account, params)
+    _check(account, params)
+    if "podIdentityAssociations" in params:
+        _associate(account, cluster, row, params["podIdentityAssociations"])
+    row |= {key: params[key] for key in _CHANGEABLE if key in params} | {"modifiedAt": now()}
+    return begun(cluster, "AddonUpdate", {}, addonName=row["addonName"])
+
+
+@operation("eks", "DeleteAddon")
+def delete_addon(account: Account, params: Params) -> Row:
+    """Takes its pod identity associations along."""
+    cluster, row = _row(account, params)
+    before = dict(cluster.associations)
+
+    def undo() -> None:
+        cluster.addons[row["addonName"]] = row
+        cluster.associations.update(before)
+
+    with guarded(account, undo=undo):
+        _drop(cluster, row["addonName"])
+    return {"addon": row | {"status": "DELETING"}}
+
+
+def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
+    """Why node auto repair misses faults of this group's GPUs or replaces healthy nodes; empty if
+    it does neither, or if it is off."""
+    if not (group.get("nodeRepairConfig") or {}).get("enabled"):
+        return ""
+    addon = cluster.addons.get("eks-node-monitoring-agent")
+    if addon is None:
+        return (
+            "node auto repair sees no fault of a GPU: the cluster has no eks-node-monitoring-agent "
+            "addon, and the kubelet knows of none"
+        )
+    values = yaml.safe_load(addon.get("configurationValues") or "{}")
+    tolerations = (values.get("dcgmAgent") or {}).get("tolerations") or []
+    # The agent itself tolerates everything; the DCGM server that it asks, nothing by itself.
+    for taint in group.get("taints") or []:
+        key, value, effect = taint["key"], taint.get("value"), EFFECTS[taint["effect"]]
+        if keeps_away(effect) and not tolerated(tolerations, key=key, value=value, effect=effect):
+            return (
+                "node auto repair sees no finding of DCGM: the eks-node-monitoring-agent's "
+                f"dcgmAgent.tolerations leave the taint {key} out"
+            )
+    # The agent waits one minute for its DCGM server, whose image takes longer on a new node, and
+    # never takes the finding back (aws/eks-node-monitoring-agent issue 266).
+    overridden = {
+        (each["nodeMonitoringCondition"], each["nodeUnhealthyReason"])
+        for each in group["nodeRepairConfig"].get("nodeRepairConfigOverrides") or []
+    }
+    if ("AcceleratedHardwareReady", "DCGMError") not in overridden:
+        return (
+            "node auto repair replaces healthy nodes: eks-node-monitoring-agent reports DCGMError "
+            "on a node whose DCGM server starts after it, and keeps reporting it; no override says "
+            "what EKS does then"
+        )
+    return ""

@@ -1,0 +1,152 @@
+"""What EKS' controllers make in an account for Services and PersistentVolumeClaims.
+
+kubernetes/cloud-provider-aws: a load balancer is called `a` and the Service's uid without hyphens;
+it has network interfaces in the cluster's subnets and a security group `k8s-elb-` and that. The EBS
+CSI driver, an addon, tags a volume with its claim; it is pods of the cluster, and detaches and
+deletes nothing without a node for them or without their rights.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import botocore.exceptions
+
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.addons import may_attach, why_degraded, works
+from rehearsal.simulators.aws.eks import Cluster, subnets
+from rehearsal.simulators.cloud import Mount, Wanted
+
+Parts = dict[str, list[tuple[str, str]]]
+"""A uid -> what stands for it, each with what it is."""
+DRIVER = "ebs.csi.aws.com"
+_ADDON = "aws-ebs-csi-driver"
+_CLASS_DRIVERS = (DRIVER, "kubernetes.io/aws-ebs")
+"""Provisioners of StorageClasses that the driver serves; the second is translated to the first."""
+RELEASE_SECONDS = 10.0
+"""From the deletion of a claim to that of its volume, at the least. The disk of a pod that has just
+ended is still attached; the provisioner tries again after 1, 2, 4 and more seconds."""
+
+
+def attach(
+    account: Account, there: Parts, wanted: Sequence[Wanted], released: dict[str, float]
+) -> dict[str, str]:
+    """Makes and takes away; returns the uid -> a host name, or a volume's handle, also of a volume
+    that is still to be deleted. `released`: uid of such a volume -> when its claim was gone."""
+    ec2 = account.client("ec2")
+    clusters = list(account.clusters)
+    if not clusters:
+        return {}
+    subnet = account.clusters[clusters[0]].row["resourcesVpcConfig"]["subnetIds"][0]
+    # Nothing in such a cluster answers an Ingress or a Gateway.
+    wanted = [one for one in wanted if one.kind in ("load balancer", "disk")]
+    cluster = account.clusters[clusters[0]]
+    drives = works(account, cluster, _ADDON)
+    for uid in [uid for uid in there if uid not in {one.uid for one in wanted}]:
+        if there[uid][0][0] == "volume":
+            due = released.setdefault(uid, time.monotonic()) + RELEASE_SECONDS
+            if not drives or time.monotonic() < due:
+                continue
+        for kind, identity in there.pop(uid):
+            _remove(ec2, kind, identity)
+    for one in wanted:
+        released.pop(one.uid, None)
+        if one.uid not in there and one.kind != "disk":
+            there[one.uid] = _make(ec2, clusters[0], subnet, one)
+        elif one.uid not in there and drives and one.driver in _CLASS_DRIVERS:
+            there[one.uid] = _make(ec2, clusters[0], _subnet_of(account, one) or subnet, one)
+    return {uid: f"{DRIVER}:{there[uid][0][1]}" for uid in released if uid in there} | {
+        one.uid: f"{DRIVER}:{there[one.uid][0][1]}"
+        if one.kind == "disk"
+        else f"{_name(one)}.{account.region}.elb.amazonaws.com"
+        for one in wanted
+        if one.uid in there
+    }
+
+
+def _subnet_of(account: Account, one: Wanted) -> str | None:
+    """That of the nodes among which the scheduler chose one for the claim's pod."""
+    named = sorted(account.groups, key=len, reverse=True)
+    group = next((name for name in named if one.node.startswith(name)), None)
+    return str(account.groups[group].row["subnets"][0]) if group else None
+
+
+def why_not_mounted(account: Account, cluster: Cluster, mount: Mount) -> str:
+    """Why the driver attaches no disk to the pod's node, or the container cannot write to it; empty
+    where it does. The words of EC2's refusals: its error codes, and kubernetes-sigs/
+    aws-ebs-csi-driver issues 1302 and 2211."""
+    failed = f'AttachVolume.Attach failed for volume "{mount.volume}" : rpc error: code = '
+    if degraded := why_degraded(account, cluster, _ADDON):
+        return f"{failed}Internal desc = the {_ADDON} addon does not work: {degraded}"
+    try:
+        (volume,) = account.client("ec2").describe_volumes(VolumeIds=[mount.handle])["Volumes"]
+    except botocore.exceptions.ClientError:
+        return (
+            f"{failed}NotFound desc = InvalidVolume.NotFound: The volume '{mount.handle}' does not "
+            "exist."
+        )
+    if not may_attach(account, cluster, volume):
+        return (
+            f"{failed}Internal desc = Could not attach volume {mount.handle!r}: "
+            "UnauthorizedOperation: You are not authorized to perform: ec2:AttachVolume on a "
+            "volume with these tags"
+        )
+    zone = volume["AvailabilityZone"]
+    group = account.groups.get(mount.node_labels.get("eks.amazonaws.com/nodegroup", ""))
+    # The group starts its next node in any of its subnets, and there the volume cannot follow.
+    others = [subnet.availability_zone for subnet in subnets(account, group.row["subnets"])
+              if subnet.availability_zone != zone] if group else []  # fmt: skip
+    if others:
+        return (
+            f"{failed}Internal desc = Could not attach volume {mount.handle!r}: "
+            f"InvalidVolume.ZoneMismatch: The volume is in {zone}, and nodes of the node group can "
+            f"start in {', '.join(others)}"
+        )
+    if mount.writes and mount.user and mount.group is None:
+        return (
+            f"volume {mount.volume}: Permission denied: the file system is root's, the container "
+            f"runs as user {mount.user}, and the pod has no fsGroup"
+        )
+    return ""
+
+
+def _name(one: Wanted) -> str:
+    return f"a{one.uid.replace('-', '')}"[:32]
+
+
+def _make(ec2: Any, cluster: str, subnet: str, one: Wanted) -> list[tuple[str, str]]:
+    place = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]
+    if one.kind == "disk":
+        tags = [
+            {"Key": "kubernetes.io/created-for/pvc/name", "Value": one.name.partition("/")[2]},
+            {"Key": "ebs.csi.aws.com/cluster", "Value": "true"},
+        ]
+        volume = ec2.create_volume(
+            AvailabilityZone=place["AvailabilityZone"],
+            Size=one.gib or 1,
+            TagSpecifications=[{"ResourceType": "volume", "Tags": tags}],
+        )
+        return [("volume", volume["VolumeId"])]
+    group = ec2.create_security_group(
+        GroupName=f"k8s-elb-{_name(one)}",
+        Description=f"Security group for Kubernetes ELB {_name(one)} ({one.name})",
+        VpcId=place["VpcId"],
+        TagSpecifications=[{
+            "ResourceType": "security-group",
+            "Tags": [{"Key": f"kubernetes.io/cluster/{cluster}", "Value": "owned"}],
+        }],
+    )["GroupId"]  # fmt: skip
+    interface = ec2.create_network_interface(
+        SubnetId=subnet, Groups=[group], Description=f"ELB {_name(one)}"
+    )["NetworkInterface"]["NetworkInterfaceId"]
+    return [("interface", interface), ("group", group)]
+
+
+def _remove(ec2: Any, kind: str, identity: str) -> None:
+    match kind:
+        case "volume":
+            ec2.delete_volume(VolumeId=identity)
+        case "interface":
+            ec2.delete_network_interface(NetworkInterfaceId=identity)
+        case "group":
+            ec2.delete_security_group(GroupId=identity)

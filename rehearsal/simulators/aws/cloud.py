@@ -1,0 +1,274 @@
+"""The AWS account of a rehearsal, seen from the sandbox: node groups, sizes, what is left."""
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from rehearsal.simulators.aws import node_template_check, nodes
+from rehearsal.simulators.aws.account import Account, Bucket
+from rehearsal.simulators.aws.addons import taints_taken_off, why_unrepaired
+from rehearsal.simulators.aws.ami_types import has_driver
+from rehearsal.simulators.aws.attached import DRIVER, Parts, attach, why_not_mounted
+from rehearsal.simulators.aws.buckets import why_not_mounted as why_no_bucket
+from rehearsal.simulators.aws.eks import (
+    Group,
+    access_due,
+    access_granted,
+    bounds,
+    group_tags,
+    identified_at,
+    kept,
+    running,
+)
+from rehearsal.simulators.aws.instances import instance
+from rehearsal.simulators.aws.list_resources import list_resources
+from rehearsal.simulators.aws.node_groups import why_not_started
+from rehearsal.simulators.aws.nodes import GPU
+from rehearsal.simulators.aws.permissions import why_late, why_not_scaled
+from rehearsal.simulators.aws.scaling import end_instance, outside, resize, set_elastic
+from rehearsal.simulators.cloud import (
+    ApiFaults,
+    ControlPlane,
+    Mount,
+    NodeGroup,
+    NodeTemplate,
+    RefusedError,
+    Scaler,
+    TemplateComparison,
+    Wanted,
+    storage_class,
+)
+from rehearsal.simulators.inventory import Network
+from rehearsal.simulators.reservations import Reservation
+
+
+class AwsCloud:
+    """Implements `rehearsal.simulators.cloud.Cloud`. Thread-safe. One at a time in a process."""
+
+    def __init__(
+        self,
+        *,
+        control_plane: ControlPlane,
+        faults: ApiFaults | None = None,
+        existing: Network | None = None,
+        reservations: Sequence[Reservation] = (),
+        buckets: Mapping[str, Bucket] | None = None,
+        on_access: Callable[[bool], None] = lambda granted: None,
+        people: Callable[[], Collection[str]] = lambda: (),
+        quota_suffices: bool = False,
+    ) -> None:
+        """As `Account` has them, and `on_access`."""
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] = []
+        self._announced: list[NodeGroup] = []
+        self._on_access = on_access
+        """Told after every change whether anybody may use the cluster."""
+        self._later: threading.Timer | None = None
+        """Tells again when access that was given takes effect."""
+        self._scalers: Sequence[Scaler] = ()
+        """Those that ran when somebody last asked."""
+        self._attached: Parts = {}
+        """What EKS' controllers have made, by the uid of the object that asked for it."""
+        self._released: dict[str, float] = {}
+        """Uid of a claim that is gone, whose volume the driver still has to delete."""
+        self.account = Account(
+            existing,
+            reservations=reservations,
+            buckets=buckets,
+            control_plane=control_plane,
+            faults=faults,
+            changed=self.notify,
+            people=people,
+            quota_suffices=quota_suffices,
+        )
+        self.faults = self.account.faults
+
+    @property
+    def endpoint(self) -> str:
+        """URL of the AWS APIs on loopback, for the `endpoint_url` of any client."""
+        return self.account.endpoint
+
+    def close(self) -> None:
+        """Ends the APIs; what was in the account is gone."""
+        if self._later is not None:
+            self._later.cancel()
+        self.account.stop()
+
+    def node_groups(self) -> list[NodeGroup]:
+        """One per managed node group."""
+        with self.account.lock:
+            return [self._group(name, group) for name, group in self.account.groups.items()]
+
+    def _group(self, name: str, group: Group) -> NodeGroup:
+        account, held = self.account, group.row
+        row, image = instance(account, held["instanceTypes"][0]), held["amiType"]
+        least, most = bounds(account, group)
+        stay, node = kept(account, group), nodes.node(account, group)
+        cluster = account.clusters[group.cluster]
+        node = node.without(taints_taken_off(account, cluster))
+        return NodeGroup(
+            name=name,
+            min_nodes=least,
+            max_nodes=most,
+            target_nodes=len(stay),
+            instances=tuple(f"aws:///{each.availability_zone}/{each.id}" for each in stay),
+            # Where EKS keeps a node of the group, Cluster Autoscaler goes by it.
+            template=node if stay else nodes.template(account, group),
+            node=node,
+            # Without NVIDIA's image nobody brings a driver: no installer is made for these images.
+            driver="cloud" if has_driver(image) or not row.gpus else "pod",
+            plugin="cloud" if nodes.node_os(held) == "bottlerocket" or not row.gpus else "pod",
+            node_os=nodes.node_os(held),
+            spot=held["capacityType"] == "SPOT",
+            on_demand_per_hour=row.on_demand,
+            unwaited=nodes.why_no_wait(node) if row.gpus else "",
+            revision=group.revision,
+            gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
+            sharing=nodes.sharing(group),
+        )
+
+    def set_size(self, group: str, nodes: int) -> None:
+        """The autoscaler's word on a group. Raises RefusedError where its nodes would not start or
+        not join, and KeyError for an unknown group."""
+        account = self.account
+        with account.lock, account.asking:
+            held = account.groups[group]
+            least, most = bounds(account, held)
+            if nodes > most:
+                raise outside(nodes, "above max", most)
+            if nodes > len(running(account, held)):
+                cluster = account.clusters[held.cluster]
+                if wrong := why_not_started(account, cluster, held, nodes):
+                    raise RefusedError(f"{wrong['code']}: {wrong['message']}")
+            stay = len(kept(account, held))
+            set_elastic(account, held, max(nodes - stay, 0))
+            # Below its minimum the Auto Scaling group starts another one by itself.
+            if len(running(account, held)) < least:
+                resize(account, held, least)
+
+    def release(self, group: str, provider_id: str) -> None:
+        """As `rehearsal.simulators.cloud.Cloud` has it."""
+        with self.account.lock, self.account.asking:
+            held = self.account.groups[group]
+            end_instance(self.account, held, provider_id.rpartition("/")[2])
+
+    def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
+        """Node group -> why none of these autoscalers can scale it."""
+        self._scalers = tuple(scalers)
+        with self.account.lock:
+            return {
+                name: reason
+                for name, group in self.account.groups.items()
+                if (reason := self._why_not_scaled(group, scalers))
+            }
+
+    def _why_not_scaled(self, group: Group, scalers: Sequence[Scaler]) -> str:
+        if not scalers:
+            return "no Cluster Autoscaler runs in the cluster"
+        reasons = [why_not_scaled(self.account, group, scaler) for scaler in scalers]
+        return "; ".join(reasons) if all(reasons) else ""
+
+    def _why_late(self, group: Group) -> list[str]:
+        """What is wrong with the autoscalers that do scale the group; one without fault does."""
+        account = self.account
+        at_work = [one for one in self._scalers if not why_not_scaled(account, group, one)]
+        reasons = [why_late(account, group, one) for one in at_work]
+        return reasons if all(reasons) else []
+
+    def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
+        """The node template in the Auto Scaling group's tags, against this node; None for a group
+        that has none and never is at zero, where Cluster Autoscaler goes by the nodes that are
+        there. What it may not see of a group that it scales is a difference as well."""
+        with self.account.lock:
+            held = self.account.groups[group]
+            tags = group_tags(self.account, held.scaling_group)
+            real = node_template_check.real(tags, node)
+            if bounds(self.account, held)[0] and not real:
+                return None
+            template = nodes.template_at_zero(self.account, held)
+            for scaler in self._scalers:
+                template = template.without(scaler.startup_taints)
+            late = self._why_late(held)
+            if GPU in node.capacity:
+                late = [*late, why_unrepaired(self.account.clusters[held.cluster], held.row)]
+        return TemplateComparison(
+            tags={key: tags[key] for key in real},
+            real=real,
+            differences=[*node_template_check.compare(template, node), *filter(None, late)],
+        )
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """The callback runs on the thread of the operation that changed something, unlocked."""
+        with self._lock:
+            self._callbacks.append(callback)
+
+    def notify(self) -> None:
+        """Calls back if `node_groups` changed since the last time; after every request that changes
+        something."""
+        with self.account.lock:
+            # Told under the lock: a later grant must not be overtaken by an earlier refusal.
+            self._on_access(any(map(access_granted, self.account.clusters.values())))
+            self._tell_later([access_due(parts) for parts in self.account.clusters.values()])
+        current = self.node_groups()
+        with self._lock:
+            changed, self._announced = current != self._announced, current
+            callbacks = list(self._callbacks) if changed else []
+        for callback in callbacks:
+            callback()
+
+    def _tell_later(self, due: Sequence[float | None]) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        waits = [seconds for seconds in due if seconds is not None]
+        if waits:
+            self._later = threading.Timer(min(waits), self.notify)
+            self._later.daemon = True
+            self._later.start()
+
+    def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
+        """What EKS' controllers make for Services and PersistentVolumeClaims."""
+        with self.account.lock, self.account.asking:
+            return attach(self.account, self._attached, wanted, self._released)
+
+    def why_not_provisioned(self, wanted: Wanted) -> str:
+        """A driver that is not up makes a claim wait, which `attach` shows; nothing is refused."""
+        return ""
+
+    def storage_classes(self) -> Sequence[Mapping[str, Any]]:
+        """EKS' own, which is nobody's default since Kubernetes 1.30."""
+        # https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html
+        with self.account.lock:
+            return [storage_class("gp2", "kubernetes.io/aws-ebs")] if self.account.clusters else []
+
+    def why_not_mounted(self, mount: Mount) -> str:
+        """What the EBS CSI driver says of a pod's disk, and Mountpoint for S3 of its bucket."""
+        with self.account.lock, self.account.asking:
+            cluster = next(iter(self.account.clusters.values()), None)
+            if cluster is None:
+                return ""
+            if mount.driver == DRIVER:
+                return why_not_mounted(self.account, cluster, mount)
+            return why_no_bucket(mount, self.account, cluster)
+
+    def why_no_credentials(self, namespace: str, service_account: str, made: float) -> str:
+        """A pod that is created before its association takes effect never gets credentials."""
+        with self.account.lock:
+            for cluster in self.account.clusters.values():
+                effective = identified_at(cluster, (namespace, service_account))
+                if effective is not None and made + 1 <= effective:
+                    return (
+                        "it was created before the pod identity association of service account "
+                        f"{namespace}/{service_account} took effect, and gets no credentials"
+                    )
+        return ""
+
+    def list_resources(self) -> list[str]:
+        """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what
+        was and is gone."""
+        with self.account.lock, self.account.asking:
+            if not self.account.region:
+                return []
+            before, now = self.account.before, set(list_resources(self.account))
+            gone = [f"not any more: {line}, which is somebody else's" for line in before - now]
+            return [*sorted(now - before), *sorted(gone)]

@@ -1,0 +1,348 @@
+"""EKS clusters, with the real control plane of the rehearsal behind them."""
+
+import base64
+import datetime
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from components.catalog import eks as catalog
+from rehearsal.simulators.aws.account import NUMBER, Account
+from rehearsal.simulators.aws.api import Params, Refusal, invalid, operation, page
+from rehearsal.simulators.aws.cluster_rules import (
+    check_groups,
+    check_key,
+    check_mode,
+    check_name,
+    check_network,
+    check_public_networks,
+    check_tags,
+    check_update,
+    check_version,
+    check_zones,
+    minor,
+)
+from rehearsal.simulators.aws.eks import (
+    Cluster,
+    Row,
+    begun,
+    check_no_update,
+    cluster_of,
+    entry_row,
+    issue,
+    now,
+    policy_row,
+)
+from rehearsal.simulators.aws.node_join_checks import why_cluster_fails
+from rehearsal.simulators.aws.roles import require_trust
+
+VERSION_SECONDS = 3.0
+"""How long a version update takes: some 10 minutes in life, and here long enough for a run to be
+killed in the middle of it."""
+_LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+_PLACES = ("subnetIds", "securityGroupIds")
+_ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+_DEFAULTS: Mapping[str, Any] = {
+    "deletionProtection": False,
+    "upgradePolicy": {"supportType": "EXTENDED"},
+    "zonalShiftConfig": {"enabled": False},
+}
+
+
+@operation("eks", "CreateCluster")
+def create_cluster(account: Account, params: Params) -> Row:
+    """Refused: a role that does not trust EKS, subnets in fewer than two zones, a version that EKS
+    does not have, a key that it may not use. FAILED: a role that lacks its policy."""
+    name: str = params["name"]
+    if account.clusters:
+        taken = next(iter(account.clusters))
+        if taken == name:
+            words = f"Cluster already exists with name: {name}"
+            raise Refusal("ResourceInUseException", words)
+        raise Refusal(
+            "ResourceLimitExceededException",
+            f"a rehearsal simulates one cluster at a time, and there is '{taken}' already",
+        )
+    check_name(name)
+    check_tags(params.get("tags") or {})
+    check_version(params)
+    require_trust(account, params["roleArn"], "eks.amazonaws.com", "sts:AssumeRole")
+    vpc = check_network(account, name, params["resourcesVpcConfig"])
+    check_public_networks(params["resourcesVpcConfig"])
+    for each in params.get("encryptionConfig") or []:
+        check_key(account, each)
+    cluster = Cluster(
+        row=_row(account, params, vpc), self_managed=params.get("bootstrapSelfManagedAddons", True)
+    )
+    account.backend("eks").clusters[name] = cluster
+    _place(account, cluster)
+    if cluster.row["accessConfig"]["bootstrapClusterCreatorAdminPermissions"]:
+        creator = f"arn:aws:iam::{NUMBER}:root"
+        cluster.entries[creator] = entry_row(account, name, creator, {"type": "STANDARD"})
+        cluster.policies[creator] = {_ADMIN: policy_row(_ADMIN, {"type": "cluster"})}
+    _log(account, cluster)
+    threading.Thread(target=_start, args=(account, cluster), name="eks", daemon=True).start()
+    return {"cluster": cluster.row}
+
+
+def _row(account: Account, params: Params, vpc: str) -> Row:
+    name, access = params["name"], params.get("accessConfig") or {}
+    network = params.get("kubernetesNetworkConfig") or {}
+    issuer = hashlib.sha256(name.encode()).hexdigest()[:32].upper()
+    return {
+        **_DEFAULTS,
+        **{key: params[key] for key in ("name", "roleArn", "clientRequestToken", "encryptionConfig",
+                                        *_DEFAULTS) if key in params},
+        "arn": account.arn("eks", f"cluster/{name}"),
+        "createdAt": now(),
+        "version": params.get("version") or max(catalog.KUBERNETES_VERSIONS, key=minor),
+        "resourcesVpcConfig": {
+            "securityGroupIds": [],
+            "endpointPublicAccess": True,
+            "endpointPrivateAccess": False,
+            "publicAccessCidrs": ["0.0.0.0/0"],
+            **params["resourcesVpcConfig"],
+            "clusterSecurityGroupId": _security_group(account, name, vpc),
+            "vpcId": vpc,
+        },
+        "kubernetesNetworkConfig": {
+            "ipFamily": "ipv4", "serviceIpv4Cidr": "172.20.0.0/16",
+        } | {key: network[key] for key in ("ipFamily", "serviceIpv4Cidr") if key in network},
+        "logging": _logging(params.get("logging") or {}, {}),
+        "identity": {
+            "oidc": {"issuer": f"https://oidc.eks.{account.region}.amazonaws.com/id/{issuer}"}
+        },
+        "status": "CREATING",
+        "platformVersion": "eks.4",
+        "health": {"issues": []},
+        "tags": params.get("tags") or {},
+        "accessConfig": {
+            "authenticationMode": access.get("authenticationMode", "CONFIG_MAP"),
+            "bootstrapClusterCreatorAdminPermissions": access.get(
+                "bootstrapClusterCreatorAdminPermissions", True
+            ),
+        },
+    }  # fmt: skip
+
+
+def _start(account: Account, cluster: Cluster) -> None:
+    """A control plane takes seconds to start: not under the account's lock."""
+    plane = account.control_plane
+    assert plane is not None
+    with account.lock:
+        failed = why_cluster_fails(account, cluster.row["roleArn"])
+    try:
+        if not failed:
+            plane.ensure_started()
+    except Exception as error:
+        failed = str(error)
+    with account.lock:
+        if failed:
+            cluster.row["health"] = {"issues": [issue("AccessDenied", failed)]}
+        else:
+            cluster.row["endpoint"] = f"https://{plane.endpoint}"
+            data = base64.b64encode(plane.ca_certificate).decode()
+            cluster.row["certificateAuthority"] = {"data": data}
+        cluster.row["status"] = "FAILED" if failed else "ACTIVE"
+    account.changed()
+
+
+def _security_group(account: Account, name: str, vpc: str) -> str:
+    answer = account.client("ec2").create_security_group(
+        GroupName=f"eks-cluster-sg-{name}",
+        Description="EKS created security group applied to ENI that is attached to EKS "
+        "Control Plane master nodes, as well as any managed workloads.",
+        VpcId=vpc,
+        TagSpecifications=[{
+            "ResourceType": "security-group",
+            "Tags": [{"Key": f"kubernetes.io/cluster/{name}", "Value": "owned"}],
+        }],
+    )  # fmt: skip
+    return str(answer["GroupId"])
+
+
+def _place(account: Account, cluster: Cluster) -> None:
+    """The control plane's interfaces, one in each of its subnets and in no other."""
+    ec2, config = account.client("ec2"), cluster.row["resourcesVpcConfig"]
+    _withdraw(account, cluster)
+    groups = [cluster.security_group, *config["securityGroupIds"]]
+    for subnet in config["subnetIds"]:
+        made = ec2.create_network_interface(
+            SubnetId=subnet, Groups=groups, Description=f"Amazon EKS {cluster.row['name']}"
+        )
+        cluster.interfaces.append(made["NetworkInterface"]["NetworkInterfaceId"])
+
+
+def _withdraw(account: Account, cluster: Cluster) -> None:
+    while cluster.interfaces:
+        account.backend("ec2").delete_network_interface(cluster.interfaces.pop())
+
+
+def _logging(given: Mapping[str, Any], before: Mapping[str, Any]) -> Row:
+    on = {kind for kind in _LOG_TYPES if kind in logged(before)}
+    for setup in given.get("clusterLogging") or []:
+        types = set(setup.get("types") or [])
+        on = on | types if setup.get("enabled") else on - types
+    groups = (([kind for kind in _LOG_TYPES if kind in on], True),
+              ([kind for kind in _LOG_TYPES if kind not in on], False))  # fmt: skip
+    return {"clusterLogging": [{"types": t, "enabled": enabled} for t, enabled in groups if t]}
+
+
+def logged(logging: Mapping[str, Any]) -> list[str]:
+    """The logs that a cluster's `logging` turns on."""
+    setups: Sequence[Mapping[str, Any]] = logging.get("clusterLogging") or []
+    return [kind for setup in setups if setup.get("enabled") for kind in setup["types"]]
+
+
+def log_group_of(cluster: str) -> str:
+    """The log group that a cluster's control plane writes to."""
+    return f"/aws/eks/{cluster}/cluster"
+
+
+def _log(account: Account, cluster: Cluster) -> None:
+    """Whoever logs has a log group: where nobody made it, EKS does, and leaves it behind."""
+    group = log_group_of(cluster.row["name"])
+    if logged(cluster.row["logging"]) and group not in account.backend("logs").groups:
+        account.client("logs").create_log_group(logGroupName=group)
+
+
+@operation("eks", "DescribeCluster")
+def describe_cluster(account: Account, params: Params) -> Row:
+    """As it is."""
+    return {"cluster": cluster_of(account, params["name"]).row}
+
+
+@operation("eks", "ListClusters")
+def list_clusters(account: Account, params: Params) -> Row:
+    """Names."""
+    return page(params, "clusters", list(account.clusters))
+
+
+@operation("eks", "UpdateClusterConfig")
+def update_cluster_config(account: Account, params: Params) -> Row:
+    """Refused: other zones, another VPC, networks that nobody comes from, a mode that was left."""
+    cluster = cluster_of(account, params["name"])
+    row, what = cluster.row, {key: params[key] for key in params if key not in _NO_CHANGE}
+    kind = _CHANGES.get(next(iter(what), ""), "VpcConfigUpdate")
+    check_no_update(cluster, kind)
+    if "resourcesVpcConfig" in params:
+        stands = row["resourcesVpcConfig"]
+        config = stands | params["resourcesVpcConfig"]
+        check_zones(account, stands["subnetIds"], config["subnetIds"])
+        if check_network(account, row["name"], config) != stands["vpcId"]:
+            raise invalid("Subnets must be in the cluster's VPC")
+        check_public_networks(config)
+        row["resourcesVpcConfig"] = config
+        if any(stands[name] != config[name] for name in _PLACES):
+            _place(account, cluster)
+    if "accessConfig" in params:
+        mode = params["accessConfig"]["authenticationMode"]
+        check_mode(row["accessConfig"]["authenticationMode"], mode)
+        row["accessConfig"] = row["accessConfig"] | {"authenticationMode": mode}
+    if "logging" in params:
+        row["logging"] = _logging(params["logging"], row["logging"])
+        _log(account, cluster)
+    row.update({key: params[key] for key in _DEFAULTS if key in params})
+    return begun(cluster, kind, {})
+
+
+_NO_CHANGE = ("name", "clientRequestToken")
+_CHANGES = {
+    "resourcesVpcConfig": "VpcConfigUpdate",
+    "accessConfig": "AccessConfigUpdate",
+    "logging": "LoggingUpdate",
+    "upgradePolicy": "UpgradePolicyUpdate",
+    "zonalShiftConfig": "ZonalShiftConfigUpdate",
+    "deletionProtection": "DeletionProtectionUpdate",
+}
+"""What is changed -> the type of the update."""
+
+
+@operation("eks", "UpdateClusterVersion")
+def update_cluster_version(account: Account, params: Params) -> Row:
+    """Refused: any version but the next, node groups that are behind."""
+    cluster = cluster_of(account, params["name"])
+    check_no_update(cluster, "VersionUpdate")
+    check_update(cluster.row, params["version"])
+    check_groups(cluster)
+    cluster.row["status"] = "UPDATING"
+    answer = begun(cluster, "VersionUpdate", {"Version": params["version"]}, over=False)
+    update = cluster.updates[answer["update"]["id"]]["row"]
+
+    def end() -> None:
+        with account.lock:
+            if account.clusters.get(params["name"]) is not cluster:  # deleted, or the account ended
+                return
+            cluster.row |= {"version": params["version"], "status": "ACTIVE"}
+            update["status"] = "Successful"
+        account.changed()
+
+    ending = threading.Timer(VERSION_SECONDS, end)
+    ending.daemon = True
+    ending.start()
+    return answer
+
+
+@operation("eks", "AssociateEncryptionConfig")
+def associate_encryption_config(account: Account, params: Params) -> Row:
+    """Refused: another key than the first, one that EKS may not use."""
+    cluster = cluster_of(account, params["clusterName"])
+    check_no_update(cluster, "AssociateEncryptionConfig")
+    if cluster.row.get("encryptionConfig"):
+        words = "Encryption is already enabled on the cluster, and its key cannot be changed"
+        raise Refusal("InvalidRequestException", words)
+    for each in params["encryptionConfig"]:
+        check_key(account, each)
+    cluster.row["encryptionConfig"] = params["encryptionConfig"]
+    return begun(cluster, "AssociateEncryptionConfig", {})
+
+
+@operation("eks", "DeleteCluster")
+def delete_cluster(account: Account, params: Params) -> Row:
+    """Refused: under protection, with node groups."""
+    cluster = cluster_of(account, params["name"])
+    if cluster.row["deletionProtection"]:
+        raise Refusal(
+            "InvalidRequestException",
+            f"Cluster '{params['name']}' cannot be deleted because deletion protection is enabled: "
+            "set deletionProtection to false, apply that, then delete",
+        )
+    if cluster.groups:
+        words = f"Cluster has nodegroups attached: {', '.join(cluster.groups)}"
+        raise Refusal("ResourceInUseException", words)
+    cluster.row["status"] = "DELETING"
+    _withdraw(account, cluster)
+    account.backend("ec2").delete_security_group(group_id=cluster.security_group)
+    threading.Thread(target=_stop, args=(account, cluster), name="eks", daemon=True).start()
+    return {"cluster": cluster.row}
+
+
+def _stop(account: Account, cluster: Cluster) -> None:
+    try:
+        if account.control_plane is not None:
+            account.control_plane.stop()
+    finally:
+        with account.lock:
+            account.backend("eks").clusters.pop(cluster.row["name"], None)
+        account.changed()
+
+
+@operation("eks", "DescribeClusterVersions")
+def describe_cluster_versions(account: Account, params: Params) -> Row:
+    """Those that the catalog has of EKS's calendar."""
+    today, wanted = datetime.date.today(), params.get("clusterVersions")
+    status = {"standard": "STANDARD_SUPPORT", "extended": "EXTENDED_SUPPORT"}
+    newest = max(catalog.KUBERNETES_VERSIONS, key=minor)
+    rows = [
+        {
+            "clusterVersion": version,
+            "clusterType": "eks",
+            "defaultVersion": version == newest,
+            "versionStatus": status.get(catalog.support(version, today) or "", "UNSUPPORTED"),
+        }
+        for version in catalog.KUBERNETES_VERSIONS
+        if version in (wanted or catalog.KUBERNETES_VERSIONS)
+        and (wanted or params.get("includeAll") or catalog.support(version, today) in status)
+    ]
+    return page(params, "clusterVersions", rows)

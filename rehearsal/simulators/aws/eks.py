@@ -1,0 +1,335 @@
+"""What EKS holds, in the place where moto keeps its clusters; tags and updates of all of it.
+
+A row is what the API shows of a thing, in the shape of botocore's model.
+"""
+
+import hashlib
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import SECONDS, Params, Refusal, invalid, operation, page
+
+Row = dict[str, Any]
+Found = TypeVar("Found")
+
+
+@dataclass(slots=True, kw_only=True)
+class Group:
+    """A managed node group."""
+
+    row: Row
+    given: Params
+    """What was asked for, without what EKS fills in."""
+    scaling_group: str
+    template: str
+    """The launch template that EKS made for the group."""
+    data: Mapping[str, Any]
+    """What the version of a launch template that was asked for held then; empty without one. EKS
+    made its own of it: whoever deletes the other one changes nothing here."""
+    elastic: set[str] = field(default_factory=set)
+    """Instances that stand for nodes which the rehearsal's autoscaler started."""
+    revision: int = 0
+    """How often EKS began to recycle the nodes."""
+
+    @property
+    def cluster(self) -> str:
+        """Its cluster's name."""
+        return str(self.row["clusterName"])
+
+
+@dataclass(slots=True, kw_only=True)
+class Cluster:
+    """An EKS cluster."""
+
+    row: Row
+    self_managed: bool
+    """Whether EKS installs the networking addons by itself."""
+    interfaces: list[str] = field(default_factory=list)
+    """The control plane's network interfaces in the cluster's subnets."""
+    groups: dict[str, Group] = field(default_factory=dict)
+    addons: dict[str, Row] = field(default_factory=dict)
+    entries: dict[str, Row] = field(default_factory=dict)
+    """Principal ARN -> access entry."""
+    policies: dict[str, dict[str, Row]] = field(default_factory=dict)
+    """Principal ARN -> policy ARN -> associated access policy."""
+    associations: dict[str, Row] = field(default_factory=dict)
+    """Id -> pod identity association."""
+    updates: dict[str, Row] = field(default_factory=dict)
+    granted: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(principal ARN, policy ARN) -> since when it has the access policy in its scope, on the
+    monotonic clock."""
+    grew: float = 0.0
+    """When its newest node group was made, on the monotonic clock."""
+    identified: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(namespace, service account) -> when it first had an association, in seconds since 1970."""
+
+    @property
+    def security_group(self) -> str:
+        """EKS's own, of control plane and nodes."""
+        return str(self.row["resourcesVpcConfig"]["clusterSecurityGroupId"])
+
+    def association(self, namespace: str, service_account: str) -> Row | None:
+        """The pod identity association of a service account."""
+        for row in self.associations.values():
+            if (row["namespace"], row["serviceAccount"]) == (namespace, service_account):
+                return row
+        return None
+
+
+def now() -> datetime:
+    """As rows have it."""
+    return datetime.now(UTC)
+
+
+def found(rows: Mapping[str, Found], key: str, words: str) -> Found:
+    """What is there under the key; raises Refusal with `words`."""
+    if key not in rows:
+        raise Refusal("ResourceNotFoundException", words)
+    return rows[key]
+
+
+def cluster_of(account: Account, name: str) -> Cluster:
+    """The cluster; raises Refusal."""
+    return found(account.clusters, name, f"No cluster found for name: {name}.")
+
+
+def group_of(account: Account, params: Params) -> Group:
+    """The node group; raises Refusal."""
+    groups, name = cluster_of(account, params["clusterName"]).groups, params["nodegroupName"]
+    return found(groups, name, f"No node group found for name: {name}.")
+
+
+def held(account: Account, name: str) -> Any:
+    """moto's Auto Scaling group; raises Refusal."""
+    groups = account.backend("autoscaling").autoscaling_groups
+    if name not in groups:
+        raise Refusal("ValidationError", f"AutoScalingGroup name not found - {name}")
+    return groups[name]
+
+
+def group_tags(account: Account, name: str) -> dict[str, str]:
+    """The group's tags, as Cluster Autoscaler reads them."""
+    return {tag["Key"]: tag["Value"] for tag in held(account, name).tags}
+
+
+def bounds(account: Account, group: Group) -> tuple[int, int]:
+    """The least and the most nodes that the group may have, as the Auto Scaling API has them."""
+    row = held(account, group.scaling_group)
+    return row.min_size, row.max_size
+
+
+def running(account: Account, group: Group) -> list[Any]:
+    """The instances of a node group."""
+    return [state.instance for state in held(account, group.scaling_group).instance_states]
+
+
+def kept(account: Account, group: Group) -> list[Any]:
+    """Those of them that EKS or another client of AWS wanted; the others stand for nodes of the
+    rehearsal's autoscaler."""
+    return [each for each in running(account, group) if each.id not in group.elastic]
+
+
+def issue(code: str, message: str, *ids: str) -> Row:
+    """One line of a row's `health.issues`."""
+    return {"code": code, "message": message, "resourceIds": list(ids)}
+
+
+def entry_row(account: Account, cluster: str, principal: str, given: Mapping[str, Any]) -> Row:
+    """An access entry with what EKS fills in."""
+    digest = hashlib.sha256(principal.encode()).hexdigest()[:32]
+    path, at = "/".join(principal.split(":")[4:]), now()
+    return {
+        "clusterName": cluster,
+        "principalArn": principal,
+        "kubernetesGroups": [],
+        "accessEntryArn": account.arn("eks", f"access-entry/{cluster}/{path}/{digest}"),
+        "createdAt": at,
+        "modifiedAt": at,
+        "tags": {},
+        "username": principal,
+        "type": "STANDARD",
+        **given,
+    }
+
+
+def policy_row(policy: str, scope: Mapping[str, Any]) -> Row:
+    """An access policy of an entry, associated now."""
+    at = now()
+    return {
+        "policyArn": policy,
+        "accessScope": {"namespaces": [], **scope},
+        "associatedAt": at,
+        "modifiedAt": at,
+    }
+
+
+def subnets(account: Account, ids: Sequence[str]) -> list[Any]:
+    """moto's subnets; raises Refusal."""
+    known = {subnet.id: subnet for subnet in account.backend("ec2").describe_subnets()}
+    for each in ids:
+        if each not in known:
+            raise invalid(f"The subnet ID '{each}' does not exist")
+    return [known[each] for each in ids]
+
+
+def begun(
+    cluster: Cluster,
+    kind: str,
+    what: Mapping[str, Any],
+    *,
+    seconds: float = 0,
+    over: bool = True,
+    **of: str,
+) -> dict[str, Any]:
+    """The answer to a change, which is over at once unless `over` says otherwise. `of`: the node
+    group or addon that it is of; `seconds`: how long it takes in life."""
+    row: Row = {
+        "id": str(uuid.uuid4()),
+        "status": "InProgress",
+        "type": kind,
+        "params": [
+            {"type": name, "value": value if isinstance(value, str) else repr(value)}
+            for name, value in what.items()
+        ],
+        "createdAt": now(),
+        "errors": [],
+    }
+    cluster.updates[row["id"]] = {"row": row | ({"status": "Successful"} if over else {}), **of}
+    return {"update": row, SECONDS: seconds}
+
+
+def check_no_update(cluster: Cluster, kind: str) -> None:
+    """Refuses a change of the cluster itself while another one is in progress, in the words of
+    https://github.com/rancher/eks-operator/issues/547."""
+    for name, each in cluster.updates.items():
+        if each["row"]["status"] == "InProgress":
+            raise Refusal(
+                "ResourceInUseException",
+                f"Cannot {kind} because cluster {cluster.row['name']} currently has update {name} "
+                "in progress",
+            )
+
+
+def _updates(account: Account, params: Params) -> dict[str, Row]:
+    keys = ("nodegroupName", "addonName")
+    return {
+        name: each["row"]
+        for name, each in cluster_of(account, params["name"]).updates.items()
+        if all(each.get(key) == params.get(key) for key in keys)
+    }
+
+
+@operation("eks", "ListUpdates")
+def list_updates(account: Account, params: Params) -> Row:
+    """Those of a cluster, a node group or an addon."""
+    return page(params, "updateIds", list(_updates(account, params)))
+
+
+@operation("eks", "DescribeUpdate")
+def describe_update(account: Account, params: Params) -> Row:
+    """What became of a change."""
+    words = f"No update found for ID: {params['updateId']}"
+    return {"update": found(_updates(account, params), params["updateId"], words)}
+
+
+def _rows(account: Account) -> Iterator[tuple[str, Row]]:
+    """Everything that takes tags, by its ARN."""
+    for cluster in account.clusters.values():
+        yield cluster.row["arn"], cluster.row
+        for group in cluster.groups.values():
+            yield group.row["nodegroupArn"], group.row
+        for rows, key in (
+            (cluster.addons, "addonArn"),
+            (cluster.entries, "accessEntryArn"),
+            (cluster.associations, "associationArn"),
+        ):
+            for row in rows.values():
+                yield row[key], row
+
+
+def _tagged(account: Account, arn: str) -> dict[str, str]:
+    for known, row in _rows(account):
+        if known == arn:
+            tags: dict[str, str] = row.setdefault("tags", {})
+            return tags
+    raise Refusal("NotFoundException", f"Resource was not found: {arn}")
+
+
+@operation("eks", "TagResource")
+def tag_resource(account: Account, params: Params) -> Row:
+    """Adds tags to anything of EKS."""
+    _tagged(account, params["resourceArn"]).update(params["tags"])
+    return {}
+
+
+@operation("eks", "UntagResource")
+def untag_resource(account: Account, params: Params) -> Row:
+    """Takes tags away."""
+    tags = _tagged(account, params["resourceArn"])
+    for key in params["tagKeys"]:
+        tags.pop(key, None)
+    return {}
+
+
+@operation("eks", "ListTagsForResource")
+def list_tags(account: Account, params: Params) -> Row:
+    """The tags of anything of EKS."""
+    return {"tags": _tagged(account, params["resourceArn"])}
+
+
+def access_admins(cluster: Cluster) -> list[tuple[str, str]]:
+    """Who may do everything in the cluster: principals, each with the policy that says so."""
+    return [
+        (principal, policy)
+        for principal, entry in cluster.entries.items()
+        for policy, row in cluster.policies.get(principal, {}).items()
+        if entry["type"] == "STANDARD"
+        and row["accessScope"]["type"] == "cluster"
+        and policy.endswith("/AmazonEKSClusterAdminPolicy")
+    ]
+
+
+IDENTITY_SECONDS = 10.0
+"""How long a pod identity association takes to reach the webhook that gives pods their credentials:
+aws/eks-pod-identity-agent issue 52, aws/containers-roadmap issue 2507."""
+NODE_GROUP_SECONDS = 20.0
+"""What begins so soon after a node group has taken effect when that stands, which takes minutes in
+AWS and no time here."""
+
+
+def identified_at(cluster: Cluster, account: tuple[str, str]) -> float | None:
+    """From when on, in seconds since 1970, pods of a service account get credentials; None without
+    an association."""
+    if account not in cluster.identified or cluster.association(*account) is None:
+        return None
+    at = cluster.identified[account]
+    grew = time.time() - (time.monotonic() - cluster.grew)
+    return at if at <= grew + NODE_GROUP_SECONDS else at + IDENTITY_SECONDS
+
+
+LATE_SECONDS = 10.0
+"""How long an access policy takes to work, unless a node group was made after it."""
+
+
+def access_granted(cluster: Cluster) -> bool:
+    """Whether anybody may use the cluster as its administrator: before that, `aws eks get-token`
+    gives a token that the API server refuses. The person who rehearses is taken for that one."""
+    return any(_seconds_left(cluster, admin) <= 0 for admin in access_admins(cluster))
+
+
+def access_due(cluster: Cluster) -> float | None:
+    """Seconds until access is granted that nobody has yet; None where nobody waits for any."""
+    left = (_seconds_left(cluster, admin) for admin in access_admins(cluster))
+    return min((seconds for seconds in left if seconds > 0), default=None)
+
+
+def _seconds_left(cluster: Cluster, admin: tuple[str, str]) -> float:
+    """Until an access policy works; 0 or less where it does. EKS says that it takes several seconds
+    after the answer: less than a node group does, which takes minutes in AWS and no time here."""
+    granted = cluster.granted.get(admin, float("-inf"))
+    return 0.0 if granted < cluster.grew else granted + LATE_SECONDS - time.monotonic()

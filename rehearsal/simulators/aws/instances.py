@@ -1,0 +1,126 @@
+"""Instance types as EC2 describes them, the zones that have them, and the vCPU quotas.
+
+Both come from moto's copy of EC2's own answers (5.2.5 describes P6-B300 and G7, and no P3), never
+from the program's catalog: what that still knows and EC2 does not is refused here as in AWS.
+"""
+
+from collections.abc import Sequence
+
+from components.catalog import eks as catalog
+from components.catalog.eks import InstanceType
+from components.catalog.eks_instances import Quota
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Refusal, invalid
+from rehearsal.simulators.aws.eks import running, subnets
+
+DEFAULT_VCPUS = 2048
+"""Of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""
+_ULTRA_SERVERS = ("p6e-gb200.36xlarge", "p6e-gb300.36xlarge")
+"""EC2 has them in Capacity Blocks of a Local Zone alone, which moto's copy leaves out."""
+
+
+def instance(account: Account, name: str) -> InstanceType:
+    """The instance type; raises Refusal in EKS's words where EC2 describes none."""
+    # Its API answers with the same rows, a request for each.
+    from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+    priced = catalog.instance_type(name)
+    if name in _ULTRA_SERVERS and priced:
+        return priced
+    row = INSTANCE_TYPES.get(name)
+    if row is None:
+        raise invalid(
+            f"The following supplied instance types do not exist: [{name}]",
+        )
+    gpus = row.get("GpuInfo", {}).get("Gpus", [])
+    vendor = gpus[0]["Manufacturer"] if gpus else None
+    network = row["NetworkInfo"]
+    card = network["NetworkCards"][network.get("DefaultNetworkCardIndex", 0)]
+    return InstanceType(
+        name=name,
+        gpus=sum(each["Count"] for each in gpus),
+        gpu_model=gpus[0]["Name"] if gpus else None,
+        gpu_memory_mib=gpus[0].get("MemoryInfo", {}).get("SizeInMiB") if gpus else None,
+        vendor=vendor if vendor in ("NVIDIA", "AMD") else None,
+        vcpu=row["VCpuInfo"]["DefaultVCpus"],
+        memory_gib=row["MemoryInfo"]["SizeInMiB"] / 1024,
+        interfaces=(card["MaximumNetworkInterfaces"], network["Ipv4AddressesPerInterface"]),
+        arch="arm64" if "arm64" in row["ProcessorInfo"]["SupportedArchitectures"] else "amd64",
+        on_demand=priced.on_demand if priced else None,
+        quota=_quota(name),
+        source="moto",
+    )
+
+
+def check_offers(account: Account, types: Sequence[str], ids: Sequence[str]) -> None:
+    """Raises Refusal, in EKS's words, where a subnet's zone has not all of the types."""
+    from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
+
+    wanted = {subnet.availability_zone for subnet in subnets(account, ids)}
+    offered = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(account.region, [])
+    for name in types:
+        if name in _ULTRA_SERVERS:
+            continue  # Its Capacity Block is where it is.
+        has = sorted(row["Location"] for row in offered if row["InstanceType"] == name)
+        if lacking := sorted(wanted - set(has)):
+            raise Refusal(
+                "InvalidRequestException",
+                f"Your requested instance type ({name}) is not supported in your requested "
+                f"Availability Zone ({', '.join(lacking)}). Please retry your request by not "
+                "specifying an Availability Zone or choosing "
+                f"{', '.join(has) or 'another instance type'}.",
+            )
+
+
+def _quota(name: str) -> Quota:
+    family = name.partition(".")[0]
+    if family.startswith("p"):
+        return "P"
+    return "G_VT" if family.startswith(("g", "vt")) else "standard"
+
+
+def quota_name(row: InstanceType, *, spot: bool) -> str:
+    """The key of `Faults.quota` for nodes of this type: `P`, `G_VT spot`, `standard`."""
+    if not spot:
+        return row.quota
+    return f"{catalog.quota_group(row.name, spot=True) or row.quota} spot"
+
+
+def vcpu_limit(account: Account, quota: str) -> int:
+    """The vCPUs of a quota, by its key in `Faults.quota`."""
+    if quota in account.faults.quota or not account.quota_suffices:
+        return account.faults.quota.get(quota, DEFAULT_VCPUS)
+    rows = [each.row for each in account.groups.values()]
+    types = [(instance(account, row["instanceTypes"][0]), row) for row in rows]
+    most = sum(
+        of.vcpu * int(row["scalingConfig"]["maxSize"])
+        for of, row in types
+        if quota_name(of, spot=row["capacityType"] == "SPOT") == quota
+    )
+    return max(DEFAULT_VCPUS, most)
+
+
+def why_no_quota(account: Account, group: str, types: Sequence[str], spot: bool, nodes: int) -> str:
+    """Why `nodes` nodes of this node group exceed the vCPUs of a quota; empty where they do not."""
+    row = instance(account, types[0])
+    name, used = quota_name(row, spot=spot), 0
+    for other, each in account.groups.items():
+        # Capacity Blocks have a quota of their own.
+        if other != group and each.row["capacityType"] != "CAPACITY_BLOCK":
+            theirs = instance(account, each.row["instanceTypes"][0])
+            if quota_name(theirs, spot=each.row["capacityType"] == "SPOT") == name:
+                used += theirs.vcpu * len(running(account, each))
+    if account.quota_suffices and name not in account.faults.quota:
+        return ""
+    limit = vcpu_limit(account, name)
+    if used + nodes * row.vcpu <= limit:
+        return ""
+    words = "Could not launch Spot Instances. MaxSpotInstanceCountExceeded" if spot else (
+        "Could not launch On-Demand Instances. VcpuLimitExceeded"
+    )  # fmt: skip
+    return (
+        f"{words} - You have requested more vCPU capacity than your current vCPU limit of {limit} "
+        f"allows for the instance bucket that the specified instance type belongs to: {nodes} of "
+        f"{row.name} need {nodes * row.vcpu}, {used} are in use (quota {name}, "
+        f"{catalog.quota_code(row.name, spot=spot) or 'in vCPUs'})"
+    )

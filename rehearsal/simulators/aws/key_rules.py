@@ -1,0 +1,68 @@
+"""What KMS and CloudWatch Logs refuse, and moto does not."""
+
+import json
+from collections.abc import Iterator
+
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Params, Refusal, rule
+from rehearsal.simulators.aws.clusters import log_group_of, logged
+from rehearsal.simulators.aws.evaluation import statements
+
+
+@rule("kms", "CreateKey")
+def create_key(account: Account, params: Params) -> None:
+    """Refused: what a rehearsal does not simulate."""
+    if params.get("MultiRegion"):
+        raise Refusal("UnsupportedOperationException", "a rehearsal has no multi-region keys")
+
+
+@rule("kms", "DescribeKey")
+def describe_key(account: Account, params: Params) -> None:
+    """AWS manages the key that EBS makes, which moto takes for a customer's."""
+    kms, ebs = account.backend("kms"), "alias/aws/ebs"
+    if kms.alias_exists(ebs):
+        kms.describe_key(ebs).key_manager = "AWS"
+
+
+@rule("kms", "ScheduleKeyDeletion")
+def schedule_key_deletion(account: Account, params: Params) -> None:
+    """Refused while the secrets of a cluster are encrypted with it."""
+    identity = params["KeyId"]
+    for name, cluster in account.clusters.items():
+        for config in cluster.row.get("encryptionConfig") or []:
+            if config["provider"]["keyArn"].endswith(identity.rpartition("/")[2]):
+                raise Refusal(
+                    "KMSInvalidStateException",
+                    f"KMS would schedule the deletion of '{identity}', but the secrets of the "
+                    f"cluster '{name}' are encrypted with it and would be lost: delete the cluster "
+                    "first",
+                )
+
+
+@rule("logs", "CreateLogGroup", "AssociateKmsKey")
+def check_key(account: Account, params: Params) -> None:
+    """Refused: a key whose policy does not name CloudWatch, which asks the key before it takes
+    it."""
+    if not (key := params.get("kmsKeyId")):
+        return
+    service = f"logs.{account.region}.amazonaws.com"
+    name = params.get("logGroupName", "")
+    policy = account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
+    if not any(
+        service in str(each.get("Principal", {})) for each in statements(json.loads(policy))
+    ):
+        raise Refusal(
+            "AccessDeniedException",
+            "The specified KMS key does not exist or is not allowed to be used with Arn "
+            f"'{account.arn('logs', f'log-group:{name}')}': its policy must let {service} use it",
+        )
+
+
+@rule("logs", "DeleteLogGroup")
+def delete_log_group(account: Account, params: Params) -> Iterator[None]:
+    """A control plane that goes on logging makes itself a group that nobody owns."""
+    yield
+    name = params["logGroupName"]
+    for cluster in account.clusters.values():
+        if logged(cluster.row["logging"]) and name == log_group_of(cluster.row["name"]):
+            account.client("logs").create_log_group(logGroupName=name)

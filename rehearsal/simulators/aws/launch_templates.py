@@ -1,0 +1,34 @@
+"""Launch templates, as EKS reads them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Refusal, invalid
+
+
+def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The data of the version that `{id|name, version}` means; empty where nothing is meant. Raises
+    Refusal where there is no such thing."""
+    if not reference:
+        return {}
+    ec2, name = account.backend("ec2"), reference.get("id") or reference.get("name")
+    identity = reference.get("id") or ec2.launch_template_name_to_ids.get(name)
+    template = ec2.launch_templates.get(identity)
+    if template is None:
+        raise invalid(f"The launch template {name} does not exist")
+    version = str(reference.get("version") or "$Default")
+    number = {"$Default": template.default_version_number, "$Latest": len(template.versions)}.get(
+        version, version
+    )
+    for each in template.versions:
+        if str(each.number) == str(number):
+            data: dict[str, Any] = each.data
+            for group in data.get("SecurityGroupIds") or []:
+                if ec2.get_security_group_from_id(group) is None:
+                    words = f"The security group '{group}' does not exist"
+                    raise Refusal("InvalidGroup.NotFound", words)
+            return data
+    raise invalid(
+        f"You requested an invalid launch template version: {name} has no version {version}",
+    )

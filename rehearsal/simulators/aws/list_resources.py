@@ -1,0 +1,105 @@
+"""What an account holds, as one line for each thing."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rehearsal.simulators.aws.account import Account
+
+_GONE = ("deleting", "deleted", "Deleted")
+"""EC2 shows NAT gateways and endpoints for a while after they were deleted, moto for ever."""
+
+
+def list_resources(account: Account) -> Iterator[str]:
+    """`VPC vpc-...`, one line each: whatever a fresh account would not have."""
+    yield from _network(account)
+    yield from _eks(account)
+    iam, kms, logs = (account.client(name) for name in ("iam", "kms", "logs"))
+    for role in iam.list_roles()["Roles"]:
+        if not role["Path"].startswith("/aws-service-role/"):
+            yield f"role {role['RoleName']}"
+    for policy in iam.list_policies(Scope="Local")["Policies"]:
+        yield f"policy {policy['Arn']}"
+    for profile in iam.list_instance_profiles()["InstanceProfiles"]:
+        yield f"instance profile {profile['InstanceProfileName']}"
+    for provider in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
+        yield f"OIDC provider {provider['Arn']}"
+    # AWS makes its own keys, such as that of EBS, with the first thing that they encrypt.
+    aliases = kms.list_aliases()["Aliases"]
+    going = {
+        one["TargetKeyId"]
+        for one in aliases
+        if one["AliasName"].startswith("alias/aws/") and "TargetKeyId" in one
+    }
+    for row in kms.list_keys()["Keys"]:
+        key = kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]
+        if key["KeyState"] == "PendingDeletion":
+            going.add(row["KeyId"])
+        elif key["KeyManager"] == "CUSTOMER" and row["KeyId"] not in going:
+            yield f"key {row['KeyId']}"
+    for alias in aliases:
+        if (
+            not alias["AliasName"].startswith("alias/aws/")
+            and alias.get("TargetKeyId") not in going
+        ):
+            yield f"alias {alias['AliasName']}"
+    for group in logs.describe_log_groups()["logGroups"]:
+        yield f"log group {group['logGroupName']}"
+
+
+def _network(account: Account) -> Iterator[str]:
+    ec2 = account.client("ec2")
+    usual = {vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if vpc["IsDefault"]}
+
+    def rows(call: str, key: str) -> list[dict[str, Any]]:
+        answer: list[dict[str, Any]] = getattr(ec2, call)()[key]
+        return [
+            row for row in answer if row.get("VpcId") not in usual and row.get("State") not in _GONE
+        ]
+
+    for vpc in rows("describe_vpcs", "Vpcs"):
+        yield f"VPC {vpc['VpcId']}"
+    for subnet in rows("describe_subnets", "Subnets"):
+        yield f"subnet {subnet['SubnetId']}"
+    for table in rows("describe_route_tables", "RouteTables"):
+        if not any(each.get("Main") for each in table["Associations"]):
+            yield f"route table {table['RouteTableId']}"
+    for gateway in ec2.describe_internet_gateways()["InternetGateways"]:
+        if not any(each["VpcId"] in usual for each in gateway["Attachments"]):
+            yield f"internet gateway {gateway['InternetGatewayId']}"
+    for gateway in rows("describe_nat_gateways", "NatGateways"):
+        yield f"NAT gateway {gateway['NatGatewayId']}"
+    for address in ec2.describe_addresses()["Addresses"]:
+        yield f"elastic IP {address['AllocationId']}"
+    for endpoint in rows("describe_vpc_endpoints", "VpcEndpoints"):
+        yield f"VPC endpoint {endpoint['VpcEndpointId']}"
+    for group in rows("describe_security_groups", "SecurityGroups"):
+        if group["GroupName"] != "default":
+            yield f"security group {group['GroupId']} ({group['GroupName']})"
+    for interface in rows("describe_network_interfaces", "NetworkInterfaces"):
+        yield f"network interface {interface['NetworkInterfaceId']} ({interface['Description']})"
+    for template in ec2.describe_launch_templates()["LaunchTemplates"]:
+        yield f"launch template {template['LaunchTemplateName']}"
+    for volume in ec2.describe_volumes()["Volumes"]:
+        tags = {tag["Key"]: tag["Value"] for tag in volume.get("Tags") or []}
+        if claim := tags.get("kubernetes.io/created-for/pvc/name"):
+            yield f"EBS volume {volume['VolumeId']} (of the claim {claim})"
+        elif name := tags.get("Name") if "ebs.csi.aws.com/cluster" in tags else None:
+            yield f"EBS volume {volume['VolumeId']} ({name})"
+    for reservation in ec2.describe_instances()["Reservations"]:
+        for each in reservation["Instances"]:
+            if each["State"]["Name"] != "terminated":
+                yield f"instance {each['InstanceId']}"
+
+
+def _eks(account: Account) -> Iterator[str]:
+    for name in account.backend("autoscaling").autoscaling_groups:
+        yield f"Auto Scaling group {name}"
+    for name, cluster in account.clusters.items():
+        yield f"cluster {name}"
+        yield from (f"node group {name}:{group}" for group in cluster.groups)
+        yield from (f"addon {name}:{addon}" for addon in cluster.addons)
+        yield from (f"access entry {name}:{principal}" for principal in cluster.entries)
+        yield from (
+            f"pod identity association {name}:{row['namespace']}/{row['serviceAccount']}"
+            for row in cluster.associations.values()
+        )

@@ -1,0 +1,311 @@
+"""What EC2 refuses of networks, and moto does not: what is in use, what leads nowhere."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Params, Refusal, rule
+from rehearsal.simulators.aws.node_join_checks import guarded
+
+_GONE = ("deleting", "deleted")
+
+
+def _gateways(account: Account) -> list[Any]:
+    """The NAT gateways that stand."""
+    found = account.backend("ec2").nat_gateways.values()
+    return [each for each in found if each.state not in _GONE]
+
+
+def _interfaces(account: Account, **of: str) -> list[str]:
+    """Network interfaces of a `subnet` or a `vpc`, with what they are for."""
+    return [
+        _named(each)
+        for each in account.backend("ec2").enis.values()
+        if of.get("subnet") in (None, each.subnet.id)
+        and of.get("vpc") in (None, each.subnet.vpc_id)
+    ]
+
+
+def _named(interface: Any) -> str:
+    described = f" ({interface.description})" if interface.description else ""
+    return f"{interface.id}{described}"
+
+
+def _refuse_used(word: str, identity: str, users: list[str]) -> None:
+    if users:
+        raise Refusal(
+            "DependencyViolation",
+            f"The {word} '{identity}' has dependencies and cannot be deleted: "
+            f"{', '.join(sorted(users))}",
+        )
+
+
+def _gateway_of(account: Account, vpc: str) -> Any:
+    """The Internet gateway of a VPC, or None."""
+    found = account.backend("ec2").internet_gateways.values()
+    return next((each for each in found if each.vpc and each.vpc.id == vpc), None)
+
+
+@rule("ec2", "DeleteVpc")
+def delete_vpc(account: Account, params: Params) -> None:
+    """Refused while anything stands in it."""
+    ec2, vpc = account.backend("ec2"), params["VpcId"]
+    users = [each.id for each in ec2.describe_subnets() if each.vpc_id == vpc]
+    users += [each.id for each in _gateways(account) if each.vpc_id == vpc]
+    users += [
+        each.id
+        for each in ec2.vpc_end_points.values()
+        if each.vpc_id == vpc and each.state not in _GONE
+    ]
+    users += [gateway.id] if (gateway := _gateway_of(account, vpc)) else []
+    users += [each.id for each in ec2.groups[vpc].values() if each.name != "default"]
+    users += _interfaces(account, vpc=vpc)
+    users += [
+        each.id
+        for each in ec2.route_tables.values()
+        if each.vpc_id == vpc and each.main_association_id is None
+    ]
+    _refuse_used("vpc", vpc, users)
+
+
+@rule("ec2", "CreateSubnet")
+def create_subnet(account: Account, params: Params) -> None:
+    """Refused: a zone of another region."""
+    zones = account.client("ec2").describe_availability_zones()["AvailabilityZones"]
+    for name, key in (("AvailabilityZone", "ZoneName"), ("AvailabilityZoneId", "ZoneId")):
+        names = [zone[key] for zone in zones]
+        if params.get(name, names[0]) not in names:
+            raise Refusal(
+                "InvalidParameterValue",
+                f"Value ({params[name]}) for parameter {name[0].lower()}{name[1:]} is invalid. "
+                "Subnets can currently only be created in the following availability zones: "
+                f"{', '.join(names)}.",
+            )
+
+
+@rule("ec2", "DeleteSubnet")
+def delete_subnet(account: Account, params: Params) -> None:
+    """Refused while interfaces, or node groups that start their nodes in it, are there."""
+    identity = params["SubnetId"]
+    _refuse_used("subnet", identity, _interfaces(account, subnet=identity))
+    for name, group in account.groups.items():
+        if identity in group.row["subnets"]:
+            raise Refusal(
+                "DependencyViolation",
+                f"EC2 would delete the subnet '{identity}', but the node group '{name}' starts its "
+                "nodes in it and would be degraded (Ec2SubnetNotFound): delete the node group "
+                "first",
+            )
+
+
+@rule("ec2", "AttachInternetGateway")
+def attach_internet_gateway(account: Account, params: Params) -> None:
+    """Refused: a second one for a VPC."""
+    if there := _gateway_of(account, params["VpcId"]):
+        words = f"{params['VpcId']} already has the internet gateway {there.id}"
+        raise Refusal("Resource.AlreadyAssociated", words)
+
+
+@rule("ec2", "DetachInternetGateway")
+def detach_internet_gateway(account: Account, params: Params) -> None:
+    """Refused while public addresses are mapped."""
+    vpc = params["VpcId"]
+    if any(
+        address.get("publicIp")
+        for gateway in _gateways(account)
+        if gateway.vpc_id == vpc
+        for address in gateway.address_set
+    ):
+        raise Refusal(
+            "DependencyViolation",
+            f"Network {vpc} has some mapped public address(es). Please unmap those public "
+            "address(es) before detaching the gateway.",
+        )
+
+
+@rule("ec2", "AllocateAddress")
+def allocate_address(account: Account, params: Params) -> None:
+    """Refused: EC2-Classic, which is gone."""
+    if params.get("Domain", "vpc") != "vpc":
+        raise Refusal("InvalidParameterValue", "'domain' must be vpc")
+
+
+@rule("ec2", "ReleaseAddress")
+def release_address(account: Account, params: Params) -> None:
+    """Refused while a NAT gateway has it."""
+    for gateway in _gateways(account):
+        for address in gateway.address_set:
+            if address.get("allocationId") == params.get("AllocationId"):
+                words = f"Address {address.get('publicIp')} is in use by {gateway.id}."
+                raise Refusal("InvalidIPAddress.InUse", words)
+
+
+@rule("ec2", "CreateNatGateway")
+def create_nat_gateway(account: Account, params: Params) -> None:
+    """Refused: an address in use, a network without an Internet gateway."""
+    if params.get("AvailabilityMode", "zonal") != "zonal":
+        raise Refusal("UnsupportedOperation", "a rehearsal simulates only zonal NAT gateways")
+    if not params.get("SubnetId"):
+        raise Refusal("MissingParameter", "a zonal NAT gateway needs 'subnetId'")
+    kind, allocation = params.get("ConnectivityType", "public"), params.get("AllocationId")
+    if (kind == "public") != bool(allocation):
+        words = "takes no 'allocationId'" if allocation else "needs 'allocationId'"
+        raise Refusal("InvalidParameterCombination", f"a {kind} NAT gateway {words}")
+    vpc = account.backend("ec2").get_subnet(params["SubnetId"]).vpc_id
+    if kind != "public":
+        return
+    if _gateway_of(account, vpc) is None:
+        words = f"Network {vpc} has no Internet gateway attached"
+        raise Refusal("Gateway.NotAttached", words)
+    known = [each.allocation_id for each in account.backend("ec2").addresses]
+    if allocation not in known:
+        raise Refusal("InvalidAllocationID.NotFound", f"'{allocation}' does not exist")
+    for gateway in _gateways(account):
+        if any(each.get("allocationId") == allocation for each in gateway.address_set):
+            words = f"{allocation} is already associated with {gateway.id}"
+            raise Refusal("Resource.AlreadyAssociated", words)
+
+
+@rule("ec2", "DeleteNatGateway")
+def delete_nat_gateway(account: Account, params: Params) -> Iterator[None]:
+    """moto keeps the gateway's interface and address association, EC2 does not."""
+    ec2 = account.backend("ec2")
+    gateway = ec2.nat_gateways.get(params["NatGatewayId"])
+    if gateway is None:
+        words = f"NatGateway {params['NatGatewayId']} was not found"
+        raise Refusal("NatGatewayNotFound", words)
+    yield
+    interfaces = [each.get("networkInterfaceId") for each in gateway.address_set]
+    for identity in interfaces:
+        ec2.enis.pop(identity, None)
+    for address in ec2.addresses:
+        if address.eni is not None and address.eni.id in interfaces and address.association_id:
+            ec2.disassociate_address(association_id=address.association_id)
+
+
+@rule("ec2", "CreateRoute", "ReplaceRoute")
+def create_route(account: Account, params: Params) -> Iterator[None]:
+    """Refused: a gateway that does not exist or is in another network."""
+    ec2, target = account.backend("ec2"), params.get("NatGatewayId")
+    if target and target not in [each.id for each in _gateways(account)]:
+        words = f"The natGateway ID '{target}' does not exist"
+        raise Refusal("InvalidNatGatewayID.NotFound", words)
+    table, gateway = ec2.get_route_table(params["RouteTableId"]), params.get("GatewayId")
+    there = _gateway_of(account, table.vpc_id)
+    if gateway and (there is None or there.id != gateway):
+        raise Refusal(
+            "InvalidParameterValue",
+            f"route table {table.id} and network gateway {gateway} belong to different networks",
+        )
+    with _kept_routes(account, table):
+        yield
+
+
+def _kept_routes(account: Account, table: Any) -> Any:
+    before: Mapping[str, Any] = dict(table._routes)
+
+    def undo() -> None:
+        table._routes = dict(before)
+
+    return guarded(account, undo=undo)
+
+
+@rule("ec2", "DeleteRoute")
+def delete_route(account: Account, params: Params) -> Iterator[None]:
+    """Refused while nodes need it."""
+    with _kept_routes(account, account.backend("ec2").get_route_table(params["RouteTableId"])):
+        yield
+
+
+@rule("ec2", "DisassociateRouteTable", "ReplaceRouteTableAssociation")
+def disassociate_route_table(account: Account, params: Params) -> Iterator[None]:
+    """Refused while nodes need it."""
+    tables = account.backend("ec2").route_tables
+    before = {name: dict(table._associations) for name, table in tables.items()}
+
+    def undo() -> None:
+        for name, associations in before.items():
+            tables[name]._associations = associations
+
+    with guarded(account, undo=undo):
+        yield
+
+
+@rule("ec2", "AssociateRouteTable")
+def associate_route_table(account: Account, params: Params) -> None:
+    """Refused: a subnet that has one already."""
+    if not (subnet := params.get("SubnetId")):
+        return
+    for table in account.backend("ec2").route_tables.values():
+        for identity, other in table._associations.items():
+            if other == subnet:
+                raise Refusal(
+                    "Resource.AlreadyAssociated",
+                    f"the specified association for route table {params['RouteTableId']} conflicts "
+                    f"with an existing association {identity} of {subnet}",
+                )
+
+
+@rule("ec2", "DeleteRouteTable")
+def delete_route_table(account: Account, params: Params) -> None:
+    """Refused: the main one."""
+    table = account.backend("ec2").get_route_table(params["RouteTableId"])
+    if table.main_association_id is not None:
+        _refuse_used("routeTable", table.id, ["it is the main one"])
+
+
+@rule("ec2", "CreateVpcEndpoint")
+def create_vpc_endpoint(account: Account, params: Params) -> None:
+    """Refused: a service that the region does not have."""
+    name = params.get("ServiceName", "")
+    if not name.startswith(f"com.amazonaws.{account.region}."):
+        words = f"The Vpc Endpoint Service '{name}' does not exist in {account.region}"
+        raise Refusal("InvalidServiceName", words)
+    for table in params.get("RouteTableIds") or []:
+        account.backend("ec2").get_route_table(table)
+
+
+@rule("ec2", "CreateSecurityGroup")
+def create_security_group(account: Account, params: Params) -> None:
+    """Refused: a name that looks like an id."""
+    if params["GroupName"].startswith("sg-"):
+        words = "Group names may not be in the format sg-*."
+        raise Refusal("InvalidParameterValue", words)
+
+
+@rule("ec2", "DeleteSecurityGroup")
+def delete_security_group(account: Account, params: Params) -> None:
+    """Refused while interfaces or rules of other groups use it."""
+    ec2, identity = account.backend("ec2"), params.get("GroupId")
+    users = [
+        _named(each)
+        for each in ec2.enis.values()
+        if identity in [group.id for group in each.group_set]
+    ]
+    users += [
+        f"a rule of {group.id}"
+        for groups in ec2.groups.values()
+        for group in groups.values()
+        if group.id != identity
+        for each in (*group.ingress_rules, *group.egress_rules)
+        if each.source_group.get("GroupId") == identity
+    ]
+    if users:
+        raise Refusal(
+            "DependencyViolation",
+            f"resource {identity} has a dependent object: {', '.join(sorted(users))}",
+        )
+
+
+@rule("ec2", "AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress")
+def authorize(account: Account, params: Params) -> None:
+    """Refused: a protocol without its ports, a group that does not exist."""
+    for permission in params.get("IpPermissions") or []:
+        if permission.get("IpProtocol", "-1") not in ("-1", "all") and not (
+            {"FromPort", "ToPort"} <= permission.keys()
+        ):
+            raise Refusal("InvalidParameterValue", "'fromPort' and 'toPort' are needed")
+        for pair in permission.get("UserIdGroupPairs") or []:
+            if account.backend("ec2").get_security_group_from_id(pair["GroupId"]) is None:
+                words = f"The security group '{pair['GroupId']}' does not exist"
+                raise Refusal("InvalidGroup.NotFound", words)

@@ -1,0 +1,222 @@
+"""Managed node groups, each with its Auto Scaling group."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from components.catalog.eks import InstanceType
+from rehearsal.simulators.aws import ami_releases
+from rehearsal.simulators.aws import node_group_rules as rules
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Params, Refusal, invalid, operation, page
+from rehearsal.simulators.aws.eks import (
+    Cluster,
+    Group,
+    Row,
+    begun,
+    cluster_of,
+    entry_row,
+    group_of,
+    held,
+    issue,
+    now,
+    running,
+    subnets,
+)
+from rehearsal.simulators.aws.instances import check_offers, instance
+from rehearsal.simulators.aws.launch_templates import template_data
+from rehearsal.simulators.aws.node_join_checks import why_nodes_fail
+from rehearsal.simulators.aws.reservations import why_not_launched
+from rehearsal.simulators.aws.roles import require_trust
+from rehearsal.simulators.aws.scaling import drop_group, make_group, resize
+from rehearsal.simulators.cloud import NODE_SECONDS
+
+_DEFAULT_SIZE = {"minSize": 1, "maxSize": 2, "desiredSize": 2}
+
+
+@operation("eks", "CreateNodegroup")
+def create_nodegroup(account: Account, params: Params) -> Row:
+    """Refused: what `node_group_rules`, `instances` and `ami_releases` refuse, subnets of another
+    VPC, a role that EC2 may not take. CREATE_FAILED: nodes that could not start, or not join."""
+    cluster, name = cluster_of(account, params["clusterName"]), params["nodegroupName"]
+    if name in cluster.groups:
+        raise Refusal(
+            "ResourceInUseException",
+            f"NodeGroup already exists with name {name} and cluster name {params['clusterName']}",
+        )
+    vpc = cluster.row["resourcesVpcConfig"]["vpcId"]
+    for subnet in subnets(account, params["subnets"]):
+        if subnet.vpc_id != vpc:
+            words = f"the subnet {subnet.id} is not in the cluster's VPC {vpc}"
+            raise invalid(words)
+    require_trust(account, params["nodeRole"], "ec2.amazonaws.com", "sts:AssumeRole")
+    given = {"scalingConfig": _DEFAULT_SIZE} | {
+        key: value for key, value in params.items() if key != "clientRequestToken"
+    }
+    row, data = _complete(account, given, cluster)
+    ami_releases.check_new(row, cluster.row["version"])
+    check_offers(account, row["instanceTypes"], row["subnets"])
+    scaling, template = make_group(account, cluster, row)
+    group = Group(row=row, given=given, scaling_group=scaling, template=template, data=data)
+    wanted, at = row["scalingConfig"]["desiredSize"], now()
+    wrong = why_not_started(account, cluster, group, wanted)
+    row |= {
+        "nodegroupArn": account.arn(
+            "eks", f"nodegroup/{params['clusterName']}/{name}/{uuid.uuid4()}"
+        ),
+        "createdAt": at,
+        "modifiedAt": at,
+        "status": "CREATE_FAILED" if wrong else "ACTIVE",
+        "health": {"issues": [wrong] if wrong else []},
+        "resources": {"autoScalingGroups": [{"name": scaling}]},
+    }
+    cluster.groups[name] = group
+    if not wrong:
+        resize(account, group, wanted)
+    role = params["nodeRole"]
+    if role not in cluster.entries:  # EKS lets the nodes in by itself.
+        given_entry = {"type": "EC2_LINUX", "kubernetesGroups": ["system:nodes"],
+                       "username": "system:node:{{EC2PrivateDNSName}}"}  # fmt: skip
+        cluster.entries[role] = entry_row(account, params["clusterName"], role, given_entry)
+    return {"nodegroup": _shown(account, group) | {"status": "CREATING"}}
+
+
+def _complete(
+    account: Account, given: Params, cluster: Cluster, version: str = ""
+) -> tuple[Row, Row]:
+    """Checks everything that EKS checks at once, and returns the complete properties, of the
+    cluster's version where nobody names another, and the launch template's data."""
+    data = template_data(account, given.get("launchTemplate"))
+    template = data if given.get("launchTemplate") else None
+    rows: Sequence[InstanceType] = [
+        instance(account, name) for name in rules.types_of(given, template)
+    ]
+    row = rules.complete(dict(given), rows, template, version or cluster.row["version"])
+    rules.check(row, given, rows, template, cluster.row["version"])
+    return row, data
+
+
+def why_not_started(account: Account, cluster: Cluster, group: Group, nodes: int) -> Row | None:
+    """Why nodes of this group would not start, or not join the cluster, as an issue."""
+    name = group.row["nodegroupName"]
+    if reason := why_nodes_fail(account, cluster, group.row):
+        words = f"Instances failed to join the kubernetes cluster: {reason}"
+        return issue("NodeCreationFailure", words, name)
+    if reason := why_not_launched(account, group, nodes):
+        return issue("AsgInstanceLaunchFailures", reason, name)
+    return None
+
+
+def _shown(account: Account, group: Group) -> Row:
+    """As the API has it: the size is what the Auto Scaling group's is."""
+    row = dict(group.row)
+    desired = held(account, group.scaling_group).desired_capacity
+    row["scalingConfig"] = row["scalingConfig"] | {"desiredSize": desired}
+    if "ImageId" in group.data:
+        del row["version"], row["releaseVersion"]
+    return row
+
+
+@operation("eks", "DescribeNodegroup")
+def describe_nodegroup(account: Account, params: Params) -> Row:
+    """As it is."""
+    return {"nodegroup": _shown(account, group_of(account, params))}
+
+
+@operation("eks", "ListNodegroups")
+def list_nodegroups(account: Account, params: Params) -> Row:
+    """Names."""
+    return page(params, "nodegroups", list(cluster_of(account, params["clusterName"]).groups))
+
+
+@operation("eks", "UpdateNodegroupConfig")
+def update_nodegroup_config(account: Account, params: Params) -> Row:
+    """Labels, taints and sizes; no node is recycled."""
+    group = group_of(account, params)
+    cluster, row = cluster_of(account, params["clusterName"]), group.row
+    changes: Params = {key: params[key] for key in ("updateConfig", "nodeRepairConfig")
+                       if key in params}  # fmt: skip
+    if labels := params.get("labels"):
+        gone = labels.get("removeLabels") or []
+        known = {key: value for key, value in row["labels"].items() if key not in gone}
+        changes["labels"] = known | (labels.get("addOrUpdateLabels") or {})
+    if taints := params.get("taints"):
+        new = taints.get("addOrUpdateTaints") or []
+        left = [(t["key"], t["effect"]) for t in (*new, *(taints.get("removeTaints") or []))]
+        stay = [t for t in row.get("taints") or [] if (t["key"], t["effect"]) not in left]
+        changes["taints"] = stay + new
+    scaling = row["scalingConfig"] | (params.get("scalingConfig") or {})
+    there = len(running(account, group))
+    nodes = scaling["desiredSize"] if "scalingConfig" in params else there
+    given = group.given | changes | {"scalingConfig": scaling}
+    _, data = _complete(account, given, cluster, row["version"])
+    if nodes > there and (wrong := why_not_started(account, cluster, group, nodes)):
+        raise Refusal("InvalidRequestException", f"{wrong['code']}: {wrong['message']}")
+    group.given, group.data = given, data
+    row |= changes | {"scalingConfig": scaling, "modifiedAt": now()}
+    if "scalingConfig" in params:
+        asg = held(account, group.scaling_group)
+        asg.min_size, asg.max_size = scaling["minSize"], scaling["maxSize"]
+        resize(account, group, nodes)
+    name = params["nodegroupName"]
+    return begun(cluster, "ConfigUpdate", {}, nodegroupName=name)
+
+
+@operation("eks", "UpdateNodegroupVersion")
+def update_nodegroup_version(account: Account, params: Params) -> Row:
+    """Recycles all nodes for another version of the launch template, of Kubernetes or of the
+    image (eks/latest/userguide/launch-templates.html). Refused: what goes back."""
+    group = group_of(account, params)
+    cluster, old = cluster_of(account, params["clusterName"]), group.row
+    changes = {
+        key: params[key] for key in ("version", "releaseVersion", "launchTemplate") if key in params
+    }
+    given, image = group.given | changes, ("version", "releaseVersion")
+    if renewed := not changes or any(key in changes for key in image):
+        if "releaseVersion" not in changes:
+            given.pop("releaseVersion", None)
+        if not changes:
+            given["version"] = cluster.row["version"]
+    new, data = _complete(account, given, cluster, given.get("version") or old["version"])
+    if not renewed:
+        new |= {key: old[key] for key in image}
+    ami_releases.check_update(old, new)
+    recycled = _versions(old) != _versions(new)
+    group.revision += recycled
+    group.given, group.data = given, data
+    group.row = old | new | {"tags": old["tags"], "modifiedAt": now()}
+    nodes = len(running(account, group))
+    update = old.get("updateConfig") or {}
+    share = nodes * update.get("maxUnavailablePercentage", 0) // 100
+    at_once = int(update.get("maxUnavailable") or share) or 1
+    return begun(
+        cluster,
+        "VersionUpdate",
+        {"Version": group.row["version"], "ReleaseVersion": group.row["releaseVersion"]},
+        seconds=NODE_SECONDS * -(-nodes // at_once) if recycled else 0,
+        nodegroupName=params["nodegroupName"],
+    )
+
+
+def _versions(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    template = (row.get("launchTemplate") or {}).get("version")
+    return row["version"], row["releaseVersion"], template
+
+
+@operation("eks", "DeleteNodegroup")
+def delete_nodegroup(account: Account, params: Params) -> Row:
+    """DELETE_FAILED: nodes that cannot leave cleanly."""
+    group = group_of(account, params)
+    cluster = cluster_of(account, params["clusterName"])
+    if group.row["status"] != "CREATE_FAILED" and (
+        reason := why_nodes_fail(account, cluster, group.row)
+    ):
+        group.row["status"] = "DELETE_FAILED"
+        group.row["health"] = {"issues": [issue("AccessDenied", reason)]}
+    else:
+        drop_group(account, group)
+        del cluster.groups[params["nodegroupName"]]
+        for identity, update in [*cluster.updates.items()]:
+            if update.get("nodegroupName") == params["nodegroupName"]:
+                del cluster.updates[identity]
+    return {"nodegroup": group.row | {"status": "DELETING"}}

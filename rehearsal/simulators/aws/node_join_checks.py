@@ -1,0 +1,122 @@
+"""Whether nodes of a node group can join their cluster, and leave it cleanly: roles, CNI, routes.
+
+EC2 and IAM let one take these away under running nodes, which then neither work nor go: the node
+group's deletion hangs on network interfaces that nobody may detach. So that is refused here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Refusal
+from rehearsal.simulators.aws.eks import Cluster, subnets
+from rehearsal.simulators.aws.roles import lacks, role_name
+
+_WORK = ("eks-auth:AssumeRoleForPodIdentity",)
+"""What AmazonEKSWorkerNodePolicy and AmazonEKSWorkerNodeMinimalPolicy have in common."""
+_PULL = ("ecr:GetAuthorizationToken", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+_NETWORK = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:AttachNetworkInterface",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DetachNetworkInterface",
+)
+_CONTROL = ("ec2:DescribeSubnets", "ec2:DescribeNetworkInterfaces", "ec2:CreateSecurityGroup")
+_CNI_ACCOUNT = ("kube-system", "aws-node")
+_CODES = {"iam": "DeleteConflict", "eks": "InvalidRequestException"}
+"""Service -> how it calls a refusal for something else's sake."""
+
+
+def why_nodes_fail(account: Account, cluster: Cluster, group: Mapping[str, Any]) -> str | None:
+    """Why nodes of this node group (a row) would never be ready; None where they would."""
+    role = group["nodeRole"]
+    name = role_name(role)
+    if missing := lacks(account, role, _WORK):
+        return (
+            f"the node role {name} may not {missing[0]}: attach AmazonEKSWorkerNodePolicy before "
+            "the node group is made"
+        )
+    if missing := lacks(account, role, _PULL):
+        return (
+            f"the node role {name} may not {missing[0]}: attach AmazonEC2ContainerRegistryPullOnly "
+            "before the node group is made"
+        )
+    return _why_no_network(account, cluster, role) or _why_no_way_out(account, group["subnets"])
+
+
+def _why_no_network(account: Account, cluster: Cluster, node_role: str) -> str | None:
+    addon = cluster.addons.get("vpc-cni")
+    if addon is None and not cluster.self_managed:
+        return (
+            "container runtime network not ready: cni plugin not initialized: the cluster has no "
+            "vpc-cni addon"
+        )
+    role, whose = node_role, "the node role"
+    if association := cluster.association(*_CNI_ACCOUNT):
+        if "eks-pod-identity-agent" not in cluster.addons:
+            return (
+                "the vpc-cni has its role by pod identity, but the cluster has no "
+                "eks-pod-identity-agent addon"
+            )
+        role, whose = association["roleArn"], "the vpc-cni's role"
+    elif addon and addon.get("serviceAccountRoleArn"):
+        role, whose = addon["serviceAccountRoleArn"], "the vpc-cni's role"
+    if missing := lacks(account, role, _NETWORK):
+        return f"{whose} {role_name(role)} may not {missing[0]}: attach AmazonEKS_CNI_Policy"
+    return None
+
+
+def _why_no_way_out(account: Account, ids: Sequence[str]) -> str | None:
+    tables = list(account.backend("ec2").route_tables.values())
+    for subnet in subnets(account, ids):
+        own = [t for t in tables if any(a.get("SubnetId") == subnet.id for a in t.associations)]
+        main = [t for t in tables if t.main_association_id and t.vpc_id == subnet.vpc_id]
+        for table in (own or main)[:1]:
+            if not any(
+                route.destination_cidr_block == "0.0.0.0/0"
+                and (route.nat_gateway or (route.gateway and subnet.map_public_ip_on_launch))
+                for route in table.routes
+            ):
+                return (
+                    f"the subnet {subnet.id} has no way out: its route table {table.id} leads to "
+                    "no NAT gateway"
+                )
+    return None
+
+
+def why_cluster_fails(account: Account, role: str) -> str | None:
+    """Why a control plane could not work with this role."""
+    if missing := lacks(account, role, _CONTROL):
+        return (
+            f"the cluster's role {role_name(role)} may not {missing[0]}: attach "
+            "AmazonEKSClusterPolicy"
+        )
+    return None
+
+
+@contextmanager
+def guarded(account: Account, *, undo: Callable[[], object]) -> Iterator[None]:
+    """Undoes what happens inside, and raises Refusal, if it breaks a node group or a cluster."""
+    before = _broken(account)
+    yield
+    for what, reason in _broken(account).items():
+        if what not in before:
+            undo()
+            raise Refusal(
+                _CODES.get(account.asking.response.boto3_service_name, "DependencyViolation"),
+                f"AWS would do this, but the {what} still needs it and could not be deleted "
+                f"afterwards ({reason}): delete the {what} first",
+            )
+
+
+def _broken(account: Account) -> dict[str, str]:
+    found = {}
+    for name, group in account.groups.items():
+        if reason := why_nodes_fail(account, account.clusters[group.cluster], group.row):
+            found[f"node group '{name}'"] = reason
+    for name, cluster in account.clusters.items():
+        if reason := why_cluster_fails(account, cluster.row["roleArn"]):
+            found[f"cluster '{name}'"] = reason
+    return found

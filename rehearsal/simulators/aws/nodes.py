@@ -1,0 +1,185 @@
+"""The nodes of a node group: what Cluster Autoscaler believes of them, and what really joins."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from components.catalog import eks as catalog
+from components.catalog.eks import InstanceType
+from components.kube import quantity
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.ami_types import drives
+from rehearsal.simulators.aws.eks import Group, group_tags, subnets
+from rehearsal.simulators.aws.instances import instance
+from rehearsal.simulators.aws.user_data import host_sharing
+from rehearsal.simulators.cloud import GpuSharing, NodeTaint, NodeTemplate
+
+GPU = "nvidia.com/gpu"
+MAX_PODS = 110
+"""Of both template and node: Cluster Autoscaler always takes 110, the kubelet's own number follows
+from the instance type's network interfaces, which are not in the catalog."""
+EKS_LABELS = "eks.amazonaws.com/"
+
+EFFECTS = {
+    "NO_SCHEDULE": "NoSchedule",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+    "NO_EXECUTE": "NoExecute",
+}
+_TAINT = re.compile(r"(.*):(NoSchedule|NoExecute|PreferNoSchedule)")
+# As cluster-autoscaler's aws_manager.go reads them: literal here, since the program's own spelling
+# is what is judged.
+LABEL_TAG = "k8s.io/cluster-autoscaler/node-template/label/"
+TAINT_TAG = "k8s.io/cluster-autoscaler/node-template/taint/"
+RESOURCE_TAG = "k8s.io/cluster-autoscaler/node-template/resources/"
+_REST = float("inf")
+_SHOWN = 0.95
+"""The share of an instance's memory that its kernel shows, of a small one; 0.975 of a large one."""
+_CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
+
+
+def template(account: Account, group: Group) -> NodeTemplate:
+    """The node that Cluster Autoscaler expects of a group without any: of the template at zero it
+    drops silently what it cannot read."""
+    shape = template_at_zero(account, group)
+    readable = {
+        name: each for name, each in shape.capacity.items() if quantity.or_none(each) is not None
+    }
+    return NodeTemplate(labels=shape.labels, taints=shape.taints, capacity=readable)
+
+
+def template_at_zero(account: Account, group: Group) -> NodeTemplate:
+    """The node that Cluster Autoscaler expects of a group at zero: it knows the instance type as
+    EC2 describes it, and the Auto Scaling group's tags (aws_manager.go, buildNodeFromTemplate).
+
+    Cluster Autoscaler that may call eks:DescribeNodegroup sees the node group's labels and taints
+    as well; that it does so is not counted on here, since an error of that call is cached as an
+    empty node group. Of the node group's own tags it takes the `resources` ones, which win.
+    """
+    row = instance(account, group.row["instanceTypes"][0])
+    tags = group_tags(account, group.scaling_group)
+    labels = _generic_labels(account, group, row)
+    labels |= {
+        key.removeprefix(LABEL_TAG): value
+        for key, value in tags.items()
+        if key.startswith(LABEL_TAG)
+    }
+    capacity = {
+        "cpu": str(row.vcpu),
+        "memory": f"{round(row.memory_gib * 1024)}Mi",
+        "pods": str(MAX_PODS),
+    }
+    if row.vendor == "NVIDIA" and row.gpus >= 1:
+        capacity[GPU] = str(int(row.gpus))
+    for key, value in (*tags.items(), *group.row["tags"].items()):
+        if key.startswith(RESOURCE_TAG):
+            capacity[key.removeprefix(RESOURCE_TAG)] = value
+    return NodeTemplate(labels=labels, taints=tagged_taints(tags), capacity=capacity)
+
+
+def tagged_taints(tags: Mapping[str, str]) -> tuple[NodeTaint, ...]:
+    """The taints that an Auto Scaling group's tags announce; what Cluster Autoscaler cannot read,
+    such as EKS's own spelling `NO_SCHEDULE`, it drops in silence."""
+    found = []
+    for key, value in sorted(tags.items()):
+        match = _TAINT.fullmatch(value)
+        if key.startswith(TAINT_TAG) and match:
+            found.append(
+                NodeTaint(key=key.removeprefix(TAINT_TAG), value=match[1], effect=match[2])
+            )
+    return tuple(found)
+
+
+def node(account: Account, group: Group) -> NodeTemplate:
+    """The node that joins: labels and taints of the node group, size of the instance type."""
+    held = group.row
+    row = instance(account, held["instanceTypes"][0])
+    labels = {
+        **_generic_labels(account, group, row),
+        f"{EKS_LABELS}nodegroup": held["nodegroupName"],
+        f"{EKS_LABELS}nodegroup-image": held["releaseVersion"],
+        f"{EKS_LABELS}capacityType": held["capacityType"],
+        **held["labels"],
+    }
+    taints = tuple(
+        NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=EFFECTS[taint["effect"]])
+        for taint in held.get("taints") or []
+    )
+    capacity = _capacity(group, row)
+    return NodeTemplate(labels=labels, taints=taints, capacity=capacity)
+
+
+def node_os(group: Mapping[str, Any]) -> Literal["al2023", "bottlerocket", "other"]:
+    """The operating system of a node group's image."""
+    image = group["amiType"]
+    if image.startswith("BOTTLEROCKET"):
+        return "bottlerocket"
+    return "al2023" if image.startswith("AL2023") else "other"
+
+
+def sharing(group: Group) -> GpuSharing:
+    """How a device plugin of the node's own shares the GPUs: Bottlerocket's, from its user data."""
+    # moto keeps user data as an object of its own, or as the text that it was given.
+    text = str(group.data.get("UserData") or "")
+    return host_sharing(text) if node_os(group.row) == "bottlerocket" else GpuSharing()
+
+
+def _generic_labels(account: Account, group: Group, row: InstanceType) -> dict[str, str]:
+    (subnet,) = subnets(account, group.row["subnets"][:1])
+    return {
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": row.arch,
+        "node.kubernetes.io/instance-type": row.name,
+        "topology.kubernetes.io/region": account.region,
+        "topology.kubernetes.io/zone": subnet.availability_zone,
+    }
+
+
+def size(row: InstanceType) -> dict[str, str]:
+    """CPU and memory that EKS leaves for pods (amazon-eks-ami, nodeadm's kubelet defaults): of CPU
+    it keeps 6 % of the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest;
+    of memory 255 MiB, 11 MiB for each pod that the interfaces have an address for and 100 MiB below
+    which pods are evicted, and the kernel shows less than the instance has."""
+    kept, rest = 0.0, float(row.vcpu)
+    for cores, share in _CPU_TIERS:
+        kept += min(rest, cores) * share
+        rest = max(rest - cores, 0)
+    return {
+        "cpu": f"{round((row.vcpu - kept) * 1000)}m",
+        "memory": f"{round(row.memory_gib * 1024 * _SHOWN) - 255 - 11 * _pods(row) - 100}Mi",
+    }
+
+
+def _capacity(group: Group, row: InstanceType) -> dict[str, str]:
+    """What EKS leaves for pods: of the disk not a tenth and 1 GiB."""
+    capacity = {
+        **size(row),
+        "ephemeral-storage": f"{round(_disk_gib(group) * 1024 * 0.9) - 1024}Mi",
+        "pods": str(MAX_PODS),
+    }
+    if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group.row):
+        capacity[GPU] = str(int(row.gpus) * sharing(group).replicas)
+    return capacity
+
+
+def _pods(row: InstanceType) -> int:
+    count, addresses = row.interfaces or (1, MAX_PODS)
+    return count * (addresses - 1) + 2
+
+
+def _disk_gib(group: Group) -> int:
+    """The size of the volume that images and pods are on; Bottlerocket has one of its own."""
+    device = "/dev/xvdb" if node_os(group.row) == "bottlerocket" else "/dev/xvda"
+    for mapping in group.data.get("BlockDeviceMappings") or []:
+        if mapping.get("DeviceName") == device and mapping.get("Ebs", {}).get("VolumeSize"):
+            return int(mapping["Ebs"]["VolumeSize"])
+    return int(group.row.get("diskSize") or catalog.DEFAULT_DISK_GIB)
+
+
+def why_no_wait(node: NodeTemplate) -> str:
+    """Why Cluster Autoscaler takes a node without GPUs yet for one that never has any.
+
+    kubernetes/autoscaler cloudprovider/aws/README.md, "Special note on GPU instances": a node that
+    has the label and offers no GPU counts as one that is still coming up.
+    """
+    label = "k8s.amazonaws.com/accelerator"
+    return "" if label in node.labels else f"its nodes have no label {label}"

@@ -1,0 +1,121 @@
+"""What moto answers otherwise than AWS: EC2's vCPU quotas, which it lacks, who calls, and Capacity
+Blocks on offer."""
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from components.catalog.eks import QUOTA_CODES, QUOTA_SERVICE
+from rehearsal.simulators.aws.account import NUMBER, Account
+from rehearsal.simulators.aws.api import Params, Refusal, operation, page
+from rehearsal.simulators.aws.eks import access_admins
+from rehearsal.simulators.aws.instances import instance, vcpu_limit
+from rehearsal.simulators.aws.roles import role_name
+
+_NAMES = {
+    code: f"{group} spot" if spot else group
+    # P5 counts as P on demand.
+    for group, codes in reversed(tuple(QUOTA_CODES.items()))
+    for spot, code in enumerate(codes)
+}
+"""Quota code -> key of `ApiFaults.quota`."""
+
+
+def _quota(account: Account, code: str) -> dict[str, Any]:
+    return {
+        "ServiceCode": QUOTA_SERVICE,
+        "QuotaCode": code,
+        "QuotaName": _NAMES[code],
+        "Value": float(vcpu_limit(account, _NAMES[code])),
+        "Adjustable": True,
+        "GlobalQuota": False,
+    }
+
+
+@operation("service-quotas", "GetServiceQuota")
+def get_service_quota(account: Account, params: Params) -> dict[str, Any]:
+    """EC2's vCPU quotas; no others are known."""
+    if params["ServiceCode"] != QUOTA_SERVICE or params["QuotaCode"] not in _NAMES:
+        raise Refusal("NoSuchResourceException", "The specified resource does not exist.")
+    return {"Quota": _quota(account, params["QuotaCode"])}
+
+
+@operation("service-quotas", "ListServiceQuotas")
+def list_service_quotas(account: Account, params: Params) -> dict[str, Any]:
+    """EC2's vCPU quotas."""
+    codes = _NAMES if params["ServiceCode"] == QUOTA_SERVICE else {}
+    rows = [_quota(account, code) for code in codes]
+    return page(params, "Quotas", rows, after="NextToken", most="MaxResults")
+
+
+@operation("sts", "GetCallerIdentity")
+def get_caller_identity(account: Account, params: Params) -> dict[str, Any]:
+    """Whoever signs with keys that IAM or STS gave is that one. A rehearsal has no credentials of
+    its own: its engine is the user `rehearsal`, and anybody else the cluster's first admin. This
+    account has one number, that of its resources, whichever number the admin's ARN has."""
+    key = account.asking.response.get_access_key()
+    identity, arn, number = account.backend("sts").get_caller_identity(key, account.region)
+    if arn.endswith(":user/moto"):
+        found = [who for each in account.clusters.values() for who, _ in access_admins(each)]
+        admins = [] if key == "rehearsal" else found
+        identity, arn = "AIDAREHEARSAL", (admins or [f"arn:aws:iam::{NUMBER}:user/rehearsal"])[0]
+        if ":role/" in arn:
+            arn = f"arn:aws:sts::{arn.split(':')[4]}:assumed-role/{role_name(arn)}/rehearsal"
+    return {"UserId": identity, "Account": number, "Arn": arn}
+
+
+@operation("ec2", "GetEbsDefaultKmsKeyId")
+def get_ebs_default_kms_key_id(account: Account, params: Params) -> dict[str, Any]:
+    """AWS's own key, unless somebody chose another."""
+    return {"KmsKeyId": account.backend("ec2").default_kms_key_id or "alias/aws/ebs"}
+
+
+@operation("ec2", "DescribeCapacityBlockOfferings")
+def describe_capacity_block_offerings(account: Account, params: Params) -> dict[str, Any]:
+    """One in each zone that has the instance type, from tomorrow on; Capacity Blocks are of P
+    instances (and Trainium) alone. The fee is the on-demand price."""
+    from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
+
+    name, hours = params.get("InstanceType", ""), params["CapacityDurationHours"]
+    if not name.startswith(("p4", "p5", "p6", "trn")):
+        raise Refusal(
+            "InvalidParameterValue",
+            f"The instance type '{name}' is not supported for Capacity Blocks.",
+        )
+    if not 24 <= hours <= 182 * 24 or hours % 24:
+        raise Refusal(
+            "InvalidParameterValue",
+            f"CapacityDurationHours must be 24 to 4368, a multiple of 24, got {hours}",
+        )
+    row, count = instance(account, name), params.get("InstanceCount", 1)
+    start = datetime.now(UTC).replace(hour=11, minute=30, second=0, microsecond=0)
+    start = max(start + timedelta(days=1), _aware(params.get("StartDateRange")) or start)
+    end = start + timedelta(hours=hours)
+    until = _aware(params.get("EndDateRange"))
+    zones = [
+        each["Location"]
+        for each in INSTANCE_TYPE_OFFERINGS["availability-zone"].get(account.region, [])
+        if each["InstanceType"] == name and (until is None or end <= until)
+    ]
+    rows = [
+        {
+            "CapacityBlockOfferingId": "cb-0"
+            + hashlib.sha256(f"{zone}{name}{count}{hours}{start}".encode()).hexdigest()[:16],
+            "InstanceType": name,
+            "AvailabilityZone": zone,
+            "InstanceCount": count,
+            "StartDate": start,
+            "EndDate": end,
+            "CapacityBlockDurationHours": hours,
+            "UpfrontFee": f"{(row.on_demand or 0) * hours * count:.2f}",
+            "CurrencyCode": "USD",
+            "Tenancy": "default",
+        }
+        for zone in sorted(zones)
+    ]
+    return {"CapacityBlockOfferings": rows}
+
+
+def _aware(when: datetime | None) -> datetime | None:
+    """moto reads times without their zone."""
+    return when.replace(tzinfo=UTC) if when else None

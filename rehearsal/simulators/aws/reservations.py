@@ -1,0 +1,224 @@
+"""EC2's Capacity Reservations and Capacity Blocks: those that the account has, who may read them,
+and why no instance starts in one.
+
+The messages are those of "Troubleshoot Amazon EC2 Auto Scaling: EC2 instance launch failures", the
+codes those of "Error codes for the Amazon EC2 API" (docs.aws.amazon.com, read 2026-11-22).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rehearsal.simulators.aws.account import NUMBER, Account
+from rehearsal.simulators.aws.api import Params, Refusal, operation
+from rehearsal.simulators.aws.eks import Group, running, subnets
+from rehearsal.simulators.aws.instances import why_no_quota
+from rehearsal.simulators.reservations import Reservation
+
+_FILTERS = {
+    "instance-type": "InstanceType",
+    "availability-zone": "AvailabilityZone",
+    "state": "State",
+    "owner-id": "OwnerId",
+    "reservation-type": "ReservationType",
+}
+"""Name of a filter -> member of `CapacityReservation`."""
+_NO_CAPACITY = (
+    "ReservationCapacityExceeded - The requested reservation does not have sufficient compatible "
+    "and available capacity for this request."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Which reservations a launch template's instances take."""
+
+    identity: str
+    """A reservation's ID, or the ARN of a resource group."""
+    block: bool
+    """Whether it asks for a Capacity Block."""
+    only: bool
+    """Whether nothing starts beside the reservations."""
+
+
+def _target(template: Mapping[str, Any]) -> Target | None:
+    """What a launch template's data say; None where they name no reservation."""
+    specification = template.get("CapacityReservationSpecification") or {}
+    target = specification.get("CapacityReservationTarget") or {}
+    one, group = (target.get(f"CapacityReservation{end}") for end in ("Id", "ResourceGroupArn"))
+    if not (one or group):
+        return None
+    market = (template.get("InstanceMarketOptions") or {}).get("MarketType")
+    preference = specification.get("CapacityReservationPreference")
+    return Target(
+        identity=str(one or group),
+        block=market == "capacity-block",
+        # What targets a single reservation starts nowhere else; beyond a group's it does.
+        only=bool(one) or preference == "capacity-reservations-only",
+    )
+
+
+def why_not_launched(account: Account, group: Group, nodes: int) -> str:
+    """Why EC2 does not start `nodes` nodes of this node group, as Auto Scaling says it; empty where
+    it does. What is reserved counted against the quota when it was reserved."""
+    row, target = group.row, _target(group.data)
+    if target is not None and target.only:
+        return _why_not_reserved(account, row, target, nodes) if nodes else ""
+    spot = row["capacityType"] == "SPOT"
+    return why_no_quota(account, row["nodegroupName"], row["instanceTypes"], spot, nodes)
+
+
+def _why_not_reserved(account: Account, row: Mapping[str, Any], target: Target, nodes: int) -> str:
+    chosen = _chosen(account, target.identity)
+    words = "Could not launch On-Demand Instances. "
+    if not chosen:
+        return (
+            f"{words}InvalidCapacityReservationId.NotFound - The capacity reservation ID "
+            f"'{target.identity}' does not exist"
+        )
+    waiting = [one.name for one in chosen if one.block and _state(one) == "scheduled"]
+    if target.block and waiting:
+        return (
+            f"{words}InvalidCapacityReservationState.PendingActivation - Your Capacity Block "
+            f"reservation {waiting[0]} is not active yet. Launching EC2 instance failed."
+        )
+    taken = _taken(account, besides=row["nodegroupName"])
+    free = sum(_free(one, taken) for one in _fitting(account, row, target))
+    if nodes <= free:
+        return ""
+    held = "; ".join(_described(one, taken) for one in chosen)
+    zones = [subnet.availability_zone for subnet in subnets(account, row["subnets"])]
+    return (
+        f"{words}{_NO_CAPACITY} Launching EC2 instance failed. ({held}; asked for: {nodes} of "
+        f"{' or '.join(row['instanceTypes'])} in {', '.join(dict.fromkeys(zones))})"
+    )
+
+
+def _described(one: Reservation, taken: Mapping[str, int]) -> str:
+    what = "Capacity Block" if one.block else "reservation"
+    there = f"{one.count} {one.type} in {one.zone}"
+    return f"{what} {one.name} is {_state(one)}: {_free(one, taken)} of {there}"
+
+
+def _chosen(account: Account, identity: str) -> list[Reservation]:
+    if identity.startswith("arn:"):
+        return [one for one in account.reservations.values() if one.group == identity]
+    return [one] if (one := account.reservations.get(identity)) else []
+
+
+def place_of_next(account: Account, group: Group) -> str | None:
+    """The reservation that this node group's next instance is in; None beside them."""
+    target = _target(group.data)
+    fitting = _fitting(account, group.row, target) if target else []
+    taken = _taken(account)
+    return next((one.name for one in fitting if _free(one, taken)), None)
+
+
+def _fitting(account: Account, row: Mapping[str, Any], target: Target) -> list[Reservation]:
+    places = subnets(account, row["subnets"])
+    zones = {each for one in places for each in (one.availability_zone, one.availability_zone_id)}
+    return [
+        one
+        for one in _chosen(account, target.identity)
+        if one.type in row["instanceTypes"]
+        and one.zone in zones
+        and one.block == target.block
+        and _state(one) == "active"
+    ]
+
+
+def _free(one: Reservation, taken: Mapping[str, int]) -> int:
+    return max(one.count - one.used - taken.get(one.name, 0), 0)
+
+
+def _taken(account: Account, besides: str = "") -> Counter[str]:
+    """Reservation -> instances of node groups in it, other than those of the group `besides`."""
+    return Counter(
+        each.capacity_reservation_id
+        for name, group in account.groups.items()
+        if name != besides
+        for each in running(account, group)
+        if getattr(each, "capacity_reservation_id", None)
+    )
+
+
+def _state(one: Reservation) -> str:
+    now = datetime.now(UTC)
+    if one.start is not None and now < one.start:
+        return "scheduled"
+    return "expired" if one.end is not None and now >= one.end else "active"
+
+
+def _row(account: Account, one: Reservation, taken: Mapping[str, int]) -> dict[str, Any]:
+    active = _state(one) == "active"
+    free = _free(one, taken) if active else 0
+    zones = account.client("ec2").describe_availability_zones()["AvailabilityZones"]
+    ids = {zone["ZoneName"]: zone["ZoneId"] for zone in zones}
+    start = one.start or datetime(2026, 1, 1, tzinfo=UTC)
+    row = {
+        "CapacityReservationId": one.name,
+        "OwnerId": NUMBER,
+        "CapacityReservationArn": account.arn("ec2", f"capacity-reservation/{one.name}"),
+        "AvailabilityZone": one.zone,
+        "InstanceType": one.type,
+        "InstancePlatform": "Linux/UNIX",
+        "Tenancy": "default",
+        "TotalInstanceCount": one.count,
+        "AvailableInstanceCount": free,
+        "EbsOptimized": False,
+        "EphemeralStorage": False,
+        "State": _state(one),
+        "StartDate": start,
+        "CreateDate": start,
+        "EndDateType": "limited" if one.end else "unlimited",
+        "InstanceMatchCriteria": "targeted",
+        "ReservationType": "capacity-block" if one.block else "default",
+    }
+    if one.zone in ids:
+        row["AvailabilityZoneId"] = ids[one.zone]
+    return row | ({"EndDate": one.end} if one.end else {})
+
+
+@operation("ec2", "DescribeCapacityReservations")
+def describe_capacity_reservations(account: Account, params: Params) -> dict[str, Any]:
+    """Refused: an ID that is not there, and filters that are not simulated."""
+    wanted: Sequence[str] = params.get("CapacityReservationIds") or list(account.reservations)
+    if missing := [each for each in wanted if each not in account.reservations]:
+        raise Refusal(
+            "InvalidCapacityReservationId.NotFound",
+            f"The capacity reservation ID '{missing[0]}' does not exist",
+        )
+    taken = _taken(account)
+    rows = [_row(account, account.reservations[each], taken) for each in wanted]
+    for each in params.get("Filters") or []:
+        if each["Name"] not in _FILTERS:
+            words = f"a rehearsal does not simulate the filter {each['Name']}"
+            raise Refusal("InvalidParameterValue", words)
+        rows = [row for row in rows if row[_FILTERS[each["Name"]]] in each["Values"]]
+    return {"CapacityReservations": rows}
+
+
+@operation("resource-groups", "ListGroupResources")
+def list_group_resources(account: Account, params: Params) -> dict[str, Any]:
+    """The Capacity Reservations of a group."""
+    wanted = params.get("Group") or params.get("GroupName") or ""
+    inside = [
+        one
+        for one in account.reservations.values()
+        if one.group and wanted in (one.group, one.group.rpartition("group/")[2])
+    ]
+    if not inside:
+        raise Refusal("NotFoundException", f"Cannot find group: {wanted}")
+    identifiers = [
+        {
+            "ResourceArn": account.arn("ec2", f"capacity-reservation/{one.name}"),
+            "ResourceType": "AWS::EC2::CapacityReservation",
+        }
+        for one in inside
+    ]
+    return {
+        "Resources": [{"Identifier": each} for each in identifiers],
+        "ResourceIdentifiers": identifiers,
+    }

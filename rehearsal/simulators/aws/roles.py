@@ -1,0 +1,111 @@
+"""What a role may do and who uses it, as moto and the account have it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from rehearsal.simulators.aws.account import NUMBER, Account
+from rehearsal.simulators.aws.api import invalid
+from rehearsal.simulators.aws.evaluation import Document, allowed, trusts
+
+POD_IDENTITY = "pods.eks.amazonaws.com"
+
+
+def role_name(arn: str) -> str:
+    """The name in a role's ARN, whatever its path."""
+    return arn.rpartition("/")[2]
+
+
+def _role(account: Account, arn: str) -> Any:
+    """moto's role; None where there is none."""
+    return next((r for r in account.backend("iam").get_roles() if r.arn == arn), None)
+
+
+def role_of(account: Account, arn: str) -> Any:
+    """The role as IAM has it; raises Refusal in EKS's words where there is none."""
+    if ":role/" not in arn:
+        raise invalid(f"'{arn}' is not the ARN of a role")
+    found = _role(account, arn)
+    if found is None:
+        raise invalid(f"The role with ARN {arn} does not exist")
+    return found
+
+
+def require_trust(
+    account: Account,
+    arn: str,
+    service: str,
+    *actions: str,
+    context: Mapping[str, str] | None = None,
+) -> None:
+    """Raises Refusal where the service may not take the role."""
+    trust = document(role_of(account, arn).assume_role_policy_document)
+    if not trusts(trust, service, *actions, context=context):
+        told = ", ".join(f"{key}={value}" for key, value in (context or {}).items())
+        raise invalid(
+            f"The trust policy of the role {arn} does not let {service} take it: it needs "
+            f"{' and '.join(actions)}" + (f", with {told}" * bool(told)),
+        )
+
+
+def require_pod_trust(
+    account: Account, arn: str, cluster: str, namespace: str, service_account: str
+) -> None:
+    """Raises Refusal where pods of this service account may not take the role."""
+    require_trust(
+        account,
+        arn,
+        POD_IDENTITY,
+        "sts:AssumeRole",
+        "sts:TagSession",
+        context={
+            "aws:RequestTag/eks-cluster-name": cluster,
+            "aws:RequestTag/eks-cluster-arn": account.arn("eks", f"cluster/{cluster}"),
+            "aws:RequestTag/kubernetes-namespace": namespace,
+            "aws:RequestTag/kubernetes-service-account": service_account,
+            "aws:SourceAccount": NUMBER,
+            "aws:SourceArn": account.arn("eks", f"cluster/{cluster}"),
+        },
+    )
+
+
+def policies(account: Account, arn: str) -> list[Document]:
+    """All policy documents of a role, attached and inline; none for a role that is gone."""
+    role = _role(account, arn)
+    if role is None:
+        return []
+    attached = [
+        next(v.document for v in policy.versions if v.version_id == policy.default_version_id)
+        for policy in role.managed_policies.values()
+    ]
+    return [document(text) for text in (*attached, *role.policies.values())]
+
+
+def lacks(account: Account, arn: str, actions: tuple[str, ...]) -> list[str]:
+    """Those of `actions` that the role may not do on all resources."""
+    documents = policies(account, arn)
+    return [action for action in actions if not allowed(documents, action)]
+
+
+@cache
+def document(text: str) -> Document:
+    """A policy document, which nobody changes."""
+    parsed: Document = json.loads(text)
+    return parsed
+
+
+def users(account: Account, arn: str) -> Iterator[str]:
+    """What in EKS works with this role, in words."""
+    for name, group in account.groups.items():
+        if group.row["nodeRole"] == arn:
+            yield f"node group {name}"
+    for name, cluster in account.clusters.items():
+        if cluster.row["roleArn"] == arn and cluster.row["status"] != "DELETING":
+            yield f"cluster {name}"
+        for addon, row in cluster.addons.items():
+            if row.get("serviceAccountRoleArn") == arn:
+                yield f"addon {addon}"
+        for row in cluster.associations.values():
+            if row["roleArn"] == arn:
+                yield f"pod identity association of {row['namespace']}/{row['serviceAccount']}"

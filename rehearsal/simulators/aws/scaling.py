@@ -1,0 +1,271 @@
+"""Auto Scaling groups: those of managed node groups, which moto names and does not make, and what
+any client does with them.
+
+A changed desired capacity starts and ends instances in the group's subnets, one after the other,
+as far as the vCPU quotas go; the nodes of the rehearsal follow.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Params, Refusal, operation, page, rule
+from rehearsal.simulators.aws.eks import Cluster, Group, group_tags, held, running, subnets
+from rehearsal.simulators.aws.reservations import place_of_next, why_not_launched
+
+_KIND = "auto-scaling-group"
+_MOST_TAGS = 50
+_IMAGE = "ami-0eks0000000000000"
+"""Where no launch template names one: EKS takes an image of its own."""
+
+
+def install(account: Account) -> Callable[[], None]:
+    """moto's groups start and end their instances as described above, until what this returns is
+    called."""
+    from moto.autoscaling.models import FakeAutoScalingGroup
+
+    originals = {
+        name: getattr(FakeAutoScalingGroup, name)
+        for name in ("set_desired_capacity", "replace_autoscaling_group_instances")
+    }
+
+    def set_desired_capacity(held: Any, wanted: int | None) -> None:
+        held.desired_capacity = held.min_size if wanted is None else wanted
+        settle(account, held)
+
+    def replace_autoscaling_group_instances(held: Any, count: int, tags: dict[str, str]) -> None:
+        settle(account, held)
+
+    for method in (set_desired_capacity, replace_autoscaling_group_instances):
+        setattr(FakeAutoScalingGroup, method.__name__, method)
+
+    def restore() -> None:
+        for name, original in originals.items():
+            setattr(FakeAutoScalingGroup, name, original)
+
+    return restore
+
+
+def make_group(account: Account, cluster: Cluster, row: Mapping[str, Any]) -> tuple[str, str]:
+    """Makes a node group's Auto Scaling group, at zero, with the tags that EKS puts on it; returns
+    its name and that of its launch template."""
+    name, identity = row["nodegroupName"], str(uuid.uuid4())
+    template, scaling = f"eks-{identity}", f"eks-{name}-{identity}"
+    ec2, autoscaling = account.client("ec2"), account.client("autoscaling")
+    ec2.create_launch_template(
+        LaunchTemplateName=template,
+        LaunchTemplateData={
+            "ImageId": _IMAGE,
+            "InstanceType": row["instanceTypes"][0],
+            "SecurityGroupIds": [cluster.security_group],
+        },
+    )
+    tags = {
+        "eks:cluster-name": row["clusterName"],
+        "eks:nodegroup-name": name,
+        f"kubernetes.io/cluster/{row['clusterName']}": "owned",
+        "k8s.io/cluster-autoscaler/enabled": "true",
+        f"k8s.io/cluster-autoscaler/{row['clusterName']}": "owned",
+    }
+    autoscaling.create_auto_scaling_group(
+        AutoScalingGroupName=scaling,
+        MinSize=row["scalingConfig"]["minSize"],
+        MaxSize=row["scalingConfig"]["maxSize"],
+        DesiredCapacity=0,
+        LaunchTemplate={"LaunchTemplateName": template, "Version": "1"},
+        VPCZoneIdentifier=",".join(row["subnets"]),
+        Tags=[
+            {
+                "ResourceId": scaling,
+                "ResourceType": _KIND,
+                "Key": key,
+                "Value": value,
+                "PropagateAtLaunch": True,
+            }
+            for key, value in tags.items()
+        ],
+    )
+    cluster.grew = time.monotonic()
+    return scaling, template
+
+
+def drop_group(account: Account, group: Group) -> None:
+    """Deletes the group with its tags, instances and launch template."""
+    account.backend("autoscaling").delete_auto_scaling_group(group.scaling_group)
+    account.backend("ec2").delete_launch_template(group.template, None)
+
+
+def resize(account: Account, group: Group, nodes: int) -> None:
+    """Makes a node group's desired capacity `nodes`."""
+    held(account, group.scaling_group).set_desired_capacity(nodes)
+
+
+def set_elastic(account: Account, group: Group, nodes: int) -> None:
+    """Makes those of the rehearsal's autoscaler `nodes`."""
+    asg = held(account, group.scaling_group)
+    own = [state for state in asg.instance_states if state.instance.id in group.elastic]
+    while len(own) > nodes:
+        _end(account, asg, own.pop())
+    there = {state.instance.id for state in asg.instance_states}
+    asg.set_desired_capacity(len(there) + nodes - len(own))
+    group.elastic |= {each.id for each in running(account, group) if each.id not in there}
+
+
+def end_instance(account: Account, group: Group, instance: str) -> None:
+    """Ends one instance of a node group, without a successor."""
+    asg = held(account, group.scaling_group)
+    _end(account, asg, next(each for each in asg.instance_states if each.instance.id == instance))
+    asg.set_desired_capacity(len(asg.instance_states))
+
+
+def settle(account: Account, asg: Any) -> None:
+    """Starts and ends instances until the desired capacity is there, or a quota is used up."""
+    owner = next((g for g in account.groups.values() if g.scaling_group == asg.name), None)
+    elastic, wanted = owner.elastic if owner else set(), asg.desired_capacity or 0
+    while len(asg.instance_states) > wanted:
+        # The rehearsal's autoscaler ends its own.
+        _end(account, asg, max(asg.instance_states, key=lambda s: s.instance.id not in elastic))
+    while len(asg.instance_states) < wanted:
+        if owner and (reason := why_not_launched(account, owner, len(asg.instance_states) + 1)):
+            _note(asg, "Launching a new EC2 instance", failed=reason)
+            return
+        place = place_of_next(account, owner) if owner else None
+        _note(asg, f"Launching a new EC2 instance: {_launch(account, asg, place)}")
+
+
+def _end(account: Account, asg: Any, ending: Any) -> None:
+    asg.instance_states = [each for each in asg.instance_states if each is not ending]
+    account.backend("ec2").terminate_instances([ending.instance.id])
+    _note(asg, f"Terminating EC2 instance: {ending.instance.id}")
+
+
+def _launch(account: Account, asg: Any, reserved: str | None) -> str:
+    from moto.autoscaling.models import ASG_NAME_TAG, InstanceState
+
+    # In the first subnet, whose zone is the label of the rehearsal's nodes.
+    place = (asg.vpc_zone_identifier or "").split(",")[0]
+    template = asg.ec2_launch_template
+    (subnet,) = subnets(account, [place]) if place else (None,)
+    reservation = account.backend("ec2").run_instances(
+        asg.image_id,
+        1,
+        asg.user_data,
+        [] if template else asg.security_groups,
+        instance_type=asg.instance_type,
+        tags={"instance": {ASG_NAME_TAG: asg.name, **asg.get_propagated_tags()}},
+        placement=subnet.availability_zone if subnet else asg.availability_zones[0],
+        launch_config=asg.launch_config,
+        launch_template={"LaunchTemplateId": template.id} if template else None,
+        is_instance_type_default=False,
+        associate_public_ip=None,
+        subnet_id=place or None,
+    )
+    (instance,) = reservation.instances
+    instance.autoscaling_group = asg
+    instance.capacity_reservation_id = reserved
+    for interface in instance.nics.values():
+        interface.delete_on_termination = True
+    asg.instance_states.append(
+        InstanceState(instance, protected_from_scale_in=asg.new_instances_protected_from_scale_in)
+    )
+    return str(instance.id)
+
+
+def _note(asg: Any, what: str, *, failed: str = "") -> None:
+    """Puts it on record, for `DescribeScalingActivities`."""
+    at = datetime.now(UTC)
+    vars(asg).setdefault("activities", []).insert(0, {
+        "ActivityId": str(uuid.uuid4()),
+        "AutoScalingGroupName": asg.name,
+        "Description": what,
+        "Cause": f"At {at:%Y-%m-%dT%H:%M:%SZ} the desired capacity is {asg.desired_capacity}.",
+        "StartTime": at,
+        "EndTime": at,
+        "StatusCode": "Failed" if failed else "Successful",
+        **({"StatusMessage": failed} if failed else {}),
+        "Progress": 100,
+        "Details": "{}",
+        "AutoScalingGroupARN": asg.arn,
+    })  # fmt: skip
+
+
+@operation("autoscaling", "DescribeScalingActivities")
+def describe_scaling_activities(account: Account, params: Params) -> dict[str, Any]:
+    """The youngest first, of one group or of all."""
+    groups = account.backend("autoscaling").autoscaling_groups
+    if name := params.get("AutoScalingGroupName"):
+        held(account, name)
+    rows = [
+        row
+        for each in groups.values()
+        if name in (None, each.name)
+        for row in vars(each).get("activities", [])
+    ]
+    return page(params, "Activities", rows, after="NextToken", most="MaxRecords")
+
+
+@rule("autoscaling", "SetDesiredCapacity", "UpdateAutoScalingGroup")
+def check_size(account: Account, params: Params) -> None:
+    """Refused: a capacity outside the bounds, bounds of which the least is above the most."""
+    group, wanted = held(account, params["AutoScalingGroupName"]), params.get("DesiredCapacity")
+    least, most = params.get("MinSize", group.min_size), params.get("MaxSize", group.max_size)
+    if least > most:
+        raise Refusal(
+            "ValidationError",
+            f"Max bound, {most}, must be greater than or equal to min bound, {least}",
+        )
+    if wanted is not None and wanted > most:
+        raise outside(wanted, "above max", most)
+    if wanted is not None and wanted < least:
+        raise outside(wanted, "below min", least)
+
+
+def outside(wanted: int, bound: str, value: int) -> Refusal:
+    """The refusal of a capacity beyond a bound of the group."""
+    return Refusal(
+        "ValidationError",
+        f"New SetDesiredCapacity value {wanted} is {bound} value {value} for the AutoScalingGroup.",
+    )
+
+
+@rule("autoscaling", "TerminateInstanceInAutoScalingGroup")
+def check_termination(account: Account, params: Params) -> None:
+    """Refused: an instance of no group, or one without which the group is below its least."""
+    identity = params["InstanceId"]
+    for group in account.backend("autoscaling").autoscaling_groups.values():
+        if any(state.instance.id == identity for state in group.instance_states):
+            if params["ShouldDecrementDesiredCapacity"] and group.desired_capacity <= (
+                group.min_size
+            ):
+                raise Refusal(
+                    "ValidationError",
+                    f"Currently, desiredSize equals minSize ({group.min_size}). Terminating "
+                    "instance without replacement will violate group's min size constraint. Either "
+                    "set shouldDecrementDesiredCapacity flag to false or lower group's min size.",
+                )
+            return
+    raise Refusal(
+        "ValidationError",
+        f"Instance Id not found - No managed instance found for instance ID: {identity}",
+    )
+
+
+@rule("autoscaling", "CreateOrUpdateTags", "DeleteTags")
+def check_tags(account: Account, params: Params) -> None:
+    """Refused: keys and values that are too long, the prefix aws:, more than 50 tags."""
+    keys: dict[str, set[str]] = {}
+    for tag in params["Tags"]:
+        key, value, group = tag["Key"], tag.get("Value") or "", tag["ResourceId"]
+        there = keys.setdefault(group, set(group_tags(account, group)))
+        if len(key) > 128 or len(value) > 256:
+            words = f"tag '{key}': a key has at most 128 characters, a value 256"
+            raise Refusal("ValidationError", words)
+        if key.startswith("aws:"):
+            raise Refusal("ValidationError", f"tag key '{key}': aws: is reserved")
+        there.add(key)
+        if len(there) > _MOST_TAGS:
+            words = f"an Auto Scaling group takes {_MOST_TAGS} tags, {group} would have more"
+            raise Refusal("LimitExceeded", words)

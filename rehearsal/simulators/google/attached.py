@@ -1,0 +1,286 @@
+"""What GKE's controllers make in a project for the objects of a cluster's users.
+
+kubernetes/cloud-provider-gcp: the load balancer of a Service is called `a` and the Service's uid
+without hyphens, its firewall rule `k8s-fw-` and that; the disk or Filestore instance of a claim
+`pvc-` and its uid. What an Ingress or a Gateway gets is in `attached_http`. Left out: target
+pools and certificates, which keep nothing from being deleted.
+"""
+
+import ipaddress
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from components.catalog.gke import region_of
+from rehearsal.simulators.cloud import Mount, Wanted, storage_class
+from rehearsal.simulators.google.attached_http import Place, firewall
+from rehearsal.simulators.google.attached_http import resources as http_resources
+from rehearsal.simulators.google.compute.resources import LINK, new
+from rehearsal.simulators.google.container.locations import takes_disk
+from rehearsal.simulators.google.resource import CloudResource
+
+Resources = dict[str, CloudResource]
+_DISKS, _FILES = "pd.csi.storage.gke.io", "filestore.csi.storage.gke.io"
+DRIVERS = (_DISKS, _FILES)
+"""CSI drivers of what `attach` makes for claims."""
+_FILES_API = "file.googleapis.com"
+_FILESTORE = {
+    "standard-rwx": "standard",
+    "premium-rwx": "premium",
+    "zonal-rwx": "zonal",
+    "enterprise-rwx": "enterprise",
+    "enterprise-multishare-rwx": "enterprise",
+}
+"""GKE's classes of Filestore -> tier."""
+_INSTANCE = "file.instances"
+_NETWORK = "default"
+"""kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go: `defaultNetwork`, where
+the class has no parameter `network`; the cluster's own network is never asked (read 2026-11-23)."""
+
+
+def attach(
+    there: Resources, owners: dict[str, str], cluster: CloudResource, wanted: Sequence[Wanted]
+) -> dict[str, str]:
+    """Makes among the resources that are `there` what is missing, and takes away what this cluster
+    has no object for any more; the uid of each object -> an address, or the disk as its driver
+    names it. `owners`: resource -> id of the cluster whose controllers made it."""
+    place, found = _place(cluster), dict[str, str]()
+    now: Resources = {}
+    for one in wanted:
+        for resource in _resources(place, one):
+            if resource.token == "compute.firewalls" and resource.identity in now:
+                _open_also(resource, now[resource.identity])
+            now[resource.identity] = resource
+            if resource.token == "compute.disks":
+                found[one.uid] = f"{_DISKS}:{resource.identity}"
+            elif resource.token == _INSTANCE:
+                found[one.uid] = f"{_FILES}:modeInstance/{resource.identity}/vol1"
+            elif resource.token == "compute.forwardingRules":
+                rule = there.get(resource.identity, resource)
+                rule.state.setdefault("IPAddress", _address([*there.values(), *now.values()], rule))
+                found[one.uid] = rule.state["IPAddress"]
+    for identity in [name for name, owner in owners.items() if owner == place.uid]:
+        if identity not in now:
+            del owners[identity]
+            there.pop(identity, None)
+    for identity, resource in now.items():
+        if identity in there:
+            kept = {name: there[identity].state.get(name) for name in ("id", "creationTimestamp")}
+            resource.state |= kept
+            if address := there[identity].state.get("IPAddress"):
+                resource.state["IPAddress"] = address
+        there[identity], owners[identity] = resource, place.uid
+    return found
+
+
+def storage_classes(cluster: CloudResource) -> list[dict[str, Any]]:
+    """Those that GKE makes, of Filestore with its driver alone.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes and
+    .../how-to/persistent-volumes/filestore-csi-driver (read 2026-11-22).
+    """
+    classes = [
+        (storage_class("standard", "kubernetes.io/gce-pd", waits=False), {"type": "pd-standard"}),
+        (storage_class("standard-rwo", _DISKS, default=True), {"type": "pd-balanced"}),
+        (storage_class("premium-rwo", _DISKS), {"type": "pd-ssd"}),
+    ]
+    if _has_filestore(cluster):
+        classes += [
+            (storage_class(name, _FILES), {"tier": tier}) for name, tier in _FILESTORE.items()
+        ]
+    return [its | {"parameters": parameters} for its, parameters in classes]
+
+
+def _has_filestore(cluster: CloudResource) -> bool:
+    addon = cluster.state["addonsConfig"].get("gcpFilestoreCsiDriverConfig") or {}
+    return bool(addon.get("enabled"))
+
+
+def why_not_provisioned(there: Resources, cluster: CloudResource, one: Wanted) -> str:
+    """The driver's error on a claim; empty if it creates the volume.
+
+    The words of the wrong network are those of openshift/release pull request 67057; those of the
+    API are Service Usage's own.
+    """
+    if one.driver != _FILES:
+        return ""
+    place = _place(cluster)
+    if not _has_filestore(cluster):
+        return f"driver name {_FILES} not found: the cluster has no gcpFilestoreCsiDriverConfig"
+    if f"projects/{place.project}/services/{_FILES_API}" not in there:
+        return (
+            "rpc error: code = PermissionDenied desc = googleapi: Error 403: Cloud Filestore API "
+            f"has not been used in project {place.project} before or it is disabled. "
+            f"({_FILES_API}), accessNotConfigured"
+        )
+    network = _filestore_network(place, one)
+    if network not in there:
+        return (
+            "rpc error: code = InvalidArgument desc = googleapi: Error 400: network "
+            f"'{network.rpartition('/')[2]}' does not exist., badRequest"
+        )
+    host = network.split("/")[1]
+    if host != place.project and _connect_mode(one) != "PRIVATE_SERVICE_ACCESS":
+        return (
+            "rpc error: code = InvalidArgument desc = googleapi: Error 400: network "
+            f"'{network}' is a Shared VPC of project {host}, whose Filestore instances need "
+            "connect-mode PRIVATE_SERVICE_ACCESS, badRequest"
+        )
+    return ""
+
+
+def _filestore_network(place: Place, one: Wanted) -> str:
+    """Full name: the parameter is a name, or with private services access a full name."""
+    given = one.parameters.get("network", _NETWORK)
+    return given if "/" in given else f"projects/{place.project}/global/networks/{given}"
+
+
+def _connect_mode(one: Wanted) -> str:
+    return one.parameters.get("connect-mode", "DIRECT_PEERING")
+
+
+def why_not_mounted(there: Resources, cluster: CloudResource, mount: Mount) -> str:
+    """Why a pod does not get a disk or Filestore instance; empty if it does.
+
+    A disk fails in Compute Engine's words, as astronomer/astronomer issue 2463 and NVIDIA/aicr
+    issue 2338 show them; a file system of another network in those of mount.nfs.
+    """
+    if mount.driver == _FILES:
+        instance = there.get(mount.handle.removeprefix("modeInstance/").removesuffix("/vol1"))
+        if instance is None or instance.depends_on[0] == _place(cluster).network:
+            return _not_permitted(mount)
+        return (
+            f'MountVolume.MountDevice failed for volume "{mount.volume}" : rpc error: code = '
+            "Internal desc = mount failed: exit status 32 Output: mount.nfs: Connection timed out: "
+            f"the instance is in {instance.depends_on[0]}, and the node is not"
+        )
+    disk, machine = there.get(mount.handle), mount.node_labels.get(_MACHINE)
+    kind = disk.state["type"].rpartition("/")[2] if disk else ""
+    if machine and kind and not takes_disk(machine, kind):
+        return (
+            f'AttachVolume.Attach failed for volume "{mount.volume}" : rpc error: code = '
+            "InvalidArgument desc = Failed to Attach: failed cloud service attach disk call: "
+            f"googleapi: Error 400: {kind} disk type cannot be used by {machine} machine type., "
+            "badRequest"
+        )
+    return _not_permitted(mount)
+
+
+_MACHINE = "node.kubernetes.io/instance-type"
+
+
+def _not_permitted(mount: Mount) -> str:
+    """What a container says that may not write: a new file system is root's, mode 0755, unless the
+    kubelet hands it to the pod's `fsGroup`."""
+    if not (mount.writes and mount.user) or mount.group is not None:
+        return ""
+    return (
+        f"volume {mount.volume}: Permission denied: the file system is root's, the container runs "
+        f"as user {mount.user}, and the pod has no fsGroup"
+    )
+
+
+def _open_also(wall: CloudResource, other: CloudResource) -> None:
+    """All Ingresses of a cluster have one firewall rule, with the ports of all."""
+    ports = {port for each in (wall, other) for port in each.state["allowed"][0].get("ports", ())}
+    if ports:
+        wall.state["allowed"][0]["ports"] = sorted(ports, key=int)
+
+
+def _place(cluster: CloudResource) -> Place:
+    addon = cluster.state["addonsConfig"].get("httpLoadBalancing") or {}
+    zones = cluster.state["locations"]
+    network, subnetwork = cluster.depends_on[:2]
+    return Place(
+        uid=cluster.state["id"],
+        cluster=cluster.state["name"],
+        project=cluster.identity.split("/")[1],
+        region=region_of(zones[0]),
+        zones=tuple(zones),
+        network=network,
+        subnetwork=subnetwork,
+        ingresses=not addon.get("disabled"),
+    )
+
+
+def _resources(place: Place, one: Wanted) -> Iterator[CloudResource]:
+    match one.kind:
+        case "disk" if one.driver == _FILES:
+            yield _instance(place, one)
+        case "disk":
+            yield _disk(place, one)
+        case "load balancer":
+            yield from _load_balancer(place, one)
+        case _:
+            yield from http_resources(place, one)
+
+
+def _disk(place: Place, one: Wanted) -> CloudResource:
+    namespace, _, name = one.name.partition("/")
+    made_for = {
+        "kubernetes.io/created-for/pvc/name": name,
+        "kubernetes.io/created-for/pvc/namespace": namespace,
+        "storage.gke.io/created-by": _DISKS,
+    }
+    kind = one.parameters.get("type", "pd-standard")
+    zone = f"projects/{place.project}/zones/{place.zones[0]}"
+    body = {
+        "sizeGb": str(one.gib or 1),
+        "status": "READY",
+        "type": f"{LINK}{zone}/diskTypes/{kind}",
+        "description": json.dumps(made_for),
+        "labels": {"goog-k8s-cluster-name": place.cluster},
+    }
+    return new(f"{zone}/disks/pvc-{one.uid}", "compute.disks", "disk", body)
+
+
+def _instance(place: Place, one: Wanted) -> CloudResource:
+    network, tier = _filestore_network(place, one), one.parameters.get("tier", "standard")
+    return CloudResource(
+        token=_INSTANCE,
+        display_name="Filestore instance",
+        identity=f"projects/{place.project}/locations/{place.zones[0]}/instances/pvc-{one.uid}",
+        state={
+            "tier": tier.upper(),
+            "networks": [{"network": network, "connectMode": _connect_mode(one)}],
+            "fileShares": [{"name": "vol1", "capacityGb": str(one.gib)}],
+            "state": "READY",
+            "labels": {"storage_gke_io_created-by": _FILES.replace(".", "_")},
+        },
+        depends_on=[network],
+    )
+
+
+def _load_balancer(place: Place, one: Wanted) -> Iterator[CloudResource]:
+    name, about = f"a{one.uid.replace('-', '')}"[:32], {"kubernetes.io/service-name": one.name}
+    ports = [str(port) for port in one.ports]
+    internal = one.class_name.lower() == "internal"
+    rule = {
+        "description": json.dumps(about),
+        "IPProtocol": "TCP",
+        "loadBalancingScheme": "INTERNAL" if internal else "EXTERNAL",
+    }
+    if internal:
+        rule |= place.links | {"ports": ports}
+    elif ports:
+        rule["portRange"] = f"{min(one.ports)}-{max(one.ports)}"
+    yield new(
+        f"projects/{place.project}/regions/{place.region}/forwardingRules/{name}",
+        "compute.forwardingRules",
+        "forwarding rule",
+        rule,
+        uses=[place.network, place.subnetwork] if internal else [],
+    )
+    yield firewall(place, f"k8s-fw-{name}", about, ["0.0.0.0/0"], ports)
+
+
+def _address(others: Sequence[CloudResource], rule: CloudResource) -> str:
+    """The first that is free: of the subnetwork's last ones, or of those for documentation."""
+    taken = {each.state.get("IPAddress") for each in others}
+    network = "198.51.100.0/24"
+    if rule.state.get("subnetwork"):
+        found = {LINK + each.identity: each.state for each in others}
+        network = found[rule.state["subnetwork"]]["ipCidrRange"]
+    block = ipaddress.ip_network(network)
+    numbers = range(1, 255) if network.startswith("198") else range(-3, -200, -1)
+    return next(str(block[n]) for n in numbers if str(block[n]) not in taken)

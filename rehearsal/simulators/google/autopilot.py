@@ -1,0 +1,251 @@
+"""The nodes that GKE Autopilot would start: shapes that come only for pods that ask for them.
+
+Shared, partitioned and reserved GPUs come only where a pod selects them, so that such shapes are
+made from the selectors of the cluster's pods.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from components.catalog.gke import (
+    ACCELERATORS,
+    MAX_SHARED_CLIENTS,
+    MIN_SHARED_CLIENTS,
+    Accelerator,
+    MachineType,
+    gpu_counts_for,
+    largest_with,
+    machine_type,
+    region_of,
+    zones_with,
+)
+from rehearsal.simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate
+from rehearsal.simulators.google.container.tokens import NODE_POOL
+from rehearsal.simulators.google.nodes import (
+    ACCELERATOR_LABEL,
+    CLIENTS_LABEL,
+    GPU_RESOURCE,
+    PARTITION_LABEL,
+    STRATEGY_LABEL,
+    allocatable,
+    price,
+)
+from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.reservations import Reservation
+
+ACCELERATOR_COUNT_LABEL = "cloud.google.com/gke-accelerator-count"
+SPOT_LABEL = "cloud.google.com/gke-spot"
+_RESERVATION_LABEL = "cloud.google.com/reservation-name"
+_OWNER_LABEL = "cloud.google.com/reservation-project"
+_AFFINITY_LABEL = "cloud.google.com/reservation-affinity"
+_BLOCK_LABEL = "cloud.google.com/reservation-blocks"
+"""cloud.google.com, consuming-reservations, read 2026-11-22."""
+_LONGEST = 63
+"""Characters of a label's value."""
+_CPU_MACHINE = "e2-standard-8"
+_MAX_NODES = 1000
+_DEFAULT_CLIENTS = 2
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class GpuRequestShape:
+    """What pods select of a GPU on Autopilot, other than a whole one."""
+
+    accelerator: str
+    partition: str = ""
+    clients: int = 1
+    """Pods that share a GPU, or a partition, by turns."""
+    reservation: str = ""
+    """As GKE's `reservationAffinity` has it: the reservation that the machines come out of."""
+
+
+def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequestShape]:
+    """What these node selectors ask for and Autopilot has.
+
+    Without one of the two labels of time-sharing it takes `time-sharing`, or 2 clients (gkeas).
+    MPS is for Standard clusters alone (cloud.google.com, nvidia-mps-gpus, read 2026-11-21).
+    """
+    found = set()
+    for selector in selectors:
+        gpu_model = ACCELERATORS.get(selector.get(ACCELERATOR_LABEL, ""))
+        partition, strategy = selector.get(PARTITION_LABEL, ""), selector.get(STRATEGY_LABEL)
+        clients = 1
+        if strategy is not None or CLIENTS_LABEL in selector:
+            words = selector.get(CLIENTS_LABEL, str(_DEFAULT_CLIENTS))
+            clients = int(words) if words.isdigit() else 0
+            if strategy not in (None, "time-sharing"):
+                continue
+            if not MIN_SHARED_CLIENTS <= clients <= MAX_SHARED_CLIENTS:
+                continue
+        if gpu_model is None or (partition and partition not in gpu_model.mig):
+            continue
+        shape = GpuRequestShape(
+            accelerator=gpu_model.name,
+            partition=partition,
+            clients=clients,
+            reservation=_reservation(selector),
+        )
+        if shape != GpuRequestShape(accelerator=gpu_model.name):
+            found.add(shape)
+    return found
+
+
+def _reservation(selector: Mapping[str, str]) -> str:
+    """Autopilot takes machines out of a reservation for pods alone that name it."""
+    name = selector.get(_RESERVATION_LABEL, "")
+    if not name or selector.get(_AFFINITY_LABEL) != "specific":
+        return ""
+    owner, block = selector.get(_OWNER_LABEL), selector.get(_BLOCK_LABEL)
+    whole = f"projects/{owner}/reservations/{name}" if owner else name
+    return f"{whole}/reservationBlocks/{block}" if block else whole
+
+
+def reserved_pool(cluster: CloudResource, group: NodeGroup, nodes: int) -> CloudResource | None:
+    """A group whose machines come out of a reservation, as the node pool that GKE makes for it;
+    None for any other group."""
+    labels = group.node.labels
+    if not (path := _reservation(labels)):
+        return None
+    config = {
+        "machineType": labels["node.kubernetes.io/instance-type"],
+        "accelerators": [
+            {"acceleratorType": labels[ACCELERATOR_LABEL], "acceleratorCount": str(group.gpus)}
+        ],
+        "reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION",
+                                "values": [path]},
+    }  # fmt: skip
+    return CloudResource(
+        token=NODE_POOL,
+        display_name="node pool",
+        identity=f"{cluster.identity}/nodePools/{group.name}",
+        parent=cluster.identity,
+        state={
+            "name": group.name,
+            "config": config,
+            "locations": [labels["topology.kubernetes.io/zone"]],
+        },
+        nodes=nodes,
+    )
+
+
+def autopilot_groups(
+    cluster: CloudResource,
+    wanted: Iterable[GpuRequestShape] = (),
+    reserved: Callable[[str], Reservation | None] = lambda path: None,
+) -> list[NodeGroup]:
+    """What Autopilot can start in the cluster's region: whole GPUs, and what pods `wanted`.
+    `reserved`: a reservation of the region by its path."""
+    region = region_of(cluster.state["location"])
+    machine = machine_type(_CPU_MACHINE)
+    assert machine is not None
+    zone = cluster.state["locations"][0]
+    found = [_group("autopilot-cpu", machine, zone, {}, None, 0)]
+    for accelerator in ACCELERATORS.values():
+        zones = zones_with(accelerator.name, region)
+        for count in accelerator.autopilot_counts if zones else ():
+            if (machine := largest_with(accelerator.name, count)) is None:
+                continue
+            labels = {
+                ACCELERATOR_LABEL: accelerator.name,
+                ACCELERATOR_COUNT_LABEL: str(count),
+                "cloud.google.com/gke-gpu-driver-version": "default",
+            }
+            whole = GpuRequestShape(accelerator=accelerator.name)
+            theirs = [one for one in sorted(wanted) if one.accelerator == accelerator.name]
+            for shape in [whole, *theirs]:
+                name = f"autopilot-{accelerator.name}-{count}{_suffix(shape)}"[:_LONGEST]
+                there = reserved(shape.reservation) if shape.reservation else None
+                held = machine_type(there.type) if there else None
+                if there and held and count in gpu_counts_for(held.name, accelerator.name):
+                    has = there.gpus or int(held.gpus)
+                    if has != count:
+                        continue  # its machines have so many GPUs and no other number
+                for spot in (False, True) if not shape.reservation else (False,):
+                    found.append(
+                        _group(
+                            f"{name}-spot" if spot else name,
+                            held or machine,
+                            there.zone if there else zones[0],
+                            labels | _labels(shape),
+                            accelerator,
+                            count,
+                            shape,
+                            spot=spot,
+                        )
+                    )
+    return found
+
+
+def _suffix(shape: GpuRequestShape) -> str:
+    partition = f"-{shape.partition}" if shape.partition else ""
+    clients = f"-shared-{shape.clients}" if shape.clients > 1 else ""
+    path = shape.reservation.removeprefix("projects/").replace("/", "-")
+    return partition + clients + (f"-{path}" if path else "")
+
+
+def _labels(shape: GpuRequestShape) -> dict[str, str]:
+    labels = {PARTITION_LABEL: shape.partition} if shape.partition else {}
+    if shape.clients > 1:
+        labels |= {STRATEGY_LABEL: "time-sharing", CLIENTS_LABEL: str(shape.clients)}
+    if shape.reservation:
+        whole, _, block = shape.reservation.partition("/reservationBlocks/")
+        owner, _, name = whole.removeprefix("projects/").rpartition("/reservations/")
+        labels |= {_RESERVATION_LABEL: name, _AFFINITY_LABEL: "specific"}
+        labels |= {_OWNER_LABEL: owner} if owner else {}
+        labels |= {_BLOCK_LABEL: block} if block else {}
+    return labels
+
+
+def _group(
+    name: str,
+    machine: MachineType,
+    zone: str,
+    gpu_labels: Mapping[str, str],
+    accelerator: Accelerator | None,
+    count: int,
+    shape: GpuRequestShape | None = None,
+    *,
+    spot: bool = False,
+) -> NodeGroup:
+    capacity = allocatable(machine, 100)
+    taints: tuple[NodeTaint, ...] = ()
+    sharing = GpuSharing()
+    if accelerator is not None and shape is not None:
+        partitions = accelerator.mig.get(shape.partition, 1)
+        capacity[GPU_RESOURCE] = str(count * partitions * shape.clients)
+        if shape.clients > 1:
+            sharing = GpuSharing(strategy="time-slicing", replicas=shape.clients, most=1)
+        taints = (NodeTaint(key=GPU_RESOURCE, value="present", effect="NoSchedule"),)
+    if spot:
+        # Only for pods that select it: GKE starts no Spot node for any other.
+        gpu_labels = {**gpu_labels, SPOT_LABEL: "true"}
+        taints += (NodeTaint(key=SPOT_LABEL, value="true", effect="NoSchedule"),)
+    node = NodeTemplate(
+        labels={
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": machine.arch,
+            "node.kubernetes.io/instance-type": machine.name,
+            "topology.kubernetes.io/region": region_of(zone),
+            "topology.kubernetes.io/zone": zone,
+            "cloud.google.com/gke-nodepool": name,
+            "cloud.google.com/gke-os-distribution": "cos",
+            "cloud.google.com/gke-provisioning": "spot" if spot else "standard",
+            **gpu_labels,
+        },
+        taints=taints,
+        capacity=capacity,
+    )
+    return NodeGroup(
+        name=name,
+        min_nodes=0,
+        max_nodes=_MAX_NODES,
+        target_nodes=0,
+        template=node,
+        node=node,
+        node_os="cos",
+        spot=spot,
+        on_demand_per_hour=price(machine, (accelerator, count) if accelerator else None),
+        auto_provisioned=True,
+        gpus=count,
+        sharing=sharing,
+    )

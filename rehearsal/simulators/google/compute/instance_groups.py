@@ -1,0 +1,79 @@
+"""The managed instance groups that GKE makes for its node pools: one in each of a pool's zones."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rehearsal.simulators.google.api.call import Call, not_found
+from rehearsal.simulators.google.compute import resources
+from rehearsal.simulators.google.compute.resources import LINK
+from rehearsal.simulators.google.container.node_pool_updates import resize
+from rehearsal.simulators.google.container.node_pools import group_name
+from rehearsal.simulators.google.container.tokens import NODE_POOL
+from rehearsal.simulators.google.resource import CloudResource
+
+
+def _managers(call: Call) -> Iterator[tuple[str, CloudResource, dict[str, Any]]]:
+    """Full name, the pool and the body of each in the zone that the call names."""
+    zone = call.path["zone"]
+    place = f"projects/{call.path['project']}/zones/{zone}"
+    for pool in call.cloud.of(NODE_POOL):
+        zones = pool.state["locations"]
+        if zone not in zones or not pool.identity.startswith(f"projects/{call.path['project']}/"):
+            continue
+        name = group_name(pool.identity.split("/")[5], pool.state["name"])
+        identity = f"{place}/instanceGroupManagers/{name}"
+        yield identity, pool, {
+            "kind": "compute#instanceGroupManager",
+            "id": str(sum(identity.encode()) * 10**12),
+            "name": name,
+            "baseInstanceName": name.removesuffix("-grp"),
+            "zone": LINK + place,
+            "instanceGroup": f"{LINK}{place}/instanceGroups/{name}",
+            "instanceTemplate": f"{LINK}projects/{call.path['project']}/global/instanceTemplates/"
+            f"{name.removesuffix('-grp')}",
+            "selfLink": LINK + identity,
+            "targetSize": size_in(pool, zones.index(zone)),
+            "status": {"isStable": True},
+        }  # fmt: skip
+
+
+def size_in(pool: CloudResource, zone: int) -> int:
+    """The nodes of a pool in one of its zones, by number: they are spread evenly."""
+    zones = len(pool.state["locations"])
+    return pool.nodes // zones + (zone < pool.nodes % zones)
+
+
+def _found(call: Call, name: str) -> tuple[CloudResource, dict[str, Any]]:
+    for identity, pool, body in _managers(call):
+        if identity == name:
+            return pool, body
+    raise not_found(name)
+
+
+def _get(call: Call) -> dict[str, Any]:
+    return resources.shown(call, _found(call, call.name)[1])  # type: ignore[no-any-return]
+
+
+def _list(call: Call) -> dict[str, Any]:
+    rows = [
+        body
+        for _, _, body in _managers(call)
+        if resources.matches(body, call.query.get("filter", ""))
+    ]
+    page = resources.shown(call, resources.page(call, rows))
+    return {"kind": "compute#instanceGroupManagerList", "id": call.name, **page}
+
+
+def _resize(call: Call) -> dict[str, Any]:
+    """Somebody else's autoscaler, say, wants another size in this zone."""
+    identity = call.name.removesuffix("/resize")
+    pool, body = _found(call, identity)
+    resize(call, pool, pool.nodes - body["targetSize"] + int(call.query["size"]))
+    return resources.operation(call, "resize", identity)
+
+
+METHODS = {
+    "compute.instanceGroupManagers.get": _get,
+    "compute.instanceGroupManagers.list": _list,
+    "compute.instanceGroupManagers.resize": _resize,
+}

@@ -1,0 +1,81 @@
+"""VPC networks in custom subnet mode, and whose a Shared VPC is."""
+
+from typing import Any
+
+from rehearsal.simulators.google.api.call import ApiError, Call
+from rehearsal.simulators.google.compute import resources
+from rehearsal.simulators.google.compute.resources import LINK, full_name
+
+TOKEN = "compute.networks"
+_IMMUTABLE = ("name", "description", "autoCreateSubnetworks", "internalIpv6Range", "networkProfile")
+
+
+def _insert(call: Call) -> dict[str, Any]:
+    body = call.body
+    if body.get("autoCreateSubnetworks") is not False:
+        raise ApiError(
+            501,
+            "a rehearsal simulates only networks with autoCreateSubnetworks: false, whose "
+            "subnetworks are declared",
+        )
+    routing = {"routingMode": "REGIONAL", "bgpBestPathSelectionMode": "LEGACY"}
+    given = dict(body.get("routingConfig", {}))
+    given.pop("deleteBgpAlwaysCompareMed", None)  # a command, and no part of what is
+    filled = {
+        "mtu": 1460,
+        "networkFirewallPolicyEnforcementOrder": "AFTER_CLASSIC_FIREWALL",
+        **body,
+        "routingConfig": routing | given,
+    }
+    return resources.insert(call, TOKEN, "network", filled)
+
+
+def _get(call: Call) -> dict[str, Any]:
+    return resources.row(call, _with_subnetworks(call, call.cloud.found(call.name).state))
+
+
+def _list(call: Call) -> dict[str, Any]:
+    answer = resources.list_(call)
+    answer["items"] = [
+        resources.row(call, _with_subnetworks(call, each)) for each in answer["items"]
+    ]
+    return answer
+
+
+def _with_subnetworks(call: Call, state: dict[str, Any]) -> dict[str, Any]:
+    identity = full_name(call, state["selfLink"], "global/networks")
+    inside = [
+        LINK + one.identity
+        for one in call.cloud.of("compute.subnetworks")
+        if identity in one.depends_on
+    ]
+    return state | ({"subnetworks": inside} if inside else {})
+
+
+def _patch(call: Call) -> dict[str, Any]:
+    state = call.cloud.found(call.name).state
+    for name in _IMMUTABLE:
+        if name in call.body and call.body[name] != state.get(name):
+            raise resources.invalid(f"resource.{name}", call.body[name], "It cannot be changed")
+    routing = state["routingConfig"] | call.body.get("routingConfig", {})
+    if routing.pop("deleteBgpAlwaysCompareMed", False):
+        routing.pop("bgpAlwaysCompareMed", None)
+    state |= call.body | {"routingConfig": routing}
+    return resources.operation(call, "patch", call.name)
+
+
+def _host(call: Call) -> dict[str, Any]:
+    """The host project of a Shared VPC; nothing of one where the project is attached to none."""
+    host = call.cloud.host_projects.get(call.path["project"])
+    known = {"name": host, "selfLink": f"{LINK}projects/{host}"} if host else {}
+    return {"kind": "compute#project", **known}
+
+
+METHODS = {
+    "compute.projects.getXpnHost": _host,
+    "compute.networks.insert": _insert,
+    "compute.networks.get": _get,
+    "compute.networks.list": _list,
+    "compute.networks.patch": _patch,
+    "compute.networks.delete": resources.delete,
+}

@@ -1,0 +1,152 @@
+"""What a project may use, and what each zone has: quotas, regions, zones, machine and accelerator
+types."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from components.catalog.gke import (
+    ACCELERATOR_ZONES,
+    ACCELERATORS,
+    CPU_MACHINE_TYPES,
+    GLOBAL_GPU_QUOTA,
+    MACHINE_TYPES,
+    machine_type,
+    region_of,
+)
+from rehearsal.simulators.google.api.call import Call, not_found
+from rehearsal.simulators.google.api.server import Answer
+from rehearsal.simulators.google.compute import instances, resources
+from rehearsal.simulators.google.compute.resources import LINK
+from tools.google_discovery import document
+
+_ZONES = sorted({zone for zones in ACCELERATOR_ZONES.values() for zone in zones})
+
+
+@cache
+def _metrics() -> list[str]:
+    """Of GPUs, as Compute Engine lists them for a region. Of H100 and newer ones on demand it has
+    none: they count against GPUS_PER_GPU_FAMILY, which it does not tell."""
+    found = document("compute", "v1")
+    assert found is not None
+    listed = found.schemas["Quota"]["properties"]["metric"]["enum"]
+    ours = [
+        metric
+        for gpu_model in ACCELERATORS.values()
+        for metric in (gpu_model.quota_metric, gpu_model.quota_metric_preemptible)
+    ]
+    return [metric for metric in dict.fromkeys(ours) if metric in listed]
+
+
+def _project(call: Call) -> dict[str, Any]:
+    return {
+        "kind": "compute#project",
+        "name": call.path["project"],
+        "selfLink": LINK + call.name,
+        "quotas": [_quota(call, GLOBAL_GPU_QUOTA, None)],
+    }
+
+
+def _region(call: Call, name: str) -> dict[str, Any]:
+    project = "/".join(call.name.split("/")[:2])
+    zones = [zone for zone in _ZONES if region_of(zone) == name]
+    if not zones:
+        raise not_found(f"{project}/regions/{name}")
+    return {
+        "kind": "compute#region",
+        "name": name,
+        "status": "UP",
+        "selfLink": f"{LINK}{project}/regions/{name}",
+        "zones": [f"{LINK}{project}/zones/{zone}" for zone in zones],
+        "quotas": [_quota(call, metric, name) for metric in _metrics()],
+    }
+
+
+def _regions(call: Call) -> dict[str, Any]:
+    rows = [_region(call, name) for name in sorted({region_of(zone) for zone in _ZONES})]
+    return resources.listed(call, "compute#regionList", rows)
+
+
+def _zone(call: Call, name: str) -> dict[str, Any]:
+    project = "/".join(call.name.split("/")[:2])
+    if name not in _ZONES:
+        raise not_found(f"{project}/zones/{name}")
+    return {
+        "kind": "compute#zone",
+        "name": name,
+        "status": "UP",
+        "selfLink": f"{LINK}{project}/zones/{name}",
+        "region": f"{LINK}{project}/regions/{region_of(name)}",
+    }
+
+
+def _zones(call: Call) -> dict[str, Any]:
+    return resources.listed(call, "compute#zoneList", [_zone(call, zone) for zone in _ZONES])
+
+
+def _quota(call: Call, metric: str, region: str | None) -> dict[str, Any]:
+    use, limit = instances.gpus_used(call.cloud, metric, region), call.cloud.limit(metric)
+    return {"metric": metric, "limit": float(limit), "usage": float(use)}
+
+
+def _accelerator(call: Call, name: str, zone: str) -> dict[str, Any]:
+    return {"kind": "compute#acceleratorType", **_placed(call, "acceleratorTypes", name, zone)}
+
+
+def _machine(call: Call, name: str, zone: str) -> dict[str, Any]:
+    found = machine_type(name)
+    assert found is not None  # all of them are the catalog's
+    return {
+        "kind": "compute#machineType",
+        **_placed(call, "machineTypes", name, zone),
+        "guestCpus": found.vcpu,
+        "memoryMb": int(found.memory_gib * 1024),
+    }
+
+
+def _placed(call: Call, collection: str, name: str, zone: str) -> dict[str, Any]:
+    place = f"{LINK}projects/{call.path['project']}/zones/{zone}"
+    return {"name": name, "zone": zone, "selfLink": f"{place}/{collection}/{name}"}
+
+
+def _accelerator_zones() -> Mapping[str, Iterable[str]]:
+    return {
+        gpu_model.name: gpu_model.zones
+        for gpu_model in ACCELERATORS.values()
+        if not gpu_model.retired
+    }
+
+
+def _machine_zones() -> Mapping[str, Iterable[str]]:
+    """Of machines without GPUs every zone has each."""
+    found: dict[str, Iterable[str]] = dict.fromkeys(CPU_MACHINE_TYPES, _ZONES)
+    for machine in MACHINE_TYPES.values():
+        found[machine.name] = machine.zones or ACCELERATOR_ZONES[machine.accelerator or ""]
+    return found
+
+
+def _offered(
+    collection: str,
+    zones_of: Callable[[], Mapping[str, Iterable[str]]],
+    row: Callable[[Call, str, str], dict[str, Any]],
+) -> dict[str, Answer]:
+    """The reads of what zones have."""
+
+    def rows(call: Call, zone: str | None) -> Iterator[dict[str, Any]]:
+        for name, zones in zones_of().items():
+            for each in sorted(zones):
+                if zone in (None, each):
+                    yield row(call, name, each)
+
+    return resources.reads(collection, rows)
+
+
+METHODS: Mapping[str, Answer] = {
+    "compute.projects.get": lambda call: resources.row(call, _project(call)),
+    "compute.regions.get": lambda call: resources.row(call, _region(call, call.path["region"])),
+    "compute.regions.list": _regions,
+    "compute.zones.get": lambda call: resources.row(call, _zone(call, call.path["zone"])),
+    "compute.zones.list": _zones,
+    **_offered("acceleratorTypes", _accelerator_zones, _accelerator),
+    **_offered("machineTypes", _machine_zones, _machine),
+}

@@ -1,0 +1,94 @@
+"""Where GKE is offered, in which versions, and with which boot disks."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from components.catalog.gke import (
+    ACCELERATOR_ZONES,
+    CHANNEL_DEFAULTS,
+    MACHINE_ZONES,
+    is_region,
+    is_zone,
+    machine_type,
+    region_of,
+)
+from rehearsal.simulators.google.api.call import bad_request
+
+MINORS: Mapping[str, tuple[int, int]] = {
+    "RAPID": (33, 36),
+    "REGULAR": (33, 36),
+    "STABLE": (33, 35),
+    "EXTENDED": (30, 36),
+    "UNSPECIFIED": (33, 36),
+}
+"""Oldest and newest 1.x of each release channel (release notes of mid-2026)."""
+IMAGES = ("COS_CONTAINERD", "UBUNTU_CONTAINERD", "COS", "UBUNTU")
+_VERSION = re.compile(r"1\.([0-9]+)(\.[0-9]+)?(-gke\.[0-9]+)?")
+_ZONES_OF_A_REGION = 3
+
+
+def check_location(location: str) -> None:
+    """Raises ApiError where this is neither a region nor a zone."""
+    if not is_region(location) and not is_zone(location):
+        raise bad_request(f"Location '{location}' does not exist")
+
+
+def node_locations(location: str, given: Any) -> list[str]:
+    """The zones of a cluster's nodes: a zone's own and the given ones, or three of a region."""
+    known = {zone for zones in ACCELERATOR_ZONES.values() for zone in zones}
+    known |= {zone for zones in MACHINE_ZONES.values() for zone in zones}
+    in_region = sorted(zone for zone in known if region_of(zone) == region_of(location))
+    if not in_region:
+        raise bad_request(
+            f"Location '{location}' does not exist (as far as the catalogue goes that a rehearsal "
+            "knows)"
+        )
+    for zone in given or ():
+        if not is_zone(zone) or region_of(zone) != region_of(location):
+            raise bad_request(f"Node location '{zone}' is not in region '{region_of(location)}'")
+    if is_zone(location):
+        return [location, *(zone for zone in given or () if zone != location)]
+    return list(given or in_region[:_ZONES_OF_A_REGION])
+
+
+def channel_of(cluster: Mapping[str, Any]) -> str:
+    """The release channel of a `Cluster`."""
+    return str((cluster.get("releaseChannel") or {}).get("channel") or "UNSPECIFIED")
+
+
+def version_in(channel: str, wanted: str | None) -> str:
+    """The version that a control plane gets; raises ApiError for one that is not offered."""
+    default = CHANNEL_DEFAULTS.get(channel, CHANNEL_DEFAULTS["REGULAR"])
+    if wanted in (None, "", "-", "latest"):
+        return default
+    found = _VERSION.fullmatch(str(wanted))
+    least, most = MINORS[channel]
+    if found is None or not least <= int(found[1]) <= most:
+        raise bad_request(
+            f"Master version '{wanted}' is unsupported: channel {channel} has 1.{least} to 1.{most}"
+        )
+    if found[3]:
+        return str(wanted)
+    if default.startswith(f"1.{found[1]}."):
+        return default
+    return f"1.{found[1]}{found[2] or '.0'}-gke.1000000"
+
+
+def check_boot_disk(config: Mapping[str, Any]) -> None:
+    """Raises ApiError where the machine does not take the disk type, in Compute Engine's words."""
+    machine, disk = str(config["machineType"]), str(config["diskType"])
+    if not takes_disk(machine, disk):
+        raise bad_request(f"{disk} disk type cannot be used by {machine} machine type.")
+
+
+def takes_disk(name: str, disk: str) -> bool:
+    """Whether disks of this type can be attached to the machine type, as its boot disk or later.
+
+    N1 has no Hyperdisk; some of the newest machines have nothing else.
+    """
+    machine = machine_type(name)
+    assert machine is not None, "a stored pool has a machine type of the catalogue"
+    if machine.family == "n1":
+        return not disk.startswith("hyperdisk-")
+    return machine.boot_disk in (None, disk)

@@ -1,0 +1,149 @@
+"""What GKE refuses of a node pool: machine types, accelerators, zones, images, disks and sharing
+that it does not combine."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from components.catalog.gke import (
+    ACCELERATORS,
+    MAX_SHARED_CLIENTS,
+    MIN_SHARED_CLIENTS,
+    NODE_POOL_NAME,
+    SHARING_STRATEGIES,
+    MachineType,
+    gpu_counts_for,
+    machine_type,
+)
+from rehearsal.simulators.google.api.call import ApiError, bad_request
+from rehearsal.simulators.google.container.locations import IMAGES
+from rehearsal.simulators.google.container.node_defaults import accelerator_of, accelerators, queued
+
+
+def check_name(name: str) -> None:
+    """Raises ApiError. Not the provider's check, and so not in a preview: pulumi/pulumi-gcp issue
+    1510."""
+    if not NODE_POOL_NAME.fullmatch(name):
+        raise bad_request(
+            f'Invalid value for field "node_pool.name": "{name}". Must be a match of regex '
+            f"'(?:{NODE_POOL_NAME.pattern})' (only lowercase alphanumerics and '-' allowed, must "
+            "start with a letter and end with an alphanumeric, and must be no longer than 40 "
+            "characters)."
+        )
+
+
+def check(pool: Mapping[str, Any]) -> None:
+    """Raises ApiError for a `NodePool` with all that GKE fills in."""
+    _check_counts(pool)
+    machine = _check_machine(pool)
+    _check_accelerators(pool, machine)
+    _check_provisioning(pool)
+
+
+def _check_counts(pool: Mapping[str, Any]) -> None:
+    scaling = pool.get("autoscaling") or {}
+    totals = [int(scaling.get(name) or 0) for name in ("totalMinNodeCount", "totalMaxNodeCount")]
+    per_zone = [int(scaling.get(name) or 0) for name in ("minNodeCount", "maxNodeCount")]
+    if any(totals) and any(per_zone):
+        raise bad_request(
+            "autoscaling: total and per-zone node counts exclude each other: give either "
+            "totalMinNodeCount and totalMaxNodeCount, or minNodeCount and maxNodeCount"
+        )
+    least, most = totals if any(totals) else per_zone
+    if scaling.get("enabled") and least > most:
+        raise bad_request(f"autoscaling: the minimum {least} is more than the maximum {most}")
+    settings = pool["upgradeSettings"]
+    if (
+        settings.get("strategy", "SURGE") == "SURGE"
+        and not settings.get("maxSurge")
+        and not settings.get("maxUnavailable")
+    ):
+        raise bad_request("upgradeSettings: maxSurge and maxUnavailable cannot both be 0")
+
+
+def _check_machine(pool: Mapping[str, Any]) -> MachineType:
+    config = pool["config"]
+    name = config["machineType"]
+    machine = machine_type(name)
+    if machine is None:
+        raise bad_request(
+            f"Machine type with name '{name}' does not exist in zone '{pool['locations'][0]}' (as "
+            "far as the catalogue goes that a rehearsal knows)"
+        )
+    for zone in pool["locations"]:
+        if machine.zones is not None and zone not in machine.zones:
+            raise bad_request(f"Machine type with name '{name}' does not exist in zone '{zone}'")
+    if str(config["imageType"]).upper() not in IMAGES:
+        raise bad_request(
+            f"Image type '{config['imageType']}' is not supported: {', '.join(IMAGES)}"
+        )
+    return machine
+
+
+def _check_accelerators(pool: Mapping[str, Any], machine: MachineType) -> None:
+    config, zones = pool["config"], pool["locations"]
+    given = list(accelerators(config))
+    if len(given) > 1:
+        raise bad_request("At most one accelerator type is allowed in a node pool")
+    if machine.fractional:
+        raise ApiError(
+            501, f"a rehearsal does not simulate {machine.name}, which has a share of one GPU"
+        )
+    for entry, name, count in given:
+        if name not in ACCELERATORS or ACCELERATORS[name].retired:
+            raise bad_request(f"Accelerator type '{name}' does not exist in zone '{zones[0]}'")
+        counts = gpu_counts_for(machine.name, name, zone=zones[0])
+        if count not in counts:
+            raise bad_request(
+                f"Machine type {machine.name} cannot have {count} of accelerator '{name}': "
+                f"{'it can have ' + ', '.join(map(str, counts)) if counts else 'it takes none'}"
+            )
+        _check_sharing(config, entry)
+    found = accelerator_of(pool)
+    for zone in zones if found else ():
+        if found and zone not in found[0].zones and not found[0].zones_partial:
+            raise bad_request(f"Accelerator type '{found[0].name}' does not exist in zone '{zone}'")
+
+
+def _check_sharing(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    accelerator = ACCELERATORS[given["acceleratorType"]]
+    version = (given.get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion")
+    if version == "LATEST" and not str(config["imageType"]).upper().startswith("COS"):
+        raise bad_request("gpuDriverVersion LATEST is only for Container-Optimized OS")
+    size = given.get("gpuPartitionSize")
+    if size and size not in accelerator.mig:
+        sizes = ", ".join(accelerator.mig) or "none"
+        raise bad_request(f"'{accelerator.name}' has no gpuPartitionSize '{size}': it has {sizes}")
+    if sharing := given.get("gpuSharingConfig"):
+        strategy = sharing.get("gpuSharingStrategy")
+        clients = int(sharing.get("maxSharedClientsPerGpu") or 0)
+        if strategy not in SHARING_STRATEGIES:
+            raise bad_request(
+                f"gpuSharingStrategy '{strategy}' is none of {', '.join(SHARING_STRATEGIES)}"
+            )
+        if not MIN_SHARED_CLIENTS <= clients <= MAX_SHARED_CLIENTS:
+            raise bad_request(
+                f"maxSharedClientsPerGpu {clients} is not within {MIN_SHARED_CLIENTS} to "
+                f"{MAX_SHARED_CLIENTS}"
+            )
+        if size and strategy == "MPS":
+            raise bad_request(f"gpuSharingStrategy MPS does not run on partitions (here {size})")
+
+
+def _check_provisioning(pool: Mapping[str, Any]) -> None:
+    config = pool["config"]
+    spot, flex, waits = config.get("spot"), config.get("flexStart"), queued(pool)
+    affinity = (config.get("reservationAffinity") or {}).get("consumeReservationType")
+    if spot and (flex or waits or config.get("preemptible")):
+        raise bad_request("spot excludes preemptible, flexStart and queuedProvisioning")
+    if (spot or flex or waits) and affinity not in (None, "NO_RESERVATION", "UNSPECIFIED"):
+        raise bad_request(f"spot, flexStart and queuedProvisioning exclude reservation {affinity}")
+    if flex and pool["management"].get("autoRepair"):
+        raise bad_request("flexStart needs management.autoRepair false")
+    compact = (pool.get("placementPolicy") or {}).get("type") == "COMPACT"
+    if compact and len(pool["locations"]) != 1:
+        raise bad_request("COMPACT placement needs exactly one zone")
+    series = str(config["machineType"]).split("-")[:2]
+    if compact and flex and series not in (["a3", "ultragpu"], ["a4", "highgpu"]):
+        raise bad_request(
+            "COMPACT placement with flexStart is only supported for A3 Ultra, A4 and H4D"
+        )

@@ -1,0 +1,105 @@
+"""GKE's operations, and what a location offers."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from components.catalog.gke import CHANNEL_DEFAULTS
+from rehearsal.simulators.google.api import operations
+from rehearsal.simulators.google.api.call import ApiError, Call
+from rehearsal.simulators.google.api.operations import Operation
+from rehearsal.simulators.google.container.locations import IMAGES, MINORS, check_location
+from rehearsal.simulators.google.resource import CloudResource
+
+
+def operation(
+    call: Call,
+    kind: str,
+    target: str,
+    *,
+    work: Callable[[], None] | None = None,
+    simulated_seconds: float = 0.0,
+    error: ApiError | None = None,
+) -> dict[str, Any]:
+    """One that begins now, in the location of what it changes. `simulated_seconds`: what it takes
+    in life, which the operation's progress says; `error`: what it ends with."""
+    scope = "/".join(target.split("/")[:4])
+    begun: Operation = call.cloud.operations.begin(
+        "container", scope, kind, target, work=work, simulated_seconds=simulated_seconds
+    )
+    if error is not None:
+        begun.error = error
+    return begun.body(call)
+
+
+def updating(
+    call: Call,
+    kind: str,
+    target: str,
+    *,
+    work: Callable[[], None] | None = None,
+    simulated_seconds: float = 0.0,
+) -> dict[str, Any]:
+    """One that changes something, and ends as the faults say; what it changed stays changed."""
+    failure = call.cloud.ends_half_way(kind)
+    error = ApiError(500, failure) if failure else None
+    return operation(
+        call, kind, target, work=work, simulated_seconds=simulated_seconds, error=error
+    )
+
+
+def broken(resource: CloudResource, message: str) -> ApiError:
+    """What ends an operation that made this half way. GKE keeps it, and says why in its state."""
+    resource.state |= {"status": "ERROR", "statusMessage": message}
+    resource.nodes = resource.kept_nodes = 0
+    return ApiError(500, message)
+
+
+def without_defaults(value: Any) -> Any:
+    """As Google's newer APIs write a message: without false, 0, and what is empty but a block."""
+    if isinstance(value, Mapping):
+        return {
+            name: without_defaults(each)
+            for name, each in value.items()
+            if each or isinstance(each, Mapping)
+        }
+    return [without_defaults(each) for each in value] if isinstance(value, list) else value
+
+
+def _list(call: Call) -> dict[str, Any]:
+    scope = call.name.removesuffix("/operations")
+    found = [
+        one.body(call)
+        for one in call.cloud.operations.all()
+        if one.form == "container" and (one.scope == scope or scope.endswith("/locations/-"))
+    ]
+    return {"operations": found} if found else {}
+
+
+def _server_config(call: Call) -> dict[str, Any]:
+    check_location(call.path["locationsId"])
+    channels = [
+        {
+            "channel": channel,
+            "defaultVersion": CHANNEL_DEFAULTS[channel],
+            "validVersions": [CHANNEL_DEFAULTS[channel]],
+        }
+        for channel in MINORS
+        if channel in CHANNEL_DEFAULTS
+    ]
+    versions = sorted({CHANNEL_DEFAULTS[row] for row in MINORS if row in CHANNEL_DEFAULTS})[::-1]
+    return {
+        "defaultClusterVersion": CHANNEL_DEFAULTS["REGULAR"],
+        "defaultImageType": IMAGES[0],
+        "validImageTypes": list(IMAGES),
+        "validMasterVersions": versions,
+        "validNodeVersions": versions,
+        "channels": channels,
+    }
+
+
+_PREFIX = "container.projects.locations."
+METHODS = {
+    f"{_PREFIX}operations.get": operations.get,
+    f"{_PREFIX}operations.list": _list,
+    f"{_PREFIX}getServerConfig": _server_config,
+}

@@ -1,0 +1,156 @@
+"""Why a node pool's machines do not come out of the reservation that the pool names.
+
+The words of GKE are from two reports of its users (gsutil issue 1000, cluster-toolkit pull request
+5043), those of Compute Engine from Cluster Autoscaler, which knows its errors by them
+(cluster-autoscaler/cloudprovider/gce/autoscaling_gce_client.go, read 2026-11-22).
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from components.catalog.gke import ACCELERATORS, machine_type, region_of
+from rehearsal.simulators.google.api.call import ApiError
+from rehearsal.simulators.google.container.node_defaults import accelerator_of
+from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.reservations import Reservation
+
+if TYPE_CHECKING:
+    from rehearsal.simulators.google.cloud import GoogleCloud
+
+_BLOCKS = "/reservationBlocks/"
+
+
+def affinity(state: Mapping[str, Any]) -> str:
+    """The reservation that a node pool's machines come out of, as the pool names it; empty where it
+    names none."""
+    found = state["config"].get("reservationAffinity") or {}
+    if found.get("consumeReservationType") != "SPECIFIC_RESERVATION":
+        return ""
+    return str(next(iter(found.get("values") or []), ""))
+
+
+def check_new(cloud: "GoogleCloud", pool: Mapping[str, Any], identity: str, nodes: int) -> None:
+    """Raises ApiError, in GKE's words, for a pool with a reservation that is not there, or that has
+    not as many machines as it is to begin with."""
+    if not (path := affinity(pool)):
+        return
+    project, name = identity.split("/")[1], identity.rpartition("/")[2]
+    zones = pool["locations"]
+    for zone in zones:
+        found = _found(cloud, path, project, zone)
+        if found is None:
+            raise ApiError(
+                404,
+                f'Google Compute Engine: reservation "{path}" not found for node pool "{name}" at '
+                f'zone "{zone}".',
+            )
+        wanted = -(-nodes // len(zones))
+        free = _free(cloud, found, pool, besides=identity)
+        if wanted > free:
+            raise ApiError(
+                429,
+                "Reservation does not have enough resources for the request: specific reservation "
+                f'"{path}" is insufficient for node pool "{name}" at zone "{zone}": required '
+                f"{wanted} and short of {wanted - free} VM count of machine type "
+                f"{pool['config']['machineType']}.",
+            )
+
+
+def check_start(cloud: "GoogleCloud", pool: CloudResource, wanted: int) -> None:
+    """Raises ApiError, in Compute Engine's words, where the pool's reservation has no machine for
+    so many nodes."""
+    if not (path := affinity(pool.state)):
+        return
+    project = pool.identity.split("/")[1]
+    there = [_found(cloud, path, project, zone) for zone in pool.state["locations"]]
+    found = [one for one in there if one is not None]
+    if not found:
+        raise ApiError(404, f"Specified reservations [{path}] do not exist.")
+    if not any(_fits(one, pool.state) for one in found):
+        held = ", ".join(_machine(one) for one in found)
+        raise ApiError(
+            412, f"No available resources in specified reservations '{path}' ({held}, and the pool "
+            f"has {_wanted(pool.state)})"
+        )  # fmt: skip
+    free = sum(_free(cloud, one, pool.state, besides=pool.identity) for one in found)
+    if wanted > free:
+        raise ApiError(
+            412,
+            f"Specified reservation '{path}' does not have available resources for the request. "
+            f"({free} free, needed: {wanted})",
+        )
+
+
+def in_region(cloud: "GoogleCloud", path: str, project: str, region: str) -> Reservation | None:
+    """The reservation in a zone of this region, where there is one that the project may use."""
+    zones = dict.fromkeys(one.zone for one in cloud.reservations)
+    found = (_found(cloud, path, project, zone) for zone in zones if region_of(zone) == region)
+    return next((one for one in found if one is not None), None)
+
+
+def _found(cloud: "GoogleCloud", path: str, project: str, zone: str) -> Reservation | None:
+    """The reservation in this zone, where there is one that the project may use."""
+    whole, _, block = path.partition(_BLOCKS)
+    block = block.partition("/")[0]
+    for one in cloud.reservations:
+        owner, name = owner_of(one, project)
+        meant = whole in (name, f"projects/{owner}/reservations/{name}")
+        # Its plain name means one of the project itself.
+        mine = owner == project or ("/" in whole and project in one.shared_with)
+        if meant and mine and one.zone == zone and (not block or block in one.blocks):
+            return one
+    return None
+
+
+def owner_of(one: Reservation, project: str) -> tuple[str, str]:
+    """Project and name; one without a project is of whoever asks for it."""
+    parts = one.name.split("/")
+    return (parts[1], parts[3]) if len(parts) == 4 else (project, one.name)
+
+
+def _fits(one: Reservation, state: Mapping[str, Any]) -> bool:
+    return _machine(one) == _wanted(state)
+
+
+def _machine(one: Reservation) -> str:
+    return f"{one.type} with {one.gpus} {one.accelerator}" if one.accelerator else one.type
+
+
+def _wanted(state: Mapping[str, Any]) -> str:
+    machine, found = state["config"]["machineType"], accelerator_of(state)
+    attached = found and found[0].machine_family == "n1"
+    return f"{machine} with {found[1]} {found[0].name}" if found and attached else machine
+
+
+def _free(
+    cloud: "GoogleCloud", one: Reservation, state: Mapping[str, Any], besides: str = ""
+) -> int:
+    return max(one.count - used_of(cloud, one, besides), 0) if _fits(one, state) else 0
+
+
+def used_of(cloud: "GoogleCloud", one: Reservation, besides: str = "") -> int:
+    """Machines of a reservation that run: others' and those of node pools."""
+    used = one.used
+    for pool in cloud.pools():
+        path, zones = affinity(pool.state), pool.state["locations"]
+        if not path or one.zone not in zones or pool.identity == besides:
+            continue
+        if _found(cloud, path, pool.identity.split("/")[1], one.zone) is one:
+            number = zones.index(one.zone)
+            used += pool.nodes // len(zones) + (number < pool.nodes % len(zones))
+    return used
+
+
+def reserved_gpus(cloud: "GoogleCloud", metric: str | None, region: str | None) -> int:
+    """GPUs of the project's own reservations, which count against a quota whether they run or not.
+    None: of all metrics, in all regions."""
+    found = 0
+    for one in cloud.reservations:
+        machine = machine_type(one.type)
+        accelerator = one.accelerator or (machine.accelerator if machine else None)
+        if "/" in one.name or accelerator is None or machine is None:
+            continue
+        counted = metric in (None, ACCELERATORS[accelerator].quota_metric)
+        if counted and (region is None or one.zone.startswith(f"{region}-")):
+            found += one.count * (one.gpus or int(machine.gpus))
+    return found

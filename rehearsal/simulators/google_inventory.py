@@ -1,0 +1,161 @@
+"""What a stack finds when it comes to Google Cloud: the subnetworks of networks that are there.
+
+They are written down in `inventories/<stack>.yaml`, with what the network team has not done yet.
+Where nobody did that they are derived from the stack's settings, and the report says so.
+"""
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from components.decode import camel
+from components.gke.settings import GkeSettings
+from components.gke_autopilot.settings import GkeAutopilotSettings
+from components.settings.model import Settings
+from rehearsal.simulators.inventory import (
+    INVENTORIES,
+    block_of,
+    inventory,
+    shown,
+    without_reservations,
+    wrong,
+)
+
+Out = Literal["nat", "google", "firewall", "none"]
+Missing = Literal["attachment", "hostServiceAgentUser", "networkUser"]
+_NODES, _PODS, _SERVICES = (
+    ipaddress.IPv4Network(block) for block in ("10.10.0.0/20", "10.64.0.0/14", "10.10.16.0/20")
+)
+"""Of a derived subnetwork."""
+_NAMES = ("project", "vpc", "name", "region")
+_EXAMPLE = (
+    "{ subnetworks: [{ project: company-net, vpc: shared, name: gke, region: us-central1, cidr: "
+    "10.10.0.0/20, ranges: { pods: 10.64.0.0/14, services: 10.10.16.0/20 }, out: nat }] }"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subnetwork:
+    """A subnetwork of a network that is there."""
+
+    project: str
+    vpc: str
+    name: str
+    region: str
+    cidr: ipaddress.IPv4Network
+    ranges: Mapping[str, ipaddress.IPv4Network]
+    """Name -> secondary range."""
+    out: Out = "nat"
+    """How its nodes reach what is outside: `nat` for a Cloud NAT, with Private Google Access;
+    `google` for that alone; `firewall` for a route of the whole network through a firewall."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Networks:
+    """What the network team has made for a project."""
+
+    service_project: str
+    """The project of the stack."""
+    subnetworks: Sequence[Subnetwork]
+    missing: frozenset[Missing] = frozenset()
+    """What of a Shared VPC is not there: the project's attachment, a role of its agents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """A bucket of somebody else's."""
+
+    uniform_access: bool = True
+    """Whether IAM decides on every object in it, and no access control list."""
+    location: str = ""
+    """A region, a dual-region or a multi-region; empty for the region of the cluster."""
+    missing: bool = False
+    """Whether there is no such bucket. One that the inventory does not have exists."""
+
+
+def buckets(stack: str, folder: Path = INVENTORIES) -> dict[str, Bucket]:
+    """What `buckets` of a stack's inventory says, by name. Raises StackError for a wrong one."""
+    found = inventory(stack, folder)
+    rows = found.get("buckets", {}) if isinstance(found, dict) else {}
+    keys = {camel(one.name): one for one in fields(Bucket)}
+    if not isinstance(rows, dict):
+        raise wrong(stack, ".buckets", "is not a map; write it as { NAME: { location: EU } }")
+    for name, row in rows.items():
+        for key, value in row.items() if isinstance(row, dict) else [(name, row)]:
+            if key not in keys or not isinstance(value, type(keys[key].default)):
+                at = f".buckets.{name}"
+                raise wrong(stack, at, f"{key}: {value!r}; allowed: {', '.join(keys)}")
+    return {
+        name: Bucket(**{keys[key].name: value for key, value in row.items()})
+        for name, row in rows.items()
+    }
+
+
+def networks(
+    stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
+) -> tuple[Networks | None, list[str]]:
+    """The existing subnetworks that a stack's cluster may be put into, and what the report has to
+    say of them; None where the stack makes its own. Raises StackError for a wrong inventory."""
+    own = settings.own if settings else None
+    if not isinstance(own, GkeSettings | GkeAutopilotSettings) or not own.cluster.network.existing:
+        return None, []
+    found = without_reservations(inventory(stack, folder))
+    if found is not None:
+        return _checked(stack, found, own.project), []
+    wanted = own.cluster.network
+    derived = Subnetwork(
+        project=wanted.host_project or own.project,
+        vpc=str(wanted.vpc),
+        name=str(wanted.subnetwork),
+        region=own.cluster.region,
+        cidr=_NODES,
+        ranges={str(wanted.pods_range): _PODS, str(wanted.services_range): _SERVICES},
+    )
+    return Networks(service_project=own.project, subnetworks=[derived]), [
+        f"this subnetwork is simulated: {wanted.subnetwork}; no inventory describes it, so it is "
+        f"derived from cluster.network: {shown(stack)} says region, ranges, way out and grants"
+    ]
+
+
+def _checked(stack: str, found: Any, project: str) -> Networks:
+    rows = found.get("subnetworks") if isinstance(found, dict) else None
+    if not isinstance(rows, list) or not rows or set(found) - {"subnetworks", "missing"}:
+        raise wrong(stack, "", f"is not a list of subnetworks; write it as {_EXAMPLE}")
+    missing = found.get("missing", [])
+    for each in missing if isinstance(missing, list) else [missing]:
+        if each not in get_args(Missing):
+            allowed = ", ".join(get_args(Missing))
+            raise wrong(stack, ".missing", f"{each!r}; allowed: {allowed}")
+    return Networks(
+        service_project=project,
+        subnetworks=[
+            _subnetwork(stack, f".subnetworks[{position}]", row)
+            for position, row in enumerate(rows)
+        ],
+        missing=frozenset(missing),
+    )
+
+
+def _subnetwork(stack: str, at: str, row: Any) -> Subnetwork:
+    known = [one.name for one in fields(Subnetwork)]
+    if not isinstance(row, dict) or set(row) - set(known):
+        raise wrong(stack, at, f"is not a subnetwork; allowed: {', '.join(known)}")
+    for key in _NAMES:
+        if not isinstance(row.get(key), str):
+            raise wrong(stack, f"{at}.{key}", f"{row.get(key)!r} is not a name")
+    ranges, out = row.get("ranges", {}), row.get("out", "nat")
+    if not isinstance(ranges, dict):
+        raise wrong(stack, f"{at}.ranges", "is not a map of names to networks")
+    if out not in get_args(Out):
+        raise wrong(stack, f"{at}.out", f"{out!r}; allowed: {', '.join(get_args(Out))}")
+    return Subnetwork(
+        **{key: row[key] for key in _NAMES},
+        cidr=block_of(stack, f"{at}.cidr", row.get("cidr")),
+        ranges={
+            str(name): block_of(stack, f"{at}.ranges.{name}", value)
+            for name, value in ranges.items()
+        },
+        out=out,
+    )

@@ -1,0 +1,327 @@
+"""What a stack finds when it comes: the machines of a cluster, or the subnets of a VPC, of others.
+
+They are written down in `inventories/<stack>.yaml`. Where nobody did that they are derived from
+the stack's settings, and the report says so. No account and no cluster is asked.
+"""
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import yaml
+
+from components.catalog import kubernetes as names
+from components.cluster import ResolvedPool
+from components.eks.settings import EksSettings
+from components.existing.settings import ExistingSettings
+from components.kube import quantity
+from components.settings.model import Settings
+from stacks.files import ROOT
+from stacks.names import StackError
+
+INVENTORIES = ROOT / "inventories"
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+CONTROLLERS = ("kueue", "jobset")
+Machine = dict[str, Any]
+Out = Literal["nat", "internet", "none"]
+
+_MACHINE_KEYS = ("name", "labels", "taints", "gpus", "devicePlugin", "capacity", "real")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
+_ROOMY = {"cpu": "128", "memory": "1Ti"}
+"""Of a derived machine: enough for any workload, since nobody said what it has."""
+_VPC = ipaddress.IPv4Network("10.0.0.0/16")
+"""Of a derived VPC, of which each subnet gets a 16th."""
+_EXAMPLE = (
+    "{ name: gpu-1, labels: { gpus: 'true' }, gpus: 4, capacity: { cpu: '64', memory: 256Gi } }"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subnet:
+    """A subnet of an existing VPC."""
+
+    zone: str
+    cidr: ipaddress.IPv4Network
+    public: bool = False
+    """Whether nodes in it get a public address."""
+    out: Out = "nat"
+    """How its nodes reach the internet: `nat` stands for whatever takes private addresses there,
+    a transit gateway or a firewall too; `internet` for an internet gateway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """An existing VPC."""
+
+    cidr: ipaddress.IPv4Network
+    subnets: Mapping[str, Subnet]
+    """ID -> subnet."""
+
+
+def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
+    """What `<folder>/<stack>.yaml` holds; None without such a file. Raises StackError."""
+    file = folder / f"{stack}.yaml"
+    try:
+        return yaml.safe_load(file.read_text())
+    except FileNotFoundError:
+        if (old := folder.parent / "simulators" / "inventories" / file.name).is_file():
+            raise StackError(
+                f"simulators/inventories/{old.name} is in the folder of version 0.1.0; move it to "
+                f"{shown(stack)}"
+            ) from None
+        return None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        words = " ".join(str(error).split())
+        raise StackError(f"{shown(stack)} cannot be read: {words}") from None
+
+
+def without_reservations(found: Any) -> Any:
+    """What an inventory says of networks; None where it has only `reservations` and `buckets`."""
+    others = ("reservations", "buckets")
+    if not isinstance(found, dict) or not any(key in found for key in others):
+        return found
+    return {key: value for key, value in found.items() if key not in others} or None
+
+
+def machines(
+    stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
+) -> tuple[list[Machine], list[str]]:
+    """The machines of a stack's cluster, and what the report has to say of them. Without an
+    inventory they are derived from `settings`; None where the program will refuse these.
+
+    Raises StackError, in one line, for an inventory that is wrong.
+    """
+    found = described_machines(stack, folder)
+    existing = settings is not None and isinstance(settings.own, ExistingSettings)
+    pools = settings.pools if settings and existing else {}
+    if found is not None:
+        return _with_plugins(stack, checked_machines(stack, found), pools)
+    derived: list[Machine] = [{"name": "control", "capacity": {"cpu": "16", "memory": "64Gi"}}]
+    for name, pool in pools.items():
+        derived += [
+            {
+                "name": f"{name}-{number}",
+                "labels": dict(pool.args.node_selector),
+                "taints": [
+                    {"key": taint.key, "value": taint.value, "effect": taint.effect}
+                    for taint in pool.pool.taints
+                ],
+                "gpus": pool.pool.gpus_per_node,
+                "capacity": dict(_ROOMY),
+            }
+            for number in range(1, _machines_for(name, settings) + 1)
+        ]
+    named = ", ".join(str(machine["name"]) for machine in derived)
+    derived, notes = _with_plugins(stack, derived, pools)
+    return derived, [
+        *notes,
+        f"these machines are simulated: {named}; no inventory describes yours, so they are derived "
+        f"from gpuPools: gpu-cluster inventory {stack} writes {shown(stack)}",
+    ]
+
+
+def _with_plugins(
+    stack: str, found: Sequence[Machine], pools: Mapping[str, ResolvedPool[Any]]
+) -> tuple[list[Machine], list[str]]:
+    """The machines, each with `devicePlugin`: where an inventory does not say, a pool with
+    `devicePlugin: none` means that somebody else's runs there."""
+    own = [name for name, pool in pools.items() if not pool.pool.device_plugin]
+    selectors = [pools[name].args.node_selector.items() for name in own]
+    machines, taken = list[Machine](), list[str]()
+    for machine in found:
+        labels = machine.get("labels", {}).items()
+        has = any(selector <= labels for selector in selectors)
+        if machine.get("gpus") and has and "devicePlugin" not in machine:
+            taken.append(str(machine["name"]))
+            machines.append({**machine, "devicePlugin": True})
+        else:
+            machines.append(machine)
+    return machines, [
+        f"devicePlugin of {', '.join(own)} is none, so another device plugin than the stack's is "
+        f"taken to run on {', '.join(taken)}; devicePlugin: false of a machine in {shown(stack)} "
+        "says that none does"
+    ] if taken else []
+
+
+def described_machines(stack: str, folder: Path = INVENTORIES) -> Any:
+    """What an existing cluster's inventory says of machines: all of it, or its key `machines`."""
+    found = inventory(stack, folder)
+    return found["machines"] if isinstance(found, dict) and "machines" in found else found
+
+
+def controllers(stack: str, folder: Path = INVENTORIES) -> list[str]:
+    """Which of `CONTROLLERS` somebody else has installed in an existing cluster.
+
+    Raises StackError for an inventory that is wrong.
+    """
+    found = inventory(stack, folder)
+    if not isinstance(found, dict) or "machines" not in found:
+        return []
+    if unknown := set(found) - {"machines", "controllers"}:
+        raise wrong(stack, f".{min(unknown)}", "is not known; allowed: machines, controllers")
+    named = found.get("controllers") or []
+    if not isinstance(named, list) or set(named) - set(CONTROLLERS):
+        allowed = ", ".join(CONTROLLERS)
+        raise wrong(stack, ".controllers", f"{named!r} is not a list of these: {allowed}")
+    return named
+
+
+def _machines_for(pool: str, settings: Settings[Any] | None) -> int:
+    """How many machines of a pool all that is declared on it needs, side by side; 1 at least."""
+    if settings is None:
+        return 1
+    room = settings.pools[pool].pool.allocatable
+    needed = sum(job.nodes for job in settings.training_jobs.values() if job.pool == pool)
+    for workload in settings.workloads.values():
+        if workload.pool == pool and workload.gpus:
+            pods = workload.replicas or workload.parallelism or 1
+            needed += -(-pods // max(room // workload.gpus, 1))
+    return max(needed, 1)
+
+
+def checked_machines(stack: str, found: Any) -> list[Machine]:
+    """The machines as they are written down. Raises StackError with the path of what is wrong."""
+    if not isinstance(found, list) or not found:
+        raise wrong(stack, "", f"is not a list of machines; write some as {_EXAMPLE}")
+    known: set[str] = set()
+    for position, machine in enumerate(found):
+        at = f"[{position}]"
+        if not isinstance(machine, dict):
+            raise wrong(stack, at, f"{machine!r} is not a machine; write it as {_EXAMPLE}")
+        for key in machine:
+            if key not in _MACHINE_KEYS:
+                allowed = ", ".join(_MACHINE_KEYS)
+                raise wrong(stack, f"{at}.{key}", f"there is no such key; allowed: {allowed}")
+        name = machine.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in known:
+            raise wrong(
+                stack, f"{at}.name", f"{name!r} is not a name of its own; allowed: at most 50 of "
+                "a-z, 0-9, '-' and '.', each machine another one"
+            )  # fmt: skip
+        known.add(name)
+        _check_machine(stack, at, machine)
+    return [dict(machine) for machine in found]
+
+
+def _check_machine(stack: str, at: str, machine: Machine) -> None:
+    gpus = machine.get("gpus", 0)
+    if not isinstance(gpus, int) or isinstance(gpus, bool) or not 0 <= gpus <= 16:
+        raise wrong(stack, f"{at}.gpus", f"{gpus!r} is not a number of GPUs; allowed: 0 to 16")
+    plugin = machine.get("devicePlugin", False)
+    if not isinstance(plugin, bool):
+        raise wrong(stack, f"{at}.devicePlugin", f"{plugin!r} is not a boolean (true or false)")
+    capacity = machine.get("capacity")
+    for key in ("cpu", "memory"):
+        value = capacity.get(key) if isinstance(capacity, dict) else None
+        try:
+            quantity.parse(str(value))
+        except ValueError:
+            raise wrong(
+                stack, f"{at}.capacity.{key}", f"{value!r} is not a quantity; give one such as "
+                + ("'64'" if key == "cpu" else "256Gi")
+            ) from None  # fmt: skip
+    labels = machine.get("labels", {})
+    if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
+        raise wrong(stack, f"{at}.labels", "is not a map of strings; put values in quotes")
+    for key, value in labels.items():
+        if reason := names.invalid_label_key(str(key)) or names.invalid_label_value(value):
+            raise wrong(stack, f"{at}.labels.{key}", str(reason))
+    taints = machine.get("taints", [])
+    for position, taint in enumerate(taints if isinstance(taints, list) else [taints]):
+        if (
+            not isinstance(taint, dict)
+            or set(taint) != {"key", "value", "effect"}
+            or taint["effect"] not in EFFECTS
+        ):
+            raise wrong(
+                stack, f"{at}.taints[{position}]", f"{taint!r} is not a taint; write it as "
+                "{ key: nvidia.com/gpu, value: present, effect: NoSchedule }"
+            )  # fmt: skip
+
+
+def network(
+    stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
+) -> tuple[Network | None, list[str]]:
+    """The existing VPC that a stack's cluster is put into, and what the report has to say of it;
+    None where the stack makes its own. Raises StackError for an inventory that is wrong."""
+    own = settings.own if settings else None
+    if not isinstance(own, EksSettings) or not own.cluster.network.subnet_ids:
+        return None, []
+    wanted, region = own.cluster.network.subnet_ids, own.region
+    found = without_reservations(inventory(stack, folder))
+    if found is None:
+        return _derived(wanted, region), [
+            f"these subnets are simulated: {', '.join(wanted)}; no inventory describes them, so "
+            f"they are derived from their IDs: {shown(stack)} says zone, CIDR and way out of each"
+        ]
+    described = _checked_network(stack, found, region)
+    if unknown := [subnet for subnet in wanted if subnet not in described.subnets]:
+        raise wrong(
+            stack, ".subnets", f"does not describe {', '.join(unknown)} of cluster.network."
+            f"subnetIds; it has {', '.join(described.subnets)}"
+        )  # fmt: skip
+    return described, []
+
+
+def _derived(subnets: Sequence[str], region: str) -> Network:
+    """Private subnets with a way out, in the region's zones by turns."""
+    zones = [f"{region}{letter}" for letter in "abc"]
+    blocks = list(_VPC.subnets(prefixlen_diff=max(4, (len(subnets) - 1).bit_length())))
+    return Network(
+        cidr=_VPC,
+        subnets={
+            subnet: Subnet(zone=zones[position % len(zones)], cidr=blocks[position])
+            for position, subnet in enumerate(subnets)
+        },
+    )
+
+
+def _checked_network(stack: str, found: Any, region: str) -> Network:
+    rows = found.get("subnets") if isinstance(found, dict) else None
+    if not isinstance(rows, dict) or not rows or set(found) - {"vpc", "subnets"}:
+        raise wrong(
+            stack, "", "is not a VPC; write it as { vpc: 10.20.0.0/16, subnets: { subnet-0123456789"
+            "abcdef0: { zone: us-east-1a, cidr: 10.20.0.0/19, out: nat } } }"
+        )  # fmt: skip
+    block = block_of(stack, ".vpc", found.get("vpc"))
+    subnets: dict[str, Subnet] = {}
+    for name, row in rows.items():
+        at = f".subnets.{name}"
+        if not isinstance(row, dict) or set(row) - {"zone", "cidr", "public", "out"}:
+            raise wrong(stack, at, "is not a subnet; allowed: zone, cidr, public, out")
+        zone, out, public = row.get("zone"), row.get("out", "nat"), row.get("public", False)
+        if not isinstance(zone, str) or not re.fullmatch(rf"{re.escape(region)}[a-z]", zone):
+            raise wrong(stack, f"{at}.zone", f"{zone!r} is not a zone such as {region}a")
+        if out not in get_args(Out):
+            raise wrong(stack, f"{at}.out", f"{out!r}; allowed: {', '.join(get_args(Out))}")
+        if not isinstance(public, bool):
+            raise wrong(stack, f"{at}.public", f"{public!r} is not a boolean (true or false)")
+        cidr = block_of(stack, f"{at}.cidr", row.get("cidr"))
+        if not cidr.subnet_of(block):
+            raise wrong(stack, f"{at}.cidr", f"{cidr} is not in the VPC's {block}")
+        if other := next((n for n, each in subnets.items() if each.cidr.overlaps(cidr)), None):
+            raise wrong(stack, f"{at}.cidr", f"{cidr} overlaps {other}")
+        subnets[str(name)] = Subnet(zone=zone, cidr=cidr, public=public, out=out)
+    return Network(cidr=block, subnets=subnets)
+
+
+def block_of(stack: str, at: str, value: object) -> ipaddress.IPv4Network:
+    """`value` as a network. Raises StackError with the path of what is wrong."""
+    try:
+        return ipaddress.IPv4Network(str(value))
+    except ValueError:
+        raise wrong(stack, at, f"{value!r} is not a network such as 10.20.0.0/16") from None
+
+
+def shown(stack: str) -> str:
+    """Where a stack's inventory is."""
+    return f"inventories/{stack}.yaml"
+
+
+def wrong(stack: str, at: str, reason: str) -> StackError:
+    """What is wrong at a path of the inventory, in one line."""
+    return StackError(f"{shown(stack)}{': ' if not at else ' '}{at.removeprefix('.')}"
+                      f"{': ' if at else ''}{reason}")  # fmt: skip
