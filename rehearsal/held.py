@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -132,12 +131,13 @@ def main() -> int:
 
 
 def _hold(wanted: Wanted, answer: int) -> int:
-    ended, folder = threading.Event(), Path(wanted.folder)
+    folder, ended = Path(wanted.folder), False
 
     def end(*_: object) -> None:
         # The first signal unwinds the run in progress; none may interrupt the cleaning up.
-        if not ended.is_set():
-            ended.set()
+        nonlocal ended
+        if not ended:
+            ended = True
             if by := folders.ended_by(folder):
                 print(f"rehearsal of {wanted.stack}: ended by {by}", file=sys.stderr, flush=True)
             raise SystemExit(130)
@@ -149,7 +149,8 @@ def _hold(wanted: Wanted, answer: int) -> int:
         os.write(answer, str(code).encode())
         os.close(answer)
         _leave_terminal(folder / "logs" / "sandbox.log")
-        ended.wait()
+        while True:
+            signal.pause()  # until `end` raises
 
     from rehearsal.run import hold  # loads all that a rehearsal needs; nothing else here does
 

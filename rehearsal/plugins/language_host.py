@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,6 +34,9 @@ MESSAGE_SHOWN = 32
 OPTIONS = [("grpc.max_receive_message_length", 400 * 1024 * 1024)]
 MODULES = {"analyzer": "pulumi.policy"}
 """What runs a plugin of a kind; every other kind is run by `pulumi.run.plugin`."""
+LOOK_SECONDS = 1.0
+"""How often it looks whether the engine still runs."""
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
@@ -210,6 +214,17 @@ def _lines(child: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
         yield from iter(lines.get, None)
 
 
+class _Ended(Exception):
+    """The engine has interrupted us."""
+
+
+def _end(*_: object) -> None:
+    # Not `Event.set`: it takes a lock that the main thread may hold, interrupted in `Event.wait`.
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    raise _Ended
+
+
 def main() -> None:
     """Serve until the engine interrupts us or dies; it reads the port from our first line."""
     engine_process = os.getppid()
@@ -220,11 +235,13 @@ def main() -> None:
     port = server.add_insecure_port("127.0.0.1:0")
     guard.port = port
     server.start()
-    print(port, flush=True)
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    while not ended.wait(timeout=1) and os.getppid() == engine_process:
+    try:
+        for number in _ENDING:
+            signal.signal(number, _end)
+        print(port, flush=True)
+        while os.getppid() == engine_process:
+            time.sleep(LOOK_SECONDS)
+    except _Ended:
         pass
     host.stop()
     server.stop(grace=1).wait()

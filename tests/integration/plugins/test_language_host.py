@@ -23,3 +23,20 @@ def test_it_is_started_without_the_rest_of_the_sdk() -> None:
     imported = {line.rpartition("|")[2].strip() for line in said.splitlines()}
     assert "pulumi.runtime.proto.language_pb2" in imported
     assert not {"pulumi", "pulumi.output", "pulumi.runtime.stack"} & imported
+
+
+def test_it_ends_whenever_it_is_told_to() -> None:
+    """Also while it looks whether its engine runs: here it does nothing else."""
+    script = (
+        "import time; from rehearsal.plugins import language_host; "
+        "language_host.LOOK_SECONDS = 1e-6; language_host.main()"
+    )
+    hosts = [
+        subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE)
+        for _ in range(8)
+    ]
+    for host in hosts:
+        assert host.stdout is not None
+        assert int(host.stdout.readline()) > 0
+        host.terminate()
+    assert [host.wait(timeout=60) for host in hosts] == [0] * len(hosts)

@@ -175,10 +175,10 @@ def test_a_provider_refuses_others(serve: Callable[[], tuple[int, Callable[[], N
 def test_the_language_host_refuses_others() -> None:
     """It runs the program that it is told to."""
     with subprocess.Popen(
-        [sys.executable, "-c", "from plugins import language_host; language_host.main()"],
+        [sys.executable, "-c", "from rehearsal.plugins import language_host; language_host.main()"],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(language_host.__file__).parents[1],
+        cwd=Path(language_host.__file__).parents[2],
     ) as host:
         assert host.stdout is not None
         port = int(host.stdout.readline())
