@@ -29,6 +29,7 @@ from rehearsal.report import (
 )
 from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
+from rehearsal.simulators.cloud import Assuming
 from rehearsal.timeline import svg
 from tools import on_machine
 
@@ -156,7 +157,7 @@ def make_report(
 ) -> Report:
     """The report of a run as far as it has got; `left`: the traces of its real node."""
     events = run.sandbox.event_log.events
-    nodes = node_lives(events)
+    nodes, cloud = node_lives(events), run.sandbox.cloud
     ran = versions(run.sandbox)
     ups = [outcome for outcome in run.outcomes if outcome.operation == "up"]
     return Report(
@@ -180,6 +181,7 @@ def make_report(
             cloud=PLATFORMS[run.sandbox.platform].cloud is not None,
             real_node=run.sandbox.real_node is not None,
             kubernetes=(run.sandbox.kubernetes_wanted, ran["Kubernetes"]),
+            assumptions=cloud.assumptions() if isinstance(cloud, Assuming) else (),
         ),
         change=run.change(),
         real_node=run.real_node(left or {}),

@@ -4,7 +4,7 @@ Which version the stack has and which one a rehearsal can build are two facts; w
 the report says so.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rehearsal.event_log import Event
 from tools.programs import program
@@ -19,9 +19,10 @@ def lines(
     cloud: bool = False,
     real_node: bool = False,
     kubernetes: tuple[str, str] | None = None,
+    assumptions: Sequence[str] = (),
 ) -> list[str]:
     """One line each, for the report. `cloud`: whether a cloud is simulated; `kubernetes`: the
-    stack's version, and the one that ran."""
+    stack's version, and the one that ran; `assumptions`: those of the simulated cloud."""
     where = "but on the real node, " if real_node else ""
     found = [
         f"containers: {where}no program runs and no image is pulled; a Job's pods succeed after "
@@ -32,6 +33,7 @@ def lines(
             "quotas: they suffice for every pool at its maximum; gpu-cluster capacity asks your "
             "own account for its quotas"
         )
+    found += assumptions
     if kubernetes:
         found += _minor_differs(*kubernetes)
     for name, tag in sorted(controllers(events).items()):

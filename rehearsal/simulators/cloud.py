@@ -223,6 +223,14 @@ class Identifying(Protocol):
 
 
 @runtime_checkable
+class Assuming(Protocol):
+    """A cloud that carries out changes whose effect no source describes."""
+
+    def assumptions(self) -> Sequence[str]:
+        """What it assumed of them so far, a line each, for the report."""
+
+
+@runtime_checkable
 class Provisioner(Protocol):
     """A cloud that makes nodes to the measure of pods: GKE Autopilot."""
 

@@ -28,6 +28,10 @@ _ORDER = (
     "taints", "tags", "resourceManagerTags", "resourceLabels", "labels", "imageType", *_BY_ID,
 )  # fmt: skip
 """Fields of a `NodeConfig` in the provider's order (node_config.go); all sizes are in one."""
+_ZEROS: Mapping[str, Any] = {
+    "array": [], "boolean": False, "integer": 0, "number": 0, "object": {}, "string": "",
+}  # fmt: skip
+"""Type in Google's documents -> what an update sends for a field that was taken away."""
 _WORDS = {
     "loggingConfig": "logging_variant",
     "machineType": "disk_size_gb/disk_type/machine_type/storage_pools/boot_disk",
@@ -186,8 +190,24 @@ class NodePool(ContainerResource):
         for name in _ORDER:
             self._change_field(identity, pool, name, before, after)
         differ = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-        if rest := sorted(set(differ) - {*_SIZES, *_ORDER}):
-            raise CloudError(f"the offline plugin does not change '{rest[0]}' of a node pool")
+        for name in sorted(set(differ) - {*_SIZES, *_ORDER}):
+            self._change_unlisted(identity, pool, name, after.get(name))
+
+    def _change_unlisted(self, identity: str, pool: str, name: str, value: Any) -> None:
+        """Sends a field that `_ORDER` does not have, as Google's document describes it."""
+        schemas = self.document.schemas
+        sent = schemas["UpdateNodePoolRequest"]["properties"].get(name)
+        if sent is None:
+            raise CloudError(f"Google's API has no field to change '{name}' of a node pool")
+        kind = schemas["NodeConfig"]["properties"][name]
+        if value is None:
+            value = {} if "$ref" in kind else _ZEROS[kind["type"]]
+        if "$ref" in sent and "$ref" not in kind:  # a list or map, in a block of its own
+            (inner,) = schemas[sent["$ref"]]["properties"]
+            value = {inner: value}
+        elif sent.get("type") == "string":
+            value = str(value)  # 64 bits
+        self._update(identity, {"name": pool, name: value}, name)
 
     def _change_field(
         self,

@@ -85,6 +85,8 @@ class GoogleCloud:
         self._attached: dict[str, str] = {}
         """What GKE's controllers made -> the id of their cluster."""
         self._workload_pools: set[str] = set()
+        self._assumed: dict[str, None] = {}
+        """What was assumed, a line each."""
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
         if existing is not None:
@@ -190,6 +192,11 @@ class GoogleCloud:
                 return attached.why_not_mounted(self.resources, cluster, mount)
             return bucket_rules.why_not_mounted(mount, cluster, self.policies, self.buckets)
 
+    def assumptions(self) -> Sequence[str]:
+        """As `Assuming` has it."""
+        with self.lock:
+            return list(self._assumed)
+
     def list_resources(self) -> list[str]:
         """`subnetwork projects/...`, one line each, sorted: whatever was not there before the
         stack, and what was and is gone."""
@@ -271,6 +278,10 @@ class GoogleCloud:
         """Raises ApiError where an IAM member does not exist."""
         if reason := _missing_identity(member, self._accounts(), self._workload_pools, project):
             raise bad_request(reason)
+
+    def assume(self, line: str) -> None:
+        """Notes what no source says, and a request was answered by."""
+        self._assumed[line] = None
 
     def ends_half_way(self, kind: str) -> str:
         """What the next operation of this kind shall end with; empty where it shall succeed."""

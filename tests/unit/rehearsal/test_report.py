@@ -312,6 +312,12 @@ def test_another_minor_of_kubernetes_is_said(stack: str, ran: str, said: list[st
     assert simulated.lines([], 5.0, kubernetes=(stack, ran))[1:] == said
 
 
+def test_assumptions_of_the_cloud_are_in_the_report() -> None:
+    """A change whose effect no source describes is one line of its own."""
+    lines = simulated.lines([], 5.0, assumptions=["node pool gpu: not known"])
+    assert "  - node pool gpu: not known" in text(report(simulated=lines))
+
+
 def test_the_quota_of_a_simulated_cloud_is_nobodys() -> None:
     """Whoever reads that a rehearsal passed must not take it for the account's quota."""
     (line,) = simulated.lines([], 5.0, cloud=True)[1:]

@@ -6,10 +6,9 @@ from typing import Any
 from rehearsal.simulators.google.api.call import ApiError, Call, bad_request
 from rehearsal.simulators.google.container import cluster_defaults, cluster_rules, node_pool_updates
 from rehearsal.simulators.google.container.locations import channel_of, node_locations, version_in
-from rehearsal.simulators.google.container.operations import updating
+from rehearsal.simulators.google.container.operations import fields, updating
 from rehearsal.simulators.google.container.tokens import NODE_POOL
 from rehearsal.simulators.google.resource import CloudResource
-from tools.google_discovery import document
 
 _OF_POOL = ("desiredNodePoolId", "desiredImageType", "desiredImage", "desiredImageProject")
 _TOGETHER = ({"desiredLoggingService", "desiredMonitoringService"},)
@@ -95,9 +94,9 @@ def _apply(state: dict[str, Any], name: str, value: Any) -> None:
         state[field] = (state.get(field) or {}) | value
     elif field == _MERGED:
         state[field] = _merged(state.get(field) or {}, value)
-    elif field in _fields("Cluster"):
+    elif field in fields("Cluster"):
         state[field] = value
-    elif field in _fields("NetworkConfig"):
+    elif field in fields("NetworkConfig"):
         network[field] = value
     else:
         raise ApiError(501, f"a rehearsal does not simulate an update with {name}")
@@ -114,12 +113,6 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict) and isinstance(old.get(name), dict):
             both[name] = _merged(old[name], value)
     return both
-
-
-def _fields(schema: str) -> Any:
-    found = document("container", "v1beta1")
-    assert found is not None
-    return found.schemas[schema]["properties"]
 
 
 def _change(

@@ -7,50 +7,47 @@ from typing import Any
 from rehearsal.simulators.cloud import NODE_SECONDS
 from rehearsal.simulators.google.api.call import ApiError, Call, bad_request
 from rehearsal.simulators.google.container import node_defaults, node_pools
-from rehearsal.simulators.google.container.operations import updating
+from rehearsal.simulators.google.container.operations import fields, updating
 from rehearsal.simulators.google.resource import CloudResource
 
-_OF_CONFIG = (
-    "imageType", "machineType", "diskType", "workloadMetadataConfig", "linuxNodeConfig",
-    "kubeletConfig", "gcfsConfig", "confidentialNodes", "gvnic", "fastSocket", "loggingConfig",
-    "windowsNodeConfig", "containerdConfig", "taintConfig", "resourceManagerTags", "storagePools",
-    "bootDisk", "accelerators", "flexStart", "maxRunDuration", "consolidationDelay",
-)  # fmt: skip
-_LISTED = {"labels": "labels", "resourceLabels": "labels", "tags": "tags", "taints": "taints"}
-"""Fields of the config whose value comes in a block -> its name there."""
-_OF_POOL = (
-    "locations", "upgradeSettings", "nodeDrainConfig", "queuedProvisioning", "maintenancePolicy",
-)  # fmt: skip
 _ADDRESS = ("name", "nodePoolId", "clusterId", "projectId", "zone", "etag")
 _RECREATING = (
     "machineType", "diskSizeGb", "diskType", "imageType", "gcfsConfig", "gvnic",
     "workloadMetadataConfig", "loggingConfig", "kubeletConfig", "linuxNodeConfig",
     "containerdConfig", "accelerators",
 )  # fmt: skip
+_IN_PLACE = ("labels", "resourceLabels", "resourceManagerTags", "tags", "taints")
+"""Fields of the config that GKE puts on the nodes that run (cloud.google.com, "Manage cluster
+lifecycle changes"). For a field in neither list it is assumed to recreate the nodes."""
 
 
 def _update(call: Call) -> dict[str, Any]:
     pool = call.cloud.found(call.name)
-    given = {name: value for name, value in call.body.items() if name not in _ADDRESS}
+    sent = {name: value for name, value in call.body.items() if name not in _ADDRESS}
     state = copy.deepcopy(pool.state)
-    for name, value in given.items():
-        if name in _OF_CONFIG:
-            state["config"][name] = value
-        elif name in _LISTED:
-            state["config"][name] = value.get(_LISTED[name], [] if name != "labels" else {})
-        elif name in _OF_POOL:
+    for name, value in sent.items():
+        if name in fields("NodeConfig"):
+            state["config"][name] = _as_in_config(name, value)
+        elif name in fields("NodePool"):
             state[name] = value
-        elif name == "diskSizeGb":
-            state["config"][name] = int(value)
         elif name == "nodeNetworkConfig":
             state["networkConfig"] = state["networkConfig"] | value
         elif name == "nodeVersion":
             state["version"] = value
         else:
             raise ApiError(501, f"a rehearsal does not simulate an update of a pool's {name}")
-    if not given:
+    if not sent:
         raise bad_request("Must specify a field to update.")
     return change(call, pool, state)
+
+
+def _as_in_config(name: str, value: Any) -> Any:
+    """The value as a `NodeConfig` has it: an update wraps lists and maps in a block, and writes
+    integers as strings."""
+    kind = fields("NodeConfig")[name]
+    if "$ref" in fields("UpdateNodePoolRequest")[name] and "$ref" not in kind:
+        return next(iter(value.values()), {} if kind["type"] == "object" else [])
+    return int(value) if kind.get("type") == "integer" else value
 
 
 def change(
@@ -65,22 +62,25 @@ def change(
     had_taint = node_pools.GPU_TAINT in pool.state["config"].get("taints", ())
     node_pools.add_driver_and_taints(state, added=had_taint)
     seconds = 0.0
-    if recreates(pool.state, state):
+    changed = _changed(pool.state, state) - set(_IN_PLACE)
+    if changed:
         pool.revision += 1
         surge = state["upgradeSettings"]
         at_once = max(surge.get("maxSurge", 0) + surge.get("maxUnavailable", 0), 1)
         seconds = NODE_SECONDS * float(-(-pool.nodes // at_once))
+    for field in sorted(changed - {"version", *_RECREATING}):
+        call.cloud.assume(
+            f"node pool {state['name']}: it is not known whether GKE recreates the nodes when "
+            f"{field} changes; this rehearsal recreates them"
+        )
     pool.state = state
     return updating(call, kind, pool.identity, simulated_seconds=seconds)
 
 
-def recreates(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether GKE recreates the nodes of a pool for this change: labels, taints and tags are put on
-    the nodes that run (cloud.google.com, "Manage cluster lifecycle changes")."""
-    before, after = old["config"], new["config"]
-    return old["version"] != new["version"] or any(
-        before.get(field) != after.get(field) for field in _RECREATING
-    )
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+    """The fields of the config that differ, and `version`."""
+    before, after = ({**pool["config"], "version": pool["version"]} for pool in (old, new))
+    return {name for name in {**before, **after} if before.get(name) != after.get(name)}
 
 
 def set_autoscaling(call: Call, pool: CloudResource, scaling: Mapping[str, Any]) -> dict[str, Any]:

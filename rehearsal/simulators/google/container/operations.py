@@ -9,6 +9,7 @@ from rehearsal.simulators.google.api.call import ApiError, Call
 from rehearsal.simulators.google.api.operations import Operation
 from rehearsal.simulators.google.container.locations import IMAGES, MINORS, check_location
 from rehearsal.simulators.google.resource import CloudResource
+from tools.google_discovery import WIDER, document
 
 
 def operation(
@@ -52,6 +53,14 @@ def broken(resource: CloudResource, message: str) -> ApiError:
     resource.state |= {"status": "ERROR", "statusMessage": message}
     resource.nodes = resource.kept_nodes = 0
     return ApiError(500, message)
+
+
+def fields(schema: str) -> Mapping[str, Mapping[str, Any]]:
+    """The fields of a message of GKE's API, in the version that has most of them."""
+    found = document("container", WIDER["container", "v1"])
+    assert found is not None
+    properties: Mapping[str, Mapping[str, Any]] = found.schemas[schema]["properties"]
+    return properties
 
 
 def without_defaults(value: Any) -> Any:

@@ -1,0 +1,114 @@
+"""A field of a node config that neither plugin nor simulator was written for."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pulumi_gcp.container as sdk_container
+import pytest
+
+from rehearsal.plugins import sdk
+from rehearsal.plugins.cloud.schema import block
+from rehearsal.simulators.google.api.server import Request
+from tests.unit.plugins.offline_engine import Refused
+from tests.unit.simulators.google_stack import POOL, GoogleStack, pool, t4
+from tools.google_discovery import document
+
+_LABELLED = {"type": "object", "additionalProperties": {"type": "string"}}
+_FIELDS: Mapping[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
+    "tomorrowsSwitch": (bool, {"type": "boolean"}, {"type": "boolean"}),
+    "tomorrowsCount": (
+        int,
+        {"type": "integer", "format": "int32"},
+        {"type": "string", "format": "int64"},
+    ),
+    "tomorrowsMarks": (Mapping[str, str], _LABELLED, {"$ref": "NodeLabels"}),
+    "tomorrowsLogs": (Any, {"$ref": "LinuxNodeConfig"}, {"$ref": "LinuxNodeConfig"}),
+    "fixedName": (str, {"type": "string"}, {}),
+}
+"""Property -> its type in the SDK, in `NodeConfig` and in `UpdateNodePoolRequest`, which lacks the
+last one."""
+
+
+@pytest.fixture(autouse=True)
+def _tomorrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The SDK and Google's document have the fields."""
+    google = document("container", "v1beta1")
+    assert google is not None
+    for name, (_, config, update) in _FIELDS.items():
+        monkeypatch.setitem(google.schemas["NodeConfig"]["properties"], name, config)  # type: ignore[arg-type]
+        if update:
+            properties = google.schemas["UpdateNodePoolRequest"]["properties"]
+            monkeypatch.setitem(properties, name, update)
+    kinds = {name: kind for name, (kind, _, _) in _FIELDS.items()}
+
+    def with_more(
+        read: Callable[[type], Mapping[str, Any]], more: type
+    ) -> Callable[[type], Mapping[str, Any]]:
+        return lambda kind: {**read(kind), **(kinds if kind is more else {})}
+
+    inputs, outputs = (
+        sdk_container.NodePoolNodeConfigArgs,
+        sdk_container.outputs.NodePoolNodeConfig,
+    )
+    monkeypatch.setattr(sdk, "input_types", with_more(sdk.input_types, inputs))
+    monkeypatch.setattr(sdk, "output_types", with_more(sdk.output_types, outputs))
+    block.cache_clear()
+    yield
+    block.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sent", "zero"),
+    [
+        ("tomorrowsSwitch", True, True, False),
+        ("tomorrowsCount", 3, "3", "0"),
+        ("tomorrowsMarks", {"a": "b"}, {"labels": {"a": "b"}}, {"labels": {}}),
+        ("tomorrowsLogs", {"cgroupMode": "CGROUP_MODE_V2"}, {"cgroupMode": "CGROUP_MODE_V2"}, {}),
+    ],
+)
+def test_an_unlisted_field_is_sent_last_and_kept(
+    name: str, value: object, sent: object, zero: object
+) -> None:
+    """The plugin sends it in a request of its own, after the fields whose order it knows; the cloud
+    stores it, recreates the nodes, and says that it assumed so."""
+    requests: list[Request] = []
+    stack = GoogleStack(seen=requests.append)
+    stack.cluster()
+    physical = stack.pool()["name"]
+
+    def update(**config: object) -> list[dict[str, Any]]:
+        requests.clear()
+        stack.pool(nodeConfig=t4(**config))
+        return [body for verb, _, body in requests if verb == "PUT"]
+
+    (before,) = (group.revision for group in stack.cloud.node_groups() if "gpu" in group.name)
+    labels = {"labels": {"role": "other"}}
+    assert update(**{name: value}, **labels) == [
+        {"name": physical, "labels": labels},
+        {"name": physical, name: sent},
+    ]
+    assert (stack.refresh(POOL, "gpu") or {})["nodeConfig"][name] == value
+    (after,) = (group.revision for group in stack.cloud.node_groups() if "gpu" in group.name)
+    assert after == before + 1
+    assert stack.cloud.assumptions() == [
+        f"node pool {physical}: it is not known whether GKE recreates the nodes when {name} "
+        "changes; this rehearsal recreates them"
+    ]
+    assert update(**labels) == [{"name": physical, name: zero}]
+    assert not (stack.refresh(POOL, "gpu") or {})["nodeConfig"].get(name)
+
+
+def test_a_field_that_the_api_cannot_change_is_refused() -> None:
+    """The API takes it in a create only, and no fact says that a change of it replaces the pool."""
+    stack = GoogleStack.with_cluster()
+    stack.pool(nodeConfig=t4(fixedName="a"))
+    with pytest.raises(Refused, match="no field to change 'fixedName' of a node pool"):
+        stack.pool(nodeConfig=t4(fixedName="b"))
+
+
+def test_fields_whose_effect_is_known_are_not_assumed() -> None:
+    """The report mentions only what no source describes."""
+    stack = GoogleStack.with_cluster()
+    stack.pool()
+    stack.up(POOL, "gpu", pool(nodeConfig=t4(labels={"role": "other"}, diskSizeGb=200)))
+    assert stack.cloud.assumptions() == []
