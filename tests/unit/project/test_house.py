@@ -53,6 +53,13 @@ def test_facts_and_kubernetes_semantics_need_the_standard_library_alone() -> Non
             assert roots <= {*sys.stdlib_module_names, "components"}, path
 
 
+def test_the_data_of_the_clouds_needs_no_sdk() -> None:
+    """Who reads a row of `clouds/` loads neither Pulumi nor a cloud's client."""
+    for path in (ROOT / "clouds").rglob("*.py"):
+        roots = {name.split(".")[0] for name in imported(path)}
+        assert roots <= {*sys.stdlib_module_names, "clouds", "yaml"}, path
+
+
 def test_kubernetes_semantics_are_written_once() -> None:
     """No other file has a parser of quantities or a map of the clouds' taint effects; the
     simulators spell the effects themselves, since they judge what the program spells."""

@@ -1,0 +1,19 @@
+"""The data files of this folder."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_FOLDER = Path(__file__).parent
+
+
+@cache
+def read(name: str) -> Mapping[str, Any]:
+    """A file of this folder by its name without ending, such as `rows/aws`; read once, so callers
+    must not change it."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml: 15 ms instead of 400
+    text = (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+    return dict(yaml.load(text, Loader=loader))
