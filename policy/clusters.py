@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from components.catalog.clouds import AWS, GOOGLE
 from policy.networks import too_wide
 from policy.reading import (
     UNKNOWN,
@@ -16,9 +17,6 @@ from policy.reading import (
     known,
 )
 
-GKE = "gcp:container/cluster:Cluster"
-EKS = "aws:eks/cluster:Cluster"
-
 
 def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float) -> Iterator[str]:
     """The control plane answers to networks that somebody named.
@@ -26,7 +24,7 @@ def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float
     `prefix`: of the largest private network; `publicPrefix`: of the largest on the internet.
     """
     props = resource.props
-    if resource.type == GKE:
+    if resource.type == GOOGLE.cluster:
         private = get(props, "privateClusterConfig", "enablePrivateEndpoint")
         networks = get(props, "masterAuthorizedNetworksConfig")
         if private is True and get(networks, "privateEndpointEnforcementEnabled") not in (
@@ -51,7 +49,7 @@ def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float
             )
         # An empty list admits nobody; none at all admits everybody.
         empty = networks is None
-    elif resource.type == EKS:
+    elif resource.type == AWS.cluster:
         public = get(props, "vpcConfig", "endpointPublicAccess")
         if public is False or public is UNKNOWN:
             return
@@ -75,13 +73,13 @@ def private_nodes(resource: Resource) -> Iterator[str]:
     """Nodes have no address of their own on the internet."""
     props = resource.props
     match resource.type:
-        case "gcp:container/cluster:Cluster":
+        case GOOGLE.cluster:
             if is_off(get(props, "privateClusterConfig", "enablePrivateNodes")):
                 yield (
                     f"cluster {resource.name} gives its nodes public addresses; set "
                     "privateClusterConfig.enablePrivateNodes"
                 )
-        case "gcp:container/nodePool:NodePool":
+        case GOOGLE.node_pool:
             if get(props, "networkConfig", "enablePrivateNodes") is False:
                 yield (
                     f"pool {resource.name} gives its nodes public addresses; drop "
@@ -100,7 +98,7 @@ def private_nodes(resource: Resource) -> Iterator[str]:
                     f"subnet {resource.name} gives every machine a public address; drop "
                     "mapPublicIpOnLaunch"
                 )
-        case "aws:eks/nodeGroup:NodeGroup":
+        case AWS.node_pool:
             access = get(props, "remoteAccess")
             key, groups = get(access, "ec2SshKey"), get(access, "sourceSecurityGroupIds")
             if isinstance(key, str) and not groups:
@@ -136,7 +134,7 @@ def open_firewall(resource: Resource, *, publicPrefix: float) -> Iterator[str]:
 def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
     """Kubernetes secrets are encrypted under a key of one's own: on EKS, on GKE in some stacks."""
     props = resource.props
-    if resource.type == EKS:
+    if resource.type == AWS.cluster:
         config = get(props, "encryptionConfig")
         resources = each(config, "resources")
         if config is None or (known(resources) and "secrets" not in resources):
@@ -144,7 +142,7 @@ def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[
                 f"cluster {resource.name} does not encrypt Kubernetes secrets with a KMS key; set "
                 "encryptionConfig with resources: [secrets]"
             )
-    if resource.type == GKE and is_one_of(resource.stack, stacks):
+    if resource.type == GOOGLE.cluster and is_one_of(resource.stack, stacks):
         state = get(props, "databaseEncryption", "state")
         if differs(state, "ENCRYPTED"):
             yield (
@@ -156,7 +154,7 @@ def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[
 def old_credentials(resource: Resource) -> Iterator[str]:
     """Nobody gets in by a certificate, a password or a rule outside Kubernetes' own."""
     props = resource.props
-    if resource.type == GKE:
+    if resource.type == GOOGLE.cluster:
         if is_on(get(props, "enableLegacyAbac")):
             yield (
                 f"cluster {resource.name} has legacy ABAC, which gives every service account broad "
@@ -168,7 +166,7 @@ def old_credentials(resource: Resource) -> Iterator[str]:
                 f"cluster {resource.name} issues a client certificate, which cannot be revoked; "
                 "set issueClientCertificate to false"
             )
-    if resource.type == EKS:
+    if resource.type == AWS.cluster:
         access = get(props, "accessConfig")
         mode = get(access, "authenticationMode")
         if differs(mode, "API"):
@@ -185,7 +183,7 @@ def old_credentials(resource: Resource) -> Iterator[str]:
 
 def audit_log(resource: Resource) -> Iterator[str]:
     """Who did what to the cluster is written down; on GKE it always is."""
-    if resource.type != EKS:
+    if resource.type != AWS.cluster:
         return
     types = each(resource.props, "enabledClusterLogTypes")
     if known(types) and "audit" not in types:
@@ -195,19 +193,21 @@ def audit_log(resource: Resource) -> Iterator[str]:
 def upgrades(resource: Resource) -> Iterator[str]:
     """Clusters and nodes get their upgrades, and no fee for an old version comes by surprise."""
     props = resource.props
-    if resource.type == GKE:
+    if resource.type == GOOGLE.cluster:
         channel = get(props, "releaseChannel", "channel")
         if channel in (None, "", "UNSPECIFIED"):
             yield (
                 f"cluster {resource.name} is on no release channel; set releaseChannel.channel to "
                 "RAPID, REGULAR, STABLE or EXTENDED"
             )
-    if resource.type == EKS and differs(get(props, "upgradePolicy", "supportType"), "STANDARD"):
+    if resource.type == AWS.cluster and differs(
+        get(props, "upgradePolicy", "supportType"), "STANDARD"
+    ):
         yield (
             f"cluster {resource.name} goes into extended support by itself, at six times the price "
             "of a control plane; set upgradePolicy.supportType to STANDARD"
         )
-    if resource.type == "gcp:container/nodePool:NodePool":
+    if resource.type == GOOGLE.node_pool:
         management = get(props, "management")
         flex_start = get(props, "nodeConfig", "flexStart") in (True, UNKNOWN)
         for field in ("autoUpgrade", "autoRepair"):
@@ -218,7 +218,10 @@ def upgrades(resource: Resource) -> Iterator[str]:
 
 def extended_channel(resource: Resource) -> Iterator[str]:
     """The fee of a version whose standard support has ended is meant."""
-    if resource.type == GKE and get(resource.props, "releaseChannel", "channel") == "EXTENDED":
+    if (
+        resource.type == GOOGLE.cluster
+        and get(resource.props, "releaseChannel", "channel") == "EXTENDED"
+    ):
         yield (
             f"cluster {resource.name} is on channel EXTENDED: once standard support of its minor "
             "has ended, the control plane costs six times as much; set releaseChannel.channel to "
@@ -228,11 +231,11 @@ def extended_channel(resource: Resource) -> Iterator[str]:
 
 def deletion_protection(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
     """Nobody deletes or replaces a cluster of production by mistake."""
-    if resource.type not in (GKE, EKS) or not is_one_of(resource.stack, stacks):
+    if resource.type not in (GOOGLE.cluster, AWS.cluster) or not is_one_of(resource.stack, stacks):
         return
     given = get(resource.props, "deletionProtection")
     # Left out, Google Cloud's provider protects; AWS does not.
-    if given is False or (given is None and resource.type == EKS):
+    if given is False or (given is None and resource.type == AWS.cluster):
         yield (
             f"cluster {resource.name} has deletionProtection off, which stack {resource.stack} "
             "must have on; set it to true"

@@ -6,8 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from components.catalog import broad_rights
-from policy.clusters import GKE
-from policy.pool import GKE_POOL
+from components.catalog.clouds import GOOGLE
 from policy.reading import UNKNOWN, Resource, each, get, is_off
 
 _PROJECTS = ("gcp:projects/", "gcp:organizations/", "gcp:folder/")
@@ -42,11 +41,11 @@ _EVERYBODY = ("allUsers", "allAuthenticatedUsers")
 def node_identity(resource: Resource) -> Iterator[str]:
     """GKE nodes run as an account of their own, and pods can have accounts of theirs."""
     props = resource.props
-    if resource.type == GKE_POOL:
+    if resource.type == GOOGLE.node_pool:
         account = get(props, "nodeConfig", "serviceAccount")
         if _default_account(account):
             yield _runs_as_default(f"pool {resource.name}", "nodeConfig.serviceAccount")
-    if resource.type != GKE:
+    if resource.type != GOOGLE.cluster:
         return
     if get(props, "enableAutopilot") is UNKNOWN:
         return

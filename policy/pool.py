@@ -6,12 +6,10 @@ from typing import Any
 
 from components.catalog import eks, gke
 from components.catalog import kubernetes as names
+from components.catalog.clouds import AWS, GOOGLE
 from components.catalog.node_prices import NodePrice, eks_node, gke_node
 from components.kube.taints import from_cloud
 from policy.reading import UNKNOWN, Resource, each, entries, get, number
-
-GKE_POOL = "gcp:container/nodePool:NodePool"
-EKS_POOL = "aws:eks/nodeGroup:NodeGroup"
 
 OWN_MODULES = "INSTALLATION_DISABLED"
 """The `gpuDriverVersion` with which GKE leaves the driver to somebody else."""
@@ -47,9 +45,9 @@ def pool_of(resource: Resource, resources: Sequence[Resource] = ()) -> Pool | No
     `resources`: those of the stack, among which a node group's launch template may be.
     """
     match resource.type:
-        case "gcp:container/nodePool:NodePool":
+        case GOOGLE.node_pool:
             return _gke_pool(resource)
-        case "aws:eks/nodeGroup:NodeGroup":
+        case AWS.node_pool:
             return _eks_pool(resource, resources)
         case _:
             return None
@@ -168,7 +166,7 @@ def known_labels(pool: Pool) -> Mapping[str, Any] | None:
     if pool.labels is None:
         return None
     labels = dict(pool.labels)
-    if pool.resource.type != GKE_POOL or not pool.gpu:
+    if pool.resource.type != GOOGLE.node_pool or not pool.gpu:
         return labels
     accelerator = get(pool.resource.props, "nodeConfig", "guestAccelerators", 0)
     labels[names.GKE_ACCELERATOR] = get(accelerator, "type") or UNKNOWN

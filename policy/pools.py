@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from components.catalog import kubernetes as names
+from components.catalog.clouds import AWS, GOOGLE
 from components.catalog.gke import ACCELERATORS
 from policy.ceiling import kept_running
 from policy.pods import pods_of
-from policy.pool import EKS_POOL, GKE_POOL, OWN_MODULES, Pool, driver_version, pool_of
+from policy.pool import OWN_MODULES, Pool, driver_version, pool_of
 from policy.reading import UNKNOWN, Resource, differs, each, get, is_off, is_one_of, number
 
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
@@ -44,7 +45,7 @@ def size(resource: Resource) -> Iterator[str]:
     least, most = number(pool.least), number(pool.most)
     if least is None or most is None or least == most:
         return
-    field = "scalingConfig.desiredSize" if resource.type == EKS_POOL else "initialNodeCount"
+    field = "scalingConfig.desiredSize" if resource.type == AWS.node_pool else "initialNodeCount"
     covering = (field, field.partition(".")[0])
     if not any(path in covering for path in resource.ignore_changes):
         yield (
@@ -56,7 +57,7 @@ def size(resource: Resource) -> Iterator[str]:
 def secure_boot(resource: Resource) -> Iterator[str]:
     """GKE nodes boot signed software alone, except where somebody loads modules of their own."""
     pool = pool_of(resource)
-    if pool is None or resource.type != GKE_POOL:
+    if pool is None or resource.type != GOOGLE.node_pool:
         return
     shielded = get(resource.props, "nodeConfig", "shieldedInstanceConfig")
     version = driver_version(pool)
@@ -77,7 +78,7 @@ def secure_boot(resource: Resource) -> Iterator[str]:
 def mig_profile(resource: Resource) -> Iterator[str]:
     """A GPU on GKE is cut only into MIG partitions that its model has."""
     asked = []
-    if resource.type == GKE_POOL:
+    if resource.type == GOOGLE.node_pool:
         for accelerator in each(resource.props, "nodeConfig", "guestAccelerators"):
             size = get(accelerator, "gpuPartitionSize")
             asked.append((f"pool {resource.name}", get(accelerator, "type"), size))
@@ -102,7 +103,7 @@ def metadata(resource: Resource, *, hops: float) -> Iterator[str]:
     """Pods cannot get the node's own credentials from the metadata server."""
     props = resource.props
     match resource.type:
-        case "gcp:container/nodePool:NodePool":
+        case GOOGLE.node_pool:
             mode = get(props, "nodeConfig", "workloadMetadataConfig", "mode")
             if differs(mode, "GKE_METADATA"):
                 yield (
@@ -130,7 +131,7 @@ def metadata(resource: Resource, *, hops: float) -> Iterator[str]:
                     f"launch template {resource.name} sets {given} hop limit for instance "
                     f"metadata, so pods may get the node's role; set it to {hops:g}"
                 )
-        case "aws:eks/nodeGroup:NodeGroup" if get(props, "launchTemplate") is None:
+        case AWS.node_pool if get(props, "launchTemplate") is None:
             yield (
                 f"node group {resource.name} has no launch template, and EKS's own lets pods reach "
                 "instance metadata over two hops; give it one with IMDSv2 and hop limit "
@@ -157,7 +158,7 @@ def disks(resource: Resource) -> Iterator[str]:
                 )
     elif resource.type == "aws:ebs/volume:Volume" and is_off(get(props, "encrypted")):
         yield f"volume {resource.name} is not encrypted; set encrypted"
-    elif resource.type == EKS_POOL and get(props, "launchTemplate") is None:
+    elif resource.type == AWS.node_pool and get(props, "launchTemplate") is None:
         yield (
             f"node group {resource.name} has no launch template, so its volumes are encrypted only "
             "where the account's default says so; give it one with ebs.encrypted"

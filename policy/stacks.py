@@ -5,11 +5,12 @@ from typing import Any
 
 from components.catalog import kubernetes as names
 from components.catalog.autoscaler_tags import TEMPLATE
+from components.catalog.clouds import AWS
 from components.catalog.node_prices import priced_on
 from components.catalog.prices import HOURS_PER_MONTH
 from policy.ceiling import Word, judged
 from policy.pods import asks_for_gpu, installs_driver, plugs_devices, pods_of, reaches, tolerates
-from policy.pool import EKS_POOL, Pool, driver_version, pools_of
+from policy.pool import Pool, driver_version, pools_of
 from policy.reading import UNKNOWN, Resource, entries, get, number, of_type
 
 Finding = tuple[str, Resource | None]
@@ -53,7 +54,7 @@ def autoscaler_tags(resources: Sequence[Resource]) -> Iterator[Finding]:
     tags = list(of_type(resources, TAG))
     for pool in pools_of(resources):
         # A group that always has a node is read from that node.
-        if pool.resource.type != EKS_POOL or not pool.gpu or number(pool.least) != 0:
+        if pool.resource.type != AWS.node_pool or not pool.gpu or number(pool.least) != 0:
             continue
         mine = [tag for tag in tags if _tags(tag, pool)]
         unsure = any(_tags(tag, pool) is None for tag in tags)
@@ -171,7 +172,7 @@ def _software(
 
 
 def _clouds_part(pool: Pool, *, maybe: bool) -> tuple[list[str], list[str]]:
-    if pool.resource.type == EKS_POOL:
+    if pool.resource.type == AWS.node_pool:
         image = get(pool.resource.props, "amiType")
         unsure = ["the image"] if maybe and not isinstance(image, str) else []
         text = image if isinstance(image, str) else ""

@@ -8,18 +8,17 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 from components.catalog import eks, gke, gke_accelerators
+from components.catalog.clouds import CLOUDS
 from components.catalog.eks_instances import Blocks
 from components.catalog.gke_shapes import n1_attach_limit
-from components.catalog.node_prices import PRICE_REGION, eks_node, gke_node, priced_on
+from components.catalog.node_prices import eks_node, gke_node, priced_on
 from components.eks.regions import is_region, meant_region
 from stacks.names import StackError
 from stacks.outcome import Answer, ExitCode
 from stacks.table import COLUMNS, table
 
-Cloud = Literal["google", "aws"]
 _N1 = ("n1-standard-4", "n1-standard-8", "n1-standard-16", "n1-standard-32")
 ZONES_READ = "2026-11-21"
 _AWS = "Quota codes, read on 2026-11-21: four public programs; zones: gpu-cluster capacity asks"
@@ -35,7 +34,8 @@ _SOLD: Mapping[Blocks, tuple[str, ...]] = {
 class Offer:
     """A machine with GPUs."""
 
-    cloud: Cloud
+    cloud: str
+    """Key of `CLOUDS`."""
     gpu: str
     """The catalog's model."""
     gpus: int
@@ -151,8 +151,7 @@ def answer(gpu: str | None, region: str | None) -> Answer:
         assert gpu is not None or region is not None
         return ExitCode.FINDING, document, elsewhere(gpu, str(region))
     parts = []
-    clouds: tuple[Cloud, ...] = ("google", "aws")
-    for cloud in clouds:
+    for cloud in CLOUDS:
         some = [offer for offer in found if offer.cloud == cloud]
         if some:
             head = ["GPU", "GPUS", "MACHINE", "ON DEMAND", "SPOT"]
@@ -164,7 +163,7 @@ def answer(gpu: str | None, region: str | None) -> Answer:
     return ExitCode.OK, document, "\n\n".join(parts)
 
 
-def sources(cloud: Cloud, found: Sequence[Offer]) -> str:
+def sources(cloud: str, found: Sequence[Offer]) -> str:
     """Where the facts of a cloud are from, and when they were read."""
     rows = [offer for offer in found if offer.cloud == cloud]
     said = sorted({offer.price_source for offer in rows if offer.price_source})
@@ -172,7 +171,7 @@ def sources(cloud: Cloud, found: Sequence[Offer]) -> str:
         known = gke_accelerators.SOURCES
         said = [known[key] for key in known if any(key in source for source in said)]
     prices = "; ".join(said) or "none that is known"
-    region = PRICE_REGION["gcp" if cloud == "google" else "aws"]
+    region = CLOUDS[cloud].price_region
     about = " `~`: derived or generally known." if any(offer.uncertain for offer in rows) else ""
     others = (
         f"Zones and quotas, read on {ZONES_READ}, from skypilot-catalog and Google's documentation"
@@ -240,10 +239,10 @@ def _zones(offer: Offer, region: str | None) -> str:
     return f"{shown}, perhaps more" if offer.more_zones else shown
 
 
-def _clouds(region: str | None) -> tuple[Cloud, ...]:
+def _clouds(region: str | None) -> tuple[str, ...]:
     """The clouds that have a region or zone of this name."""
     if region is None:
-        return ("google", "aws")
+        return tuple(CLOUDS)
     if gke.is_zone(region) or gke.is_region(region):
         if meant := gke.meant_location(region):
             raise StackError(f"there is no {region}; did you mean {meant!r}?")

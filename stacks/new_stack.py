@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from components.catalog import gke
+from components.catalog.clouds import CLOUDS
 from components.catalog.images import CUDA_SAMPLE
 from components.platforms import PLATFORMS
 from stacks.files import ROOT, document_in, folder_of
@@ -247,7 +248,7 @@ def _offer(choices: Choices, cloud: str) -> Offer:
     every = [offer for offer in offers(choices.gpu) if offer.cloud == cloud]
     if autopilot:
         every = [offer for offer in every if offer.autopilot]
-    what = "GKE Autopilot" if autopilot else {"google": "Google Cloud", "aws": "AWS"}[cloud]
+    what = "GKE Autopilot" if autopilot else CLOUDS[cloud].title
     if not every:
         raise StackError(f"{choices.gpu}: {what} has no such GPU; gpu-cluster offers lists all")
     place = choices.location if choices.platform == "gke" else region

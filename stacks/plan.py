@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from components.catalog.clouds import CLOUDS
 from stacks.outcome import CheckError
 from stacks.urn import Urn
 
@@ -28,8 +29,8 @@ _VERB_OF: Mapping[str, Verb] = {
     "import-replacement": "replace",
 }
 _CODE = re.compile(r"\[GPUC-([A-Z-]+)\]")
-_CLUSTERS = ("gcp:container/cluster:Cluster", "aws:eks/cluster:Cluster")
-_POOLS = ("gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup")
+_CLUSTERS = {cloud.cluster for cloud in CLOUDS.values()}
+_POOLS = {cloud.node_pool for cloud in CLOUDS.values()}
 _GPU_COMPONENTS = ("gpu-cluster:gke:GpuNodePool", "gpu-cluster:eks:GpuNodeGroup")
 
 

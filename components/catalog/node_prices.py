@@ -1,20 +1,15 @@
 """What one node costs per hour with its GPUs, as far as the catalogue has prices.
 
-US dollars, list prices in `PRICE_REGION` as their sources have them; other regions differ. Boot
-disks and addresses are in `prices`.
+US dollars, list prices in the cloud's `price_region` as their sources have them; other regions
+differ. Boot disks and addresses are in `prices`.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Literal
 
 from components.catalog import eks, gke, gke_accelerators
-
-PRICE_REGION: Final[Mapping[str, str]] = MappingProxyType(
-    {"gcp": "us-central1", "aws": "us-east-1"}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,8 @@ class Price:
     """One item of a bill."""
 
     name: str
-    cloud: Literal["gcp", "aws"]
+    cloud: str
+    """Key of `CLOUDS`."""
     dollars: float
     per: Unit
     source: str
@@ -38,9 +39,7 @@ class Price:
 _CASPRICE: Final = "kubernetes/autoscaler gce_price_info.go, 2026-06-23"
 
 
-def _known(
-    name: str, cloud: Literal["gcp", "aws"], dollars: float, per: Unit, notes: str = ""
-) -> Price:
+def _known(name: str, cloud: str, dollars: float, per: Unit, notes: str = "") -> Price:
     source = "list price as generally known, 2026-11"
     return Price(name, cloud, dollars, per, source, uncertain=True, notes=notes)
 
@@ -48,7 +47,7 @@ def _known(
 _ROWS: Final = (
     Price(
         "gke-cluster",
-        "gcp",
+        "google",
         0.1,
         "hour",
         "GKE pricing page",
@@ -56,7 +55,7 @@ _ROWS: Final = (
     ),
     Price(
         "gke-cluster-extended-period",
-        "gcp",
+        "google",
         0.5,
         "hour",
         "GKE pricing page",
@@ -64,7 +63,7 @@ _ROWS: Final = (
     ),
     Price(
         "gke-free-tier",
-        "gcp",
+        "google",
         74.4,
         "month",
         "GKE pricing page",
@@ -72,38 +71,38 @@ _ROWS: Final = (
     ),
     _known(
         "cloud-nat-per-vm",
-        "gcp",
+        "google",
         0.0014,
         "hour",
         "per machine that uses the gateway, up to cloud-nat-most in all",
     ),
-    _known("cloud-nat-most", "gcp", 0.044, "hour"),
-    _known("cloud-nat-data", "gcp", 0.045, "GB"),
-    _known("external-ipv4", "gcp", 0.005, "hour"),
-    _known("forwarding-rule", "gcp", 0.025, "hour"),
-    Price("pd-standard", "gcp", 0.04, "GiB-month", _CASPRICE),
-    Price("pd-balanced", "gcp", 0.1, "GiB-month", _CASPRICE),
-    Price("pd-ssd", "gcp", 0.17, "GiB-month", _CASPRICE),
+    _known("cloud-nat-most", "google", 0.044, "hour"),
+    _known("cloud-nat-data", "google", 0.045, "GB"),
+    _known("external-ipv4", "google", 0.005, "hour"),
+    _known("forwarding-rule", "google", 0.025, "hour"),
+    Price("pd-standard", "google", 0.04, "GiB-month", _CASPRICE),
+    Price("pd-balanced", "google", 0.1, "GiB-month", _CASPRICE),
+    Price("pd-ssd", "google", 0.17, "GiB-month", _CASPRICE),
     _known(
         "hyperdisk-balanced",
-        "gcp",
+        "google",
         0.08,
         "GiB-month",
         "capacity; 3,000 IOPS and 140 MiB/s come with it, and more is billed apart",
     ),
     Price(
         "filestore-standard",
-        "gcp",
+        "google",
         0.2,
         "GiB-month",
         "cloud.google.com/filestore/pricing, its example of Basic HDD, 0.000274 an hour",
         notes="of an undated copy of the page",
     ),
-    _known("filestore-premium", "gcp", 0.3, "GiB-month", "Basic SSD"),
-    _known("filestore-zonal", "gcp", 0.3, "GiB-month"),
-    _known("filestore-enterprise", "gcp", 0.6, "GiB-month"),
-    Price("local-ssd", "gcp", 0.08, "GiB-month", _CASPRICE),
-    Price("local-ssd-spot", "gcp", 0.048, "GiB-month", _CASPRICE),
+    _known("filestore-premium", "google", 0.3, "GiB-month", "Basic SSD"),
+    _known("filestore-zonal", "google", 0.3, "GiB-month"),
+    _known("filestore-enterprise", "google", 0.6, "GiB-month"),
+    Price("local-ssd", "google", 0.08, "GiB-month", _CASPRICE),
+    Price("local-ssd-spot", "google", 0.048, "GiB-month", _CASPRICE),
     Price("eks-cluster", "aws", 0.1, "hour", "AWS blog on EKS version support"),
     Price(
         "eks-cluster-extended-support",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from components.catalog.clouds import AWS, GOOGLE
 from stacks.urn import Urn
 
 SOURCES: Final = (
@@ -20,16 +21,16 @@ SOURCES: Final = (
 
 GPU_POOLS: Final[Mapping[str, float]] = MappingProxyType(
     {
-        "gcp:container/nodePool:NodePool": 40.0,
-        "aws:eks/nodeGroup:NodeGroup": 90.0,
+        GOOGLE.node_pool: 40.0,
+        AWS.node_pool: 90.0,
     }
 )
 """A pool of no nodes: what every GPU pool is at first."""
 
 CREATION: Final[Mapping[str, float]] = MappingProxyType(
     {
-        "gcp:container/cluster:Cluster": 312.0,  # with the removal of the default pool
-        "gcp:container/nodePool:NodePool": 105.0,
+        GOOGLE.cluster: 312.0,  # with the removal of the default pool
+        GOOGLE.node_pool: 105.0,
         "gcp:compute/network:Network": 15.0,
         "gcp:compute/subnetwork:Subnetwork": 20.0,
         "gcp:compute/router:Router": 12.0,
@@ -38,8 +39,8 @@ CREATION: Final[Mapping[str, float]] = MappingProxyType(
         "gcp:projects/iAMMember:IAMMember": 8.0,
         "gcp:monitoring/dashboard:Dashboard": 2.0,
         "gcp:monitoring/alertPolicy:AlertPolicy": 2.0,
-        "aws:eks/cluster:Cluster": 900.0,
-        "aws:eks/nodeGroup:NodeGroup": 180.0,
+        AWS.cluster: 900.0,
+        AWS.node_pool: 180.0,
         "aws:eks/addon:Addon": 45.0,
         "aws:eks/accessEntry:AccessEntry": 2.0,
         "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": 2.0,
@@ -59,15 +60,15 @@ ONE_AFTER_ANOTHER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "gke": (
             "gcp:compute/network:Network",
             "gcp:compute/subnetwork:Subnetwork",
-            "gcp:container/cluster:Cluster",
+            GOOGLE.cluster,
         ),
         # Nodes wait for their network plugin, and coredns for the first of them.
         "eks": (
             "aws:ec2/vpc:Vpc",
             "aws:ec2/subnet:Subnet",
-            "aws:eks/cluster:Cluster",
+            AWS.cluster,
             "aws:eks/addon:Addon",
-            "aws:eks/nodeGroup:NodeGroup",
+            AWS.node_pool,
             "aws:eks/addon:Addon",
         ),
     }

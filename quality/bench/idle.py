@@ -69,9 +69,9 @@ def measure(chosen: Sequence[str]) -> Section:
 
 def google(settings: GkeSettings) -> dict[str, Bill]:
     """terraform-google-modules/terraform-google-kubernetes-engine, cluster.tf and variables.tf."""
-    address = hourly("address", price_of("gcp", "external-ipv4"))
-    disk = monthly("disk", price_of("gcp", "pd-standard"), 100)
-    fee = always("control plane", "regional", hourly("fee", price_of("gcp", "gke-cluster")))
+    address = hourly("address", price_of("google", "external-ipv4"))
+    disk = monthly("disk", price_of("google", "pd-standard"), 100)
+    fee = always("control plane", "regional", hourly("fee", price_of("google", "gke-cluster")))
     default = _nodes("default-node-pool", gke_node("e2-medium"), [disk, address], ZONES)
     pools = {name: resolved.args for name, resolved in settings.pools.items()}
     gpus = [

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from components.catalog.clouds import CLOUDS
 from quality.bench import durations
 from quality.bench.environments import platform_of, values_of
 from quality.bench.gantt import gantt
@@ -24,7 +25,7 @@ SCALE = {"gke": 4.0, "eks": 10.0}
 """One second here is so many in a cloud: an `up` takes some two minutes on either. More would
 blow up what is not the cloud's: the engine's start, 2 s."""
 
-CLUSTERS = ("gcp:container/cluster:Cluster", "aws:eks/cluster:Cluster")
+CLUSTERS = {cloud.cluster for cloud in CLOUDS.values()}
 
 LAYERS = """
 import pulumi
@@ -34,7 +35,7 @@ made = {layer: [] for layer in (SYSTEM, GPU_POOL, GPU_LAYER, WORKLOAD)}
 
 
 def layer_of(args):
-    if args.type_ in ("gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup"):
+    if args.type_ in POOL_TYPES:
         return GPU_POOL if args.name in POOLS else SYSTEM
     if args.type_ == "aws:eks/addon:Addon":
         return SYSTEM
@@ -151,6 +152,7 @@ def _up(
 def _common_order(stack: str) -> Mutation:
     values = values_of(stack)
     names = (
+        f"POOL_TYPES = {tuple(durations.GPU_POOLS)!r}\n"
         f"POOLS = {sorted(values['gpu-cluster:gpuPools'])!r}\n"
         f"WORKLOADS = {sorted(values['gpu-cluster:workloads'])!r}\n"
     )

@@ -6,6 +6,7 @@ The texts are those of the official providers once their own retries have failed
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from components.catalog.clouds import CLOUDS
 from quality.faults.fault_injector import Moment
 from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecovered
 from rehearsal.engine import Outcome
@@ -28,8 +29,8 @@ class Fault:
     command: str = "up"
 
 
-_CLUSTERS = ("gcp:container/cluster:Cluster", "aws:eks/cluster:Cluster")
-_POOLS = ("gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup")
+_CLUSTERS = tuple(cloud.cluster for cloud in CLOUDS.values())
+_POOLS = tuple(cloud.node_pool for cloud in CLOUDS.values())
 _EVER = 10_000
 
 _EXPIRED = {

@@ -13,13 +13,14 @@ import pulumi
 import yaml
 from pulumi.runtime import mocks, stack
 
+from components.catalog.clouds import AWS, GOOGLE
 from stacks.files import EXAMPLES, ROOT, SAMPLES
 from stacks.settings import NOWHERE, flat
 
 BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
 """Package -> resource type -> inputs, of what no sample declares."""
 _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
-    "gcp:container/cluster:Cluster": {
+    GOOGLE.cluster: {
         "endpoint": "192.0.2.1",
         "masterAuth": {"clusterCaCertificate": "Q0E="},
     },
@@ -28,12 +29,12 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
         "email": "gpu-nodes@my-project.iam.gserviceaccount.com",
         "member": "serviceAccount:gpu-nodes@my-project.iam.gserviceaccount.com",
     },
-    "aws:eks/cluster:Cluster": {
+    AWS.cluster: {
         "endpoint": "https://192.0.2.1",
         "certificateAuthority": {"data": "Q0E="},
         "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
     },
-    "aws:eks/nodeGroup:NodeGroup": {"resources": [{"autoscalingGroups": [{"name": "group"}]}]},
+    AWS.node_pool: {"resources": [{"autoscalingGroups": [{"name": "group"}]}]},
 }
 """What the program reads of a cloud's answers."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from components.catalog.clouds import CLOUDS
 from stacks.capacity import reserved
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.verdict import Finding, Known, Need, Unknown
@@ -16,13 +17,9 @@ def on_this_machine(url: str | None) -> bool:
     return url is not None and urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
-_POINTED = {"aws": "AWS_ENDPOINT_URL", "google": "GOOGLE_COMPUTE_CUSTOM_ENDPOINT"}
-"""Cloud -> a variable of those that `gpu-cluster simulate` prints."""
-
-
 def simulator(cloud: str) -> str | None:
     """The URL of the simulator on this machine that the environment names; None for the cloud."""
-    url = os.environ.get(_POINTED.get(cloud, ""))
+    url = os.environ.get(CLOUDS[cloud].endpoint) if cloud in CLOUDS else None
     if url is None or not on_this_machine(url):
         return None
     parts = urlsplit(url)

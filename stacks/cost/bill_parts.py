@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from components.access import ServiceAccountArgs
+from components.catalog.clouds import CLOUDS
 from components.catalog.gke_volumes import volume_class
-from components.catalog.node_prices import PRICE_REGION, NodePrice
+from components.catalog.node_prices import NodePrice
 from components.catalog.prices import HOURS_PER_MONTH, PRICES, Price
 from components.cluster import GpuPool
 from components.gpu.volume_args import VolumeClaimArgs
 from components.kube import quantity
 from stacks.cost.bill import Bought, Item, Metered, Part, PodGpu, fixed
-
-Cloud = Literal["gcp", "aws"]
 
 
 def node_pool(
@@ -99,9 +98,9 @@ def pool_notes(pools: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def other_region(cloud: Cloud, region: str) -> str:
+def other_region(cloud: str, region: str) -> str:
     """A line if the prices are those of another region; else empty."""
-    priced = PRICE_REGION[cloud]
+    priced = CLOUDS[cloud].price_region
     return "" if region == priced else f"prices are those of {priced}; {region}'s differ"
 
 
@@ -126,18 +125,18 @@ def metered(name: str, price: Price) -> Metered:
     return Metered(name=name, dollars=price.dollars, unit=price.per, source=price.source)
 
 
-def price_of(cloud: Cloud, name: str) -> Price:
+def price_of(cloud: str, name: str) -> Price:
     """The catalogue's price."""
     return PRICES[cloud, name]
 
 
-def claims(cloud: Cloud, given: Mapping[str, VolumeClaimArgs]) -> list[Item]:
+def claims(cloud: str, given: Mapping[str, VolumeClaimArgs]) -> list[Item]:
     """The volumes of the stack's own claims; those of a class of the user's own at no known price.
     On EKS the class that is not named is this stack's, of gp3."""
     items = []
     for name, claim in given.items():
         gib, what, price = float(quantity.parse(claim.size) / 2**30), claim.size, "ebs-gp3"
-        if cloud == "gcp":
+        if cloud == "google":
             row = volume_class(claim.storage_class)
             price, gib = (row.price, max(gib, row.least_gib)) if row else ("", gib)
         elif claim.storage_class is not None:

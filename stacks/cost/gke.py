@@ -52,9 +52,9 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     most = system.max_nodes + sum(pool.max_nodes for pool in pools.values())
     zonal = cluster.region != cluster.location
     control_plane = fee(f"GKE, {'zonal' if zonal else 'regional'}")
-    volumes = claims("gcp", settings.beside.claims)
+    volumes = claims("google", settings.beside.claims)
     return Bill(
-        other_region=other_region("gcp", cluster.region),
+        other_region=other_region("google", cluster.region),
         items=[control_plane, *items, *cloud_nat(cluster.network, least, most), *volumes],
         metered=by_use(
             cluster.network,

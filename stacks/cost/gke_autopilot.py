@@ -24,9 +24,9 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
         )
         for name, pool in settings.own.pools.items()
     ]
-    volumes = claims("gcp", settings.beside.claims)
+    volumes = claims("google", settings.beside.claims)
     return Bill(
-        other_region=other_region("gcp", cluster.region),
+        other_region=other_region("google", cluster.region),
         items=[fee("GKE Autopilot"), *pods, *cloud_nat(cluster.network, None, None), *volumes],
         metered=by_use(cluster.network, prometheus=True, alerts=settings.monitoring is not None),
         notes=[

@@ -12,7 +12,7 @@ NAT_ADDRESSES = 1
 
 def fee(what: str) -> Item:
     """The control plane."""
-    return always("control plane", what, hourly("fee", price_of("gcp", "gke-cluster")))
+    return always("control plane", what, hourly("fee", price_of("google", "gke-cluster")))
 
 
 def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -> list[Item]:
@@ -20,7 +20,7 @@ def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -
     an existing network is its project's."""
     if network.existing:
         return []
-    per_machine, most = price_of("gcp", "cloud-nat-per-vm"), price_of("gcp", "cloud-nat-most")
+    per_machine, most = price_of("google", "cloud-nat-per-vm"), price_of("google", "cloud-nat-most")
     bound = most.dollars / per_machine.dollars
     counts = [None if count is None else min(count, bound) for count in (idle, full)]
     return [
@@ -34,7 +34,7 @@ def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -
         Item(
             name="NAT address",
             what="one",
-            parts=[hourly("address", price_of("gcp", "external-ipv4"))],
+            parts=[hourly("address", price_of("google", "external-ipv4"))],
             idle=NAT_ADDRESSES,
             full=NAT_ADDRESSES,
         ),
@@ -43,7 +43,7 @@ def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -
 
 def by_use(network: GkeNetworkArgs, *, prometheus: bool, alerts: bool = False) -> list[Metered]:
     """What is billed by use."""
-    nat = metered("traffic through NAT", price_of("gcp", "cloud-nat-data"))
+    nat = metered("traffic through NAT", price_of("google", "cloud-nat-data"))
     return [
         *([] if network.existing else [nat]),
         Metered(name="logs", dollars=None, unit="GiB"),
@@ -61,12 +61,12 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
     if cluster.network.existing:
         notes.append("the way out of an existing VPC is not this stack's, and not counted")
     if free:
-        credit = price_of("gcp", "gke-free-tier").dollars
+        credit = price_of("google", "gke-free-tier").dollars
         notes.append(
             f"the free tier, ${credit:.2f} a month and billing account, may pay the control plane"
         )
     if cluster.release_channel == "extended":
-        extended = price_of("gcp", "gke-cluster-extended-period").dollars
+        extended = price_of("google", "gke-cluster-extended-period").dollars
         notes.append(
             f"releaseChannel extended: once standard support of the cluster's minor has ended, the "
             f"control plane costs ${extended:.2f} an hour more, which is not in the sums"
@@ -78,7 +78,7 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
 
 def disk(disk_type: str, gib: int) -> Part:
     """A boot disk."""
-    price = PRICES.get(("gcp", disk_type))
+    price = PRICES.get(("google", disk_type))
     if price is None:
         return fixed("disk", None, "")
     return monthly("disk", price, gib)
@@ -86,7 +86,7 @@ def disk(disk_type: str, gib: int) -> Part:
 
 def local_ssd(gib: int) -> Part:
     """The local SSDs of a machine whose price has none."""
-    on_demand, spot = price_of("gcp", "local-ssd"), price_of("gcp", "local-ssd-spot")
+    on_demand, spot = price_of("google", "local-ssd"), price_of("google", "local-ssd-spot")
     return Part(
         name="local SSD",
         on_demand=gib * on_demand.dollars / HOURS_PER_MONTH,

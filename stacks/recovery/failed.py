@@ -4,13 +4,11 @@ provider nothing of it changes."""
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from components.catalog.clouds import AWS, GOOGLE
 from stacks.recovery.aws import Aws
 from stacks.recovery.google import Get
 from stacks.state import Deployment, resources
 
-_CLUSTER = "gcp:container/cluster:Cluster"
-_GOOGLE = (_CLUSTER, "gcp:container/nodePool:NodePool")
-_AWS = ("aws:eks/cluster:Cluster", "aws:eks/nodeGroup:NodeGroup")
 _REMOVES = "removeDefaultNodePool"
 _FAILED = ("ERROR", "FAILED", "CREATE_FAILED")
 """Not RUNNING_WITH_ERROR or DEGRADED: those are up, and the cloud repairs them."""
@@ -25,9 +23,11 @@ def failed(
         if row.get("delete") or not row.get("id"):
             continue
         found: Mapping[str, Any] = {}
-        if row["type"] in _GOOGLE:
+        if row["type"] in (GOOGLE.cluster, GOOGLE.node_pool):
             found = google("container", row["id"])
-        elif row["type"] in _AWS and (region := (row.get("outputs") or {}).get("region")):
+        elif row["type"] in (AWS.cluster, AWS.node_pool) and (
+            region := (row.get("outputs") or {}).get("region")
+        ):
             found = aws(str(region)).described(row["id"])
         if found.get("status") in _FAILED:
             yield row["urn"], _reason(found)
@@ -41,7 +41,7 @@ def keep_default_pool(deployment: Deployment, google: Get) -> list[str]:
     found = []
     for row in resources(deployment):
         removes = (row.get("inputs") or {}).get(_REMOVES)
-        if row["type"] != _CLUSTER or row.get("delete") or not row.get("id") or not removes:
+        if row["type"] != GOOGLE.cluster or row.get("delete") or not row.get("id") or not removes:
             continue
         pools = google("container", row["id"]).get("nodePools") or ()
         if any(pool["name"] == "default-pool" for pool in pools):

@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.catalog.clouds import GOOGLE
 from stacks.state import (
     AWAITS_REPLACEMENT,
     PROVIDER_TYPE,
@@ -19,7 +20,6 @@ from stacks.state import (
 )
 from stacks.urn import Urn, reference
 
-_NODE_POOL = "gcp:container/nodePool:NodePool"
 _ALERT = "gcp:monitoring/alertPolicy:AlertPolicy"
 _UNREAD = "adopted, and not read yet: run gpu-cluster recover again"
 """An error of its initialisation, to the engine: the next refresh takes it away."""
@@ -149,7 +149,7 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
             known = {"id": identity, "inputs": inputs, "outputs": _outputs(row, identity)}
             _insert(rows, {**row, **known, "initErrors": [_UNREAD]})
     for row in rows:
-        if row["type"] == _NODE_POOL:
+        if row["type"] == GOOGLE.node_pool:
             _name_cluster(row)
     return adopted
 

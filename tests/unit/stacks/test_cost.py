@@ -57,7 +57,7 @@ def test_a_gke_pool_costs_its_machines_gpus_and_disks() -> None:
     pool = item(changed("dev"), "train-gpu")
     gpu_model = ACCELERATORS["nvidia-tesla-t4"].on_demand
     assert gpu_model is not None
-    node = on_demand("n1-standard-4") + gpu_model + month("gcp", "pd-balanced", 100)
+    node = on_demand("n1-standard-4") + gpu_model + month("google", "pd-balanced", 100)
     assert pool.cost("on-demand", "full") == pytest.approx(3 * node)
     assert pool.cost("on-demand", "idle") == 0
 
@@ -67,11 +67,11 @@ def test_idle_dev_costs_the_fee_one_system_node_and_the_way_out() -> None:
     total = changed("dev").total("configured", "idle")
     assert total.missing == []
     assert total.hour == pytest.approx(
-        list_price("gcp", "gke-cluster")
+        list_price("google", "gke-cluster")
         + on_demand("e2-standard-2")
-        + month("gcp", "pd-balanced", 50)
-        + list_price("gcp", "cloud-nat-per-vm")
-        + list_price("gcp", "external-ipv4")
+        + month("google", "pd-balanced", 50)
+        + list_price("google", "cloud-nat-per-vm")
+        + list_price("google", "external-ipv4")
     )
     assert total.month == pytest.approx(total.hour * HOURS_PER_MONTH)
 
@@ -111,7 +111,7 @@ def test_a_pool_is_counted_as_it_is_bought() -> None:
     assert machine.spot is not None
     assert pool.cost("configured", "full") == pool.cost("spot", "full")
     assert pool.cost("spot", "full") == pytest.approx(
-        3 * (machine.spot + month("gcp", "pd-balanced", 100))
+        3 * (machine.spot + month("google", "pd-balanced", 100))
     )
     assert bill.total("spot", "full").hour < bill.total("on-demand", "full").hour
 
@@ -204,9 +204,9 @@ def test_cloud_nat_has_a_most() -> None:
     """The gateway's fee stops growing at its maximum."""
     few, many = (item(changed("dev", maxNodes=most), "NAT") for most in (3, 500))
     assert few.cost("configured", "full") == pytest.approx(
-        6 * list_price("gcp", "cloud-nat-per-vm")
+        6 * list_price("google", "cloud-nat-per-vm")
     )
-    assert many.cost("configured", "full") == pytest.approx(list_price("gcp", "cloud-nat-most"))
+    assert many.cost("configured", "full") == pytest.approx(list_price("google", "cloud-nat-most"))
 
 
 @pytest.mark.parametrize("stack", ["dev", "autopilot"])
@@ -243,8 +243,8 @@ def test_local_ssd_that_comes_with_a_machine_is_added() -> None:
     bill = changed("dev", **h100)
     assert item(bill, "train-gpu").cost("on-demand", "full") == pytest.approx(
         on_demand("a3-highgpu-8g")
-        + month("gcp", "pd-balanced", 100)
-        + month("gcp", "local-ssd", 6000)
+        + month("google", "pd-balanced", 100)
+        + month("google", "local-ssd", 6000)
     )
 
 

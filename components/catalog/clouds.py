@@ -1,0 +1,46 @@
+"""The clouds: what each is called by users, by Pulumi and by its own clients.
+
+The resource types are those of Pulumi's `gcp` and `aws` packages.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud:
+    """A cloud in which this program can create a cluster."""
+
+    title: str
+    package: str
+    """Pulumi's package, which is also the namespace of its settings."""
+    cluster: str
+    """Resource type of a cluster."""
+    node_pool: str
+    """Resource type of a group of nodes."""
+    price_region: str
+    """The region whose list prices the catalog has."""
+    endpoint: str
+    """An environment variable that points the cloud's clients at a simulator."""
+
+
+GOOGLE: Final = Cloud(
+    title="Google Cloud",
+    package="gcp",
+    cluster="gcp:container/cluster:Cluster",
+    node_pool="gcp:container/nodePool:NodePool",
+    price_region="us-central1",
+    endpoint="GOOGLE_COMPUTE_CUSTOM_ENDPOINT",
+)
+AWS: Final = Cloud(
+    title="AWS",
+    package="aws",
+    cluster="aws:eks/cluster:Cluster",
+    node_pool="aws:eks/nodeGroup:NodeGroup",
+    price_region="us-east-1",
+    endpoint="AWS_ENDPOINT_URL",
+)
+CLOUDS: Final[Mapping[str, Cloud]] = MappingProxyType({"google": GOOGLE, "aws": AWS})
+"""The cloud's name, as commands take and print it -> the cloud."""
