@@ -19,16 +19,14 @@ from quality.fidelity.cases import Case, all_cases
 from quality.fidelity.compare import Answer, compared
 from quality.fidelity.declared import declared
 from quality.fidelity.packages import PACKAGES
+from quality.fidelity.page import RESULTS, write
 from quality.fidelity.questions import Plugin, official
 from rehearsal.plugins.official import sdk_version
 from stacks.outcome import Answer as Said
 from stacks.outcome import ExitCode
 from stacks.table import table
-from tools.sections import DOCS
 
 REASONS = Path(__file__).with_name("reasons.yaml")
-RESULTS = DOCS / "measured" / "fidelity"
-"""What the last comparison of each package found, for the page."""
 SAID = ("offline", "official", "unknown to one")
 GOAL = 99.5
 """Per cent of the verdicts that are to be the same, but for what not all versions have."""
@@ -77,8 +75,6 @@ def compare(package: str, program: Path, *, most: int | None, docs: bool) -> Sai
     document["stale"] = stale
     unexplained = [each for each in found if not each.reason]
     if docs:
-        from quality.fidelity.page import write
-
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{package}.json").write_text(json.dumps(document, indent=1) + "\n")
         write()

@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from quality.fidelity.fidelity import RESULTS
 from quality.fidelity.packages import PACKAGES
-from tools.sections import REFERENCE, table
+from tools.sections import DOCS, REFERENCE, table
 
+RESULTS = DOCS / "measured" / "fidelity"
+"""What the last comparison of each package found, for the page."""
 PAGE = REFERENCE / "plugin-fidelity.md"
 _HEAD = """\
 # How the offline plugins compare with the official ones

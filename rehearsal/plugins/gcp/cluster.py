@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from rehearsal.plugins.cloud.handler import CloudError, Config, InitFailedError, NotFoundError
+from rehearsal.plugins.cloud.handler import CloudError, Config, InitFailedError
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 from rehearsal.plugins.gcp import cluster_blocks, cluster_updates, maintenance
 from rehearsal.plugins.gcp.addresses import is_network
@@ -104,7 +104,7 @@ class Cluster(ContainerResource):
         try:
             self.waited(operation, place, "creating GKE cluster")
             if inputs.get("removeDefaultNodePool"):
-                self.remove_default_pool(identity)
+                cluster_updates.remove_default_pool(self, identity)
         except CloudError as error:
             if self.status(identity):
                 # The provider has read nothing of it yet.
@@ -112,14 +112,6 @@ class Cluster(ContainerResource):
                 raise InitFailedError(identity, state, str(error)) from None
             raise
         return identity
-
-    def remove_default_pool(self, identity: str) -> None:
-        """Deletes the pool that GKE makes with a cluster."""
-        pool = f"{identity}/nodePools/default-pool"
-        try:
-            self.send("DELETE", pool, None, "removing default node pool")
-        except NotFoundError:
-            return
 
     def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         found = super().flatten(body, known)

@@ -1,15 +1,14 @@
 """How the provider changes a cluster: one request for each thing that changes."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rehearsal.plugins.cloud.handler import CloudError
+from rehearsal.plugins.cloud.handler import CloudError, NotFoundError
 from rehearsal.plugins.gcp import cluster_blocks, maintenance
+from rehearsal.plugins.gcp.container import ContainerResource
 from rehearsal.plugins.gcp.locations import is_zone
 from rehearsal.plugins.gcp.translate import at
-
-if TYPE_CHECKING:
-    from rehearsal.plugins.gcp.cluster import Cluster
 
 _ENDPOINTS = (
     "controlPlaneEndpointsConfig", "masterAuthorizedNetworksConfig", "privateClusterConfig",
@@ -47,7 +46,9 @@ _DESIRED = {
 }
 
 
-def change(kind: "Cluster", identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def change(
+    kind: ContainerResource, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> None:
     """Makes the API's what differs between two states."""
 
     def differ(*names: str) -> bool:
@@ -112,13 +113,20 @@ def change(kind: "Cluster", identity: str, old: Mapping[str, Any], new: Mapping[
         }
         kind.send("POST", f"{identity}:setResourceLabels", body, "updating GKE resource labels")
     if differ("removeDefaultNodePool") and new.get("removeDefaultNodePool"):
-        kind.remove_default_pool(identity)
+        remove_default_pool(kind, identity)
     rest = {*old, *new} - {*_FIRST, *_THEN, *_ENDPOINTS, *_NOT_SENT, *_BY_HAND}
     change_fields(sorted(rest))
 
 
+def remove_default_pool(kind: ContainerResource, identity: str) -> None:
+    """Deletes the pool that GKE creates with a cluster."""
+    pool = f"{identity}/nodePools/default-pool"
+    with contextlib.suppress(NotFoundError):
+        kind.send("DELETE", pool, None, "removing default node pool")
+
+
 def _field(
-    kind: "Cluster", name: str, before: Mapping[str, Any], after: Mapping[str, Any]
+    kind: ContainerResource, name: str, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The field of `ClusterUpdate` for an input, which is mostly called as it; empty where the API
     sees no difference."""
