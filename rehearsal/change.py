@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rehearsal.control_plane.controllers import provide
 from rehearsal.engine import Outcome
 from rehearsal.event_log import Event
-from rehearsal.existing import on_its_own_cluster
+from rehearsal.program_copy import ProgramCopy, prepared
 from rehearsal.sandbox import ROOT
 from rehearsal.scenario import SCALE_IN_SECONDS, Failure, Rehearsal
 from stacks.files import document_in, read_stack, stack_file
@@ -35,8 +34,8 @@ class Before:
     archive: bytes = field(repr=False)
     """A tar file with what `copy_program` copies."""
 
-    def copy(self, target: Path) -> Path:
-        """Makes the program's copy for the stack; returns the copied stack file."""
+    def copy(self, target: Path) -> ProgramCopy:
+        """Makes the program's copy for the stack."""
         source = target.with_name(f"{target.name}-source")
         with tarfile.open(fileobj=io.BytesIO(self.archive)) as archive:
             archive.extractall(source)
@@ -49,7 +48,7 @@ class Before:
         # The packages are those of today: what the revision was installed with is not here.
         (target / ".venv").unlink()
         (target / ".venv").symlink_to(ROOT / ".venv")
-        return target / self.file.name
+        return prepared(self.stack, target)
 
 
 def before(revision: str, stack: str, root: Path = ROOT) -> Before:
@@ -110,10 +109,7 @@ class ChangeRehearsal(Rehearsal):
         revision = self.before.revision
         program.rename(after)
         try:
-            file = self.before.copy(program)
-            if self.sandbox.platform == "existing":
-                on_its_own_cluster(file)
-            provide(file)
+            self.before.copy(program)
             stands = self._step(f"pulumi up of {revision}", self._up_before) and self._step(
                 f"workloads of {revision} run", self._workloads_run
             )

@@ -12,9 +12,6 @@ from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.plugins.faults import Faults
 from rehearsal.simulators import inventory
 from rehearsal.simulators.cloud import Cloud
-from stacks.files import document_in
-from stacks.outcome import CheckError
-from stacks.settings import NOWHERE, config_in, settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,24 +52,6 @@ class Simulator(Protocol):
 
     def serve(self, of: Rehearsed) -> RunningSimulator:
         """Starts the platform's simulators. Raises StackError for a wrong inventory."""
-
-
-def platform_of(stack_file: Path) -> str:
-    """The platform that a stack file names."""
-    config = document_in(stack_file.read_bytes(), stack_file.name).get("config") or {}
-    cluster = config.get("gpu-cluster:cluster")
-    platform = cluster.get("platform") if isinstance(cluster, dict) else None
-    # The program itself refuses what is wrong with the file, on whatever sandbox.
-    return str(platform) if platform in PLATFORMS else "gke"
-
-
-def settings_in(stack_file: Path, stack: str) -> Settings[Any] | None:
-    """The settings in the copy of a stack's file; None where the program will refuse them."""
-    try:
-        config = config_in(stack_file.read_bytes(), stack_file.name)
-        return settings_of(stack, config, kubeconfig=NOWHERE)
-    except CheckError:
-        return None
 
 
 def serve(platform: str, of: Rehearsed) -> RunningSimulator:

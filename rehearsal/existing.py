@@ -6,10 +6,7 @@ it.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from components.existing.settings import ExistingSettings
 from components.settings.model import Settings
@@ -24,9 +21,8 @@ from rehearsal.simulators.cloud import (
     TemplateComparison,
 )
 from rehearsal.simulators.inventory import Machine
-from stacks.files import ROOT, document_in
+from stacks.files import ROOT
 from stacks.names import StackError
-from stacks.settings import CLUSTER, REACHED_BY
 
 DEFINITIONS = ROOT / "components" / "batch" / "crds"
 """Also what others install: upstream's, for which a test compares them."""
@@ -76,18 +72,6 @@ class ExistingCluster:
             for item in _items(api, path)
             if _touched_by_pulumi(item)
         ]
-
-
-def on_its_own_cluster(stack_file: Path) -> list[str]:
-    """Takes out of the copy of a stack's file which cluster the stack goes to: a rehearsal has its
-    own, and reaches nobody else's. Returns what the report has to say of it."""
-    document = document_in(stack_file.read_bytes(), stack_file.name)
-    cluster = document["config"][CLUSTER]
-    if not (given := [key for key in REACHED_BY if key in cluster]):
-        return []
-    document["config"][CLUSTER] = {k: v for k, v in cluster.items() if k not in REACHED_BY}
-    stack_file.write_text(yaml.safe_dump(document, sort_keys=False))
-    return [f"cluster.{', cluster.'.join(given)} left out: a rehearsal has a cluster of its own"]
 
 
 def with_runtime_classes(api: Api, settings: Settings[Any] | None) -> None:

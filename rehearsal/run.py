@@ -6,9 +6,10 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from dataclasses import replace as with_fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tools.programs
 from components.platforms import PLATFORMS
@@ -27,7 +28,7 @@ from rehearsal.report import (
     pod_lives,
     text,
 )
-from rehearsal.sandbox import ROOT, Sandbox
+from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.cloud import Assuming
 from rehearsal.timeline import svg
@@ -59,9 +60,9 @@ def hold(
     a rehearsal that runs in the folder is ended; without it, FolderError is raised. With
     `revision`, that one is up before what is here comes on top. `plugins`: as Sandbox has it."""
     began = time.monotonic()
-    how = {"folder": folder, "kept": keep is not None, "replace": replace, "plugins": plugins}
+    options = SandboxOptions(kept=keep is not None, replace=replace, plugins=plugins)
     with Progress() as progress:
-        run = _rehearsal(stack, how, deadline, machine, progress.say, revision)
+        run = _rehearsal(stack, folder, options, deadline, machine, progress.say, revision)
         return _rehearse(run, progress, keep, began)
 
 
@@ -92,7 +93,8 @@ def _rehearse(
 
 def _rehearsal(
     stack: str,
-    how: Mapping[str, Any],
+    folder: Path,
+    options: SandboxOptions,
     deadline: float,
     machine: "Machine | None",
     say: Callable[[str], None],
@@ -103,14 +105,17 @@ def _rehearsal(
 
         return ChangeRehearsal(
             before=before(revision, stack),
-            sandbox=Sandbox(stack, **how),
+            sandbox=Sandbox(stack, folder=folder, options=options),
             deadline=deadline,
             policy_pack=POLICIES,
             say=say,
         )
     if machine is None:
         return Rehearsal(
-            sandbox=Sandbox(stack, **how), deadline=deadline, policy_pack=POLICIES, say=say
+            sandbox=Sandbox(stack, folder=folder, options=options),
+            deadline=deadline,
+            policy_pack=POLICIES,
+            say=say,
         )
     # Its node is this machine's own: what is needed for that is loaded only here.
     from rehearsal.gpu_node.host_node import here
@@ -119,7 +124,12 @@ def _rehearsal(
     node = here(stack, machine)
     overrides = node.overrides()
     return RealNodeRehearsal(
-        sandbox=Sandbox(stack, mutate=overrides, here=node, **how),
+        sandbox=Sandbox(
+            stack,
+            folder=folder,
+            mutate=overrides,
+            options=with_fields(options, here=node),
+        ),
         deadline=deadline,
         policy_pack=POLICIES,
         say=say,
@@ -177,8 +187,8 @@ def make_report(
         template_checks=list(run.template_checks),
         simulated=simulated.lines(
             events,
-            run.sandbox.job_seconds,
-            cloud=PLATFORMS[run.sandbox.platform].cloud is not None,
+            run.sandbox.options.job_seconds,
+            cloud=PLATFORMS[run.sandbox.program.platform].cloud is not None,
             real_node=run.sandbox.real_node is not None,
             kubernetes=(run.sandbox.kubernetes_wanted, ran["Kubernetes"]),
             assumptions=cloud.assumptions() if isinstance(cloud, Assuming) else (),

@@ -8,19 +8,20 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.platforms import PLATFORMS
 from rehearsal import cloud_simulators
 from rehearsal.control_plane.cluster_cache import ClusterCache
-from rehearsal.control_plane.controllers import Controllers, provide
+from rehearsal.control_plane.controllers import Controllers
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.engine import BIN, Engine
 from rehearsal.event_log import EventLog
-from rehearsal.existing import on_its_own_cluster, with_controllers, with_runtime_classes
+from rehearsal.existing import with_controllers, with_runtime_classes
 from rehearsal.folder import take_over
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.bounds import Bounds
@@ -31,13 +32,14 @@ from rehearsal.nodes.scalers import scaled_groups
 from rehearsal.plugins.faults import Faults
 from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
 from rehearsal.processes import ProcessError, Processes
+from rehearsal.program_copy import copied
 from rehearsal.provider_plugins import POINTED, Choice, Plugin, chosen
 from rehearsal.proxied_plugins import ProxiedPlugins
 from rehearsal.simulators.cloud import Cloud
 from rehearsal.simulators.inventory import INVENTORIES, controllers
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from stacks.files import stack_file
-from stacks.program import Mutation, copy_program
+from stacks.program import Mutation
 
 if TYPE_CHECKING:
     from rehearsal.gpu_node.host_node import HostNode
@@ -46,6 +48,26 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_SECONDS = 30.0
 """How long the machines of an existing cluster may take to join."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxOptions:
+    """How a sandbox differs from the one that a rehearsal has by default."""
+
+    job_seconds: float = 5.0
+    """How long the pods of a Job run."""
+    scaling: bool = True
+    """Without it, only nodes that the cloud itself keeps join."""
+    prestart: bool = True
+    """Whether the control plane starts before a cluster is created; previews need none."""
+    here: "HostNode | None" = None
+    """This machine as one of an existing cluster's nodes."""
+    kept: bool = False
+    replace: str = ""
+    """`kept` and `replace` as `take_over` takes them."""
+    inventories: Path = INVENTORIES
+    plugins: Choice = "auto"
+    """Which provider plugins are used; `official` is refused if one is not installed."""
 
 
 class Sandbox:
@@ -59,37 +81,20 @@ class Sandbox:
         folder: Path | None = None,
         faults: Faults | None = None,
         mutate: Mutation | None = None,
-        job_seconds: float = 5.0,
-        scaling: bool = True,
-        prestart: bool = True,
-        here: "HostNode | None" = None,
-        kept: bool = False,
-        replace: str = "",
-        inventories: Path = INVENTORIES,
-        plugins: Choice = "auto",
+        options: SandboxOptions | None = None,
     ) -> None:
-        """Without `scaling` no node joins but those that the cloud itself keeps. Without `prestart`
-        the control plane starts when a cluster is created, not ahead of it: previews need none.
-        With `here`, this machine is one of an existing cluster's nodes. `kept`, `replace`: as
-        `take_over` has them. `plugins`: which provider plugins are used; `official` is refused
-        where one is not installed."""
+        """`source`: where the program is. `folder`: of the sandbox; by default .rehearsal/STACK.
+        `mutate`: changes the copy of the program before it runs."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
+        self.options = options or SandboxOptions()
         self._source = source
         self._faults = faults or Faults()
         self._mutate = mutate
-        self.job_seconds = job_seconds
-        """How long a Job's pods run."""
-        self._scaling = scaling
-        self._prestart = prestart
-        self._here = here
-        self._kept, self._replace = kept, replace
-        self._inventories = inventories
-        self._choice: Choice = plugins
         self.notes: list[str] = []
         """What the report says of the sandbox: what in it was derived or left out."""
         self.real_node: RealNode | None = None
-        self._closers: list[Callable[[], None]] = []
+        self._ending = ExitStack()
         self._joining = threading.Lock()
         self._cluster_up = self._nodes_made = False
         self._stopping = False
@@ -111,22 +116,18 @@ class Sandbox:
         """Returns when the engine can run; the control plane may still be starting."""
         self.mark = str(self.folder)
         stack_file(self._source, self.stack)
-        self._closers.append(
-            take_over(self.folder, self.stack, kept=self._kept, replace=self._replace)
+        options = self.options
+        self._ending.callback(
+            take_over(self.folder, self.stack, kept=options.kept, replace=options.replace)
         )
-        copy_program(self._source, self.stack, self.folder / "program", self._mutate)
-        copied = self.folder / "program" / f"Pulumi.{self.stack}.yaml"
-        self.platform = cloud_simulators.platform_of(copied)
-        provide(copied)
-        self._settings = cloud_simulators.settings_in(copied, self.stack)
-        if PLATFORMS[self.platform].cloud is None:
-            self.notes += on_its_own_cluster(copied)
+        self.program = copied(self.stack, self._source, self.folder / "program", self._mutate)
+        self.notes += self.program.notes
         self.event_log = EventLog(self.folder / "events.jsonl")
         self.cluster_cache = ClusterCache(self.event_log)
         self.processes = Processes(self.folder / "logs", self.mark)
-        self._closers.append(self.processes.stop)
+        self._ending.callback(self.processes.stop)
         network = PodNetwork(self.folder)
-        self._closers.append(network.stop)
+        self._ending.callback(network.stop)
         self.control_plane = LocalControlPlane(
             self.folder,
             self.processes,
@@ -142,17 +143,17 @@ class Sandbox:
             self.cluster_cache,
             self.event_log,
         )
-        self._kwok = Kwok(self.folder, self.processes, job_seconds=self.job_seconds)
+        self._kwok = Kwok(self.folder, self.processes, job_seconds=options.job_seconds)
         bounds = Bounds(self.control_plane.pki)
-        self._closers.append(bounds.stop)
+        self._ending.callback(bounds.stop)
         self._autoscaler = Autoscaler(
-            self.folder, self.processes, bounds=bounds, idle=not self._scaling
+            self.folder, self.processes, bounds=bounds, idle=not options.scaling
         )
-        self._closers.append(self.control_plane.stop)
-        if self._prestart:
+        self._ending.callback(self.control_plane.stop)
+        if options.prestart:
             ahead = threading.Thread(target=self._start_ahead, name="prestart", daemon=True)
             ahead.start()
-            self._closers.append(ahead.join)
+            self._ending.callback(ahead.join)
         ports = self._start_providers()
         self.nodes = Nodes(
             self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log,
@@ -161,13 +162,13 @@ class Sandbox:
         with self._joining:
             self._nodes_made = True
             self._let_nodes_join()
-        if self._here is not None:
-            self._start_real_node(self._here)
-        if PLATFORMS[self.platform].cloud is None:
+        if options.here is not None:
+            self._start_real_node(options.here)
+        if PLATFORMS[self.program.platform].cloud is None:
             self._wait_for_machines()
         self.engine = Engine(
             self.folder,
-            self.folder / "program",
+            self.program.folder,
             self.stack,
             providers=ports,
             token_file=self.control_plane.pki.token_file,
@@ -184,8 +185,7 @@ class Sandbox:
     def stop(self) -> None:
         """Ends everything, in the reverse order of its start."""
         self._stopping = True
-        while self._closers:
-            self._closers.pop()()
+        self._ending.close()
 
     @property
     def providers(self) -> dict[str, str]:
@@ -209,7 +209,8 @@ class Sandbox:
     @property
     def kubernetes_wanted(self) -> str:
         """`cluster.version` of the stack; empty if it leaves the choice to the cloud."""
-        cluster = self._settings.cluster if self._settings else None
+        settings = self.program.settings
+        cluster = settings.cluster if settings else None
         return str(getattr(cluster, "version", None) or "")
 
     @property
@@ -241,22 +242,25 @@ class Sandbox:
         )
 
     def _start_providers(self) -> dict[str, int]:
+        here = self.options.here
         self._served = cloud_simulators.serve(
-            self.platform,
+            self.program.platform,
             cloud_simulators.Rehearsed(
                 stack=self.stack,
                 control_plane=self.control_plane,
                 faults=self._faults,
                 folder=self.folder,
-                settings=self._settings,
-                inventories=self._inventories,
-                here=self._here.inventory if self._here else None,
+                settings=self.program.settings,
+                inventories=self.options.inventories,
+                here=here.inventory if here else None,
             ),
         )
         self.cloud: Cloud = self._served.cloud
         self.notes += self._served.notes
-        self._closers.append(self._served.stop)
-        self._plugins: dict[str, Plugin] = chosen({*self._served.ports, "kubernetes"}, self._choice)
+        self._ending.callback(self._served.stop)
+        self._plugins: dict[str, Plugin] = chosen(
+            {*self._served.ports, "kubernetes"}, self.options.plugins
+        )
         ports = {
             name: port for name, port in self._served.ports.items() if name not in self._official
         }
@@ -271,11 +275,11 @@ class Sandbox:
             kubernetes = KubernetesProviderServer(environment, self._faults)
             kubernetes.start()
             self.drop_plugins = kubernetes.drop
-            self._closers.append(kubernetes.stop)
+            self._ending.callback(kubernetes.stop)
             ports["kubernetes"] = kubernetes.port
         if self._faults.hit_operations:
             proxies = ProxiedPlugins(self.folder / "plugins", self._faults)
-            self._closers.append(proxies.stop)
+            self._ending.callback(proxies.stop)
             for name, program in self._official.items():
                 in_place = proxies.in_place_of(program)
                 self._plugins[name] = replace(self._plugins[name], program=in_place)
@@ -316,14 +320,14 @@ class Sandbox:
         (group,) = (group for group in self.cloud.node_groups() if group.real)
         node = here.node(self.folder, self.processes, self.control_plane, group)
         self.real_node = node
-        self._closers.append(node.stop)
+        self._ending.callback(node.stop)
         node.start()
 
     def _wait_for_machines(self) -> None:
         """Somebody else's cluster stands, with all its machines, before the stack does."""
         self.control_plane.ensure_started()
-        with_runtime_classes(self.control_plane.api, self._settings)
-        with_controllers(self.control_plane.api, controllers(self.stack, self._inventories))
+        with_runtime_classes(self.control_plane.api, self.program.settings)
+        with_controllers(self.control_plane.api, controllers(self.stack, self.options.inventories))
         expected = len(self.cloud.node_groups())
         deadline = time.monotonic() + MACHINES_SECONDS
         while len(self.cluster_cache.nodes) < expected:

@@ -372,12 +372,12 @@ class Rehearsal:
 
     @property
     def _platform(self) -> Platform:
-        return PLATFORMS[self.sandbox.platform]
+        return PLATFORMS[self.sandbox.program.platform]
 
     def _scale_down_workloads(self) -> str:
         """As a user does it who wants to be rid of the stack: no workloads in its file (the copy),
         no protection against deletion, then up."""
-        file = self.sandbox.folder / "program" / f"Pulumi.{self.sandbox.stack}.yaml"
+        file = self.sandbox.program.file
         document = document_in(file.read_bytes(), file.name)
         document["config"]["gpu-cluster:workloads"] = {}
         document["config"]["gpu-cluster:trainingJobs"] = {}

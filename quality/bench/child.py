@@ -15,7 +15,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 ROOTS = ("components", "pulumi", "pulumi_aws", "pulumi_gcp", "pulumi_kubernetes")
 
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import median
 
-from quality.bench.environments import with_pools
 from quality.bench.measure import Comparison, Section, alternately
 from quality.bench.processes import child
+from quality.environments import with_pools
 from stacks.settings import flat
 
 LIMIT = 1.5

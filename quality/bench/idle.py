@@ -10,8 +10,8 @@ from datetime import date
 from components.catalog.node_prices import NodePrice, eks_node, gke_node
 from components.eks.settings import EksSettings
 from components.gke.settings import GkeSettings
-from quality.bench.environments import platform_of, values_of
 from quality.bench.measure import Comparison, Section
+from quality.environments import platform_of, values_of
 from stacks.cost.bill import Bill, Item, Part
 from stacks.cost.bill_parts import always, hourly, monthly, node_pool, price_of
 from stacks.cost.stack_cost import bill_at

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from quality.bench.environments import values_of
 from quality.bench.measure import Comparison, Section, alternately
 from quality.bench.processes import child
+from quality.environments import values_of
 from stacks.files import SAMPLES
 from stacks.settings import flat
 

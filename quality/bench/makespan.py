@@ -9,12 +9,12 @@ from pathlib import Path
 
 from components.catalog.clouds import CLOUDS
 from quality.bench import durations
-from quality.bench.environments import platform_of, values_of
 from quality.bench.gantt import gantt
 from quality.bench.measure import Comparison, Section
 from quality.bench.timing import Span, longest_chain, timed_up
+from quality.environments import platform_of, values_of
 from rehearsal.plugins.faults import Faults
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from stacks.program import Mutation
 
 CHAIN_LIMIT = 1.05
@@ -142,7 +142,7 @@ def _up(
             folder=Path(folder) / "sandbox",
             faults=Faults(around=typical),
             mutate=mutate,
-            scaling=False,
+            options=SandboxOptions(scaling=False),
         )
         with sandbox:
             spans = timed_up(sandbox)

@@ -9,7 +9,7 @@ from pathlib import Path
 from quality.bench import bare
 from quality.bench.measure import Comparison, Section, alternately
 from quality.bench.workspace import Operation, Program, copied, exported
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 
 LIMIT = 1.25
 OPERATIONS: tuple[Operation, ...] = ("preview", "up")
@@ -39,7 +39,7 @@ def measure(stacks: Sequence[str], runs: int) -> Section:
 
 
 def _of(stack: str, folder: Path, runs: int) -> list[Comparison]:
-    with Sandbox(stack, folder=folder, scaling=False) as sandbox:
+    with Sandbox(stack, folder=folder, options=SandboxOptions(scaling=False)) as sandbox:
         outcome = sandbox.engine.up()
         if not outcome.ok:
             raise RuntimeError(f"{stack}: pulumi up failed: {'; '.join(outcome.errors)}")

@@ -142,7 +142,9 @@ def applied(
     seen = _Standing.of(runner)
     if not seen.created:  # somebody else's cluster: an `up` can replace none of it
         return
-    last = Effect(environment=runner.stack, platform=runner.sandbox.platform, key="", value="")
+    last = Effect(
+        environment=runner.stack, platform=runner.sandbox.program.platform, key="", value=""
+    )
     try:
         for number, (change, effect) in enumerate(zip(planned.changes, found, strict=True)):
             if effect.refused or effect.wrong or change.key.partition(".")[0] not in MADE:
@@ -246,7 +248,7 @@ def _effect(runner: FaultRunner, change: Change) -> Effect:
     recycled = [RECYCLES[code] for found in said.values() for code in found if code in RECYCLES]
     return Effect(
         environment=runner.stack,
-        platform=runner.sandbox.platform,
+        platform=runner.sandbox.program.platform,
         key=change.key,
         value=str(change.to[change.key]),
         changes=len(plan.changes),

@@ -12,7 +12,7 @@ from quality.faults.fault_injector import FaultInjector, InjectionPoint, kill_at
 from rehearsal.engine import Outcome
 from rehearsal.plugins.faults import Faults
 from rehearsal.provider_plugins import Choice
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.simulators.inventory import INVENTORIES
 from stacks.engine import EngineError
 from stacks.recovery.command import recover
@@ -77,9 +77,9 @@ class FaultRunner:
             self.stack,
             folder=self.folder,
             faults=faults,
-            scaling=False,
-            inventories=self._inventories,
-            plugins=self._plugins,
+            options=SandboxOptions(
+                scaling=False, inventories=self._inventories, plugins=self._plugins
+            ),
         )
         self.sandbox.__enter__()
         engine = self.sandbox.engine

@@ -10,16 +10,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
+from quality.environments import platform_of
 from quality.faults.changes import MORE, STACKS, Effect, applied, effects, table
 from quality.faults.fault_injector import InjectionPoint, Moment
 from quality.faults.fault_run import FaultResult, FaultRunner, NotRecovered, cycle
 from quality.faults.injected import FAULTS, hits_any, inject
-from rehearsal.cloud_simulators import platform_of
 from rehearsal.processes import ProcessError
 from rehearsal.provider_plugins import Choice
-from rehearsal.sandbox import ROOT
 from rehearsal.simulators.inventory import INVENTORIES
-from stacks.files import stack_file, use_instead
+from stacks.files import use_instead
 from stacks.outcome import CheckError
 
 ASKED_EVERY = 6
@@ -60,7 +59,7 @@ class Result:
 
 def parts_of(stack: str) -> list[Part]:
     """The parts of a stack, the long ones first."""
-    count = PARTS.get(platform_of(stack_file(ROOT, stack)), 1)
+    count = PARTS.get(platform_of(stack), 1)
     kills = [Part(stack=stack, work="kills", number=n, of=count) for n in range(1, count + 1)]
     return [*kills, Part(stack=stack, work="errors"), Part(stack=stack, work="changes")]
 
@@ -208,7 +207,7 @@ def _changes(part: Part, folder: Path, result: Result, until: float, plugins: Ch
         inventories = STACKS / "inventories"
     with FaultRunner(part.stack, folder, inventories, plugins) as runner:
         result.plugins = runner.sandbox.providers
-        planned = table(runner.sandbox.platform, part.stack)
+        planned = table(runner.sandbox.program.platform, part.stack)
         result.planned = len(planned.changes)
         runner.run_or_fail(runner.sandbox.engine.up)
         for effect in effects(runner, planned):

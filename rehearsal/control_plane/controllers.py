@@ -29,7 +29,6 @@ from rehearsal.event_log import EventLog
 from rehearsal.nodes.pods import phase
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.processes import ProcessError, Processes, free_port
-from stacks.files import document_in
 from tools.build import build
 from tools.programs import program
 
@@ -38,9 +37,8 @@ TICK_SECONDS = 0.2
 TOKEN_SECONDS = 24 * 3600
 
 
-def provide(stack_file: Path) -> None:
-    """Builds the controllers that a stack asks for, where the cache lacks them."""
-    config = document_in(stack_file.read_bytes(), stack_file.name).get("config") or {}
+def provide(config: Mapping[str, Any]) -> None:
+    """Builds the controllers that a stack's config asks for, unless the cache has them."""
     batch = config.get("gpu-cluster:batch")
     if isinstance(batch, dict):  # the program itself refuses what is wrong with the file
         wanted = {"jobset": batch.get("jobSet"), "kueue": batch.get("queues")}

@@ -304,7 +304,7 @@ class RealNodeRehearsal(Rehearsal):
 
     @property
     def _stack_file(self) -> Path:
-        return self.sandbox.folder / "program" / f"Pulumi.{self.sandbox.stack}.yaml"
+        return self.sandbox.program.file
 
     def _heard(self, name: str) -> None:
         """Keeps what a sample said, which must come from the driver."""

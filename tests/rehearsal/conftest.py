@@ -16,7 +16,7 @@ from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.nodes.pods import allocatable_gpus
 from rehearsal.plugins.faults import Faults
 from rehearsal.processes import Processes
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
 
@@ -34,16 +34,16 @@ def entered(
     stack: str,
     folder: Path,
     *mutations: Mutation,
-    **more: Any,
+    faults: Faults | None = None,
+    options: SandboxOptions | None = None,
 ) -> Sandbox:
-    """A sandbox with these things wrong, for runs that nobody kills; it ends with `sandboxes`.
-    `more`: as `Sandbox` takes it."""
+    """A sandbox with these things wrong, for runs that nobody kills; it ends with `sandboxes`."""
 
     def mutate(program: Path) -> None:
         for mutation in mutations:
             mutation(program)
 
-    sandbox = Sandbox(stack, folder=folder, mutate=mutate, **more)
+    sandbox = Sandbox(stack, folder=folder, mutate=mutate, faults=faults, options=options)
     sandboxes.enter_context(sandbox)
     sandbox.engine.environment.update(STATE_AT_THE_END)
     return sandbox
@@ -79,7 +79,7 @@ def previewing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandboxes]:
         @cache
         def sandbox(stack: str) -> Sandbox:
             folder = tmp_path_factory.mktemp(stack) / "sandbox"
-            made = Sandbox(stack, folder=folder, prestart=False)
+            made = Sandbox(stack, folder=folder, options=SandboxOptions(prestart=False))
             return sandboxes.enter_context(made)
 
         yield sandbox
@@ -93,7 +93,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandboxes]:
         @cache
         def sandbox(stack: str) -> Sandbox:
             folder = tmp_path_factory.mktemp(stack) / "sandbox"
-            made = Sandbox(stack, folder=folder, job_seconds=1)
+            made = Sandbox(stack, folder=folder, options=SandboxOptions(job_seconds=1))
             rehearsal = Rehearsal(sandbox=sandboxes.enter_context(made), deadline=120)
             assert rehearsal.run_up_only(), rehearsal.failures
             return made

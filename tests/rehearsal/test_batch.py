@@ -20,6 +20,7 @@ from rehearsal.nodes.autoscaler import EMPTY_SECONDS
 from rehearsal.nodes.pods import full_name, workload
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.report import gpu_nodes_over_time, node_lives
+from rehearsal.sandbox import SandboxOptions
 from rehearsal.scenario import Rehearsal
 from stacks.outcome import ExitCode
 from tests.rehearsal.conftest import configured, entered, until, up
@@ -38,7 +39,9 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     with ExitStack() as sandboxes:
         folder = tmp_path_factory.mktemp("batch") / "sandbox"
         change, team = configured(with_queues), configured(with_a_team)
-        sandbox = entered(sandboxes, "train-gke", folder, change, team, job_seconds=8)
+        sandbox = entered(
+            sandboxes, "train-gke", folder, change, team, options=SandboxOptions(job_seconds=8)
+        )
         found = with_provisioning(sandbox, deadline=90)
         assert found.run_up_only(), found.failures
         yield found

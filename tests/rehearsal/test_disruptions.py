@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rehearsal.nodes.pods import phase, workload
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from stacks.program import Mutation
 from tests.rehearsal.conftest import changed, configured, entered, until, up
 
@@ -37,7 +37,9 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
             folder = tmp_path / "sandbox"
             changes = (configured(four_gpus), *mutations)
-            sandbox = entered(sandboxes, "train-gke", folder, *changes, job_seconds=15)
+            sandbox = entered(
+                sandboxes, "train-gke", folder, *changes, options=SandboxOptions(job_seconds=15)
+            )
             up(sandbox)
             return sandbox
 

@@ -26,7 +26,8 @@ def test_a_preview_accepts_what_the_settings_accept(
 ) -> None:
     """No accepted config fails in the preview, on any platform."""
     sandbox = previewing(stack)
-    if sandbox.platform == "existing":  # the pools name it, and a cluster that is there has it
+    # The pools name it, and an existing cluster has it.
+    if sandbox.program.platform == "existing":
         body = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "nvidia"}
         at = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
         sandbox.control_plane.api.apply(at, body | {"metadata": {"name": "nvidia"}})

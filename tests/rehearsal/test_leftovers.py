@@ -7,7 +7,7 @@ import httplib2
 import pytest
 from googleapiclient.discovery import build
 
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Failure, Rehearsal
 from stacks.live import leftovers
 from stacks.outcome import ExitCode
@@ -62,7 +62,7 @@ def objects(sandbox: Sandbox) -> dict[str, Any]:
 def made(sandbox: Sandbox) -> bool:
     found = objects(sandbox)
     # Without a controller of its own a cluster of EKS makes nothing for an Ingress.
-    balanced = ("service", "ingress") if sandbox.platform == "gke" else ("service",)
+    balanced = ("service", "ingress") if sandbox.program.platform == "gke" else ("service",)
     return found["claim"]["status"]["phase"] == "Bound" and all(
         (found[kind].get("status") or {}).get("loadBalancer", {}).get("ingress")
         for kind in balanced
@@ -124,7 +124,9 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
 ) -> None:
     """In the cloud's words; before it, and once it is deleted, there is nothing to say. On GKE the
     Ingress stops it alone, once what the Service had is out of the way."""
-    with Sandbox(stack, folder=tmp_path / "sandbox", scaling=False) as sandbox:
+    with Sandbox(
+        stack, folder=tmp_path / "sandbox", options=SandboxOptions(scaling=False)
+    ) as sandbox:
         up(sandbox)
         deleted_in_time(sandbox)
         kubeconfig = sandbox.control_plane.kubeconfig.read_text()

@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from quality.faults.changes import STACKS
-from rehearsal.cloud_simulators import settings_in
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from stacks.capacity import gke
 from tests.rehearsal.own_stacks import folder_of
 
@@ -88,9 +87,9 @@ def caught(folder: Path, mistake: str) -> None:
         "shared",
         source=source,
         folder=folder / "sandbox",
-        inventories=folder,
+        options=SandboxOptions(inventories=folder),
     ) as sandbox:
-        settings = settings_in(source / "Pulumi.shared.yaml", "shared")
+        settings = sandbox.program.settings
         assert settings is not None
         asked = gke.questions(settings, sandbox.cloud_api).findings
         outcome = sandbox.engine.up()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from stacks.new_stack import Choices, text
 from tests.rehearsal.own_stacks import folder_of
@@ -30,7 +30,7 @@ def test_a_new_environment_rehearses(tmp_path: Path, choices: Choices) -> None:
         "staging",
         source=source,
         folder=tmp_path / "sandbox",
-        inventories=tmp_path,
+        options=SandboxOptions(inventories=tmp_path),
     ) as sandbox:
         run = Rehearsal(sandbox=sandbox)
         assert run.run_until_ready(), run.failures

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from quality.faults.changes import STACKS as MORE
-from rehearsal.cloud_simulators import settings_in
 from rehearsal.run import POLICIES
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.inventory import INVENTORIES as OURS
 from stacks.capacity import eks
@@ -25,7 +24,10 @@ def rehearse(
     """The whole of it: up, workloads run, everything away again."""
     source = folder_of(stack, folder, text)
     with Sandbox(
-        stack, source=source, folder=folder / "sandbox", inventories=inventories
+        stack,
+        source=source,
+        folder=folder / "sandbox",
+        options=SandboxOptions(inventories=inventories),
     ) as sandbox:
         run = Rehearsal(sandbox=sandbox, policy_pack=policies)
         if run.run_until_ready():
@@ -89,11 +91,11 @@ def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) 
         "prod",
         source=source,
         folder=tmp_path / "sandbox",
-        inventories=tmp_path,
+        options=SandboxOptions(inventories=tmp_path),
     ) as sandbox:
         previewed = sandbox.engine.preview(POLICIES)
         outcome = sandbox.engine.up()
-        settings = settings_in(source / "Pulumi.prod.yaml", "prod")
+        settings = sandbox.program.settings
         assert settings is not None
         asked = eks.questions(settings, sandbox.cloud_api).findings
     assert any("subnet-0aaaaaaaaaaaaaaa1 has no way out" in one.reason for one in asked), asked

@@ -14,7 +14,7 @@ import yaml
 from policy.pack import POLICIES
 from rehearsal.engine import Outcome
 from rehearsal.run import POLICIES as PACK
-from rehearsal.sandbox import ROOT, Sandbox
+from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from stacks.files import EXAMPLES
 from stacks.program import Mutation
 from tests.rehearsal.conftest import as_it_was, changed, configured
@@ -214,7 +214,9 @@ def previews(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     ):
         folder = tmp_path_factory.mktemp(stack)
         source = _source(folder / "source", stack, like)
-        with Sandbox(stack, source=source, folder=folder / "sandbox", prestart=False) as sandbox:
+        with Sandbox(
+            stack, source=source, folder=folder / "sandbox", options=SandboxOptions(prestart=False)
+        ) as sandbox:
             for group in groups:
                 with as_it_was(sandbox) as program:
                     for one in GROUPS[group]:

@@ -16,7 +16,7 @@ import yaml
 from components.batch.batch_args import BatchArgs, QueueArgs
 from rehearsal.event_log import Event
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.inventory import inventory
 from stacks.live.controllers import foreign_controllers
@@ -261,7 +261,7 @@ def test_a_kueue_of_somebody_elses_is_seen_before_and_left_alone(tmp_path: Path)
     with ExitStack() as sandboxes:
         sandbox = entered(
             sandboxes, "onprem", tmp_path / "sandbox", configured(with_queues_there),
-            inventories=inventories,
+            options=SandboxOptions(inventories=inventories),
         )  # fmt: skip
         api = sandbox.control_plane.api
         api.create(FLAVORS, THEIRS)

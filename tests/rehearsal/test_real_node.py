@@ -32,7 +32,7 @@ from rehearsal.gpu_node.scenario import RealNodeRehearsal
 from rehearsal.nodes.gpus import GPU
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.run import POLICIES
-from rehearsal.sandbox import ROOT, Sandbox
+from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 
 CARD = "GPU 0: NVIDIA Simulated (UUID: GPU-0123abcd-0000-0000-0000-000000000000)"
 MACHINE = Machine(
@@ -149,7 +149,9 @@ def here(tmp_path: Path) -> HostNode:
 def rehearsal(tmp_path: Path, here: HostNode) -> Iterator[RealNodeRehearsal]:
     """On a sandbox of its own, not started."""
     overrides = here.overrides()
-    sandbox = Sandbox("onprem", folder=tmp_path / "sandbox", mutate=overrides, here=here)
+    sandbox = Sandbox(
+        "onprem", folder=tmp_path / "sandbox", mutate=overrides, options=SandboxOptions(here=here)
+    )
     yield RealNodeRehearsal(
         sandbox=sandbox,
         machine=MACHINE,
@@ -189,11 +191,12 @@ from typing import Any
 from rehearsal.gpu_node.host_driver import Driver
 from rehearsal.gpu_node.host_node import HostNode, pool_of
 from rehearsal.run import POLICIES
-from rehearsal.sandbox import ROOT, Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from tests.rehearsal.test_real_node import MACHINE
 here = HostNode(machine=MACHINE, pool=pool_of("onprem"),
             drive=lambda folder, log: Driver(runtime=tools.binary("runc")), programs={})
-with Sandbox("onprem", folder=Path(sys.argv[1]), mutate=here.overrides(), here=here) as sandbox:
+how = {"mutate": here.overrides(), "options": SandboxOptions(here=here)}
+with Sandbox("onprem", folder=Path(sys.argv[1]), **how) as sandbox:
     print("up", flush=True)
     time.sleep(600)
 """

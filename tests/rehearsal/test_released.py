@@ -14,7 +14,7 @@ import pytest
 
 from cli.ci.kept_state import opened
 from quality.faults.state_fixtures import FIXTURES, restored
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from stacks.plan import Plan, read_plan
 from stacks.program import Mutation
 from tests.integration.cli.test_kept_state import encrypted
@@ -39,7 +39,7 @@ def preview(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preview]:
         @cache
         def sandbox(stack: str) -> Sandbox:
             folder = tmp_path_factory.mktemp(stack) / "sandbox"
-            made = Sandbox(stack, folder=folder, scaling=False)
+            made = Sandbox(stack, folder=folder, options=SandboxOptions(scaling=False))
             return sandboxes.enter_context(made)
 
         def preview(file: Path, mutate: Mutation = lambda program: None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from tests.rehearsal.own_stacks import STACKS, folder_of
 
@@ -31,7 +31,9 @@ def rehearse(
     inventory["reservations"] = reservations
     (folder / f"{stack}.yaml").write_text(yaml.safe_dump(inventory))
     source = folder_of(stack, folder, yaml.safe_dump(document))
-    with Sandbox(stack, source=source, folder=folder / "sandbox", inventories=folder) as sandbox:
+    with Sandbox(
+        stack, source=source, folder=folder / "sandbox", options=SandboxOptions(inventories=folder)
+    ) as sandbox:
         run = Rehearsal(sandbox=sandbox, policy_pack=None, deadline=45)
         run.run_up_only()
         # It ends at the first job that cannot run; the autoscaler goes on to the others.

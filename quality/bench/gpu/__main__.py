@@ -19,7 +19,7 @@ from components.catalog.data_sheets import DATA_SHEETS
 from components.gpu.acceptance_program.report import result_in
 from components.gpu.acceptance_request import ThresholdsArgs, request
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 SOURCE = Path(__file__).with_name("gpu.cu")
 ENOUGH = 0.9
 

@@ -64,9 +64,7 @@ def test_only_what_a_stack_asks_for_is_built(
     monkeypatch.setenv("GPU_CLUSTER_CACHE", str(tmp_path / "empty"))
     built: list[Program] = []
     monkeypatch.setattr(controllers, "build", built.extend)
-    file = tmp_path / "Pulumi.x.yaml"
-    file.write_text(yaml.safe_dump({"config": {"gpu-cluster:batch": batch}}))
-    provide(file)
+    provide({"gpu-cluster:batch": batch})
     assert [program.name for program in built] == wanted
 
 

@@ -23,6 +23,7 @@ from components.replacement import warnings as replacement_warnings
 from components.settings import load as settings
 from components.settings import model
 from quality.docs import keys
+from quality.environments import platform_at
 from quality.faults.changes import (
     MORE,
     NAMED,
@@ -40,7 +41,6 @@ from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.faults.inject import works
 from quality.faults.table import changes_rows, replacements, summary
 from quality.faults.workers import Part, Result
-from rehearsal.cloud_simulators import platform_of
 from rehearsal.engine import Outcome
 from rehearsal.sandbox import ROOT
 from stacks.files import EXAMPLES, SAMPLES
@@ -95,7 +95,7 @@ def covered(platform: str, stack: str) -> set[str]:
 @pytest.mark.parametrize("stack", SAMPLES)
 def test_every_setting_is_changed_or_has_a_reason(stack: str) -> None:
     """A new key needs a line in quality/faults/changes.yaml."""
-    platform = platform_of(EXAMPLES / f"Pulumi.{stack}.yaml")
+    platform = platform_at(EXAMPLES / f"Pulumi.{stack}.yaml")
     known = covered(platform, stack)
     parents = {key.rpartition(".")[0].removesuffix("[]").removesuffix(".<name>") for key in known}
     missing = [key for key in keys_of(platform) if key not in known | parents]
@@ -105,7 +105,7 @@ def test_every_setting_is_changed_or_has_a_reason(stack: str) -> None:
 @pytest.mark.parametrize("stack", SAMPLES)
 def test_no_change_is_of_a_setting_that_is_gone(stack: str) -> None:
     """And each reason is for a key that exists."""
-    platform = platform_of(EXAMPLES / f"Pulumi.{stack}.yaml")
+    platform = platform_at(EXAMPLES / f"Pulumi.{stack}.yaml")
     planned, known = table(platform, stack), set(keys_of(platform))
     used = [*planned.not_here, *(change.key for change in planned.changes if "." in change.key)]
     assert [key for key in used if key not in known] == []
@@ -119,7 +119,7 @@ def test_every_change_is_one_that_the_settings_take(
     monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
     file = file_of(stack)
     before = _settings(file.read_text())
-    for change in table(platform_of(file), stack).changes:
+    for change in table(platform_at(file), stack).changes:
         assert _settings(changed(file.read_text(), change)) != before, change
 
 
@@ -140,7 +140,7 @@ KEY_OF = {"effective_secure_boot": "secure_boot"}
 def test_every_immutable_setting_is_applied_or_refused(platform: str) -> None:
     """Of each that the program lists some stack has a change, and that is more than previewed. Of a
     name alone there is a reason: its cluster and the new one stand side by side until the end."""
-    stacks = [s for s in (*SAMPLES, *MORE) if platform_of(file_of(s)) == platform]
+    stacks = [s for s in (*SAMPLES, *MORE) if platform_at(file_of(s)) == platform]
     tables = [table(platform, stack) for stack in stacks]
     made = {one.key for each in tables for one in each.changes if one.key not in each.not_applied}
     listed = [

@@ -9,9 +9,9 @@ import yaml
 
 from components.settings.model import Settings
 from quality.faults.changes import STACKS as MORE
-from rehearsal.cloud_simulators import settings_in
-from rehearsal.existing import ExistingCluster, on_its_own_cluster
+from rehearsal.existing import ExistingCluster
 from rehearsal.inventory_file import from_nodes
+from rehearsal.program_copy import prepared
 from rehearsal.simulators.google_inventory import networks
 from rehearsal.simulators.inventory import (
     checked_machines,
@@ -289,13 +289,14 @@ def test_a_rehearsal_reaches_no_other_cluster(tmp_path: Path) -> None:
     """The copy of the stack's file names no kubeconfig any more; the report says what it did."""
     file = tmp_path / "Pulumi.lab.yaml"
     file.write_text((STACKS / file.name).read_text())
-    assert on_its_own_cluster(file) == [
-        "cluster.kubeconfigFile, cluster.context left out: a rehearsal has a cluster of its own"
-    ]
+    copy = prepared("lab", tmp_path)
+    assert copy.notes == (
+        "cluster.kubeconfigFile, cluster.context left out: a rehearsal has a cluster of its own",
+    )
+    assert copy.settings is not None
     cluster = yaml.safe_load(file.read_text())["config"]["gpu-cluster:cluster"]
     assert cluster == {"platform": "existing", "name": "lab"}
-    assert on_its_own_cluster(file) == []
-    assert settings_in(file, "lab") is not None
+    assert prepared("lab", tmp_path).notes == ()
 
 
 def test_nodes_become_an_inventory() -> None:

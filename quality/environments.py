@@ -1,22 +1,31 @@
 """The committed environments and others like them, as the engine hands their config over."""
 
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from quality.bench.child import ROOT
-from stacks.files import stack_file
+from stacks.files import ROOT, stack_file
 
 
 def values_of(stack: str) -> dict[str, Any]:
     """The stack file's config, as YAML has it."""
-    config: dict[str, Any] = yaml.safe_load(stack_file(ROOT, stack).read_text())["config"]
-    return config
+    return _values(stack_file(ROOT, stack))
 
 
 def platform_of(stack: str) -> str:
     """The platform that the environment names."""
-    return str(values_of(stack)["gpu-cluster:cluster"]["platform"])
+    return platform_at(stack_file(ROOT, stack))
+
+
+def platform_at(file: Path) -> str:
+    """The platform that a stack file names."""
+    return str(_values(file)["gpu-cluster:cluster"]["platform"])
+
+
+def _values(file: Path) -> dict[str, Any]:
+    config: dict[str, Any] = yaml.safe_load(file.read_text())["config"]
+    return config
 
 
 def with_pools(stack: str, count: int) -> dict[str, Any]:

@@ -1,0 +1,84 @@
+"""The copy of the program that a rehearsal runs, with its stack file read once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.platforms import PLATFORMS
+from components.settings.model import Settings
+from rehearsal.control_plane.controllers import provide
+from stacks.files import document_in
+from stacks.outcome import CheckError
+from stacks.program import Mutation, copy_program
+from stacks.settings import CLUSTER, NOWHERE, REACHED_BY, config_in, platform_of, settings_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramCopy:
+    """A copy of the program for one stack, and what the stack asks for."""
+
+    stack: str
+    folder: Path
+    platform: str
+    """That of the stack file; if the program will refuse that, "gke"."""
+    settings: Settings[Any] | None
+    """None if the program will refuse the stack file."""
+    notes: tuple[str, ...] = ()
+    """What the report says of the copy."""
+
+    @property
+    def file(self) -> Path:
+        """The copy of the stack file."""
+        return self.folder / f"Pulumi.{self.stack}.yaml"
+
+
+def copied(stack: str, source: Path, folder: Path, mutate: Mutation | None = None) -> ProgramCopy:
+    """Copies the program of `source` to `folder`, for `stack`, and prepares the copy.
+
+    Raises StackError if the stack has no file, or one that cannot be read.
+    """
+    copy_program(source, stack, folder, mutate)
+    return prepared(stack, folder)
+
+
+def prepared(stack: str, folder: Path) -> ProgramCopy:
+    """Builds the controllers that the copy's stack asks for, and lets an existing cluster's stack
+    go to the rehearsal's own cluster."""
+    file = folder / f"Pulumi.{stack}.yaml"
+    text = file.read_bytes()
+    document = document_in(text, file.name)
+    config = document.get("config")
+    provide(config if isinstance(config, dict) else {})
+    named = platform_of(config) if isinstance(config, dict) else ""
+    platform = named if named in PLATFORMS else "gke"
+    notes: tuple[str, ...] = ()
+    if PLATFORMS[platform].cloud is None:
+        notes = on_its_own_cluster(document)
+        file.write_text(yaml.safe_dump(document, sort_keys=False))
+    return ProgramCopy(
+        stack=stack,
+        folder=folder,
+        platform=platform,
+        settings=_settings(stack, text, file.name),
+        notes=notes,
+    )
+
+
+def on_its_own_cluster(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Removes from a stack file's document how its existing cluster is reached: a rehearsal has its
+    own cluster, and must not reach another one. Returns what the report says about it."""
+    cluster = document["config"][CLUSTER]
+    given = [key for key in REACHED_BY if cluster.pop(key, None) is not None]
+    if not given:
+        return ()
+    return (f"cluster.{', cluster.'.join(given)} left out: a rehearsal has a cluster of its own",)
+
+
+def _settings(stack: str, text: bytes, name: str) -> Settings[Any] | None:
+    try:
+        return settings_of(stack, config_in(text, name), kubeconfig=NOWHERE)
+    except CheckError:
+        return None
