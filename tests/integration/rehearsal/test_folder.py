@@ -217,7 +217,7 @@ def test_who_is_replaced_is_told_by_whom(tmp_path: Path) -> None:
     folder = tmp_path / "sandbox"
     with holding(folder) as first:
         take_over(folder, "dev", replace="gpu-cluster rehearse dev --replace")()
-        assert first.wait(10) == 130
+        assert first.wait(60) == 130
         assert first.stderr is not None
         said = first.stderr.read()
     assert re.fullmatch(
@@ -230,7 +230,7 @@ def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
     folder = tmp_path / "sandbox"
     with holding(folder) as first:
         assert end(folder, "gpu-cluster down dev") == "ended"
-        assert first.wait(10) == 130
+        assert first.wait(60) == 130
     assert not folder.exists()
 
 
@@ -253,7 +253,7 @@ def test_a_killed_one_is_in_nobodys_way(tmp_path: Path) -> None:
     folder = tmp_path / "sandbox"
     with holding(folder) as first:
         first.send_signal(signal.SIGKILL)
-        first.wait(10)
+        first.wait(60)
         take_over(folder, "dev")()
 
 

@@ -287,7 +287,7 @@ class FakeRunner:
         self.file.parent.mkdir()
         self.file.write_text("config:\n  gpu-cluster:gpuPools: {one: {maxNodes: 1}}\n")
         self.engine, self.asked, self.created = self, [], {POOL: "monday"}
-        self.cloud, self.revision = self, 0
+        self.cloud, self.program, self.revision = self, self, 0
 
     def node_groups(self) -> list[Any]:
         return [group("dev-system", revision=self.revision)]
