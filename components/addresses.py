@@ -1,22 +1,34 @@
 """IPv4 addresses as a user writes them, and who may reach a control plane."""
 
 import ipaddress
+import re
 from collections.abc import Mapping
+from typing import Annotated, Any
+
+from components.limits import Limit, pattern
 
 _EXAMPLES = [
     ipaddress.IPv4Network(block) for block in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
 ]
 """https://www.rfc-editor.org/rfc/rfc5737"""
 
+_RFC_1918 = [
+    ipaddress.IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+]
 _PRIVATE, _PUBLIC = 8, 16
 """Shortest prefix of a network that may reach a control plane. Of public space few have a /16."""
 
 
 def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
-    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`.
+    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`."""
+    try:
+        return _network(text)
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
 
-    A single address is refused: Python takes it for a network of one, and GKE does not.
-    """
+
+def _network(text: str) -> ipaddress.IPv4Network:
+    """A single address is refused: Python takes it for a network of one, and GKE does not."""
     try:
         if "/" not in text and (address := ipaddress.IPv4Address(text)):
             raise ValueError(f"it has no prefix; write {address}/32 for that address alone")
@@ -25,23 +37,71 @@ def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
             raise ValueError(f"it has host bits set; write {block}")
         return block
     except ValueError as error:
-        raise ValueError(f"{key}: {text!r} is not an IPv4 CIDR ({error})") from None
+        raise ValueError(f"{text!r} is not an IPv4 CIDR ({error})") from None
+
+
+def cidr(least: int, most: int, *, private: bool = False, why: str = "") -> Limit:
+    """An IPv4 network whose prefix has `least` to `most` bits; `private`: one of RFC 1918's.
+
+    `why` follows the range of the prefix in a refusal: `, of which each zone takes an eighth`.
+    """
+
+    def refusal(text: str) -> str | None:
+        try:
+            block = _network(text)
+        except ValueError as error:
+            return str(error)
+        if not least <= block.prefixlen <= most:
+            return f"{text!r} has /{block.prefixlen}; allowed: /{least} to /{most}{why}"
+        if private and not is_private(block):
+            return (
+                f"{text!r} is not private address space; take some of 10.0.0.0/8, "
+                "172.16.0.0/12 or 192.168.0.0/16"
+            )
+        return None
+
+    return Limit(refusal, _form(least, most, private=private))
+
+
+def _form(least: int, most: int, *, private: bool = False) -> dict[str, Any]:
+    """The form of a network; JSON Schema cannot say which host bits are set."""
+    start = r"(?:10|172\.(?:1[6-9]|2[0-9]|3[01])|192\.168)" if private else "[0-9]{1,3}"
+    bits = "|".join(map(str, range(least, most + 1)))
+    return pattern(re.compile(rf"{start}(?:\.[0-9]{{1,3}}){{1,3}}/(?:{bits})"))
+
+
+def is_private(block: ipaddress.IPv4Network) -> bool:
+    """Whether all of it is RFC 1918's, which AWS takes for VPCs and EKS for services.
+
+    Not `block.is_private`, which loopback and the addresses of documentation are as well.
+    """
+    return any(map(block.subnet_of, _RFC_1918))
+
+
+def _too_large(text: str) -> str | None:
+    try:
+        block = _network(text)
+    except ValueError as error:
+        return str(error)
+    if block.prefixlen >= (_PUBLIC if block.is_global else _PRIVATE):
+        return None
+    whom = "the world" if block.prefixlen < _PRIVATE else "networks of many others"
+    return (
+        f"{text!r} opens the control plane to {whom}; allowed: private networks up to "
+        f"/{_PRIVATE}, and public ones up to /{_PUBLIC} that you know"
+    )
+
+
+AuthorizedNetworks = Mapping[str, Annotated[str, Limit(_too_large, _form(_PRIVATE, 32))]]
+"""Display name -> an IPv4 CIDR that may reach a control plane."""
 
 
 def authorized(networks: Mapping[str, str]) -> dict[str, ipaddress.IPv4Network]:
-    """The networks of `authorizedNetworks`; raises ValueError where one of them is too large."""
-    found: dict[str, ipaddress.IPv4Network] = {}
+    """The networks of `authorizedNetworks`; raises ValueError if one of them is too large."""
     for name, text in networks.items():
-        block = parse_cidr(f"authorizedNetworks.{name}", text)
-        if block.prefixlen < (_PUBLIC if block.is_global else _PRIVATE):
-            whom = "the world" if block.prefixlen < _PRIVATE else "networks of many others"
-            raise ValueError(
-                f"authorizedNetworks.{name}: {text!r} opens the control plane to {whom}; allowed: "
-                f"private networks up to /{_PRIVATE}, and public ones up to /{_PUBLIC} that you "
-                "know"
-            )
-        found[name] = block
-    return found
+        if reason := _too_large(text):
+            raise ValueError(f"authorizedNetworks.{name}: {reason}")
+    return {name: ipaddress.IPv4Network(text) for name, text in networks.items()}
 
 
 def example_warnings(networks: Mapping[str, str], then: str) -> list[str]:

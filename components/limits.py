@@ -33,16 +33,33 @@ class Limit:
     """As much of it as JSON Schema can say."""
 
 
-def one_of(*values: Any) -> Limit:
-    """One of these values, which an editor then offers."""
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What to do about a value beyond the bounds or the lengths of the same annotation."""
+
+    text: str
+
+
+def one_of(*values: Any, what: str = "") -> Limit:
+    """One of these values, which an editor then offers. `what` says what they have in common."""
     words = [str(value) for value in values]
 
     def refusal(value: Any) -> str | None:
         if value in values:
             return None
+        if what:
+            return f"{shown(value)} is not {what}; allowed: {', '.join(words)}"
         return f"{shown(value)} is not known; {unknown(str(value), words)}"
 
     return Limit(refusal, {"enum": list(values)})
+
+
+def none_of(*values: str, why: str) -> Limit:
+    """None of these values; `why` follows the value that is one of them."""
+    return Limit(
+        lambda value: f"{shown(value)} {why}" if value in values else None,
+        {"not": {"enum": list(values)}},
+    )
 
 
 def matching(what: str, *patterns: re.Pattern[str], longest: int | None = None) -> Limit:
@@ -116,18 +133,25 @@ QUANTITY = Limit(_not_a_positive_quantity, pattern(quantity.QUANTITY))
 
 
 def check_limits(args: Any) -> None:
-    """Raises ValueError, `key: what is wrong`, for the first field that is beyond its limits."""
+    """Raises ValueError, `key: what is wrong`, for the first field that is beyond its limits.
+
+    A field that has its default counts as left out, and is not looked at.
+    """
     kind: Any = type(args)
-    for name, hint in _limited(kind).items():
-        for where, reason in _refusals(hint, getattr(args, name)):
+    for name, (hint, default) in _limited(kind).items():
+        value = getattr(args, name)
+        for where, reason in () if value == default else _refusals(hint, value):
             raise ValueError(f"{camel(name)}{where}: {reason}")
 
 
 @cache
-def _limited(kind: Any) -> Mapping[str, Any]:
+def _limited(kind: Any) -> Mapping[str, tuple[Any, Any]]:
+    """Field -> its annotated type, and its default."""
     hints = typing.get_type_hints(kind, include_extras=True)
     return {
-        each.name: hints[each.name] for each in fields(kind) if "Annotated" in str(hints[each.name])
+        each.name: (hints[each.name], each.default)
+        for each in fields(kind)
+        if "Annotated" in str(hints[each.name])
     }
 
 
@@ -167,15 +191,19 @@ def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
 
 def refusal(limits: Sequence[Any], value: Any) -> str | None:
     """Why a value is beyond these limits; None where it is not."""
+    hint = _bound(limits, Hint, "text")
     least, most = _bound(limits, Ge, "ge"), _bound(limits, Le, "le")
     if (least is not None and value < least) or (most is not None and value > most):
-        return f"{value} is {_outside(value, least, most)}"
+        number = f"{value:g}" if isinstance(value, float) else value
+        return f"{number} is {_outside(value, least, most)}{f'; {hint}' if hint else ''}"
     fewest, longest = _bound(limits, MinLen, "min_length"), _bound(limits, MaxLen, "max_length")
     if (fewest is not None and len(value) < fewest) or (
         longest is not None and len(value) > longest
     ):
         allowed = _range(fewest, longest)
-        return f"has {len(value)}; allowed: {allowed}" if value else f"is empty; give {allowed}"
+        if not value:
+            return f"is empty; {hint or f'give {allowed}'}"
+        return f"has {len(value)}; allowed: {allowed}{f'; {hint}' if hint else ''}"
     own = (each.refusal(value) for each in limits if isinstance(each, Limit))
     return next((reason for reason in own if reason), None)
 

@@ -8,14 +8,14 @@ from datetime import date
 from typing import Annotated
 
 from components.access import KMS_KEY, check_kms_key
-from components.addresses import authorized, example_warnings, parse_cidr
+from components.addresses import authorized, example_warnings, is_private, parse_cidr
 from components.catalog import eks as catalog
 from components.catalog import images
 from components.catalog import kubernetes as names
 from components.catalog.eks_addons import ADDONS
 from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
-from components.eks.network_args import EksNetworkArgs, is_private, is_reserved
+from components.eks.network_args import EksNetworkArgs, is_reserved
 from components.eks.user_args import EksUserArgs, check_principal
 from components.limits import check_limits, matching
 from components.on_change import NEVER, OnChange, kept, next_minor

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from components.addresses import parse_cidr
+from components.addresses import is_private, parse_cidr
 from components.catalog import eks as catalog
 from components.eks import regions
 from components.on_change import NEVER, OnChange, if_longer
@@ -14,9 +14,6 @@ from components.on_change import NEVER, OnChange, if_longer
 SUBNET = re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?")
 _CARRIER = ipaddress.IPv4Network("100.64.0.0/10")
 """RFC 6598's, which companies use inside."""
-_PRIVATE = [
-    ipaddress.IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +113,3 @@ class EksNetworkArgs:
 def is_reserved(block: ipaddress.IPv4Network) -> bool:
     """Whether a network has no public address, so that it can come to a private endpoint alone."""
     return is_private(block) or block.subnet_of(_CARRIER)
-
-
-def is_private(block: ipaddress.IPv4Network) -> bool:
-    """Whether all of it is RFC 1918's, which AWS takes for VPCs and EKS for services.
-
-    Not `block.is_private`, which loopback and the addresses of documentation are as well.
-    """
-    return any(block.subnet_of(private) for private in _PRIVATE)

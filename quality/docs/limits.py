@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from components import limits
+from components import addresses, limits
 from components.access import KMS_KEY, POLICY, ROLE
 from components.catalog import eks, gke, kubernetes
 from components.catalog.eks_addons import ADDONS
@@ -67,12 +67,9 @@ def items(fragment: Fragment, **more: Any) -> dict[str, Any]:
     return {"items": dict(fragment), **more}
 
 
-def cidr(least: int, most: int, *, private: bool = False) -> dict[str, Any]:
-    """An IPv4 network with a prefix of so many bits. The form alone: not whether host bits are set;
-    `private`: RFC 1918's, as components/eks/network_args.py has them."""
-    start = r"(?:10|172\.(?:1[6-9]|2[0-9]|3[01])|192\.168)" if private else "[0-9]{1,3}"
-    bits = "|".join(map(str, range(least, most + 1)))
-    return matching(re.compile(rf"{start}(?:\.[0-9]{{1,3}}){{1,3}}/(?:{bits})"))
+def cidr(least: int, most: int, *, private: bool = False) -> Fragment:
+    """An IPv4 network with a prefix of so many bits."""
+    return addresses.cidr(least, most, private=private).fragment
 
 
 DNS_LABEL = {**matching(kubernetes.DNS_LABEL), "maxLength": 63}

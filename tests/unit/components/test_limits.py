@@ -10,11 +10,21 @@ import pytest
 from annotated_types import Ge, Interval, Le, Len, MaxLen, MinLen
 
 from components.decode import camel, decode
-from components.limits import UNIQUE, Limit, check_limits, fragment, one_of, refusal, unwrapped
+from components.limits import (
+    UNIQUE,
+    Hint,
+    Limit,
+    check_limits,
+    fragment,
+    none_of,
+    one_of,
+    refusal,
+    unwrapped,
+)
 from quality.docs import keys
 
 LIMITS = (Limit, Ge, Le, MinLen, MaxLen)
-WRONG: Sequence[Any] = ("", "?", "no such thing", "x" * 300, [], ["a", "a"], -1, 0, 10**9)
+WRONG: Sequence[Any] = ("", "?", "no such thing", "x" * 300, [], ["a", "a"], -1, 0, 10**9, -1.0)
 """Values of which each limit refuses at least one of its own type."""
 
 
@@ -25,6 +35,10 @@ class Example:
     share: Annotated[float, Le(1)] | None = None
     zones: Annotated[Sequence[Annotated[str, one_of("a", "b")]], MinLen(1), UNIQUE] = ("a",)
     pair: Annotated[Sequence[str], Len(2, 3)] = ("x", "y")
+    disk_gb: Annotated[int, Ge(50), Hint("images are large")] = 100
+    command: Annotated[Sequence[str], Len(1, 2), Hint("name the script")] = ()
+    minor: Annotated[str, one_of("1.9", "1.10", what="a minor")] = "1.9"
+    image: Annotated[str, none_of("al2", why="is gone")] = "al2023"
     labels: Mapping[Annotated[str, one_of("k")], Annotated[str, MaxLen(1)]] = dataclasses.field(
         default_factory=dict
     )
@@ -38,11 +52,15 @@ class Example:
     [
         ({"sizeGb": 9}, "pool.sizeGb: 9 is out of range; allowed: 10 to 20"),
         ({"nodes": -1}, "pool.nodes: -1 is negative; allowed: 0 or more"),
-        ({"share": 2.0}, "pool.share: 2.0 is too large; allowed: at most 1"),
+        ({"share": 2.0}, "pool.share: 2 is too large; allowed: at most 1"),
         ({"zones": []}, "pool.zones: is empty; give 1 or more"),
         ({"zones": ["a", "c"]}, "pool.zones[1]: 'c' is not known; allowed: a, b"),
         ({"zones": ["b", "b"]}, "pool.zones: 'b' is a duplicate; remove it"),
         ({"pair": ["x"]}, "pool.pair: has 1; allowed: 2 to 3"),
+        ({"diskGb": 49}, "pool.diskGb: 49 is too small; allowed: 50 or more; images are large"),
+        ({"command": ["", "", ""]}, "pool.command: has 3; allowed: 1 to 2; name the script"),
+        ({"minor": "1.8"}, "pool.minor: '1.8' is not a minor; allowed: 1.9, 1.10"),
+        ({"image": "al2"}, "pool.image: 'al2' is gone"),
         ({"labels": {"z": "v"}}, "pool.labels.z: 'z' is not known; allowed: k"),
         ({"labels": {"k": "vw"}}, "pool.labels.k: has 2; allowed: at most 1"),
     ],
@@ -54,9 +72,14 @@ def test_a_value_beyond_its_limit_is_refused_by_its_path(given: dict[str, Any], 
     assert str(refused.value) == says
 
 
+def test_what_is_empty_is_refused_with_what_to_give() -> None:
+    """The hint takes the place of the number of entries, which says less."""
+    assert refusal([MinLen(1), Hint("name the script")], ()) == "is empty; name the script"
+
+
 def test_values_within_their_limits_are_accepted() -> None:
-    """Bounds belong to the range, and what is left out is not looked at."""
-    assert decode("pool", Example, {"sizeGb": 20, "zones": ["a", "b"], "share": None}).size_gb == 20
+    """Bounds belong to the range, and what is left out, or has its default, is not looked at."""
+    assert decode("pool", Example, {"sizeGb": 20, "zones": ["a", "b"], "command": []}).size_gb == 20
 
 
 def limits_of(hint: Any, where: str) -> Iterator[tuple[str, Any, Sequence[Any]]]:
