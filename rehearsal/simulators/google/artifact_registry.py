@@ -4,8 +4,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from rehearsal.simulators.google.api import operations
-from rehearsal.simulators.google.api.call import ApiError, Call, bad_request
+from rehearsal.simulators.google.api.call import Call, get_operation
+from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
 
 TOKEN = "artifactregistry.repositories"
@@ -70,8 +70,7 @@ def _done(call: Call, form: str, result: dict[str, Any]) -> dict[str, Any]:
     scope = "/".join(call.name.split("/")[:4])
     answer = {"@type": f"type.googleapis.com/google.{form}", **result}
     begun = call.cloud.operations.begin("longrunning", scope, call.method, call.name, result=answer)
-    body: dict[str, Any] = begun.body(call)
-    return body
+    return begun.body(call.base)
 
 
 _START = "artifactregistry.projects.locations"
@@ -81,5 +80,5 @@ METHODS = {
     f"{_START}.repositories.list": _list,
     f"{_START}.repositories.patch": _patch,
     f"{_START}.repositories.delete": _delete,
-    f"{_START}.operations.get": operations.get,
+    f"{_START}.operations.get": get_operation,
 }

@@ -14,8 +14,9 @@ from typing import Any
 from components.catalog.gke import region_of
 from rehearsal.simulators.cloud import Mount
 from rehearsal.simulators.google import policies
-from rehearsal.simulators.google.api.call import ApiError, Call
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container.tokens import CLUSTER
+from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.resource import CloudResource
 from rehearsal.simulators.google_inventory import Bucket
 

@@ -1,7 +1,5 @@
 """The simulated Google Cloud: what exists, what it may use, which nodes it would start."""
 
-import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,8 +18,6 @@ from rehearsal.simulators.cloud import (
 )
 from rehearsal.simulators.google import attached, nodes, policies
 from rehearsal.simulators.google import buckets as bucket_rules
-from rehearsal.simulators.google.api.call import ApiError, bad_request, not_found
-from rehearsal.simulators.google.api.operations import Operations
 from rehearsal.simulators.google.autopilot import (
     ACCELERATOR_COUNT_LABEL,
     GpuRequestShape,
@@ -34,21 +30,21 @@ from rehearsal.simulators.google.container import reserved
 from rehearsal.simulators.google.container.locations import check_boot_disk
 from rehearsal.simulators.google.container.node_defaults import accelerator_of, quota_metric
 from rehearsal.simulators.google.container.tokens import CLUSTER, NODE_POOL
+from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.existing_network import lay_out
 from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.google.state import CloudState
 from rehearsal.simulators.google_inventory import Bucket, Networks
 from rehearsal.simulators.reservations import Reservation
 
 DEFAULT_QUOTA = 16
 """GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""
 
-_POOL_MEMBER = re.compile(r"serviceAccount:(?P<pool>[^\[]+\.svc\.id\.goog)\[[^/\]]+/[^/\]]+\]")
-_DEFAULT_ACCOUNTS = ("default", "", None)
 _NOT_HELD = ("serviceusage.services",)
 """An API stays enabled when its resource is deleted, so it is nothing left behind."""
 
 
-class GoogleCloud:
+class GoogleCloud(CloudState):
     """Implements `rehearsal.simulators.cloud.Cloud`. Thread-safe."""
 
     def __init__(
@@ -64,29 +60,17 @@ class GoogleCloud:
         """`existing`: networks that are there before anything is made; `reservations`: what was
         bought by then. With `quota_suffices`, every pool can grow to its maximum, as far as
         `faults` sets no quota. `buckets`: those that are not as any other, by name."""
-        self.control_plane = control_plane
+        super().__init__(
+            control_plane=control_plane,
+            faults=faults or NoFaults(),
+            reservations=reservations,
+            buckets=buckets or {},
+        )
         self._quota_suffices = quota_suffices
-        self.reservations = tuple(reservations)
-        self.buckets = dict(buckets or {})
-        self.faults = faults or NoFaults()
-        self.lock = threading.RLock()
-        self.operations = Operations()
-        self.resources: dict[str, CloudResource] = {}
-        """Everything that exists, by its id. Hold `lock` to read or change it."""
-        self.policies: dict[str, dict[str, Any]] = {}
-        """Full name of a project, service account or bucket (`b/NAME`) -> its IAM policy, without
-        etag."""
-        self.host_projects: dict[str, str] = {}
-        """Shared VPC: project -> the host project that it is attached to."""
-        self.auto_nodes: dict[str, int] = {}
-        """Autopilot's group -> its nodes now. Hold `lock`, as for `resources`."""
         self._gpu_request_shapes: set[GpuRequestShape] = set()
         """Shared and partitioned GPUs that pods ever selected on Autopilot."""
         self._attached: dict[str, str] = {}
         """What GKE's controllers made -> the id of their cluster."""
-        self._workload_pools: set[str] = set()
-        self._assumed: dict[str, None] = {}
-        """What was assumed, a line each."""
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
         if existing is not None:
@@ -227,10 +211,6 @@ class GoogleCloud:
 
     # The resource types' view.
 
-    def of(self, token: str) -> Iterator[CloudResource]:
-        """All resources of a resource type."""
-        return (resource for resource in list(self.resources.values()) if resource.token == token)
-
     def pools(self) -> Iterator[CloudResource]:
         """All node pools, those that Autopilot makes for a reservation among them."""
         yield from self.of(NODE_POOL)
@@ -240,53 +220,6 @@ class GoogleCloud:
                     nodes = self.auto_nodes.get(group.name, 0)
                     if pool := reserved_pool(cluster, group, nodes):
                         yield pool
-
-    def found(self, identity: str) -> CloudResource:
-        """The resource with this full name; raises ApiError, 404."""
-        if identity not in self.resources:
-            raise not_found(identity)
-        return self.resources[identity]
-
-    def remove(self, identity: str) -> None:
-        """Deletes the resource, and with it what is part of it."""
-        del self.resources[identity]
-        for child in [one for one in self.resources.values() if one.parent == identity]:
-            if child.identity in self.resources:
-                self.remove(child.identity)
-
-    def workload_pool(self, name: str) -> None:
-        """A cluster brings the project's workload identity pool, which outlives it."""
-        self._workload_pools.add(name)
-
-    def check_account(self, node_config: Mapping[str, Any] | None, project: str) -> None:
-        """Raises ApiError where nodes shall run as a service account that does not exist."""
-        email = (node_config or {}).get("serviceAccount")
-        if email in _DEFAULT_ACCOUNTS:
-            return
-        if (
-            "@" in str(email)
-            and _missing_identity(f"serviceAccount:{email}", self._accounts(), set(), project)
-            is None
-        ):
-            return
-        raise bad_request(f"Service account '{email}' does not exist")
-
-    def _accounts(self) -> set[str]:
-        return {one.state["email"] for one in self.of("iam.serviceAccounts")}
-
-    def check_member(self, member: str, project: str) -> None:
-        """Raises ApiError where an IAM member does not exist."""
-        if reason := _missing_identity(member, self._accounts(), self._workload_pools, project):
-            raise bad_request(reason)
-
-    def assume(self, line: str) -> None:
-        """Notes what no source says, and a request was answered by."""
-        self._assumed[line] = None
-
-    def ends_half_way(self, kind: str) -> str:
-        """What the next operation of this kind shall end with; empty where it shall succeed."""
-        planned = self.faults.halfway.get(kind)
-        return planned.pop(0) if planned else ""
 
     # What keeps nodes from starting.
 
@@ -336,17 +269,3 @@ class GoogleCloud:
                     f"needed: {units}.0",
                     reason="quotaExceeded",
                 )
-
-
-def _missing_identity(member: str, accounts: set[str], pools: set[str], project: str) -> str | None:
-    """Why the API refuses this member, if it does. Accounts of other projects are not known here
-    and pass."""
-    if pool := _POOL_MEMBER.fullmatch(member):
-        if pool["pool"] not in pools:
-            return f"Identity Pool does not exist ({pool['pool']})"
-        return None
-    kind, _, email = member.partition(":")
-    ours = email.endswith(f"@{project}.iam.gserviceaccount.com")
-    if kind == "serviceAccount" and ours and email not in accounts:
-        return f"Service account {email} does not exist."
-    return None

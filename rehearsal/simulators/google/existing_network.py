@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.compute import networks, resources, routers, routes, subnetworks
@@ -13,13 +13,11 @@ from rehearsal.simulators.google.container.shared_vpc import (
     HOST_USER,
     NETWORK_USER,
 )
+from rehearsal.simulators.google.state import CloudState
 from rehearsal.simulators.google_inventory import Networks, Subnetwork
 
-if TYPE_CHECKING:
-    from rehearsal.simulators.google.cloud import GoogleCloud
 
-
-def lay_out(cloud: "GoogleCloud", there: Networks) -> None:
+def lay_out(cloud: CloudState, there: Networks) -> None:
     """Makes the networks; raises ApiError for subnetworks that cannot be."""
     by_network = sorted(there.subnetworks, key=_network)
     for network, inside in groupby(by_network, key=_network):
@@ -40,7 +38,7 @@ def _network(one: Subnetwork) -> str:
     return f"projects/{one.project}/global/networks/{one.vpc}"
 
 
-def _lay_out(cloud: "GoogleCloud", network: str, inside: Sequence[Subnetwork]) -> None:
+def _lay_out(cloud: CloudState, network: str, inside: Sequence[Subnetwork]) -> None:
     project, name = network.split("/")[1], network.rpartition("/")[2]
     body: dict[str, Any] = {"name": name, "autoCreateSubnetworks": False}
     _insert(cloud, networks, f"projects/{project}/global/networks", body)
@@ -82,7 +80,7 @@ def _lay_out(cloud: "GoogleCloud", network: str, inside: Sequence[Subnetwork]) -
         _insert(cloud, routers, f"{place}/routers", body)
 
 
-def _insert(cloud: "GoogleCloud", collection: Any, place: str, body: dict[str, Any]) -> None:
+def _insert(cloud: CloudState, collection: Any, place: str, body: dict[str, Any]) -> None:
     method = f"{collection.TOKEN}.insert"
     collection.METHODS[method](
         Call(

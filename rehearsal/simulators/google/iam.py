@@ -5,7 +5,8 @@ import re
 from typing import Any
 
 from rehearsal.simulators.google import policies
-from rehearsal.simulators.google.api.call import ApiError, Call, bad_request, not_found
+from rehearsal.simulators.google.api.call import Call
+from rehearsal.simulators.google.errors import ApiError, bad_request, not_found
 from rehearsal.simulators.google.resource import PROJECT_NUMBER, CloudResource
 
 TOKEN = "iam.serviceAccounts"

@@ -3,8 +3,9 @@
 import itertools
 from typing import Any
 
-from rehearsal.simulators.google.api.call import ApiError, Call, bad_request, not_found
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.compute.resources import fingerprint
+from rehearsal.simulators.google.errors import ApiError, bad_request, not_found
 from rehearsal.simulators.google.resource import PROJECT_NUMBER, CloudResource
 
 _numbers = itertools.count(1)

@@ -5,12 +5,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rehearsal.simulators.google.api.call import ApiError, Call, bad_request
-
-if TYPE_CHECKING:
-    from rehearsal.simulators.google.cloud import GoogleCloud
+from rehearsal.simulators.google.api.call import Call
+from rehearsal.simulators.google.errors import ApiError, bad_request
+from rehearsal.simulators.google.state import CloudState
 
 _MEMBER = re.compile(
     r"(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|deleted:\w+):.+"
@@ -70,7 +69,7 @@ def _etag(policy: Mapping[str, Any]) -> str:
     return base64.b64encode(b"\x07" + digest[:7]).decode()
 
 
-def forget_account(cloud: "GoogleCloud", email: str, number: str) -> None:
+def forget_account(cloud: CloudState, email: str, number: str) -> None:
     """What becomes of an account's roles when it is deleted: they stay, for nobody."""
     gone, mark = f"serviceAccount:{email}", f"deleted:serviceAccount:{email}?uid={number}"
     for policy in cloud.policies.values():
@@ -81,7 +80,7 @@ def forget_account(cloud: "GoogleCloud", email: str, number: str) -> None:
 _OWNERS = {"/serviceAccounts/": " of a service account", "/b/": " of a bucket"}
 
 
-def held(cloud: "GoogleCloud") -> Iterator[str]:
+def held(cloud: CloudState) -> Iterator[str]:
     """One line for each role of each member."""
     for name, policy in cloud.policies.items():
         word = "IAM binding" + next((of for part, of in _OWNERS.items() if part in f"/{name}"), "")

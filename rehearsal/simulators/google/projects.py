@@ -3,8 +3,8 @@
 from typing import Any
 
 from rehearsal.simulators.google import policies
-from rehearsal.simulators.google.api import operations
-from rehearsal.simulators.google.api.call import Call, bad_request
+from rehearsal.simulators.google.api.call import Call, get_operation
+from rehearsal.simulators.google.errors import bad_request
 from rehearsal.simulators.google.resource import PROJECT_NUMBER, CloudResource
 
 SERVICE = "serviceusage.services"
@@ -73,7 +73,7 @@ def _disable(call: Call) -> dict[str, Any]:
 def _done(call: Call, result: dict[str, Any], kind: str) -> dict[str, Any]:
     found = {"@type": f"type.googleapis.com/google.api.serviceusage.v1.{kind}", **result}
     operation = call.cloud.operations.begin("longrunning", "", kind, call.name, result=found)
-    return operation.body(call)
+    return operation.body(call.base)
 
 
 METHODS = {
@@ -85,5 +85,5 @@ METHODS = {
     "serviceusage.services.enable": _enable,
     "serviceusage.services.batchEnable": _enable_all,
     "serviceusage.services.disable": _disable,
-    "serviceusage.operations.get": operations.get,
+    "serviceusage.operations.get": get_operation,
 }

@@ -14,7 +14,9 @@ from typing import Any
 from werkzeug import wrappers
 from werkzeug.exceptions import HTTPException
 
-from rehearsal.simulators.google.api.call import ApiError, Call
+from rehearsal.simulators.google.api.call import Call
+from rehearsal.simulators.google.errors import ApiError
+from rehearsal.simulators.google.state import CloudState
 from rehearsal.simulators.serving import Served
 from tools.google_discovery import WIDER, Document, Method, document, unknown_query
 
@@ -46,7 +48,7 @@ class Api:
 
     def __init__(
         self,
-        cloud: Any,
+        cloud: CloudState,
         methods: Mapping[str, Answer],
         seen: Callable[[Request], None] = lambda request: None,
     ) -> None:

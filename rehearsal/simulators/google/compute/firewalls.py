@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from rehearsal.simulators.google.api.call import Call, bad_request
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.compute import resources
 from rehearsal.simulators.google.compute.resources import LINK, full_name, invalid
+from rehearsal.simulators.google.errors import bad_request
 
 TOKEN = "compute.firewalls"
 

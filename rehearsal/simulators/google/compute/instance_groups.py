@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rehearsal.simulators.google.api.call import Call, not_found
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.compute import resources
 from rehearsal.simulators.google.compute.resources import LINK
 from rehearsal.simulators.google.container.node_pool_updates import resize
 from rehearsal.simulators.google.container.node_pools import group_name
 from rehearsal.simulators.google.container.tokens import NODE_POOL
+from rehearsal.simulators.google.errors import not_found
 from rehearsal.simulators.google.resource import CloudResource
 
 

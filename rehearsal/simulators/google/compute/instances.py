@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.catalog.gke import ACCELERATORS, region_of
 from rehearsal.simulators.google import nodes
@@ -11,9 +11,7 @@ from rehearsal.simulators.google.compute import resources
 from rehearsal.simulators.google.compute.resources import LINK
 from rehearsal.simulators.google.container.reserved import affinity, reserved_gpus
 from rehearsal.simulators.google.container.tokens import CLUSTER
-
-if TYPE_CHECKING:
-    from rehearsal.simulators.google.cloud import GoogleCloud
+from rehearsal.simulators.google.state import CloudState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +60,7 @@ class Running:
         )
 
 
-def running(cloud: "GoogleCloud") -> Iterator[Running]:
+def running(cloud: CloudState) -> Iterator[Running]:
     """All nodes that run now, those that still boot among them. Hold the cloud's lock."""
     pools = {pool.state["name"]: pool for pool in cloud.pools()}
     own = [pool for pool in pools.values() if pool.identity in cloud.resources]
@@ -90,7 +88,7 @@ def running(cloud: "GoogleCloud") -> Iterator[Running]:
             )
 
 
-def gpus_used(cloud: "GoogleCloud", metric: str, region: str | None, besides: str = "") -> int:
+def gpus_used(cloud: CloudState, metric: str, region: str | None, besides: str = "") -> int:
     """GPUs that count against a quota: those of the project's reservations, and those of all nodes
     that come out of none, without the group `besides`. Without a region: whatever the metric, and
     everywhere. Hold the cloud's lock."""

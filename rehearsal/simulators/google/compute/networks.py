@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from rehearsal.simulators.google.api.call import ApiError, Call
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.compute import resources
 from rehearsal.simulators.google.compute.resources import LINK, full_name
+from rehearsal.simulators.google.errors import ApiError
 
 TOKEN = "compute.networks"
 _IMMUTABLE = ("name", "description", "autoCreateSubnetworks", "internalIpv6Range", "networkProfile")

@@ -14,10 +14,11 @@ from components.catalog.gke import (
     machine_type,
     region_of,
 )
-from rehearsal.simulators.google.api.call import Call, not_found
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.api.server import Answer
 from rehearsal.simulators.google.compute import instances, resources
 from rehearsal.simulators.google.compute.resources import LINK
+from rehearsal.simulators.google.errors import not_found
 from tools.google_discovery import document
 
 _ZONES = sorted({zone for zones in ACCELERATOR_ZONES.values() for zone in zones})

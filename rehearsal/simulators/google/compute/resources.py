@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from rehearsal.simulators.google.api import operations
-from rehearsal.simulators.google.api.call import ApiError, Call, bad_request, not_found
+from rehearsal.simulators.google.api.call import Call, get_operation
 from rehearsal.simulators.google.api.server import Answer
+from rehearsal.simulators.google.errors import ApiError, bad_request, not_found
 from rehearsal.simulators.google.resource import CloudResource
 
 LINK = "https://www.googleapis.com/compute/v1/"
@@ -188,7 +188,7 @@ def operation(call: Call, kind: str, target: str) -> dict[str, Any]:
     """One that is done when somebody asks for it."""
     place = call.name.split("/")
     scope = "/".join(place[: 3 if place[2] == "global" else 4])
-    return call.cloud.operations.begin("compute", scope, kind, target).body(call)
+    return call.cloud.operations.begin("compute", scope, kind, target).body(call.base)
 
 
 def row(call: Call, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def full_name(call: Call, value: str, collection: str) -> str:
 
 
 METHODS = {
-    f"compute.{scope}Operations.{verb}": operations.get
+    f"compute.{scope}Operations.{verb}": get_operation
     for scope in ("global", "region", "zone")
     for verb in ("get", "wait")
 }

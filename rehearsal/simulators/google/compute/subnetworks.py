@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from rehearsal.simulators.google import policies
-from rehearsal.simulators.google.api.call import ApiError, Call, bad_request
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.compute import resources
 from rehearsal.simulators.google.compute.resources import LINK, full_name, invalid
 from rehearsal.simulators.google.container.tokens import CLUSTER
+from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
 
 TOKEN = "compute.subnetworks"

@@ -15,6 +15,7 @@ import yaml
 
 from rehearsal.simulators.google.container.locations import channel_of, version_in
 from rehearsal.simulators.google.container.node_defaults import complete_config
+from rehearsal.simulators.google.state import CloudState
 
 MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
 """The kinds of object that it brings into a cluster."""
@@ -38,7 +39,7 @@ _ON_AUTOPILOT = {
 }
 
 
-def complete(cloud: Any, identity: str, state: dict[str, Any], uses: list[str]) -> None:
+def complete(cloud: CloudState, identity: str, state: dict[str, Any], uses: list[str]) -> None:
     """Adds to a new `Cluster` what GKE says of every cluster."""
     project = identity.split("/")[1]
     autopilot = (state.get("autopilot") or {}).get("enabled", False)
@@ -101,7 +102,7 @@ def complete(cloud: Any, identity: str, state: dict[str, Any], uses: list[str]) 
     derive(cloud, state)
 
 
-def derive(cloud: Any, state: dict[str, Any]) -> None:
+def derive(cloud: CloudState, state: dict[str, Any]) -> None:
     """What follows from the rest, after each change."""
     monitoring = state["monitoringConfig"]
     monitoring.setdefault("componentConfig", {"enableComponents": list(_MONITORED)})
@@ -133,7 +134,7 @@ def derive(cloud: Any, state: dict[str, Any]) -> None:
     state["etag"] = fingerprint(rest)
 
 
-def _ranges(cloud: Any, state: Mapping[str, Any], subnetwork: str) -> dict[str, Any]:
+def _ranges(cloud: CloudState, state: Mapping[str, Any], subnetwork: str) -> dict[str, Any]:
     policy = {"stackType": "IPV4", "useIpAliases": True} | (state.get("ipAllocationPolicy") or {})
     if not policy["useIpAliases"] or subnetwork not in cloud.resources:
         return policy
@@ -150,7 +151,7 @@ def _ranges(cloud: Any, state: Mapping[str, Any], subnetwork: str) -> dict[str, 
     return policy
 
 
-def bring_kinds(cloud: Any, state: Mapping[str, Any]) -> None:
+def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
     """Managed Prometheus is on unless it is turned off, and on Autopilot always; the Gateway API
     where it is asked for."""
     prometheus = state["monitoringConfig"]["managedPrometheusConfig"]
@@ -165,7 +166,7 @@ def bring_kinds(cloud: Any, state: Mapping[str, Any]) -> None:
         cloud.control_plane.define(kinds)
 
 
-def bring_workload_pool(cloud: Any, state: Mapping[str, Any]) -> None:
+def bring_workload_pool(cloud: CloudState, state: Mapping[str, Any]) -> None:
     """Workload identity brings the project's pool of identities, which outlives the cluster."""
     if pool := (state.get("workloadIdentityConfig") or {}).get("workloadPool"):
         cloud.workload_pool(pool)

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.catalog.gke import region_of
-from rehearsal.simulators.google.api.call import bad_request
 from rehearsal.simulators.google.container import maintenance
+from rehearsal.simulators.google.errors import bad_request
 from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.google.state import CloudState
 
 
 def networks_of(identity: str, state: Mapping[str, Any]) -> list[str]:
@@ -28,7 +29,7 @@ def networks_of(identity: str, state: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def check(cloud: Any, identity: str, state: Mapping[str, Any], uses: list[str]) -> None:
+def check(cloud: CloudState, identity: str, state: Mapping[str, Any], uses: list[str]) -> None:
     """Raises ApiError where GKE refuses this `Cluster`, new or changed."""
     subnetwork = cloud.found(uses[1])
     _check_subnetwork(state, subnetwork, uses)

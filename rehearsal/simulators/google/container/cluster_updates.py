@@ -3,11 +3,12 @@
 import copy
 from typing import Any
 
-from rehearsal.simulators.google.api.call import ApiError, Call, bad_request
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container import cluster_defaults, cluster_rules, node_pool_updates
 from rehearsal.simulators.google.container.locations import channel_of, node_locations, version_in
 from rehearsal.simulators.google.container.operations import fields, updating
 from rehearsal.simulators.google.container.tokens import NODE_POOL
+from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
 
 _OF_POOL = ("desiredNodePoolId", "desiredImageType", "desiredImage", "desiredImageProject")

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from components.catalog.gke import CLUSTER_NAME, is_zone
-from rehearsal.simulators.google.api.call import ApiError, Call, bad_request
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container import (
     cluster_defaults,
     cluster_rules,
@@ -16,7 +16,9 @@ from rehearsal.simulators.google.container import (
 from rehearsal.simulators.google.container.locations import check_location, node_locations
 from rehearsal.simulators.google.container.operations import broken, operation, without_defaults
 from rehearsal.simulators.google.container.tokens import CLUSTER, DEFAULT_POOL, NODE_POOL
+from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.google.state import CloudState
 
 BOOT_SECONDS = 1.0
 """What the machines of the pool that GKE itself makes need to join; in life less than a minute. A
@@ -75,7 +77,7 @@ def _first_pools(state: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _start(cloud: Any, cluster: CloudResource) -> None:
+def _start(cloud: CloudState, cluster: CloudResource) -> None:
     """The control plane, with what managed Prometheus brings into it; then the nodes."""
     with cloud.lock:
         pools = [pool for pool in cloud.of(NODE_POOL) if pool.parent == cluster.identity]
@@ -100,7 +102,7 @@ def _start(cloud: Any, cluster: CloudResource) -> None:
     cloud.notify()
 
 
-def _booted(cloud: Any, cluster: CloudResource) -> None:
+def _booted(cloud: CloudState, cluster: CloudResource) -> None:
     with cloud.lock:
         for pool in cloud.of(NODE_POOL):
             if pool.parent == cluster.identity and pool.state["status"] == "PROVISIONING":

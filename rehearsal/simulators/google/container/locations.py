@@ -13,7 +13,7 @@ from components.catalog.gke import (
     machine_type,
     region_of,
 )
-from rehearsal.simulators.google.api.call import bad_request
+from rehearsal.simulators.google.errors import bad_request
 
 MINORS: Mapping[str, tuple[int, int]] = {
     "RAPID": (33, 36),

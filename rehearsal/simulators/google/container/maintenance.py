@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from rehearsal.simulators.google.api.call import bad_request
+from rehearsal.simulators.google.errors import bad_request
 
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _RFC3339 = re.compile(

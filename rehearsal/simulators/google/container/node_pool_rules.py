@@ -14,9 +14,9 @@ from components.catalog.gke import (
     gpu_counts_for,
     machine_type,
 )
-from rehearsal.simulators.google.api.call import ApiError, bad_request
 from rehearsal.simulators.google.container.locations import IMAGES
 from rehearsal.simulators.google.container.node_defaults import accelerator_of, accelerators, queued
+from rehearsal.simulators.google.errors import ApiError, bad_request
 
 
 def check_name(name: str) -> None:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.simulators.cloud import NODE_SECONDS
-from rehearsal.simulators.google.api.call import ApiError, Call, bad_request
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container import node_defaults, node_pools
 from rehearsal.simulators.google.container.operations import fields, updating
+from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
 
 _ADDRESS = ("name", "nodePoolId", "clusterId", "projectId", "zone", "etag")

@@ -4,12 +4,14 @@ import copy
 from typing import Any
 
 from components.catalog.gke import FIRST_VERSIONS, meets
-from rehearsal.simulators.google.api.call import ApiError, Call, bad_request
+from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container import node_defaults, node_pool_rules, reserved
 from rehearsal.simulators.google.container.locations import node_locations
 from rehearsal.simulators.google.container.operations import broken, operation, without_defaults
 from rehearsal.simulators.google.container.tokens import CLUSTER, NODE_POOL
+from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.google.state import CloudState
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
 """What GKE puts on GPU nodes by itself."""
@@ -33,7 +35,7 @@ def _create(call: Call) -> dict[str, Any]:
 
 
 def add(
-    cloud: Any, cluster: CloudResource, state: dict[str, Any], *, booting: bool = False
+    cloud: CloudState, cluster: CloudResource, state: dict[str, Any], *, booting: bool = False
 ) -> CloudResource:
     """A pool of the cluster with its first nodes; raises ApiError where GKE refuses it. `booting`:
     the nodes join later."""
@@ -59,7 +61,7 @@ def add(
     return pool
 
 
-def check(cloud: Any, cluster: CloudResource, state: dict[str, Any]) -> None:
+def check(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> None:
     """Raises ApiError where GKE refuses this `NodePool`, new or changed."""
     node_locations(cluster.state["location"], state["locations"])  # in the cluster's region?
     cloud.check_account(state["config"], cluster.identity.split("/")[1])
@@ -96,7 +98,7 @@ def add_driver_and_taints(state: dict[str, Any], *, added: bool) -> None:
         config["taints"] = [*taints, dict(GPU_TAINT)]
 
 
-def _has_cpu_pool(cloud: Any, cluster: CloudResource) -> bool:
+def _has_cpu_pool(cloud: CloudState, cluster: CloudResource) -> bool:
     """GKE adds its taint when it makes a GPU pool beside one without GPUs, and never later."""
     return any(
         pool.parent == cluster.identity and node_defaults.accelerator_of(pool.state) is None

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.catalog.gke import CHANNEL_DEFAULTS
-from rehearsal.simulators.google.api import operations
-from rehearsal.simulators.google.api.call import ApiError, Call
-from rehearsal.simulators.google.api.operations import Operation
+from rehearsal.simulators.google.api.call import Call, get_operation
 from rehearsal.simulators.google.container.locations import IMAGES, MINORS, check_location
+from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.resource import CloudResource
 from tools.google_discovery import WIDER, document
 
@@ -24,12 +23,12 @@ def operation(
     """One that begins now, in the location of what it changes. `simulated_seconds`: what it takes
     in life, which the operation's progress says; `error`: what it ends with."""
     scope = "/".join(target.split("/")[:4])
-    begun: Operation = call.cloud.operations.begin(
+    begun = call.cloud.operations.begin(
         "container", scope, kind, target, work=work, simulated_seconds=simulated_seconds
     )
     if error is not None:
         begun.error = error
-    return begun.body(call)
+    return begun.body(call.base)
 
 
 def updating(
@@ -77,7 +76,7 @@ def without_defaults(value: Any) -> Any:
 def _list(call: Call) -> dict[str, Any]:
     scope = call.name.removesuffix("/operations")
     found = [
-        one.body(call)
+        one.body(call.base)
         for one in call.cloud.operations.all()
         if one.form == "container" and (one.scope == scope or scope.endswith("/locations/-"))
     ]
@@ -108,7 +107,7 @@ def _server_config(call: Call) -> dict[str, Any]:
 
 _PREFIX = "container.projects.locations."
 METHODS = {
-    f"{_PREFIX}operations.get": operations.get,
+    f"{_PREFIX}operations.get": get_operation,
     f"{_PREFIX}operations.list": _list,
     f"{_PREFIX}getServerConfig": _server_config,
 }

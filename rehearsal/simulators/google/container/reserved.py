@@ -6,16 +6,14 @@ The words of GKE are from two reports of its users (gsutil issue 1000, cluster-t
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.catalog.gke import ACCELERATORS, machine_type, region_of
-from rehearsal.simulators.google.api.call import ApiError
 from rehearsal.simulators.google.container.node_defaults import accelerator_of
+from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.google.state import CloudState
 from rehearsal.simulators.reservations import Reservation
-
-if TYPE_CHECKING:
-    from rehearsal.simulators.google.cloud import GoogleCloud
 
 _BLOCKS = "/reservationBlocks/"
 
@@ -29,7 +27,7 @@ def affinity(state: Mapping[str, Any]) -> str:
     return str(next(iter(found.get("values") or []), ""))
 
 
-def check_new(cloud: "GoogleCloud", pool: Mapping[str, Any], identity: str, nodes: int) -> None:
+def check_new(cloud: CloudState, pool: Mapping[str, Any], identity: str, nodes: int) -> None:
     """Raises ApiError, in GKE's words, for a pool with a reservation that is not there, or that has
     not as many machines as it is to begin with."""
     if not (path := affinity(pool)):
@@ -56,7 +54,7 @@ def check_new(cloud: "GoogleCloud", pool: Mapping[str, Any], identity: str, node
             )
 
 
-def check_start(cloud: "GoogleCloud", pool: CloudResource, wanted: int) -> None:
+def check_start(cloud: CloudState, pool: CloudResource, wanted: int) -> None:
     """Raises ApiError, in Compute Engine's words, where the pool's reservation has no machine for
     so many nodes."""
     if not (path := affinity(pool.state)):
@@ -81,14 +79,14 @@ def check_start(cloud: "GoogleCloud", pool: CloudResource, wanted: int) -> None:
         )
 
 
-def in_region(cloud: "GoogleCloud", path: str, project: str, region: str) -> Reservation | None:
+def in_region(cloud: CloudState, path: str, project: str, region: str) -> Reservation | None:
     """The reservation in a zone of this region, where there is one that the project may use."""
     zones = dict.fromkeys(one.zone for one in cloud.reservations)
     found = (_found(cloud, path, project, zone) for zone in zones if region_of(zone) == region)
     return next((one for one in found if one is not None), None)
 
 
-def _found(cloud: "GoogleCloud", path: str, project: str, zone: str) -> Reservation | None:
+def _found(cloud: CloudState, path: str, project: str, zone: str) -> Reservation | None:
     """The reservation in this zone, where there is one that the project may use."""
     whole, _, block = path.partition(_BLOCKS)
     block = block.partition("/")[0]
@@ -122,13 +120,11 @@ def _wanted(state: Mapping[str, Any]) -> str:
     return f"{machine} with {found[1]} {found[0].name}" if found and attached else machine
 
 
-def _free(
-    cloud: "GoogleCloud", one: Reservation, state: Mapping[str, Any], besides: str = ""
-) -> int:
+def _free(cloud: CloudState, one: Reservation, state: Mapping[str, Any], besides: str = "") -> int:
     return max(one.count - used_of(cloud, one, besides), 0) if _fits(one, state) else 0
 
 
-def used_of(cloud: "GoogleCloud", one: Reservation, besides: str = "") -> int:
+def used_of(cloud: CloudState, one: Reservation, besides: str = "") -> int:
     """Machines of a reservation that run: others' and those of node pools."""
     used = one.used
     for pool in cloud.pools():
@@ -141,7 +137,7 @@ def used_of(cloud: "GoogleCloud", one: Reservation, besides: str = "") -> int:
     return used
 
 
-def reserved_gpus(cloud: "GoogleCloud", metric: str | None, region: str | None) -> int:
+def reserved_gpus(cloud: CloudState, metric: str | None, region: str | None) -> int:
     """GPUs of the project's own reservations, which count against a quota whether they run or not.
     None: of all metrics, in all regions."""
     found = 0

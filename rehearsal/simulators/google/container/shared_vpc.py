@@ -4,13 +4,10 @@ Each in GKE's own words; the comment beside it says who met them.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from rehearsal.simulators.google.api.call import ApiError, bad_request
+from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import PROJECT_NUMBER, CloudResource
-
-if TYPE_CHECKING:
-    from rehearsal.simulators.google.cloud import GoogleCloud
+from rehearsal.simulators.google.state import CloudState
 
 _ROBOT = f"service-{PROJECT_NUMBER}@container-engine-robot.iam.gserviceaccount.com"
 GKE_AGENT = f"serviceAccount:{_ROBOT}"
@@ -19,7 +16,7 @@ APIS_AGENT = f"serviceAccount:{PROJECT_NUMBER}@cloudservices.gserviceaccount.com
 HOST_USER, NETWORK_USER = "roles/container.hostServiceAgentUser", "roles/compute.networkUser"
 
 
-def check(cloud: "GoogleCloud", identity: str, network: str, subnetwork: str) -> None:
+def check(cloud: CloudState, identity: str, network: str, subnetwork: str) -> None:
     """Raises ApiError where the cluster's project may not use the network, or where there is no
     such network or subnetwork."""
     project, host = identity.split("/")[1], network.split("/")[1]
@@ -48,7 +45,7 @@ def check(cloud: "GoogleCloud", identity: str, network: str, subnetwork: str) ->
         )
 
 
-def failure(cloud: "GoogleCloud", cluster: CloudResource, nodes: int) -> str:
+def failure(cloud: CloudState, cluster: CloudResource, nodes: int) -> str:
     """Why the operation that makes the cluster fails, with its first `nodes`; empty where it does
     not."""
     network, subnetwork = cluster.depends_on
@@ -77,7 +74,7 @@ def failure(cloud: "GoogleCloud", cluster: CloudResource, nodes: int) -> str:
     return ""
 
 
-def _granted(cloud: "GoogleCloud", names: Iterable[str], role: str, member: str) -> bool:
+def _granted(cloud: CloudState, names: Iterable[str], role: str, member: str) -> bool:
     return any(
         binding["role"] == role and member in binding["members"]
         for name in names
@@ -85,7 +82,7 @@ def _granted(cloud: "GoogleCloud", names: Iterable[str], role: str, member: str)
     )
 
 
-def _has_nat(cloud: "GoogleCloud", network: str, subnetwork: str) -> bool:
+def _has_nat(cloud: CloudState, network: str, subnetwork: str) -> bool:
     """Whether a Cloud NAT of the region takes this subnetwork out."""
     place = subnetwork.partition("/subnetworks/")[0]
     for router in cloud.of("compute.routers"):

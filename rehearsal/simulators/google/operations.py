@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from rehearsal.simulators.google.api.call import ApiError, Call, not_found
+from rehearsal.simulators.google.errors import ApiError, not_found
 
 Form = Literal["compute", "container", "longrunning"]
 _numbers = itertools.count(1)
@@ -40,8 +40,8 @@ class Operation:
         """`projects/.../operations/<name>`."""
         return f"{self.scope}/operations/{self.name}".lstrip("/")
 
-    def body(self, call: Call) -> dict[str, Any]:
-        """As the API that began it shows it now."""
+    def body(self, base: str) -> dict[str, Any]:
+        """As the API that began it shows it now; its links begin with `base`."""
         if self.form == "longrunning":
             ended = {"error": {"code": 9, "message": self.error.message}} if self.error else {
                 "response": self.result
@@ -50,13 +50,12 @@ class Operation:
                 ended if self.done.is_set() else {}
             )
         status = "DONE" if self.done.is_set() else "RUNNING"
-        prefix = f"{call.endpoint}/{call.service}/{call.version}"
         shown: dict[str, Any] = {
             "name": self.name,
             "operationType": self.kind,
             "status": status,
-            "selfLink": f"{prefix}/{self.identity}",
-            "targetLink": f"{prefix}/{self.target}",
+            "selfLink": f"{base}/{self.identity}",
+            "targetLink": f"{base}/{self.target}",
             "startTime": self.began.isoformat(),
         }
         place = self.scope.split("/")
@@ -72,7 +71,7 @@ class Operation:
                     shown |= {"error": error, "statusMessage": self.error.message}
             return shown
         if len(place) == 4:  # projects/p/regions/r
-            shown[place[2].removesuffix("s")] = f"{prefix}/{self.scope}"
+            shown[place[2].removesuffix("s")] = f"{base}/{self.scope}"
         shown |= {"kind": "compute#operation", "id": self.name.rpartition("-")[2]}
         shown["progress"] = 100 if self.done.is_set() else 0
         if self.error and self.done.is_set():
@@ -146,9 +145,3 @@ def _run(operation: Operation, work: Callable[[], None]) -> None:
         raise
     finally:
         operation.done.set()
-
-
-def get(call: Call) -> dict[str, Any]:
-    """The operation that the call names, or waits for."""
-    begun: Operation = call.cloud.operations.get(call.name.removesuffix("/wait"))
-    return begun.body(call)

@@ -1,0 +1,138 @@
+"""What exists in the simulated Google Cloud, as the methods of its APIs read and change it."""
+
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rehearsal.simulators.cloud import ApiFaults, ControlPlane, NodeGroup
+from rehearsal.simulators.google.errors import bad_request, not_found
+from rehearsal.simulators.google.operations import Operations
+from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.google_inventory import Bucket
+from rehearsal.simulators.reservations import Reservation
+
+_POOL_MEMBER = re.compile(r"serviceAccount:(?P<pool>[^\[]+\.svc\.id\.goog)\[[^/\]]+/[^/\]]+\]")
+_DEFAULT_ACCOUNTS = ("default", "", None)
+
+
+class CloudState(ABC):
+    """The resources of a cloud, and what its methods ask of the whole. Thread-safe."""
+
+    def __init__(
+        self,
+        *,
+        control_plane: ControlPlane,
+        faults: ApiFaults,
+        reservations: Sequence[Reservation],
+        buckets: Mapping[str, Bucket],
+    ) -> None:
+        self.control_plane = control_plane
+        self.faults = faults
+        self.reservations = tuple(reservations)
+        self.buckets = dict(buckets)
+        self.lock = threading.RLock()
+        self.operations = Operations()
+        self.resources: dict[str, CloudResource] = {}
+        """Everything that exists, by its id. Hold `lock` to read or change it."""
+        self.policies: dict[str, dict[str, Any]] = {}
+        """Full name of a project, service account or bucket (`b/NAME`) -> its IAM policy, without
+        etag."""
+        self.host_projects: dict[str, str] = {}
+        """Shared VPC: project -> the host project that it is attached to."""
+        self.auto_nodes: dict[str, int] = {}
+        """Autopilot's group -> its nodes now. Hold `lock`, as for `resources`."""
+        self._workload_pools: set[str] = set()
+        self._assumed: dict[str, None] = {}
+        """What was assumed, a line each."""
+
+    # Answered by the cloud as a whole.
+
+    @abstractmethod
+    def node_groups(self) -> list[NodeGroup]:
+        """As `rehearsal.simulators.cloud.Cloud` has it."""
+
+    @abstractmethod
+    def pools(self) -> Iterator[CloudResource]:
+        """All node pools, including those that Autopilot creates for a reservation."""
+
+    @abstractmethod
+    def limit(self, metric: str) -> int:
+        """GPUs that the project may have of a metric."""
+
+    @abstractmethod
+    def check_start(self, pool: CloudResource, wanted: int) -> None:
+        """Raises ApiError if the pool cannot have `wanted` nodes: GKE itself creates a pool that
+        can have none, and Compute Engine refuses its first node."""
+
+    @abstractmethod
+    def notify(self) -> None:
+        """Calls back if `node_groups` changed since the last time."""
+
+    # What exists.
+
+    def of(self, token: str) -> Iterator[CloudResource]:
+        """All resources of a resource type."""
+        return (resource for resource in list(self.resources.values()) if resource.token == token)
+
+    def found(self, identity: str) -> CloudResource:
+        """The resource with this full name; raises ApiError, 404."""
+        if identity not in self.resources:
+            raise not_found(identity)
+        return self.resources[identity]
+
+    def remove(self, identity: str) -> None:
+        """Deletes the resource, and with it what is part of it."""
+        del self.resources[identity]
+        for child in [one for one in self.resources.values() if one.parent == identity]:
+            if child.identity in self.resources:
+                self.remove(child.identity)
+
+    def workload_pool(self, name: str) -> None:
+        """A cluster brings the project's workload identity pool, which outlives it."""
+        self._workload_pools.add(name)
+
+    def check_account(self, node_config: Mapping[str, Any] | None, project: str) -> None:
+        """Raises ApiError where nodes shall run as a service account that does not exist."""
+        email = (node_config or {}).get("serviceAccount")
+        if email in _DEFAULT_ACCOUNTS:
+            return
+        if (
+            "@" in str(email)
+            and _missing_identity(f"serviceAccount:{email}", self._accounts(), set(), project)
+            is None
+        ):
+            return
+        raise bad_request(f"Service account '{email}' does not exist")
+
+    def _accounts(self) -> set[str]:
+        return {one.state["email"] for one in self.of("iam.serviceAccounts")}
+
+    def check_member(self, member: str, project: str) -> None:
+        """Raises ApiError where an IAM member does not exist."""
+        if reason := _missing_identity(member, self._accounts(), self._workload_pools, project):
+            raise bad_request(reason)
+
+    def assume(self, line: str) -> None:
+        """Notes what no source says, and a request was answered by."""
+        self._assumed[line] = None
+
+    def ends_half_way(self, kind: str) -> str:
+        """What the next operation of this kind shall end with; empty where it shall succeed."""
+        planned = self.faults.halfway.get(kind)
+        return planned.pop(0) if planned else ""
+
+
+def _missing_identity(member: str, accounts: set[str], pools: set[str], project: str) -> str | None:
+    """Why the API refuses this member, if it does. Accounts of other projects are not known here
+    and pass."""
+    if pool := _POOL_MEMBER.fullmatch(member):
+        if pool["pool"] not in pools:
+            return f"Identity Pool does not exist ({pool['pool']})"
+        return None
+    kind, _, email = member.partition(":")
+    ours = email.endswith(f"@{project}.iam.gserviceaccount.com")
+    if kind == "serviceAccount" and ours and email not in accounts:
+        return f"Service account {email} does not exist."
+    return None
