@@ -6,7 +6,7 @@ Every platform has a way; what a user says of it is the same everywhere.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from components.catalog import kubernetes as names
 from components.catalog.broad_rights import (
@@ -15,34 +15,49 @@ from components.catalog.broad_rights import (
     GOOGLE_ROLES,
     too_broad,
 )
+from components.limits import DNS_LABEL, UNIQUE, Limit, check_limits, matching, pattern
 
-ROLE = re.compile(r"roles/[a-zA-Z0-9_.]+|(?:projects|organizations)/[^/]+/roles/[a-zA-Z0-9_.]+")
-POLICY = re.compile(r"arn:aws[a-z-]*:iam::(?:aws|[0-9]{12}):policy/[\w+=,.@/-]+")
 KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
 """A key itself: EKS answers with that for an alias, and IAM grants nothing by one."""
-BUCKET_LONGEST = 63
+KMS_ARN = matching("a KMS key; give its ARN, arn:aws:kms:REGION:ACCOUNT:key/ID", KMS_KEY)
+_ROLE = matching(
+    "a role; write it as roles/bigquery.jobUser",
+    re.compile(r"roles/[a-zA-Z0-9_.]+|(?:projects|organizations)/[^/]+/roles/[a-zA-Z0-9_.]+"),
+)
+_POLICY = matching(
+    "the ARN of a policy; write it as arn:aws:iam::ACCOUNT:policy/NAME",
+    re.compile(r"arn:aws[a-z-]*:iam::(?:aws|[0-9]{12}):policy/[\w+=,.@/-]+"),
+)
 
-Right = Literal["read", "write"]
+
+def _narrow(patterns: Sequence[str], before: str = "") -> Limit:
+    """A right that matches none of the patterns; `before`: what precedes that part of a value."""
+    broad = (re.compile(before + re.escape(each).replace(r"\*", ".*")) for each in patterns)
+    return Limit(lambda right: too_broad(right, patterns), {"not": pattern(*broad)})
+
+
+BUCKET_NAME = matching(
+    "a bucket's name; allowed: 3 to 63 lowercase letters, digits, '-', '_' and '.', a letter or "
+    "digit at each end",
+    names.BUCKET,
+    hint=lambda name: f"give {name.split('/')[2]} only" if "://" in name else None,
+)
+"""As both clouds take it."""
 
 
 def check_bucket(key: str, name: str) -> None:
     """Raises ValueError, with the key in front, for what neither cloud takes as a bucket's name."""
-    if "://" in name:
-        bare = name.partition("://")[2].partition("/")[0]
-        raise ValueError(f"{key}: {name!r} is a URL; give the bucket's name alone, {bare}")
-    if not names.BUCKET.fullmatch(name) or len(name) > BUCKET_LONGEST:
-        raise ValueError(
-            f"{key}: {name!r} is not a bucket's name; allowed: 3 to {BUCKET_LONGEST} lowercase "
-            "letters, digits, '-', '_' and '.', a letter or digit at each end"
-        )
+    if reason := BUCKET_NAME.refusal(name):
+        raise ValueError(f"{key}: {reason}")
 
 
 def check_kms_key(key: str, arn: str) -> None:
     """Raises ValueError, with the key in front, for what is not the ARN of a KMS key."""
-    if not KMS_KEY.fullmatch(arn):
-        raise ValueError(
-            f"{key}: {arn!r} is not a KMS key; give its ARN, arn:aws:kms:REGION:ACCOUNT:key/ID"
-        )
+    if reason := KMS_ARN.refusal(arn):
+        raise ValueError(f"{key}: {reason}")
+
+
+Right = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,44 +65,28 @@ class ServiceAccountArgs:
     """A Kubernetes service account of this stack, with rights of its own in the cloud: no key, and
     nothing that another pod of the node could take."""
 
-    namespace: str = "default"
+    namespace: Annotated[str, DNS_LABEL] = "default"
     """The namespace of the account and of the pods that may have it: one of `namespaces`, or one
     that exists."""
-    buckets: Mapping[str, Right] = field(default_factory=dict)
+    buckets: Mapping[Annotated[str, BUCKET_NAME], Right] = field(default_factory=dict)
     """Buckets that exist, and whether its pods read the objects or also write and delete them: on
     each bucket alone. The driver that mounts buckets comes with the first one."""
-    roles: Sequence[str] = ()
+    roles: Annotated[
+        Sequence[Annotated[str, _ROLE, _narrow((*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES))]], UNIQUE
+    ] = ()
     """GKE: IAM roles in the stack's project, such as `roles/bigquery.jobUser`."""
-    policies: Sequence[str] = ()
+    policies: Annotated[
+        Sequence[Annotated[str, _POLICY, _narrow(AWS_POLICIES, before=".*/")]], UNIQUE
+    ] = ()
     """EKS: ARNs of IAM policies, of AWS or of your account."""
     this_cluster_only: bool = False
     """GKE: whether an IAM condition confines the rights to this cluster. Left out, they hold for
     the same namespace and account of every cluster of the project."""
-    bucket_keys: Sequence[str] = ()
+    bucket_keys: Sequence[Annotated[str, KMS_ARN]] = ()
     """EKS: ARNs of the KMS keys of your own with which its buckets are encrypted by default."""
 
     def __post_init__(self) -> None:
-        if reason := names.invalid_dns_label(self.namespace):
-            raise ValueError(f"namespace: {self.namespace!r} {reason}")
-        for bucket in self.buckets:
-            check_bucket(f"buckets.{bucket}", bucket)
-        for position, role in enumerate(self.roles):
-            if not ROLE.fullmatch(role):
-                raise ValueError(
-                    f"roles[{position}]: {role!r} is not a role; write it as roles/bigquery.jobUser"
-                )
-            if reason := too_broad(role, (*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES)):
-                raise ValueError(f"roles[{position}]: {reason}")
-        for position, policy in enumerate(self.policies):
-            if not POLICY.fullmatch(policy):
-                raise ValueError(
-                    f"policies[{position}]: {policy!r} is not the ARN of a policy; write it as "
-                    "arn:aws:iam::ACCOUNT:policy/NAME"
-                )
-            if reason := too_broad(policy, AWS_POLICIES):
-                raise ValueError(f"policies[{position}]: {reason}")
-        for position, key in enumerate(self.bucket_keys):
-            check_kms_key(f"bucketKeys[{position}]", key)
+        check_limits(self)
         if self.bucket_keys and not self.buckets:
             raise ValueError("bucketKeys: are of no bucket; name those in buckets, or drop the key")
         for key, given in (("roles", self.roles), ("policies", self.policies)):

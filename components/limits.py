@@ -62,15 +62,22 @@ def none_of(*values: str, why: str) -> Limit:
     )
 
 
-def matching(what: str, *patterns: re.Pattern[str], longest: int | None = None) -> Limit:
+def matching(
+    what: str,
+    *patterns: re.Pattern[str],
+    longest: int | None = None,
+    hint: Callable[[str], str | None] = lambda value: None,
+) -> Limit:
     """A string that matches one of the patterns as a whole, of at most `longest` characters.
 
-    `what` says what it is to be, with an example: `a zone such as us-central1-a`.
+    `what` says what it is to be, with an example: `a zone such as us-central1-a`. `hint` gets a
+    value that does not match and says what to write instead, if that is clear.
     """
 
     def refusal(value: str) -> str | None:
         if not any(pattern.fullmatch(value) for pattern in patterns):
-            return f"{shown(value)} is not {what}"
+            advice = hint(value)
+            return f"{shown(value)} is not {what}" + (f"; {advice}" if advice else "")
         if longest is not None and len(value) > longest:
             return f"{shown(value)} has {len(value)} characters; allowed: at most {longest}"
         return None

@@ -6,16 +6,29 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
-from components.addresses import parse_cidr
+from components.addresses import cidr
 from components.decode import camel
 from components.gke.immutable import unless_grown
-from components.gke.sign_in import PROJECT_ID
+from components.gke.sign_in import PROJECT
+from components.limits import check_limits, matching
 from components.on_change import NEVER, OnChange
 
-NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+
+def _name_only(path: str) -> str | None:
+    _, found, rest = path.partition("projects/")
+    project, slash, _ = rest.partition("/")
+    name = rest.rpartition("/")[2]
+    return f"give {name} only, and hostProject {project}" if found and slash else None
+
+
+_NAME = matching(
+    "a name of Google Cloud; allowed: at most 63 lowercase letters, digits and '-', a letter "
+    "first, no '-' at the end",
+    re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"),
+    hint=_name_only,
+)
 """Of a network, a subnetwork, a secondary range."""
-_NODE_PREFIX = 24
-"""Of the pods' range, what each node takes: 110 pods may be on one."""
+_RANGE = cidr(8, 27)
 _NAMED = {
     "vpc": "the VPC network that it is in",
     "subnetwork": "the subnetwork",
@@ -32,32 +45,33 @@ class GkeNetworkArgs:
     """Address ranges (IPv4 CIDR) of the stack's own subnetwork, which may not overlap; or a
     subnetwork that is there."""
 
-    nodes_cidr: Annotated[str, OnChange(unless_grown)] = "10.0.0.0/20"
+    nodes_cidr: Annotated[str, _RANGE, OnChange(unless_grown)] = "10.0.0.0/20"
     """The range of the nodes; a /20 holds 4,092."""
     # https://github.com/hashicorp/terraform-provider-google/issues/7474
-    pods_cidr: Annotated[str, OnChange(NEVER)] = "10.16.0.0/14"
+    pods_cidr: Annotated[str, cidr(8, 24), OnChange(NEVER)] = "10.16.0.0/14"
     """The range of the pods; each node takes a /24 of it."""
-    services_cidr: Annotated[str, OnChange(NEVER)] = "10.20.0.0/20"
+    services_cidr: Annotated[str, _RANGE, OnChange(NEVER)] = "10.20.0.0/20"
     """The range of the services; a /20 holds 4,096."""
     flow_logs: bool = False
     """Whether the VPC logs its flows, on GKE Standard also between pods of one node. The logs are
     billed by volume."""
     # No cluster moves to another network:
     # https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc
-    subnetwork: Annotated[str | None, OnChange("cluster")] = None
+    subnetwork: Annotated[str | None, _NAME, OnChange("cluster")] = None
     """An existing subnetwork in the cluster's region, by its name; its nodes have a way out. The
     stack then makes no network, no router and no Cloud NAT."""
-    vpc: Annotated[str | None, OnChange("cluster")] = None
+    vpc: Annotated[str | None, _NAME, OnChange("cluster")] = None
     """The VPC network of `subnetwork`, by its name."""
-    host_project: Annotated[str | None, OnChange("cluster")] = None
+    host_project: Annotated[str | None, PROJECT, OnChange("cluster")] = None
     """The ID of the Shared VPC host project that has `vpc`; left out, the cluster's own project
     has it."""
-    pods_range: Annotated[str | None, OnChange("cluster")] = None
+    pods_range: Annotated[str | None, _NAME, OnChange("cluster")] = None
     """The secondary range of `subnetwork` for pods, by its name; each node takes a /24 of it."""
-    services_range: Annotated[str | None, OnChange("cluster")] = None
+    services_range: Annotated[str | None, _NAME, OnChange("cluster")] = None
     """The secondary range of `subnetwork` for services, by its name."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         if self.existing:
             self._check_existing()
         else:
@@ -96,26 +110,11 @@ class GkeNetworkArgs:
 
     def _check_existing(self) -> None:
         for key, what in _NAMED.items():
-            value = getattr(self, key)
-            if value is None:
+            if getattr(self, key) is None:
                 raise ValueError(
                     f"{camel(key)}: is missing; an existing network takes vpc, subnetwork, "
                     f"podsRange and servicesRange: name {what}"
                 )
-            if not NAME.fullmatch(value):
-                _, found, path = value.partition("projects/")
-                whole = found and "/" in path
-                hint = f"give {value.rpartition('/')[2]} alone, and " if whole else ""
-                hint += f"hostProject {path.partition('/')[0]}; " if whole else ""
-                raise ValueError(
-                    f"{camel(key)}: {value!r} is not the name of {what}; {hint}allowed: at most 63 "
-                    "lowercase letters, digits and '-', a letter first, no '-' at the end"
-                )
-        if self.host_project is not None and not PROJECT_ID.fullmatch(self.host_project):
-            raise ValueError(
-                f"hostProject: {self.host_project!r} is not a project's ID; allowed: 6 to 30 "
-                "lowercase letters, digits and '-', a letter first"
-            )
         if self.pods_range == self.services_range:
             raise ValueError(
                 f"servicesRange: {self.services_range!r} is podsRange as well; name another "
@@ -129,12 +128,7 @@ class GkeNetworkArgs:
             ("podsCidr", self.pods_cidr),
             ("servicesCidr", self.services_cidr),
         ):
-            block = parse_cidr(key, text)
-            smallest = _NODE_PREFIX if key == "podsCidr" else 27
-            if not 8 <= block.prefixlen <= smallest:
-                raise ValueError(
-                    f"{key}: {text!r} has /{block.prefixlen}; allowed: /8 to /{smallest}"
-                )
+            block = ipaddress.IPv4Network(text)
             for other, earlier in taken:
                 if block.overlaps(earlier):
                     raise ValueError(f"{key}: {text!r} overlaps {other} {earlier}; choose another")

@@ -60,7 +60,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
     capacity_type: Annotated[Capacity, OnChange("GPU pool")] = "on-demand"
     """How the nodes are bought."""
-    reservation: Annotated[str | None, OnChange("GPU pool")] = None
+    reservation: Annotated[str | None, reservations.RESERVATION, OnChange("GPU pool")] = None
     """The reservation that the nodes come out of, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` where another project shares it; either with
     `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` says what is left of it."""

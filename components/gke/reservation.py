@@ -3,15 +3,22 @@
 import re
 from dataclasses import dataclass
 
+from components.limits import matching
+
 _NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 """RFC 1035, as Compute Engine names everything."""
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]"
-PATH = re.compile(
+_PATH = re.compile(
     rf"(?:projects/(?P<owner>{_PROJECT})/reservations/)?(?P<name>{_NAME})"
     rf"(?:/reservationBlocks/(?P<block>{_NAME})(?:/reservationSubBlocks/(?P<sub_block>{_NAME}))?)?"
 )
 """As GKE's `reservationAffinity.values` has it:
 https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations"""
+RESERVATION = matching(
+    "a reservation; give its name, or projects/OWNER/reservations/NAME of one that another project "
+    "shares, either with /reservationBlocks/BLOCK for a part of it, and the zone in zones",
+    _PATH,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,22 +35,16 @@ class Reservation:
 
 def parse(path: str) -> Reservation:
     """What a path means; raises ValueError, in one line, for something else."""
-    found = PATH.fullmatch(path)
+    found = _PATH.fullmatch(path)
     if found is None:
-        raise ValueError(
-            f"reservation: {path!r} is not a reservation; give its name, or "
-            "projects/OWNER/reservations/NAME of one that another project shares, either with "
-            "/reservationBlocks/BLOCK for a part of it, and the zone in zones"
-        )
+        raise ValueError(f"reservation: {RESERVATION.refusal(path)}")
     return Reservation(**found.groupdict())
 
 
 def check(capacity: str, reservation: str | None) -> None:
-    """Raises ValueError unless there is a reservation exactly where the nodes come out of one."""
+    """Raises ValueError unless there is a reservation exactly if the nodes come out of one."""
     if (capacity == "reservation") != (reservation is not None):
         raise ValueError(
             "reservation: goes together with capacityType reservation; "
             + ("name it" if reservation is None else "set capacityType, or drop the key")
         )
-    if reservation is not None:
-        parse(reservation)

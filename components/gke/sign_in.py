@@ -8,10 +8,16 @@ settings: where these name somebody else, the cloud is somebody's and the cluste
 import re
 from collections.abc import Mapping
 
-from components.decode import required, shown
+from components.decode import required
+from components.limits import matching
 
-PROJECT_ID = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
-"""An organization's old projects have its domain in front."""
+PROJECT = matching(
+    # Neither its name nor its number: workload identity is made of the ID.
+    "a project's ID; allowed: 6 to 30 lowercase letters, digits and '-', a letter first (gcloud "
+    "projects list has it as PROJECT_ID)",
+    # An organization's old projects have its domain in front.
+    re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"),
+)
 _CONFIG = ("credentials", "accessToken", "impersonateServiceAccount")
 _ENVIRONMENT = (
     "GOOGLE_OAUTH_ACCESS_TOKEN",
@@ -41,10 +47,6 @@ def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str])
 def project_id(config: Mapping[str, str]) -> str:
     """The project of the engine's config; raises ValueError, in one line, where it has none."""
     project = required(config, "gcp:project", "the ID of your Google Cloud project")
-    # Neither its name nor its number: workload identity is made of the ID.
-    if not PROJECT_ID.fullmatch(project):
-        raise ValueError(
-            f"gcp:project: {shown(project)} is not a project's ID; allowed: 6 to 30 lowercase "
-            "letters, digits and '-', a letter first (gcloud projects list has it as PROJECT_ID)"
-        )
+    if reason := PROJECT.refusal(project):
+        raise ValueError(f"gcp:project: {reason}")
     return project

@@ -1,7 +1,7 @@
 """What a user says of GPUs on Autopilot, and the selector that follows from it."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
@@ -11,6 +11,7 @@ from components.gke import reservation as reservations
 from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.pool_args import SPOT_TAINT, Capacity, attachable_classes
 from components.gke.sharing_args import GkeSharingArgs
+from components.limits import check_limits
 
 _SHARING_LABELS = {"time-slicing": "time-sharing"}
 
@@ -25,7 +26,7 @@ class GkeAutopilotPoolArgs:
     """Physical GPUs of the node; left out, GKE takes a node as large as the pod asks for."""
     capacity_type: Capacity = "on-demand"
     """How the nodes are bought."""
-    reservation: str | None = None
+    reservation: Annotated[str | None, reservations.RESERVATION] = None
     """The reservation that the nodes come out of, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` where another project shares it; either with
     `/reservationBlocks/BLOCK` for a part of it."""
@@ -35,6 +36,7 @@ class GkeAutopilotPoolArgs:
     """How pods share a GPU; left out, each GPU is one pod's."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         gpu_model = catalog.ACCELERATORS.get(self.accelerator)
         if gpu_model is None or not gpu_model.autopilot_counts:
             offered = [row.name for row in catalog.ACCELERATORS.values() if row.autopilot_counts]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components import addresses, limits
-from components.access import KMS_KEY, POLICY, ROLE
+from components.access import KMS_KEY
 from components.catalog import eks, gke, kubernetes
 from components.catalog.eks_addons import ADDONS
 from components.catalog.gke_shapes import CPU_MACHINE_TYPES
@@ -25,9 +25,7 @@ from components.eks.reservation import GROUP, ID
 from components.eks.user_args import PRINCIPAL
 from components.gke.cluster_args import LABEL
 from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
-from components.gke.network_args import NAME
-from components.gke.reservation import PATH
-from components.gke.sign_in import PROJECT_ID
+from components.gke.sign_in import PROJECT
 from components.gpu.pod_args import USER_MOST
 from components.kube.quantity import QUANTITY
 from components.settings.beside import ACCOUNT_NAME
@@ -84,7 +82,6 @@ TRAINING_NAME = matching(re.compile("[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?"))
 ENV = names({"pattern": "^[^=]+$"})
 IMAGE = matching(kubernetes.IMAGE)
 ABSOLUTE = {"pattern": "^/"}
-PROJECT = matching(PROJECT_ID)
 SHARE = between(0, 1)
 PERCENT = between(1, 100)
 _N1 = re.compile(r"(?:n1-)?custom-[0-9]+-[0-9]+")
@@ -102,7 +99,6 @@ _EKS_LABELS = {
     "propertyNames": {**_LABELS["propertyNames"], "maxLength": eks.LABEL_KEY_MAX},
     "additionalProperties": {**_LABELS["additionalProperties"], "minLength": eks.LABEL_VALUE_MIN},
 }
-_RESERVATION = matching(PATH)
 _WORKLOAD = {"image": IMAGE, "namespace": DNS_LABEL, "env": ENV}
 
 LIMITS: Mapping[str, Mapping[str, Fragment]] = {
@@ -115,13 +111,6 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
     },
     "GkeAutopilotArgs": {"location": matching(gke.REGION)},
     "GkeClusterArgs": {"zones": items(matching(gke.ZONE))},
-    "GkeNetworkArgs": {
-        "nodes_cidr": cidr(8, 27),
-        "pods_cidr": cidr(8, 24),
-        "services_cidr": cidr(8, 27),
-        **dict.fromkeys(("subnetwork", "vpc", "pods_range", "services_range"), matching(NAME)),
-        "host_project": PROJECT,
-    },
     "GkeMaintenanceArgs": {
         "start": matching(TIME_OF_DAY, INSTANT),
         "end": matching(INSTANT),
@@ -149,12 +138,10 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "disk_size_gb": between(gke.MIN_DISK_GB, gke.MAX_DISK_GB),
         "disk_type": one_of(*gke.DISK_TYPES),
         "max_run_duration_seconds": between(1, gke.MAX_RUN_SECONDS),
-        "reservation": _RESERVATION,
     },
     "GkeAutopilotPoolArgs": {
         "accelerator": one_of(*(n for n, row in gke.ACCELERATORS.items() if row.autopilot_counts)),
         "gpus_per_node": between(1),
-        "reservation": _RESERVATION,
     },
     "GkeSharingArgs": {"replicas": between(1, gke.MAX_SHARED_CLIENTS)},
     "EksUserArgs": {
@@ -281,16 +268,6 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "storage_class": SUBDOMAIN,
         "namespace": DNS_LABEL,
     },
-    "ServiceAccountArgs": {
-        "namespace": DNS_LABEL,
-        "buckets": names(matching(kubernetes.BUCKET)),
-        "roles": items(
-            matching(ROLE) | {"not": one_of("roles/owner", "roles/editor", "roles/viewer")},
-            uniqueItems=True,
-        ),
-        "policies": items(matching(POLICY), uniqueItems=True),
-        "bucket_keys": items(matching(KMS_KEY)),
-    },
     "ImagesArgs": {
         "registry": matching(
             re.compile(
@@ -310,7 +287,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
 """Class -> field -> what its value may be. A class that derives from another has its limits too."""
 
 PROVIDERS: Mapping[str, Fragment] = {
-    "gcp:project": PROJECT,
+    "gcp:project": PROJECT.fragment,
     "aws:region": matching(REGION),
 }
 """Keys of the providers' own config that the program reads, strings all."""

@@ -1,6 +1,7 @@
 """A limit that stands with a field refuses, in the program as in the JSON Schema."""
 
 import dataclasses
+import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from components.limits import (
     Limit,
     check_limits,
     fragment,
+    matching,
     none_of,
     one_of,
     refusal,
@@ -24,8 +26,16 @@ from components.limits import (
 from quality.docs import keys
 
 LIMITS = (Limit, Ge, Le, MinLen, MaxLen)
-WRONG: Sequence[Any] = ("", "?", "no such thing", "x" * 300, [], ["a", "a"], -1, 0, 10**9, -1.0)
+MANY = {f"key{number}": None for number in range(100)}
+TEXTS = ("", "?", "no such thing", "x" * 300)
+WRONG: Sequence[Any] = (*TEXTS, [], ["a", "a"], {}, MANY, -1, 0, 10**9, -1.0)
 """Values of which each limit refuses at least one of its own type."""
+
+BUCKET = matching(
+    "a bucket such as data",
+    re.compile("[a-z]+"),
+    hint=lambda value: f"write {value.lower()}" if value.isalpha() else None,
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +49,7 @@ class Example:
     command: Annotated[Sequence[str], Len(1, 2), Hint("name the script")] = ()
     minor: Annotated[str, one_of("1.9", "1.10", what="a minor")] = "1.9"
     image: Annotated[str, none_of("al2", why="is gone")] = "al2023"
+    bucket: Annotated[str | None, BUCKET] = None
     labels: Mapping[Annotated[str, one_of("k")], Annotated[str, MaxLen(1)]] = dataclasses.field(
         default_factory=dict
     )
@@ -61,6 +72,8 @@ class Example:
         ({"command": ["", "", ""]}, "pool.command: has 3; allowed: 1 to 2; name the script"),
         ({"minor": "1.8"}, "pool.minor: '1.8' is not a minor; allowed: 1.9, 1.10"),
         ({"image": "al2"}, "pool.image: 'al2' is gone"),
+        ({"bucket": "Data"}, "pool.bucket: 'Data' is not a bucket such as data; write data"),
+        ({"bucket": "gs://a"}, "pool.bucket: 'gs://a' is not a bucket such as data"),
         ({"labels": {"z": "v"}}, "pool.labels.z: 'z' is not known; allowed: k"),
         ({"labels": {"k": "vw"}}, "pool.labels.k: has 2; allowed: at most 1"),
     ],
@@ -118,7 +131,7 @@ def test_program_and_schema_refuse_the_same(where: str) -> None:
     origin = typing.get_origin(kind) or kind
     of_its_type = [
         value
-        for value in WRONG
+        for value in (*WRONG, *fragment(limits).get("not", {}).get("enum", ()))
         if isinstance(value, {Sequence: list, Mapping: dict}.get(origin, origin))
     ]
     wrong = [value for value in of_its_type if refusal(limits, value)]
