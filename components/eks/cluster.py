@@ -12,16 +12,14 @@ from components import kubeconfig, ownership
 from components.catalog.eks_addons import ADDONS, Addon
 from components.eks import regions
 from components.eks.cluster_args import EksClusterArgs, update_minutes
-from components.eks.iam import EksRole, document, pod_trust, role_name, service_trust
+from components.eks.cluster_roles import cluster_roles, grants_of
+from components.eks.iam import EksRole
 from components.eks.network import EksNetwork
 from components.eks.node_group import METADATA_OPTIONS, tag_specifications, volume
 from components.eks.provider_args import AwsProviderArgs
 from components.eks.releases import addons_warning
 from components.eks.scaling import ignored, scaling_config, size_check
 from components.eks.user_args import entries
-
-NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
-"""Join the cluster and pull images; the CNI's permissions are the CNI's own."""
 
 _TAGS_OF_DRIVER = ("kubernetes.io", "CSIVolumeName", "CSIVolumeSnapshotName",
                    "ebs.csi.aws.com/cluster")  # fmt: skip
@@ -54,58 +52,44 @@ class EksCluster(pulumi.ComponentResource):
         child, region = pulumi.ResourceOptions(parent=self), provider.region
         for warning in args.warnings(date.today()):
             pulumi.log.warn(f"cluster.{warning}", self)
+        addons = [addon for addon in ADDONS if buckets or not addon.buckets]
         self.network = EksNetwork(name, args.network, region=region, opts=child)
-        self.cluster = self._control_plane(name, args, region, buckets=buckets)
+        key: pulumi.Input[str] = args.secrets_encryption_key or self._secrets_key(name, args)
+        roles = cluster_roles(name, args, addons, region=region, secrets_key=key, opts=child)
+        self.node_role = roles.nodes
+        self.cluster = self._control_plane(name, args, roles.cluster, key, addons)
         access = [*self._access(name, args, region), *self._private_access(name, args)]
-        self.node_role = EksRole(
-            role_name(name, "nodes"),
-            region=region,
-            trust=service_trust("ec2.amazonaws.com"),
-            managed=NODE_POLICIES,
-            opts=child,
-        )
-        addons_of = {
-            before_nodes: [
-                (addon, *self._identity(name, addon, args, region))
-                for addon in ADDONS
-                if addon.before_nodes == before_nodes and (buckets or not addon.buckets)
-            ]
-            for before_nodes in (True, False)
-        }
+        early = [addon for addon in addons if addon.before_nodes]
+        late = [addon for addon in addons if not addon.before_nodes]
         self.before_nodes = [
-            *self.node_role.grants,
+            *roles.nodes.grants,
             *self.network.egress,
-            *self._addons(name, args, addons_of[True]),
+            *self._addons(name, args, early, roles.addons),
             # Addons keep their rights as long as a node can run their pods: the driver of disks
             # detaches and deletes a disk some time after its claim is deleted.
-            *(grant for _, _, grants in addons_of[False] for grant in grants),
+            *(grant for addon in late for grant in grants_of(addon, roles.addons)),
         ]
         system = self._system_pool(name, args)
-        addons = self._addons(name, args, addons_of[False], depends_on=[system])
-        self.ready = [system, *addons, *access]
+        running = self._addons(name, args, late, roles.addons, depends_on=[system])
+        self.ready = [system, *running, *access]
         self.kubeconfig = self._kubeconfig(args, provider)
         self.register_outputs({})
 
     def _control_plane(
-        self, name: str, args: EksClusterArgs, region: str, *, buckets: bool
+        self,
+        name: str,
+        args: EksClusterArgs,
+        role: EksRole,
+        secrets_key: pulumi.Input[str],
+        addons: Sequence[Addon],
     ) -> aws.eks.Cluster:
-        child = pulumi.ResourceOptions(parent=self)
-        key: pulumi.Input[str] = args.secrets_encryption_key or self._secrets_key(name, args)
-        role = EksRole(
-            role_name(name, "cluster"),
-            region=region,
-            trust=service_trust("eks.amazonaws.com"),
-            managed=["AmazonEKSClusterPolicy"],
-            inline=pulumi.Output.from_input(key).apply(_use_of_key),
-            opts=child,
-        )
         # Made before the cluster: EKS would make it without retention, and leave it behind.
         logs = aws.cloudwatch.LogGroup(
             name,
             name=f"/aws/eks/{args.name}/cluster",
             retention_in_days=args.log_retention_days,
             tags=ownership.aws_tags(),
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self),
         )
         return aws.eks.Cluster(
             name,
@@ -129,7 +113,7 @@ class EksCluster(pulumi.ComponentResource):
             },
             # The addons below are the stack's; EKS would put in unmanaged ones of its own.
             bootstrap_self_managed_addons=False,
-            encryption_config={"provider": {"key_arn": key}, "resources": ["secrets"]},
+            encryption_config={"provider": {"key_arn": secrets_key}, "resources": ["secrets"]},
             enabled_cluster_log_types=["api", "audit", "authenticator"],
             # Extended support costs six times as much; this way EKS upgrades before that.
             upgrade_policy={"support_type": "STANDARD"},
@@ -146,11 +130,7 @@ class EksCluster(pulumi.ComponentResource):
                 ignore_changes=["vpcConfig.subnetIds"],
                 hooks=addons_warning(
                     name,
-                    [
-                        addon.name
-                        for addon in ADDONS
-                        if addon.name not in args.addon_versions and (buckets or not addon.buckets)
-                    ],
+                    [addon.name for addon in addons if addon.name not in args.addon_versions],
                 ),
             ),
         )
@@ -240,20 +220,25 @@ class EksCluster(pulumi.ComponentResource):
         self,
         name: str,
         args: EksClusterArgs,
-        addons: Sequence[
-            tuple[Addon, list[AddonPodIdentityAssociationArgsDict], list[pulumi.Resource]]
-        ],
+        addons: Sequence[Addon],
+        roles: Mapping[str, EksRole],
         *,
         depends_on: Sequence[pulumi.Resource] = (),
     ) -> list[pulumi.Resource]:
-        """These addons in parallel, each with its identities and the grants that they need."""
-        made: list[pulumi.Resource] = []
-        for addon, identities, grants in addons:
+        """These addons in parallel, each with its role and the grants that it needs."""
+        created: list[pulumi.Resource] = []
+        for addon in addons:
+            role, grants = roles.get(addon.name), grants_of(addon, roles)
+            identities: list[AddonPodIdentityAssociationArgsDict] = (
+                [{"role_arn": role.arn, "service_account": addon.service_account or ""}]
+                if role
+                else []
+            )
             configuration = dict(addon.configuration)
             if addon.disks:
                 # Without tags too: the provider keeps a configuration that is no longer given.
                 configuration["controller"] = {"extraVolumeTags": _tags_of_driver(args.tags)}
-            made += [
+            created += [
                 aws.eks.Addon(
                     f"{name}-{addon.name}",
                     cluster_name=self.cluster.name,
@@ -269,27 +254,7 @@ class EksCluster(pulumi.ComponentResource):
                 ),
                 *grants,
             ]
-        return made
-
-    def _identity(
-        self, name: str, addon: Addon, args: EksClusterArgs, region: str
-    ) -> tuple[list[AddonPodIdentityAssociationArgsDict], list[pulumi.Resource]]:
-        """The role of the addon's own service account, and what must stand before it is used."""
-        if addon.policy is None or addon.service_account is None:
-            return [], []
-        role = EksRole(
-            role_name(name, addon.name),
-            region=region,
-            trust=pod_trust(
-                args.name, namespace="kube-system", service_account=addon.service_account
-            ),
-            managed=[addon.policy],
-            inline=_use_of_disks_key(args.disks_encryption_key)
-            if addon.disks and args.disks_encryption_key
-            else None,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        return [{"role_arn": role.arn, "service_account": addon.service_account}], role.grants
+        return created
 
     def _system_pool(self, name: str, args: EksClusterArgs) -> aws.eks.NodeGroup:
         pool = args.system_pool
@@ -355,16 +320,6 @@ class EksCluster(pulumi.ComponentResource):
         )
 
 
-def _use_of_key(arn: str) -> str:
-    return document(
-        {
-            "Effect": "Allow",
-            "Action": ["kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey"],
-            "Resource": arn,
-        }
-    )
-
-
 def _tags_of_driver(tags: Mapping[str, str]) -> dict[str, str]:
     """Those that the EBS CSI driver accepts: its controller exits on a tag of its own, and reads
     them from a flag of the form key=value,key=value.
@@ -376,23 +331,3 @@ def _tags_of_driver(tags: Mapping[str, str]) -> dict[str, str]:
         for key, value in tags.items()
         if not key.startswith(_TAGS_OF_DRIVER) and not set(key) & set(",=") and "," not in value
     }
-
-
-def _use_of_disks_key(arn: str) -> str:
-    """https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html, "encryption"."""
-    return document(
-        {
-            "Effect": "Allow",
-            "Action": ["kms:CreateGrant", "kms:ListGrants", "kms:RevokeGrant"],
-            "Resource": arn,
-            "Condition": {"Bool": {"kms:GrantIsForAWSResource": "true"}},
-        },
-        {
-            "Effect": "Allow",
-            "Action": [
-                "kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*",
-                "kms:DescribeKey",
-            ],
-            "Resource": arn,
-        },
-    )  # fmt: skip

@@ -1,0 +1,104 @@
+"""The IAM roles that an EKS cluster needs before it exists: its own, its nodes' and its addons'."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.catalog.eks_addons import Addon
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.iam import EksRole, document, pod_trust, role_name, service_trust
+
+NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
+"""Join the cluster and pull images; the CNI's permissions are the CNI's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRoles:
+    """Every role of a cluster, with what it may do."""
+
+    cluster: EksRole
+    nodes: EksRole
+    addons: Mapping[str, EksRole]
+    """Name of an addon -> the role of its own service account."""
+
+
+def cluster_roles(
+    name: str,
+    args: EksClusterArgs,
+    addons: Sequence[Addon],
+    *,
+    region: str,
+    secrets_key: pulumi.Input[str],
+    opts: pulumi.ResourceOptions,
+) -> ClusterRoles:
+    """Declares them. `secrets_key`: the ARN of the key that encrypts Kubernetes secrets."""
+    return ClusterRoles(
+        cluster=EksRole(
+            role_name(name, "cluster"),
+            region=region,
+            trust=service_trust("eks.amazonaws.com"),
+            managed=["AmazonEKSClusterPolicy"],
+            inline=pulumi.Output.from_input(secrets_key).apply(_use_of_key),
+            opts=opts,
+        ),
+        nodes=EksRole(
+            role_name(name, "nodes"),
+            region=region,
+            trust=service_trust("ec2.amazonaws.com"),
+            managed=NODE_POLICIES,
+            opts=opts,
+        ),
+        addons={
+            addon.name: EksRole(
+                role_name(name, addon.name),
+                region=region,
+                trust=pod_trust(
+                    args.name, namespace="kube-system", service_account=addon.service_account
+                ),
+                managed=[addon.policy],
+                inline=_use_of_disks_key(args.disks_encryption_key)
+                if addon.disks and args.disks_encryption_key
+                else None,
+                opts=opts,
+            )
+            for addon in addons
+            if addon.policy is not None and addon.service_account is not None
+        },
+    )
+
+
+def grants_of(addon: Addon, roles: Mapping[str, EksRole]) -> Sequence[pulumi.Resource]:
+    """What must exist before the addon uses its role; empty without one."""
+    role = roles.get(addon.name)
+    return role.grants if role else ()
+
+
+def _use_of_key(arn: str) -> str:
+    return document(
+        {
+            "Effect": "Allow",
+            "Action": ["kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey"],
+            "Resource": arn,
+        }
+    )
+
+
+def _use_of_disks_key(arn: str) -> str:
+    """https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html, "encryption"."""
+    return document(
+        {
+            "Effect": "Allow",
+            "Action": ["kms:CreateGrant", "kms:ListGrants", "kms:RevokeGrant"],
+            "Resource": arn,
+            "Condition": {"Bool": {"kms:GrantIsForAWSResource": "true"}},
+        },
+        {
+            "Effect": "Allow",
+            "Action": [
+                "kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*",
+                "kms:DescribeKey",
+            ],
+            "Resource": arn,
+        },
+    )  # fmt: skip
