@@ -1,0 +1,340 @@
+"""A life of each AWS resource: what the offline plugin sends on the way, and the state it leaves.
+
+`python -m tests.simulators.aws_lives` writes `aws_lives.yaml` anew; review the difference.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rehearsal.plugins.aws import api
+from tests.rehearsal import aws_stack as aws
+from tests.rehearsal.aws_stack import AwsStack
+
+RECORDED = Path(__file__).with_suffix(".yaml")
+
+Step = tuple[str, str, tuple[dict[str, Any], ...]]
+"""Type, name, and the inputs of its create and of each update; `@token@name` is an id, and
+`@token@name@output` an output of what was created before."""
+
+_READS = ("Describe", "List", "Get")
+_IDS = re.compile(
+    r"(?P<ec2>[a-z]+-[0-9a-f]{17})|(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    r"|(?P<time>20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?)"
+    r"|(?P<unique>\bA[A-Z0-9]{20}\b)|(?P<ip>\b(?:\d{1,3}\.){3}\d{1,3}\b(?!/))"
+    r"|(?P<digest>\b[0-9A-F]{32}\b)"
+)
+_UNTOLD = ("certificateAuthority", "endpoint")
+
+_OWN, _TEAM = {"tags": {"team": "ml", "Name": "one"}}, {"tags": {"team": "hpc"}}
+_CLUSTER, _NODES = "k8s-ml", "arn:aws:iam::123456789012:role/nodes"
+_ALIAS, _POLICY = "aws:kms/alias:Alias", "aws:iam/policy:Policy"
+_OIDC = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
+_DEFAULT_GROUP = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
+_IN = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+_OUT = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
+_ENDPOINT, _VOLUME = "aws:ec2/vpcEndpoint:VpcEndpoint", "aws:ebs/volume:Volume"
+_SAY = {"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}
+_MORE = _SAY | {"Action": "eks:Describe*"}
+_KMS = {"Effect": "Allow", "Action": "kms:*", "Resource": "*",
+        "Principal": {"AWS": "arn:aws:iam::123456789012:root",
+                      "Service": "logs.us-east-1.amazonaws.com"}}  # fmt: skip
+_VPC, _GATEWAY = f"@{aws.VPC}@net", f"@{aws.GATEWAY}@net"
+_WEB = {"protocol": "tcp", "fromPort": 443, "toPort": 443, "cidrBlocks": ["10.0.0.0/8"]}
+_SCOPE = {"type": "namespace", "namespaces": ["team"]}
+_TAG = {"key": "k8s.io/cluster-autoscaler/node-template/label/role", "value": "train-gpu"}
+
+
+def _subnet(block: str, **more: Any) -> dict[str, Any]:
+    return {"vpcId": _VPC, "cidrBlock": block} | more
+
+
+_NETWORK: tuple[Step, ...] = (
+    (aws.VPC, "net", (
+        {"cidrBlock": "10.0.0.0/16"} | _OWN,
+        {"cidrBlock": "10.0.0.0/16", "enableDnsHostnames": True} | _TEAM,
+    )),
+    (aws.GATEWAY, "net", ({"vpcId": _VPC} | _OWN, {"vpcId": _VPC} | _TEAM, {}, {"vpcId": _VPC})),
+    (aws.SUBNET, "public", (
+        _subnet("10.0.255.0/28", availabilityZone="us-east-1a") | _OWN,
+        _subnet("10.0.255.0/28", availabilityZone="us-east-1a", mapPublicIpOnLaunch=True) | _TEAM,
+    )),
+    (aws.SUBNET, "a", (_subnet("10.0.0.0/24", availabilityZone="us-east-1a"),)),
+    (aws.SUBNET, "b", (_subnet("10.0.1.0/24", availabilityZoneId="use1-az2"),)),
+    (aws.EIP, "nat", ({"domain": "vpc"} | _OWN, {"domain": "vpc"} | _TEAM)),
+    (aws.NAT, "nat", (
+        {"subnetId": f"@{aws.SUBNET}@public", "allocationId": f"@{aws.EIP}@nat"} | _OWN,
+        {"subnetId": f"@{aws.SUBNET}@public", "allocationId": f"@{aws.EIP}@nat"} | _TEAM,
+    )),
+    (aws.TABLE, "private", ({"vpcId": _VPC} | _OWN, {"vpcId": _VPC} | _TEAM)),
+    (aws.TABLE, "public", (
+        {"vpcId": _VPC, "routes": [{"cidrBlock": "0.0.0.0/0", "gatewayId": _GATEWAY}]},
+        {"vpcId": _VPC, "routes": []},
+    )),
+    (aws.ROUTE, "private", (
+        {"routeTableId": f"@{aws.TABLE}@private", "destinationCidrBlock": "0.0.0.0/0",
+         "gatewayId": _GATEWAY},
+        {"routeTableId": f"@{aws.TABLE}@private", "destinationCidrBlock": "0.0.0.0/0",
+         "natGatewayId": f"@{aws.NAT}@nat"},
+    )),
+    (aws.ASSOCIATION, "a", (
+        {"routeTableId": f"@{aws.TABLE}@public", "subnetId": f"@{aws.SUBNET}@a"},
+        {"routeTableId": f"@{aws.TABLE}@private", "subnetId": f"@{aws.SUBNET}@a"},
+    )),
+    (aws.ASSOCIATION, "b", (
+        {"routeTableId": f"@{aws.TABLE}@private", "subnetId": f"@{aws.SUBNET}@b"},
+    )),
+    (_ENDPOINT, "s3", (
+        {"vpcId": _VPC, "serviceName": "com.amazonaws.us-east-1.s3",
+         "vpcEndpointType": "Gateway", "routeTableIds": [f"@{aws.TABLE}@private"]} | _OWN,
+        {"vpcId": _VPC, "serviceName": "com.amazonaws.us-east-1.s3",
+         "vpcEndpointType": "Gateway", "routeTableIds": [f"@{aws.TABLE}@private"]} | _TEAM,
+    )),
+    (_ENDPOINT, "ecr", tuple(
+        {"vpcId": _VPC, "serviceName": "com.amazonaws.us-east-1.ecr.api",
+         "vpcEndpointType": "Interface", "subnetIds": subnets} | tags
+        for subnets, tags in (([f"@{aws.SUBNET}@a"], _OWN),
+                              ([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"], _TEAM))
+    )),
+    (_DEFAULT_GROUP, "default", ({"vpcId": _VPC} | _OWN, {"vpcId": _VPC} | _TEAM)),
+    (aws.SECURITY_GROUP, "efa", (
+        {"name": "efa", "description": "efa", "vpcId": _VPC, "ingress": [_WEB]} | _OWN,
+        {"name": "efa", "description": "efa", "vpcId": _VPC, "ingress": [_WEB | {"toPort": 444}],
+         "egress": [_WEB]} | _TEAM,
+    )),
+    *((kind, "rule", (
+        {"securityGroupId": f"@{aws.SECURITY_GROUP}@efa", "ipProtocol": "tcp", "fromPort": 80,
+         "toPort": 80, "cidrIpv4": "10.0.0.0/8"} | _OWN,
+        {"securityGroupId": f"@{aws.SECURITY_GROUP}@efa", "ipProtocol": "tcp", "fromPort": 80,
+         "toPort": 81, "cidrIpv4": "10.0.0.0/8", "description": "wider"} | _TEAM,
+    )) for kind in (_IN, _OUT)),
+    (_VOLUME, "disk", (
+        {"availabilityZone": "us-east-1a", "size": 10, "type": "gp3", "encrypted": True} | _OWN,
+        {"availabilityZone": "us-east-1a", "size": 20, "type": "gp3", "encrypted": True,
+         "iops": 4000} | _TEAM,
+    )),
+)  # fmt: skip
+
+_IDENTITY: tuple[Step, ...] = (
+    (_POLICY, "look", (
+        {"name": "look", "policy": aws.document(_SAY), "description": "looks"} | _OWN,
+        {"name": "look", "policy": aws.document(_MORE), "description": "looks"} | _TEAM,
+        {"name": "look", "policy": aws.document(_SAY), "description": "looks"},
+    )),
+    (aws.ROLE, "team", (
+        {"name": "team", "assumeRolePolicy": aws.trust("ec2.amazonaws.com"),
+         "description": "team", "permissionsBoundary": f"@{_POLICY}@look"} | _OWN,
+        {"name": "team", "assumeRolePolicy": aws.trust(*aws.POD_TRUST), "description": "teams",
+         "maxSessionDuration": 7200, "permissionsBoundary": f"@{_POLICY}@look",
+         "forceDetachPolicies": True} | _TEAM,
+        {"name": "team", "assumeRolePolicy": aws.trust(*aws.POD_TRUST), "maxSessionDuration": 7200},
+    )),
+    (aws.ROLE_POLICY, "team", (
+        {"role": "team", "name": "p", "policy": aws.document(_SAY)},
+        {"role": "team", "name": "p", "policy": aws.document(_MORE)},
+    )),
+    (aws.ATTACHMENT, "team", ({"role": "team", "policyArn": f"@{_POLICY}@look"},)),
+    (aws.KEY, "key", (
+        {"description": "secrets"} | _OWN,
+        {"description": "disks", "enableKeyRotation": True, "rotationPeriodInDays": 180,
+         "policy": aws.document(_KMS)} | _TEAM,
+        {"description": "disks", "isEnabled": False, "deletionWindowInDays": 7},
+    )),
+    (aws.KEY, "other", ({"description": "other", "policy": aws.document(_KMS)},)),
+    (_ALIAS, "key", (
+        {"name": "alias/ml", "targetKeyId": f"@{aws.KEY}@other@arn"},
+        {"name": "alias/ml", "targetKeyId": f"@{aws.KEY}@key"},
+    )),
+    (aws.LOGS, "logs", (
+        {"name": "/ml", "retentionInDays": 7, "kmsKeyId": f"@{aws.KEY}@other@arn"} | _OWN,
+        {"name": "/ml", "retentionInDays": 14, "kmsKeyId": f"@{aws.KEY}@other@arn"} | _TEAM,
+        {"name": "/ml", "kmsKeyId": f"@{aws.KEY}@other@arn"},
+    )),
+)  # fmt: skip
+
+_EKS: tuple[Step, ...] = (
+    (aws.CLUSTER, "ml", (
+        aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"]) | _OWN,
+        aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"], deletionProtection=True,
+                    enabledClusterLogTypes=["api"], version="1.36") | _TEAM,
+        aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"], version="1.36"),
+    )),
+    (_OIDC, "issuer", (
+        {"url": f"@{aws.CLUSTER}@ml@identities.0.oidcs.0.issuer",
+         "clientIdLists": ["sts.amazonaws.com"]} | _OWN,
+        {"url": f"@{aws.CLUSTER}@ml@identities.0.oidcs.0.issuer",
+         "clientIdLists": ["sts.amazonaws.com"], "thumbprintLists": ["9" * 40]} | _TEAM,
+    )),
+    (aws.ENTRY, "team", (
+        {"clusterName": _CLUSTER, "principalArn": f"@{aws.ROLE}@team@arn"} | _OWN,
+        {"clusterName": _CLUSTER, "principalArn": f"@{aws.ROLE}@team@arn", "userName": "team",
+         "kubernetesGroups": ["team"]} | _TEAM,
+    )),
+    (aws.ACCESS, "team", (
+        {"clusterName": _CLUSTER, "principalArn": f"@{aws.ROLE}@team@arn",
+         "policyArn": aws.ADMIN_POLICY.replace("ClusterAdmin", "Edit"), "accessScope": _SCOPE},
+    )),
+    (aws.IDENTITY, "team", (
+        {"clusterName": _CLUSTER, "namespace": "team", "serviceAccount": "s",
+         "roleArn": f"@{aws.ROLE}@team@arn"} | _OWN,
+        {"clusterName": _CLUSTER, "namespace": "team", "serviceAccount": "s",
+         "roleArn": f"@{aws.ROLE}@cni@arn", "disableSessionTags": True} | _TEAM,
+    )),
+    (aws.ADDON, "agent", ({"clusterName": _CLUSTER, "addonName": "eks-pod-identity-agent"},)),
+    (aws.ADDON, "cni", (
+        {"clusterName": _CLUSTER, "addonName": "vpc-cni", "podIdentityAssociations": [
+            {"roleArn": f"@{aws.ROLE}@cni@arn", "serviceAccount": "aws-node"}]} | _OWN,
+        {"clusterName": _CLUSTER, "addonName": "vpc-cni", "podIdentityAssociations": [
+            {"roleArn": f"@{aws.ROLE}@cni@arn", "serviceAccount": "aws-node"}],
+         "configurationValues": '{"env":{}}', "resolveConflictsOnUpdate": "OVERWRITE",
+         "preserve": True} | _TEAM,
+    )),
+    (aws.TEMPLATE, "train", (
+        {"name": "train", "metadataOptions": {"httpTokens": "required"}} | _OWN,
+        {"name": "train", "metadataOptions": {"httpTokens": "required"},
+         "updateDefaultVersion": True, "description": "disks", "blockDeviceMappings": [
+             {"deviceName": "/dev/xvda", "ebs": {"volumeSize": 100, "encrypted": "true"}}]} | _TEAM,
+    )),
+    (aws.GROUP, "train-gpu", (
+        aws.group([f"@{aws.SUBNET}@a"]) | _OWN,
+        aws.group([f"@{aws.SUBNET}@a"], labels={"role": "train-gpu", "a": "b"}, taints=[],
+                  scalingConfig={"minSize": 0, "maxSize": 1, "desiredSize": 0}) | _TEAM,
+        aws.group([f"@{aws.SUBNET}@a"], labels={}, updateConfig={"maxUnavailable": 2}),
+    )),
+    (aws.TAG, "role", tuple(
+        {"autoscalingGroupName":
+             f"@{aws.GROUP}@train-gpu@resources.0.autoscalingGroups.0.name",
+         "tag": _TAG | {"value": value, "propagateAtLaunch": False}}
+        for value in ("train-gpu", "other")
+    )),
+)  # fmt: skip
+
+
+def lives() -> dict[str, list[dict[str, Any]]]:
+    """Resource -> its steps: verb, writing requests and state, every id under a name of its own."""
+    with _sent() as requests, aws.stack() as stack:
+        found: dict[str, list[dict[str, Any]]] = {}
+        for steps in (_NETWORK, _IDENTITY, _EKS):
+            if steps is _EKS:
+                stack.role("control", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
+                stack.role("cni", aws.POD_TRUST[0], "AmazonEKS_CNI_Policy")
+                policies = "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"
+                stack.role("nodes", "ec2.amazonaws.com", *policies)
+                requests.clear()
+            for token, name, inputs in steps:
+                found[f"{token} {name}"] = list(_made(stack, requests, token, name, inputs))
+        for token, name, _ in reversed([*_NETWORK, *_IDENTITY, *_EKS]):
+            stack.delete(token, name)
+            found[f"{token} {name}"].append({"delete": list(requests)})
+            requests.clear()
+    return _named(found)
+
+
+def _made(
+    stack: AwsStack,
+    requests: list[dict[str, Any]],
+    token: str,
+    name: str,
+    inputs: tuple[dict[str, Any], ...],
+) -> Iterator[dict[str, Any]]:
+    for number, given in enumerate(inputs):
+        state = stack.up(token, name, _resolved(stack, given))
+        shown = {key: value for key, value in state.items() if key not in _UNTOLD}
+        identity = stack.state[stack.urn(token, name)][0]
+        verb = "update" if number else "create"
+        step = {verb: list(requests), "id": identity, "state": shown}
+        requests.clear()
+        if differs := stack.diff(token, name, _resolved(stack, given))[0]:
+            step["differs"] = differs
+        if (refreshed := stack.refresh(token, name)) != state:
+            step["refreshed"] = refreshed
+        yield step
+
+
+def _resolved(stack: AwsStack, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _resolved(stack, each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_resolved(stack, each) for each in value]
+    if not (isinstance(value, str) and value.startswith("@")):
+        return value
+    _, token, name, *path = value.split("@")
+    identity, _, found = stack.state[stack.urn(token, name)]
+    if not path:
+        return identity
+    answer: Any = found
+    for key in path[0].split("."):
+        answer = answer[int(key)] if key.isdigit() else answer[key]
+    return answer
+
+
+@contextmanager
+def _sent() -> Iterator[list[dict[str, Any]]]:
+    """The requests that write, as the plugin hands them to AWS's client from now on."""
+    found: list[dict[str, Any]] = []
+
+    def seen(params: Mapping[str, Any], model: Any, **_: Any) -> None:
+        if not model.name.startswith(_READS):
+            found.append({model.name: dict(params)})
+
+    session = api._session()
+    session.register("provide-client-params.*.*", seen, unique_id="lives")
+    try:
+        yield found
+    finally:
+        session.unregister("provide-client-params.*.*", unique_id="lives")
+
+
+def _named(found: Any) -> Any:
+    names: dict[str, str] = {}
+    counts: dict[str, int] = {}
+
+    def name(match: re.Match[str]) -> str:
+        kind, text = str(match.lastgroup), match[0]
+        if kind == "time":
+            return "<time>"
+        word = text.partition("-")[0] if kind == "ec2" else kind
+        if text not in names:
+            counts[word] = counts.get(word, 0) + 1
+            names[text] = f"<{word} {counts[word]}>"
+        return names[text]
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: walk(each) for key, each in sorted(value.items())}
+        if isinstance(value, list | tuple):
+            return [walk(each) for each in value]
+        return _IDS.sub(name, value) if isinstance(value, str) else value
+
+    return {key: [{k: walk(v) for k, v in step.items()} for step in steps]
+            for key, steps in found.items()}  # fmt: skip
+
+
+def _text(found: Mapping[str, list[dict[str, Any]]]) -> str:
+    """One line for each request and each state."""
+    lines = ["# Written by python -m tests.simulators.aws_lives."]
+    for resource, steps in found.items():
+        lines.append(f"{resource}:")
+        for step in steps:
+            start = "- "
+            for key, value in step.items():
+                if isinstance(value, list):
+                    lines.append(f"{start}{key}:{'' if value else ' []'}")
+                    lines += [f"  - {_flow(each)}" for each in value]
+                else:
+                    lines.append(f"{start}{key}: {_flow(value)}")
+                start = "  "
+    return "\n".join(lines) + "\n"
+
+
+def _flow(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=True)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+if __name__ == "__main__":
+    RECORDED.write_text(_text(lives()), encoding="utf-8")
