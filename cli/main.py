@@ -38,12 +38,15 @@ COMMANDS: Sections = {
     },
     "Before it is up": {
         "new": ("cli.new:new", "write the file of a new environment"),
-        "validate": ("cli.validate:validate", "what is wrong in a stack's file, line by line"),
-        "offers": ("cli.offers:offers", "which machines carry a GPU: price, quota, zones"),
-        "cost": ("cli.cost:cost", "list prices per hour and month, at minimum and maximum size"),
-        "images": ("cli.images:images", "every image of a stack, and where it is pulled from"),
+        "validate": ("cli.before_up:validate", "what is wrong in a stack's file, line by line"),
+        "offers": ("cli.before_up:offers", "which machines carry a GPU: price, quota, zones"),
+        "cost": (
+            "cli.before_up:cost",
+            "list prices per hour and month, at minimum and maximum size",
+        ),
+        "images": ("cli.before_up:images", "every image of a stack, and where it is pulled from"),
         "capacity": (
-            "cli.capacity:capacity",
+            "cli.before_up:capacity",
             "whether quotas, zones and reservations let the pools grow",
         ),
     },

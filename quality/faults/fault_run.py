@@ -6,15 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from quality.faults.fake_cloud_api import FakeCloudApi
 from quality.faults.fault_injector import FaultInjector, InjectionPoint, kill_at
 from rehearsal.engine import Outcome
 from rehearsal.plugins.faults import Faults
 from rehearsal.provider_plugins import Choice
 from rehearsal.sandbox import Sandbox, SandboxOptions
+from rehearsal.simulators.cloud import Cloud
 from rehearsal.simulators.inventory import INVENTORIES
 from stacks.engine import EngineError
+from stacks.recovery.aws import Aws
+from stacks.recovery.clouds import LiveClouds
 from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi
 from stacks.state import Row, in_backend
@@ -47,6 +50,18 @@ class NotRecovered(Exception):
     def __init__(self, *lines: str) -> None:
         super().__init__("; ".join(lines))
         self.lines = lines
+
+
+class FakeCloudApi(LiveClouds):
+    """A sandbox's cloud, as recovery asks a live one. `endpoint`: of a simulated Google Cloud."""
+
+    def __init__(self, cloud: Cloud, endpoint: str | None) -> None:
+        super().__init__(endpoint=endpoint)
+        self._cloud: Any = cloud
+
+    def aws(self, region: str) -> Aws:
+        """The simulated account's own API."""
+        return Aws(self._cloud.account.client)
 
 
 class FaultRunner:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tools
-from quality.faults.fake_cloud_api import FakeCloudApi
+from quality.faults.fault_run import FakeCloudApi
 from rehearsal.plugins import gcp
 from rehearsal.plugins.cloud.server import ProviderServer
 from rehearsal.plugins.faults import Faults

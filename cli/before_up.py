@@ -1,0 +1,130 @@
+"""What is asked before a stack is up: `gpu-cluster validate`, `offers`, `cost` and so on."""
+
+import click
+
+from cli.options import json_option, rehearsal_option, stack_argument, trust_option
+from cli.output import say
+from stacks.outcome import Answer, ExitCode
+
+
+@click.command(epilog="Example: gpu-cluster validate dev")
+@stack_argument
+@json_option
+def validate(stack: str, as_json: bool) -> ExitCode:
+    """Everything that is wrong in the file of STACK, each with its line and column.
+
+    Asks nobody: neither the engine nor a cloud. What a cloud, a quota or a price has against it,
+    the other commands say.
+    """
+    from cli.ceiling import kept_running, line
+    from stacks import validation
+    from stacks.cost.stack_cost import bill_at
+    from stacks.settings import NOWHERE, config_of, settings_of
+
+    def ask() -> Answer:
+        code, document, text = validation.answer(stack)
+        if code is not ExitCode.OK:
+            return code, document, text
+        config = config_of(stack)
+        said = kept_running(stack, settings_of(stack, config, kubeconfig=NOWHERE))
+        lines = [text, line(stack, bill_at(stack, config)), *said]
+        return code, document, "\n".join(filter(None, lines))
+
+    return say("validate", ask, as_json=as_json)
+
+
+@click.command(epilog="Example: gpu-cluster offers --gpu l4 --region europe-west4")
+@click.option("--gpu", metavar="NAME", help="Such as l4, h100 or g5.xlarge; left out, all.")
+@click.option("--region", metavar="PLACE", help="A region, or a zone of Google Cloud.")
+@json_option
+def offers(gpu: str | None, region: str | None, as_json: bool) -> ExitCode:
+    """Which machines carry a GPU: price, quota and zones, from the catalog, by cloud.
+
+    Nobody is asked. What is not known says so; below the table stand the sources and their dates.
+    """
+    from stacks import gpu_offers
+
+    return say("offers", lambda: gpu_offers.answer(gpu, region), as_json=as_json)
+
+
+def _dollars(_: object, __: object, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        dollars = float(text)
+    except ValueError:
+        dollars = -1.0
+    if not 0 <= dollars < float("inf"):
+        raise click.BadParameter(f"{text} is no amount; give dollars a month, such as 500")
+    return dollars
+
+
+@click.command(epilog="Example: gpu-cluster cost train --compare origin/main --ceiling 50000")
+@stack_argument
+@click.option("--compare", metavar="REV", help="A git revision to compare with.")
+@click.option(
+    "--ceiling",
+    callback=_dollars,
+    metavar="DOLLARS",
+    help="What a month may cost with every pool at its maximum; above it, the exit code is 1.",
+)
+@json_option
+@click.option("--csv", "as_csv", is_flag=True, help="Print a row for each item, for a spreadsheet.")
+def cost(
+    stack: str, compare: str | None, ceiling: float | None, as_json: bool, as_csv: bool
+) -> ExitCode:
+    """What STACK costs per hour and month by list prices, every pool at its minimum and maximum."""
+    from cli.ceiling import line
+    from stacks.cost.cost_text import csv_rows
+    from stacks.cost.stack_cost import answer, bill_at
+    from stacks.settings import config_of
+
+    if as_csv and (as_json or compare is not None):
+        raise click.UsageError("--csv excludes --json and --compare; drop one of the two")
+
+    def ask() -> Answer:
+        code, document, text = answer(stack, compare=compare, ceiling=ceiling)
+        if said := line(stack, bill_at(stack, config_of(stack))):
+            text = f"{text}\n{said}"
+        return code, document, csv_rows(document["items"]) if as_csv else text
+
+    return say("cost", ask, as_json=as_json)
+
+
+@click.command(epilog="Example: gpu-cluster images dev --json")
+@stack_argument
+@json_option
+def images(stack: str, as_json: bool) -> ExitCode:
+    """Every image that the pods of STACK run, and what it is pulled as.
+
+    With images.registry set, the commands that copy each there follow.
+    """
+    from stacks.images import answer
+
+    return say("images", lambda: answer(stack), as_json=as_json)
+
+
+@click.command(epilog="Example: gpu-cluster capacity train-gke --json")
+@stack_argument
+@rehearsal_option
+@click.option("--endpoint", metavar="URL", help="A simulator of the cloud's API, to ask instead.")
+@trust_option
+@json_option
+def capacity(
+    stack: str, rehearsal: bool, endpoint: str | None, trust_kubeconfig: bool, as_json: bool
+) -> ExitCode:
+    """Whether the cloud lets the pools of STACK grow to maxNodes.
+
+    The GPU quotas and what is left of them; which zones offer the pools' machines; whether the
+    reservations that pools name exist, in that zone, of that machine type, how many machines are
+    free, and from when to when. Whether an existing network has what a cluster needs, and on AWS
+    whether who signs in may use the cluster. Whether an existing cluster has a Kueue or JobSet of
+    somebody else's, which the stack would not replace.
+    """
+    from stacks.capacity import stack_capacity
+
+    def ask() -> Answer:
+        url = stack_capacity.rehearsed_endpoint(stack) if rehearsal else endpoint
+        return stack_capacity.answer(stack, url, rehearsal=rehearsal, trusted=trust_kubeconfig)
+
+    return say("capacity", ask, as_json=as_json)
