@@ -19,7 +19,8 @@ import yaml
 from quality.fidelity.declared import Declared
 from quality.fidelity.packages import Package
 from rehearsal.plugins import sdk
-from rehearsal.plugins.cloud.immutable import Facts, facts
+from rehearsal.plugins.cloud import facts
+from rehearsal.plugins.cloud.facts import Facts
 from rehearsal.plugins.cloud.schema import UNKNOWN, Block, block, element_of
 
 VALUES = Path(__file__).with_name("values.yaml")
@@ -61,7 +62,7 @@ def all_cases(package: Package, declared: Sequence[Declared]) -> Iterator[Case]:
 
 
 def _of_resource(package: Package, of: Declared, *, given_alone: bool) -> Iterator[Case]:
-    shape, known = package.shape(of.token), facts().get(of.token, Facts())
+    shape, known = package.shape(of.token), facts.of(of.token)
     base: Inputs = copy.deepcopy(dict(of.inputs))
     yield Case(of=of, kind="declared", path="", before=base, after=base)
     more = base | {"noSuchInput": 1}

@@ -6,6 +6,7 @@ a part half loaded: `importlib.util.LazyLoader` had no lock (cpython issue 11476
 
 import importlib
 import threading
+import typing
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -47,6 +48,22 @@ def resource_types(resource: type) -> Mapping[str, Any]:
     """Property of a resource, as the engine spells it, -> type."""
     with _LOADING:
         return _types.resource_types(resource)
+
+
+def always_set(resource: type) -> frozenset[str]:
+    """Properties of a resource whose output is never None."""
+    with _LOADING:
+        getters = [each.fget for each in vars(resource).values() if isinstance(each, property)]
+        return frozenset(
+            getattr(getter, _types._PULUMI_NAME, getter.__name__)
+            for getter in getters
+            if getter and not _optional(getter.__annotations__.get("return"))
+        )
+
+
+def _optional(output: Any) -> bool:
+    """Whether this is `Output[X | None]`."""
+    return any(type(None) in typing.get_args(inner) for inner in typing.get_args(output))
 
 
 def is_input_type(kind: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
-from rehearsal.plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud import facts
 from tests.facts import aws_sources as aws
 from tests.facts import sent
 
@@ -49,13 +49,13 @@ def _named(names: Mapping[str, Any], path: str) -> Mapping[str, str]:
 
 
 def types() -> Iterator[tuple[str, Any]]:
-    for token, known in facts().items():
+    for token in sorted(facts.types()):
         if token.startswith("aws:"):
-            yield token, known
+            yield token, facts.of(token)
 
 
 def enums() -> Iterator[str]:
-    """immutable.yaml's allowed values, with botocore and CloudFormation."""
+    """The plugin's allowed values, with botocore and CloudFormation."""
     for token, known in types():
         for path, ours in known.enums.items():
             lists = {who: set(node["enum"]) for who, node in sources(token, path) if "enum" in node}
@@ -63,7 +63,7 @@ def enums() -> Iterator[str]:
 
 
 def bounds() -> Iterator[str]:
-    """immutable.yaml's least and most, with botocore and CloudFormation."""
+    """The plugin's least and most, with botocore and CloudFormation."""
     for token, known in types():
         for path, ours in known.bounds.items():
             for kind, value in ours.items():
@@ -82,7 +82,7 @@ def bounds() -> Iterator[str]:
 
 
 def replacements() -> Iterator[str]:
-    """immutable.yaml's immutable inputs, with CloudFormation's createOnlyProperties."""
+    """The plugin's immutable inputs, with CloudFormation's createOnlyProperties."""
     for token, known in types():
         row = NAMES[token]
         if "cloudformation" not in row:

@@ -9,7 +9,7 @@ import yaml
 
 from components.catalog import gke
 from components.cluster import Taint
-from rehearsal.plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud import facts
 from tests.facts import google_sources as google
 from tests.facts import sent
 
@@ -38,20 +38,20 @@ def of_the_provider(token: str, path: str) -> bool:
 
 
 def types() -> Iterator[tuple[str, Any]]:
-    for token, known in facts().items():
+    for token in sorted(facts.types()):
         if token in NAMES:
-            yield token, known
+            yield token, facts.of(token)
 
 
 def described() -> Iterator[str]:
-    """Every Google type of immutable.yaml has its schema's name here, or a row."""
-    for token in facts():
+    """Every Google type of `clouds/` has its schema's name here, or a row."""
+    for token in sorted(facts.types()):
         if token.startswith("gcp:") and token not in NAMES:
             yield f"{token}: no schema of Google's is compared"
 
 
 def fields() -> Iterator[str]:
-    """Every input that immutable.yaml lists, and every one that the program sends, exists."""
+    """Every input that `clouds/` lists, and every one that the program sends, exists."""
     for token, known in types():
         for path in sorted(known.immutable | known.enums.keys() | known.bounds.keys()):
             if not of_the_provider(token, path) and field(token, path.removesuffix(".*")) is None:
@@ -75,7 +75,7 @@ def values() -> Iterator[tuple[str, str, Any]]:
 
 
 def enums() -> Iterator[str]:
-    """immutable.yaml's allowed values, with the API's. What stands for no value counts for none."""
+    """The plugin's allowed values, with the API's. What stands for no value counts for none."""
     for token, known in types():
         for path, ours in known.enums.items():
             if of_the_provider(token, path):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rehearsal.plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud import facts
 from rehearsal.plugins.cloud.schema import (
     Problem,
     UnknownTypeError,
@@ -16,9 +16,9 @@ PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
 
 
 def paths() -> Iterator[str]:
-    """Every path of immutable.yaml is an input that the SDK has."""
-    for token, known in facts().items():
-        inputs = resource_schema(token).inputs
+    """Every path of `clouds/` is an input that the SDK has."""
+    for token in sorted(facts.types()):
+        known, inputs = facts.of(token), resource_schema(token).inputs
         groups = known.conflicts + known.exactly_one_of + known.at_least_one_of
         listed = {
             *known.immutable,
@@ -39,8 +39,8 @@ def paths() -> Iterator[str]:
 
 def bounds() -> Iterator[str]:
     """A bound is of the kind that the input's type has: a length of text, a range of a number."""
-    for token, known in facts().items():
-        inputs = resource_schema(token).inputs
+    for token in sorted(facts.types()):
+        known, inputs = facts.of(token), resource_schema(token).inputs
         for path, bound in known.bounds.items():
             kind = property_at(inputs, path)
             for word in bound:

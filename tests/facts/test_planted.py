@@ -8,7 +8,7 @@ import pytest
 
 from components.catalog import eks, gke, kubernetes
 from components.eks import cluster_args, regions
-from rehearsal.plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud import facts
 from tests.facts import google_tables, sent
 from tests.facts.test_facts import COMPARISONS, explained
 
@@ -34,15 +34,17 @@ def entry(table: Mapping[str, Any], key: str, **changes: Any) -> Plant:
 
 
 def known(token: str, **changes: Any) -> Plant:
-    """A resource type of immutable.yaml with another enum, bound or list."""
+    """A resource type of `clouds/` with another enum, bound or list."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        row = facts()[token]
+        of = facts.of
+        row = of(token)
         patched = {
             kind: {**getattr(row, kind), **value} if isinstance(value, dict) else value
             for kind, value in changes.items()
         }
-        patch.setitem(facts(), token, replace(row, **patched))
+        wrong = replace(row, **patched)
+        patch.setattr(facts, "of", lambda other: wrong if other == token else of(other))
 
     return plant
 

@@ -17,7 +17,7 @@ from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.on_change import Kept, Lasting, lasting
 from quality.faults.changes import MADE, changed, table
-from rehearsal.plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud import facts
 from stacks.files import EXAMPLES
 from tests.program.effects import STACK_OF, declared, read
 
@@ -72,10 +72,8 @@ def kept(platform: str) -> set[str]:
         if change.key.partition(".")[0] not in MADE or read(config) is None:
             continue
         for (token, name), given in inputs(config).items():
-            known = facts().get(token)
-            if known and known.kept_when_removed & set(
-                lost(given, without.get((token, name), given))
-            ):
+            known = facts.of(token)
+            if known.kept_when_removed & set(lost(given, without.get((token, name), given))):
                 found.add(change.key)
     return found
 

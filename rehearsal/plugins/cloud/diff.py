@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rehearsal.plugins import sdk
-from rehearsal.plugins.cloud.immutable import Facts
+from rehearsal.plugins.cloud.facts import Facts
 from rehearsal.plugins.cloud.inputs import is_left_out
 from rehearsal.plugins.cloud.schema import UNKNOWN, Block, block, element_of, key_path
 

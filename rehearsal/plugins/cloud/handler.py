@@ -33,7 +33,7 @@ class Handler:
 
     computed: tuple[str, ...] = ()
     """Inputs that the cloud fills in where they are unset: unknown in a preview of a create. Here
-    are only those that `immutable.yaml` does not name, as optional and computed or as no inputs.
+    are only those that `clouds/` does not name, as optional and computed or as no inputs.
     Paths such as `masterAuth.clientKey` or `rules[].id` are those of a block that is given.
     Whatever a create returns beyond its inputs must be in one of both; the server refuses it
     otherwise."""
@@ -43,7 +43,7 @@ class Handler:
     """How long the official provider waits for an update, unless the resource says otherwise."""
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        """What the provider refuses before it asks the cloud, beyond `immutable.yaml`; previews
+        """What the provider refuses before it asks the cloud, beyond what `clouds/` has; previews
         show it. Values may be `schema.UNKNOWN`."""
         return []
 

@@ -5,7 +5,8 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rehearsal.plugins.cloud.immutable import Facts, blocks, given
+from rehearsal.plugins.cloud.facts import Facts
+from rehearsal.plugins.cloud.patterns import blocks, given
 from rehearsal.plugins.cloud.rules import breaches, lacking
 from rehearsal.plugins.cloud.schema import Block, Problem, fit_block
 from rehearsal.plugins.cloud.wire import decode

@@ -8,7 +8,7 @@ import string
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from rehearsal.plugins.cloud.immutable import blocks
+from rehearsal.plugins.cloud.patterns import blocks
 from rehearsal.plugins.cloud.schema import UNKNOWN, key_path
 
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.plugins.cloud.immutable import Facts, blocks, common_parent, given, values
+from rehearsal.plugins.cloud.facts import Facts
+from rehearsal.plugins.cloud.patterns import blocks, common_parent, given, values
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 
 

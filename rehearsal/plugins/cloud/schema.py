@@ -54,6 +54,8 @@ class ResourceSchema:
     output_only: frozenset[str]
     kinds: Mapping[str, Any]
     """Property -> its type in the resource's state."""
+    always_set: frozenset[str]
+    """Properties that have a value in every state."""
 
     def misshaped(self, state: Mapping[str, Any]) -> list[str]:
         """Properties of a state that are text where the resource has a map, an object or a list."""
@@ -82,7 +84,9 @@ def resource_schema(token: str) -> ResourceSchema:
     inputs = block(args)
     kinds = dict(sdk.resource_types(resource))
     outputs = frozenset(kinds) - frozenset(inputs.properties)
-    return ResourceSchema(inputs=inputs, output_only=outputs, kinds=kinds)
+    return ResourceSchema(
+        inputs=inputs, output_only=outputs, kinds=kinds, always_set=sdk.always_set(resource)
+    )
 
 
 def _is_structure(kind: Any) -> bool:

@@ -18,7 +18,9 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from rehearsal.plugins import init_failed
+from rehearsal.plugins.cloud import facts
 from rehearsal.plugins.cloud.diff import Change, Comparison
+from rehearsal.plugins.cloud.facts import Facts
 from rehearsal.plugins.cloud.handler import (
     CloudError,
     Config,
@@ -28,7 +30,6 @@ from rehearsal.plugins.cloud.handler import (
     Operation,
     ProviderSettings,
 )
-from rehearsal.plugins.cloud.immutable import Facts, facts
 from rehearsal.plugins.cloud.inputs import as_declared, checked, merge, with_ignored, without_meta
 from rehearsal.plugins.cloud.planning import foreseen, left_out, planned
 from rehearsal.plugins.cloud.schema import (
@@ -187,7 +188,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                     # that reads it fails.
                     raise CloudError(
                         f"the simulated preview of {token} left out {', '.join(missing)}: name it "
-                        "in immutable.yaml, in kept_when_removed or not_inputs"
+                        "in clouds/overrides.yaml, in kept_when_removed or not_inputs"
                     )
         return provider_pb2.CreateResponse(id=identity, properties=_outputs(handler, outputs))
 
@@ -266,7 +267,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             raise CloudError(
                 f"a rehearsal does not simulate the resource type {token}; it has {simulated}"
             )
-        return handler, resource_schema(token), facts().get(token, Facts())
+        return handler, resource_schema(token), facts.of(token)
 
     @contextmanager
     def _answering(self, context: Any) -> Iterator[None]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from rehearsal.plugins.cloud.handler import CloudError, Config, InitFailedError, NotFoundError
-from rehearsal.plugins.cloud.immutable import given as is_given
+from rehearsal.plugins.cloud.patterns import given as is_given
 from rehearsal.plugins.gcp.resource import Resource, project_of
 
 _AUTH = "https://www.googleapis.com/auth/"

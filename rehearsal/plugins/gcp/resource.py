@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
+from rehearsal.plugins.cloud import facts
 from rehearsal.plugins.cloud.handler import CloudError, Config, Handler, NotFoundError
-from rehearsal.plugins.cloud.immutable import facts
 from rehearsal.plugins.cloud.schema import resource_schema
 from rehearsal.plugins.gcp import failed_update
 from rehearsal.plugins.gcp.client import Client, stable
@@ -130,7 +130,7 @@ class Resource(Handler):
     ) -> Mapping[str, Any]:
         if not self.partial or isinstance(error, NoLongerPartialError):
             return new
-        kinds, sets = resource_schema(self.token).kinds, facts()[self.token].sets
+        kinds, sets = resource_schema(self.token).kinds, facts.of(self.token).sets
         return failed_update.partial(old, new, kinds, sets)
 
     def _differs(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

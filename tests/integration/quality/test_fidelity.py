@@ -18,8 +18,7 @@ from quality.fidelity.compare import Answer, Verdict, compared
 from quality.fidelity.declared import Declared, declared
 from quality.fidelity.packages import PACKAGES
 from quality.fidelity.questions import Checked, Plugin, Refused, Step
-from rehearsal.plugins.cloud import server
-from rehearsal.plugins.cloud.immutable import facts
+from rehearsal.plugins.cloud import facts
 from rehearsal.plugins.cloud.server import Provider, ProviderSettings
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from stacks.outcome import CheckError
@@ -61,7 +60,7 @@ def test_every_resource_type_is_asked_about(resources: list[Declared]) -> None:
 
 
 def server_types() -> list[str]:
-    return [token for token in facts() if token.startswith("gcp:")]
+    return [token for token in facts.types() if token.startswith("gcp:")]
 
 
 def test_kubernetes_has_its_questions_as_well() -> None:
@@ -87,7 +86,7 @@ def test_what_one_of_the_two_does_not_know_is_found(
 ) -> None:
     """An input that replaces, an enum, an output that the preview knows: one plugin is broken."""
     none: frozenset[str] = frozenset()
-    right = facts()[NETWORK]
+    right = facts.of(NETWORK)
     broken = replace(right, immutable=none, enums={}, foreseen={}, kept_when_removed=none)
     expected = {
         ("change", "description"): ("diff",),
@@ -102,7 +101,7 @@ def test_what_one_of_the_two_does_not_know_is_found(
             continue
         official = next(iter(compared(GCP, [case], *plugins, Nothing()))).official
         with monkeypatch.context() as patch:
-            patch.setattr(server, "facts", lambda: {**facts(), NETWORK: broken})
+            patch.setattr(facts, "of", {NETWORK: broken}.__getitem__)
             offline = next(iter(compared(GCP, [case], *plugins, Nothing()))).offline
         answers.append(Answer(case=case, offline=offline, official=official))
     assert {(a.case.kind, a.case.path): a.differs for a in answers} == expected

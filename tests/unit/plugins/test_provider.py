@@ -8,9 +8,8 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from rehearsal.plugins import aws, gcp
-from rehearsal.plugins.cloud import server
+from rehearsal.plugins.cloud import facts
 from rehearsal.plugins.cloud.handler import ProviderSettings
-from rehearsal.plugins.cloud.immutable import facts
 from rehearsal.plugins.cloud.schema import UNKNOWN
 from rehearsal.plugins.cloud.server import ProviderServer
 from rehearsal.plugins.cloud.wire import decode, encode
@@ -35,7 +34,7 @@ PLANNED = {"network": "net", "subnetwork": UNKNOWN, "initialNodeCount": 1, "loca
 def test_every_type_has_its_facts(settings_for: Callable[..., ProviderSettings]) -> None:
     """Without a row nothing would replace, and nothing be refused."""
     assert (
-        settings_for({"AWS_ENDPOINT_URL": ""}, faults=Faults()).handlers.keys() - facts().keys()
+        settings_for({"AWS_ENDPOINT_URL": ""}, faults=Faults()).handlers.keys() - facts.types()
         == set()
     )
 
@@ -122,9 +121,9 @@ def test_what_the_cloud_fills_in_beneath_a_block_is_unknown_as_well() -> None:
 
 def test_a_create_may_not_return_what_its_preview_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler that fills in a property which nobody named fails, so that no rehearsal lies."""
-    nothing_computed = {**facts(), POOL: replace(facts()[POOL], computed=frozenset())}
-    monkeypatch.setattr(server, "facts", lambda: nothing_computed)
     stack = GoogleStack.with_cluster()
+    nothing_computed = replace(facts.of(POOL), computed=frozenset())
+    monkeypatch.setattr(facts, "of", {POOL: nothing_computed}.__getitem__)
     with pytest.raises(Refused, match=r"NodePool left out .*nodeConfig\.imageType.*: name it"):
         stack.pool()
 

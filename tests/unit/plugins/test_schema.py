@@ -1,6 +1,8 @@
 import pytest
 
-from rehearsal.plugins.cloud.immutable import Facts, common_parent, facts, given, values, within
+from rehearsal.plugins.cloud import facts
+from rehearsal.plugins.cloud.facts import Facts
+from rehearsal.plugins.cloud.patterns import common_parent, given, values, within
 from rehearsal.plugins.cloud.rules import breaches
 from rehearsal.plugins.cloud.schema import (
     UNKNOWN,
@@ -20,13 +22,13 @@ CLUSTER = "gcp:container/cluster:Cluster"
 def problems_of(token: str, inputs: dict[str, object]) -> list[str]:
     found: list[Problem] = []
     fit_block(inputs, resource_schema(token).inputs, "", found)
-    return [one.line for one in found + breaches(inputs, facts()[token])]
+    return [one.line for one in found + breaches(inputs, facts.of(token))]
 
 
-@pytest.mark.parametrize("token", [t for t in facts() if t.startswith("gcp:")])
+@pytest.mark.parametrize("token", [t for t in sorted(facts.types()) if t.startswith("gcp:")])
 def test_every_path_of_the_data_exists_in_the_sdk(token: str) -> None:
     """The data names no property of a Google Cloud resource that the SDK in hand does not have."""
-    known, inputs = facts()[token], resource_schema(token).inputs
+    known, inputs = facts.of(token), resource_schema(token).inputs
     groups = known.conflicts + known.exactly_one_of + known.at_least_one_of
     paths = {
         *known.immutable,

@@ -1,27 +1,27 @@
-"""What providers enforce beyond the SDK's types, per resource type, from `immutable.yaml`."""
+"""What providers enforce beyond the SDK's types: derived from the SDK, then from `clouds/`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import yaml
+from clouds.read import read
+from rehearsal.plugins.cloud.derived import derived
+from rehearsal.plugins.cloud.patterns import within
 
-from rehearsal.plugins.cloud.schema import UNKNOWN
-
-_DATA = Path(__file__).with_name("immutable.yaml")
+_FILES = {"aws": "aws", "gcp": "google"}
+"""A provider's package -> its name in `clouds/`."""
 _CLUSTER, _NODE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One resource type. Paths are camelCase; `[]` marks list elements; see `immutable.yaml`."""
+    """One resource type. Paths are camelCase, `[]` marks list elements: `clouds/overrides.yaml`."""
 
     immutable: frozenset[str] = frozenset()
     kept_when_removed: frozenset[str] = frozenset()
     computed: frozenset[str] = frozenset()
-    """What a plan does not know where it is unset: `kept_when_removed`, as the file has it."""
+    """What a plan does not know where it is unset: `kept_when_removed`, as the data has it."""
     foreseen: Mapping[str, Any] = field(default_factory=dict)
     foreseen_with: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     means_none: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -60,33 +60,83 @@ class Facts:
         )
 
 
-def within(pattern: str, ancestor: str) -> bool:
-    """Whether `pattern` is `ancestor` or lies beneath it."""
-    rest = pattern.removeprefix(ancestor)
-    return pattern.startswith(ancestor) and (not rest or rest[0] in ".[")
+@cache
+def types() -> frozenset[str]:
+    """The tokens of all resource types of which something is known."""
+    return frozenset(token for name in _FILES.values() for token in _generated(name))
 
 
 @cache
-def facts() -> Mapping[str, Facts]:
-    """Resource type token -> what is known of it."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml: 15 ms instead of 400
-    rows = yaml.load(_DATA.read_text(encoding="utf-8"), Loader=loader)["types"]
-    return {token: _facts(_with_node_config(token, row, rows)) for token, row in rows.items()}
+def of(token: str) -> Facts:
+    """What is known of a resource type; without a row, what follows from its SDK."""
+    if token.partition(":")[0] not in _FILES:
+        return Facts()
+    return _facts(_with_node_config(token, _row(token)))
 
 
-def _with_node_config(token: str, row: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
-    """A cluster's `nodeConfig` keeps the rules of a node pool's, which the file has once."""
+def _row(token: str) -> dict[str, Any]:
+    return merged([derived(token), *rows(token)])
+
+
+def rows(token: str) -> Iterator[Mapping[str, Any]]:
+    """What `clouds/` has of a type: first by each source, then what overrides them."""
+    name = _FILES[token.partition(":")[0]]
+    yield from _generated(name).get(token, {}).values()
+    yield from (group["types"].get(token, {}) for group in read("overrides")[name])
+
+
+def _generated(name: str) -> Mapping[str, Mapping[str, Any]]:
+    types_: Mapping[str, Mapping[str, Any]] = read(f"generated/{name}")["types"]
+    return types_
+
+
+def merged(given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """One row out of several: lists are joined, of two values at one path the later counts.
+
+    `without` removes what an earlier row has: entries of a list, paths of a map.
+    """
+    row: dict[str, Any] = {}
+    for each in given:
+        for word, values in each.items():
+            if word == "without":
+                for removed, entries in values.items():
+                    row[removed] = _less(row[removed], entries)
+            elif isinstance(values, list):
+                have = row.get(word, [])
+                row[word] = [*have, *(entry for entry in values if entry not in have)]
+            elif isinstance(values, dict):
+                have = row.get(word, {})
+                row[word] = {
+                    **have,
+                    **{path: _over(have.get(path), v) for path, v in values.items()},
+                }
+            else:
+                row[word] = values
+    return row
+
+
+def _over(have: Any, value: Any) -> Any:
+    """Of a bound, the other side stays."""
+    return {**have, **value} if isinstance(have, dict) and isinstance(value, dict) else value
+
+
+def _less(values: Any, entries: list[Any]) -> Any:
+    if isinstance(values, dict):
+        return {path: value for path, value in values.items() if path not in entries}
+    return [entry for entry in values if entry not in entries]
+
+
+def _with_node_config(token: str, row: dict[str, Any]) -> dict[str, Any]:
+    """A cluster's `nodeConfig` keeps the rules of a node pool's, which the data has once."""
     if token != _CLUSTER:
         return row
-    pool = rows[_NODE_POOL]
-    merged = dict(row)
+    pool = _row(_NODE_POOL)
+    inherited: dict[str, Any] = {}
     for kind in ("defaults", "enums", "bounds", "means_none", "same_beside"):
-        rules = {p: v for p, v in pool.get(kind, {}).items() if within(p, "nodeConfig")}
-        merged[kind] = rules | row.get(kind, {})
+        inherited[kind] = {p: v for p, v in pool.get(kind, {}).items() if within(p, "nodeConfig")}
     for kind in ("kept_when_removed", "not_inputs", "same_when_unknown", "sets"):
-        inherited = [path for path in pool.get(kind, ()) if within(path, "nodeConfig")]
-        merged[kind] = [*row.get(kind, ()), *inherited]
-    return merged
+        inherited[kind] = [path for path in pool.get(kind, ()) if within(path, "nodeConfig")]
+    return merged([inherited, row])
 
 
 def _facts(row: Mapping[str, Any]) -> Facts:
@@ -94,7 +144,7 @@ def _facts(row: Mapping[str, Any]) -> Facts:
         return tuple(tuple(group) for group in row.get(kind, ()))
 
     return Facts(
-        immutable=frozenset(row["immutable"]),
+        immutable=frozenset(row.get("immutable", ())),
         kept_when_removed=frozenset(
             path.removesuffix("[]")
             for kind in ("kept_when_removed", "stays_when_removed")
@@ -122,48 +172,3 @@ def _facts(row: Mapping[str, Any]) -> Facts:
         enums={path: tuple(values) for path, values in row.get("enums", {}).items()},
         bounds=row.get("bounds", {}),
     )
-
-
-def common_parent(paths: tuple[str, ...]) -> str:
-    """The deepest block that all paths lie in, '' for the resource itself."""
-    parents = [path.split(".")[:-1] for path in paths]
-    shared = []
-    for steps in zip(*parents, strict=False):
-        if len(set(steps)) > 1:
-            break
-        shared.append(steps[0])
-    return ".".join(shared)
-
-
-def blocks(tree: Any, pattern: str, shown: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every given block at `pattern`, with its path: ('rules[0]', {...}) for `rules[]`."""
-    if not pattern:
-        if isinstance(tree, dict):
-            yield shown, tree
-        return
-    for path, value in values(tree, pattern, shown):
-        if isinstance(value, dict):
-            yield path, value
-
-
-def values(tree: Any, pattern: str, shown: str = "") -> Iterator[tuple[str, Any]]:
-    """Every given value at `pattern` with its path; `a[]` is every element, `a[].b` goes on."""
-    step, _, rest = pattern.partition(".")
-    name = step.removesuffix("[]")
-    if not isinstance(tree, dict) or tree.get(name) is None:
-        return
-    path = f"{shown}.{name}" if shown else name
-    found = [(path, tree[name])]
-    if step.endswith("[]") and tree[name] != UNKNOWN:
-        elements = tree[name] if isinstance(tree[name], list) else []
-        found = [(f"{path}[{index}]", element) for index, element in enumerate(elements)]
-    for path, value in found:
-        if rest:
-            yield from values(value, rest, path)
-        else:
-            yield path, value
-
-
-def given(block: Mapping[str, Any], pattern: str) -> bool:
-    """Whether anything is set at `pattern`; an explicit false counts, an empty list does not."""
-    return any(True for _ in values(block, pattern))

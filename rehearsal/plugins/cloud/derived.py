@@ -1,0 +1,39 @@
+"""What an SDK's own classes say of a resource type, in the words of `clouds/overrides.yaml`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.plugins.cloud.schema import resource_schema
+
+_UNLIKE_THEIR_OUTPUT = {"aws": frozenset({"region"}), "gcp": frozenset({"deletionPolicy"})}
+"""Inputs that the provider always fills in and nevertheless does not keep once they are removed."""
+_FORESEEN = {"project": "{project}", "deletionPolicy": "DELETE"}
+
+
+def derived(token: str) -> Mapping[str, Any]:
+    """The row of a type as far as its classes give it.
+
+    An optional input whose output always has a value is filled in by the cloud: removing it changes
+    nothing. A name that may be left out is generated, and one that has a prefix in its place
+    excludes it. A resource cannot move to another region (AWS) or project (Google Cloud).
+    """
+    cloud, schema = token.partition(":")[0], resource_schema(token)
+    inputs = schema.inputs.properties
+    optional = inputs.keys() - schema.inputs.required
+    filled_in = (optional & schema.always_set) - _UNLIKE_THEIR_OUTPUT[cloud]
+    auto_named = filled_in & {"name"}
+    prefixes = {
+        name for name in inputs if name.endswith("Prefix") and name.removesuffix("Prefix") in inputs
+    }
+    home = "region" if cloud == "aws" else "project"
+    return {
+        "immutable": sorted(prefixes | (inputs.keys() & {home})),
+        "kept_when_removed": sorted(filled_in - auto_named),
+        "auto_named": sorted(auto_named),
+        "conflicts": [[name.removesuffix("Prefix"), name] for name in sorted(prefixes)],
+        "foreseen": (
+            {name: value for name, value in _FORESEEN.items() if name in optional}
+            if cloud == "gcp"
+            else {}
+        ),
+    }
