@@ -10,33 +10,25 @@ from rehearsal.plugins.cloud.schema import Problem, block, unread
 from rehearsal.plugins.faults import Faults
 from rehearsal.plugins.gcp.client import Client
 from rehearsal.plugins.gcp.cluster import Cluster
-from rehearsal.plugins.gcp.compute import Network, Subnetwork
+from rehearsal.plugins.gcp.compute import Firewall, Subnetwork
 from rehearsal.plugins.gcp.iam import Account
 from rehearsal.plugins.gcp.iam_members import AccountMember, BucketMember, ProjectMember
 from rehearsal.plugins.gcp.node_pool import NodePool
-from rehearsal.plugins.gcp.project import AlertPolicy, Dashboard, Repository, Service
+from rehearsal.plugins.gcp.project import AlertPolicy, Dashboard, Service
 from rehearsal.plugins.gcp.resource import Resource
-from rehearsal.plugins.gcp.routing import Firewall, Router, RouterNat
+from rehearsal.plugins.gcp.routing import Router, RouterNat
+from rehearsal.plugins.gcp.rows import rows
 
 __all__ = ["settings_for"]
 
-_TYPES: tuple[type[Resource], ...] = (
-    Network,
-    Subnetwork,
-    Router,
-    RouterNat,
-    Firewall,
-    Cluster,
-    NodePool,
-    Account,
-    ProjectMember,
-    AccountMember,
-    BucketMember,
-    Service,
-    Repository,
-    Dashboard,
-    AlertPolicy,
-)
+_MORE = {
+    one.token: one
+    for one in (
+        Account, AccountMember, AlertPolicy, BucketMember, Cluster, Dashboard, Firewall, NodePool,
+        ProjectMember, Router, RouterNat, Service, Subnetwork,
+    )
+}  # fmt: skip
+"""Type -> the class of one that its row does not describe completely."""
 _READ = frozenset(
     {
         "project",
@@ -67,7 +59,7 @@ def settings_for(
     client = Client(environment)
     return ProviderSettings(
         package="gcp",
-        handlers={one.token: one(client) for one in _TYPES},
+        handlers={token: _MORE.get(token, Resource)(client, row) for token, row in rows().items()},
         faults=faults,
         changed=changed,
         check_config=check_config,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from rehearsal.plugins.cloud.handler import CloudError, Config, InitFailedError
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
@@ -10,7 +10,7 @@ from rehearsal.plugins.gcp import cluster_blocks, cluster_updates, maintenance
 from rehearsal.plugins.gcp.addresses import is_network
 from rehearsal.plugins.gcp.container import ContainerResource, flat_node_config, node_config
 from rehearsal.plugins.gcp.locations import is_zone, location_of, region_in
-from rehearsal.plugins.gcp.resource import OWN_LABEL, relative, same_link
+from rehearsal.plugins.gcp.resource import OWN_LABEL, relative
 
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?")
 """resource_container_cluster.go, ValidateFunc of `name`."""
@@ -20,18 +20,8 @@ class Cluster(ContainerResource):
     """A GKE cluster. `deletionProtection` and `removeDefaultNodePool` are the provider's own."""
 
     token = "gcp:container/cluster:Cluster"
-    noun = "cluster"
-    schema = "Cluster"
-    place = "projects/{project}/locations/{location}/clusters"
     computed = ("masterAuth.clientCertificateConfig",)
     secrets = ("masterAuth.clientKey",)
-    renamed = cluster_blocks.RENAMED
-    virtual = cluster_blocks.VIRTUAL
-    kept: ClassVar[tuple[str, ...]] = (
-        "allowNetAdmin", "autopilotPrivilegedAdmissions", "deletionPolicy", "deletionProtection",
-        "desiredEmulatedVersion", "ignoreNodeCountChanges", "minMasterVersion",
-        "removeDefaultNodePool", "skipNodePoolRefresh",
-    )  # fmt: skip
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         problems = []
@@ -67,14 +57,10 @@ class Cluster(ContainerResource):
     def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
         found = super().completed(config, inputs)
         found["location"] = location_of(config, inputs)
-        project, region = found["project"], region_in(found["location"])
-        places = {
-            "network": f"projects/{project}/global/networks",
-            "subnetwork": f"projects/{project}/regions/{region}/subnetworks",
-        }
-        for name, place in places.items():
+        places = found | {"region": region_in(found["location"])}
+        for name, collection in self.row.links.items():
             if inputs.get(name):
-                found[name] = relative(str(inputs[name]), place)
+                found[name] = relative(str(inputs[name]), collection.format_map(places))
         found["effectiveLabels"] = {**(inputs.get("resourceLabels") or {}), **OWN_LABEL}
         return found
 
@@ -89,7 +75,7 @@ class Cluster(ContainerResource):
         return body | cluster_blocks.expanded(self.document, inputs, body)
 
     def insert(self, inputs: Mapping[str, Any]) -> str:
-        place, location = self.place.format_map(inputs), inputs["location"]
+        place, location = self.row.place.format_map(inputs), inputs["location"]
         zones = list(inputs.get("nodeLocations") or ())
         if location in zones:
             raise CloudError(
@@ -99,7 +85,7 @@ class Cluster(ContainerResource):
         body = self.expand(inputs)
         if zones:
             body["locations"] = [*zones, location] if is_zone(location) else zones
-        operation = self.client.call(self.service, "POST", place, {"cluster": body})
+        operation = self.client.call(self.row.service, "POST", place, {"cluster": body})
         identity = self.identity(inputs)
         try:
             self.waited(operation, place, "creating GKE cluster")
@@ -138,11 +124,6 @@ class Cluster(ContainerResource):
                 "deletionProtection to false, apply that, and then destroy or replace it"
             )
         super().on_delete(config, identity, state)
-
-    def same(self, path: str, old: Any, new: Any) -> bool:
-        if path not in ("network", "subnetwork"):
-            return super().same(path, old, new)
-        return same_link(old, new)
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         if path.startswith("enableK8sBetaApis"):

@@ -1,80 +1,11 @@
-"""What of a cluster the provider calls otherwise than the API, or puts together by hand."""
+"""What of a cluster the provider puts together by hand."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.plugins.gcp import maintenance
-from rehearsal.plugins.gcp.container import NODE_CONFIG, sparse
+from rehearsal.plugins.gcp.container import sparse
 from tools.google_discovery import Document
-
-_AUTOPROVISIONING = "clusterAutoscaling.autoProvisioningDefaults"
-_OWN = (
-    "deletionPolicy", "deletionProtection", "desiredEmulatedVersion", "effectiveLabels",
-    "ignoreNodeCountChanges", "maintenancePolicy", "masterAuthorizedNetworksConfig",
-    "minMasterVersion", "networkingMode", "nodeLocations", "nodePools", "operation",
-    "privateClusterConfig", "project", "pulumiLabels", "removeDefaultNodePool", "resourceLabels",
-    "skipNodePoolRefresh",
-)  # fmt: skip
-"""Properties without a field: the provider's own, or put together by hand."""
-VIRTUAL = frozenset(
-    {*_OWN,
-     "binaryAuthorization", "controlPlaneEndpointsConfig", "emulatedVersion", "endpoint",
-     "location", "masterAuth", "masterVersion", "network", "nodeVersion", "subnetwork"}
-)  # fmt: skip
-RENAMED: Mapping[str, str | None] = {
-    **NODE_CONFIG,
-    **dict.fromkeys(_OWN),
-    "addonsConfig.cloudrunConfig": "cloudRunConfig",
-    "addonsConfig.rayOperatorConfigs": None,
-    "allowNetAdmin": "autopilot.workloadPolicyConfig.allowNetAdmin",
-    "autopilotClusterPolicyConfig": "autopilot.clusterPolicyConfig",
-    "autopilotPrivilegedAdmissions": None,
-    "clusterAutoscaling": "autoscaling",
-    "clusterAutoscaling.autoProvisioningDefaults": "autoprovisioningNodePoolDefaults",
-    f"{_AUTOPROVISIONING}.diskSize": "diskSizeGb",
-    f"{_AUTOPROVISIONING}.management.upgradeOptions": None,
-    "clusterAutoscaling.autoProvisioningLocations": "autoprovisioningLocations",
-    "clusterAutoscaling.defaultComputeClassEnabled": "defaultComputeClassConfig.enabled",
-    "clusterAutoscaling.enabled": "enableNodeAutoprovisioning",
-    "datapathProvider": "networkConfig.datapathProvider",
-    "dataplaneOptimizationMode": "networkConfig.dataplaneV2Config.scalabilityMode",
-    "defaultMaxPodsPerNode": "defaultMaxPodsConstraint.maxPodsPerNode",
-    "defaultSnatStatus": "networkConfig.defaultSnatStatus",
-    "disableL4LbFirewallReconciliation": "networkConfig.disableL4LbFirewallReconciliation",
-    "dnsConfig": "networkConfig.dnsConfig",
-    "emulatedVersion": "currentEmulatedVersion",
-    "enableAutopilot": "autopilot.enabled",
-    "enableCiliumClusterwideNetworkPolicy": "networkConfig.enableCiliumClusterwideNetworkPolicy",
-    "enableFqdnNetworkPolicy": "networkConfig.enableFqdnNetworkPolicy",
-    "enableIntranodeVisibility": "networkConfig.enableIntraNodeVisibility",
-    "enableL4IlbSubsetting": "networkConfig.enableL4ilbSubsetting",
-    "enableLegacyAbac": "legacyAbac.enabled",
-    "enableMultiNetworking": "networkConfig.enableMultiNetworking",
-    "enableShieldedNodes": "shieldedNodes.enabled",
-    "fleet.membershipId": None,
-    "fleet.membershipLocation": None,
-    "gatewayApiConfig": "networkConfig.gatewayApiConfig",
-    "inTransitEncryptionConfig": "networkConfig.inTransitEncryptionConfig",
-    "ipAllocationPolicy.podCidrOverprovisionConfig.disabled": "disable",
-    "loggingConfig.enableComponents": "componentConfig.enableComponents",
-    "masterVersion": "currentMasterVersion",
-    "monitoringConfig.enableComponents": "componentConfig.enableComponents",
-    "monitoringConfig.managedPrometheus": "managedPrometheusConfig",
-    "network": "networkConfig.network",
-    "networkPerformanceConfig": "networkConfig.networkPerformanceConfig",
-    "nodePoolAutoConfig.resourceManagerTags": "resourceManagerTags.tags",
-    "nodePoolDefaults.nodeConfigDefaults.containerdConfig": None,
-    "nodePoolDefaults.nodeConfigDefaults.insecureKubeletReadonlyPortEnabled": None,
-    "nodePoolDefaults.nodeConfigDefaults.loggingVariant": "loggingConfig.variantConfig.variant",
-    "nodeVersion": "currentNodeVersion",
-    "notificationConfig.pubsub.filter.eventTypes": "eventType",
-    "privateIpv6GoogleAccess": "networkConfig.privateIpv6GoogleAccess",
-    "resourceUsageExportConfig.enableResourceConsumptionMetering":
-        "consumptionMeteringConfig.enabled",
-    "serviceExternalIpsConfig": "networkConfig.serviceExternalIpsConfig",
-    "subnetwork": "networkConfig.subnetwork",
-}  # fmt: skip
-"""What is called otherwise: the property -> the API's field, None for none."""
 
 
 def expanded(

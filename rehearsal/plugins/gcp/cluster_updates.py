@@ -101,7 +101,7 @@ def change(
         body = {"desiredNodeVersion": new["nodeVersion"], "desiredNodePoolId": "default-pool"}
         update(body, "GKE default node pool node version")
     if differ("maintenancePolicy"):
-        current = kind.client.call(kind.service, "GET", identity).get("maintenancePolicy", {})
+        current = kind.get(identity).get("maintenancePolicy", {})
         policy = maintenance.expanded(new.get("maintenancePolicy"), current)
         path = f"{identity}:setMaintenancePolicy"
         kind.send("POST", path, {"maintenancePolicy": policy}, "updating GKE maintenance policy")

@@ -1,7 +1,7 @@
 """What clusters and node pools of GKE share in the provider."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from rehearsal.plugins.cloud.handler import CloudError, Config, InitFailedError, NotFoundError
 from rehearsal.plugins.cloud.patterns import given as is_given
@@ -28,33 +28,16 @@ DEFAULT_SCOPES = [
 """What the provider asks for where a `nodeConfig` names none (node_config.go)."""
 _BROKEN = ("ERROR", "DEGRADED", "RUNNING_WITH_ERROR")
 """resource_container_cluster.go and resource_container_node_pool.go: their `RestingStates`."""
-_CONFIG: Mapping[str, str | None] = {
-    "guestAccelerators": "accelerators",
-    "guestAccelerators[].count": "acceleratorCount",
-    "guestAccelerators[].type": "acceleratorType",
-    "effectiveTaints": "taints",
-    "loggingVariant": "loggingConfig.variantConfig.variant",
-    "gpudirectStrategy": "gpuDirectConfig.gpuDirectStrategy",
-    "linuxNodeConfig.hugepagesConfig": "hugepages",
-    "windowsNodeConfig.osversion": "osVersion",
-    "resourceManagerTags": "resourceManagerTags.tags",
-    "nodeImageConfigs": None,
-    "containerdConfig.registryHosts": None,
-    "containerdConfig.privateRegistryAccessConfig.certificateAuthorityDomainConfigs": None,
-}
-NODE_CONFIG = {f"nodeConfig.{path}": field for path, field in _CONFIG.items()}
-"""What the provider calls otherwise in a `nodeConfig`."""
 
 
 class ContainerResource(Resource):
     """A cluster or a node pool."""
 
-    service = "CONTAINER"
-    api = ("container", "v1beta1")
-    partial = True
-    virtual: ClassVar[frozenset[str]] = frozenset()
-    """Properties that are the provider's own, or that it reads and sends by hand. What else has no
-    field is refused."""
+    @property
+    def virtual(self) -> set[str]:
+        """Properties that are the provider's own, or that it reads and sends by hand. Any other one
+        without a field is refused."""
+        return {*self.row.own, *self.row.by_hand}
 
     def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
         return {**inputs, "project": project_of(config, inputs)}
@@ -68,14 +51,14 @@ class ContainerResource(Resource):
         status = self.status(identity)
         if status in _BROKEN:
             name = identity.rpartition("/")[2]
-            reason = f'{self.schema} {name} was created in the error state "{status}"'
+            reason = f'{self.row.schema} {name} was created in the error state "{status}"'
             raise InitFailedError(identity, outputs, reason)
         return identity, outputs
 
     def status(self, identity: str) -> str:
         """As the API has it; empty where there is no such thing."""
         try:
-            return str(self.client.call(self.service, "GET", identity)["status"])
+            return str(self.get(identity)["status"])
         except NotFoundError:
             return ""
 
@@ -88,7 +71,7 @@ class ContainerResource(Resource):
 
     def remove(self, identity: str, state: Mapping[str, Any]) -> None:
         try:
-            self.send("DELETE", identity, None, f"deleting GKE {self.noun}")
+            self.send("DELETE", identity, None, f"deleting GKE {self.row.noun}")
         except NotFoundError:
             raise
         except CloudError as error:
@@ -98,18 +81,18 @@ class ContainerResource(Resource):
         self, verb: str, path: str, body: Mapping[str, Any] | None, doing: str
     ) -> dict[str, Any]:
         """Asks the API for it and waits until it is done; the operation."""
-        operation = self.client.call(self.service, verb, path, body)
+        operation = self.client.call(self.row.service, verb, path, body)
         return self.waited(operation, path, doing)
 
     def waited(self, operation: Mapping[str, Any], path: str, doing: str) -> dict[str, Any]:
         """The operation at this place, once it is done."""
-        return self.client.wait(self.service, operation, "/".join(path.split("/")[:4]), doing)
+        return self.client.wait(self.row.service, operation, "/".join(path.split("/")[:4]), doing)
 
     def translated(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The body by name, without what is empty; raises CloudError for what has no field."""
         for path, field in self.renamed.items():
             if field is None and path not in self.virtual and is_given(inputs, path):
-                raise CloudError(f"the offline plugin does not send '{path}' of {self.noun}")
+                raise CloudError(f"the offline plugin does not send '{path}' of {self.row.noun}")
         given = {name: value for name, value in inputs.items() if name not in self.virtual}
         body = sparse(super().expand(given))
         assert isinstance(body, dict)
@@ -128,7 +111,9 @@ class ContainerResource(Resource):
         # service_scope.go, CaseDiffSuppress
         if ".oauthScopes[" in path:
             return scope(old) == scope(new)
-        return path.endswith("nodeConfig.imageType") and str(old).upper() == str(new).upper()
+        if path.endswith("nodeConfig.imageType"):
+            return str(old).upper() == str(new).upper()
+        return super().same(path, old, new)
 
 
 def node_config(given: Mapping[str, Any] | None, body: dict[str, Any] | None) -> dict[str, Any]:

@@ -2,27 +2,17 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from rehearsal.plugins.cloud.handler import CloudError, Config
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
-from rehearsal.plugins.gcp.resource import KEPT, Resource
+from rehearsal.plugins.gcp.resource import Resource
 
 
 class Account(Resource):
     """A service account."""
 
     token = "gcp:serviceaccount/account:Account"
-    noun = "service account"
-    service = "IAM_BETA"
-    api = ("iam", "v1")
-    schema = "ServiceAccount"
-    place = "projects/{project}/serviceAccounts"
-    kept = ("deletionPolicy", "createIgnoreAlreadyExists")
-    renamed: ClassVar[Mapping[str, str | None]] = {
-        **KEPT,
-        **dict.fromkeys(("project", "accountId", "createIgnoreAlreadyExists", "disabled")),
-    }
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         name = str(inputs.get("accountId", UNKNOWN))
@@ -44,12 +34,12 @@ class Account(Resource):
         body = {"accountId": inputs["accountId"], "serviceAccount": self.expand(inputs)}
         identity = self.identity(inputs)
         try:
-            self.client.call(self.service, "POST", self.place.format_map(inputs), body)
+            self.client.call(self.row.service, "POST", self.row.place.format_map(inputs), body)
         except CloudError as error:
             if not (inputs.get("createIgnoreAlreadyExists") and "Error 409" in str(error)):
                 raise
         if inputs.get("disabled"):
-            self.client.call(self.service, "POST", f"{identity}:disable", {})
+            self.client.call(self.row.service, "POST", f"{identity}:disable", {})
         return identity
 
     def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,11 +54,11 @@ class Account(Resource):
         fields = {"description": "description", "displayName": "display_name"}
         changed = [name for name in fields if (old.get(name) or "") != (new.get(name) or "")]
         if changed:
-            now = self.client.call(self.service, "GET", identity)
+            now = self.get(identity)
             account = {"etag": now["etag"]} | {n: new[n] for n in changed if new.get(n)}
             mask = ",".join(fields[name] for name in changed)
             body = {"serviceAccount": account, "updateMask": mask}
-            self.client.call(self.service, "PATCH", identity, body)
+            self.client.call(self.row.service, "PATCH", identity, body)
         if bool(old.get("disabled")) != bool(new.get("disabled")):
             verb = "disable" if new.get("disabled") else "enable"
-            self.client.call(self.service, "POST", f"{identity}:{verb}", {})
+            self.client.call(self.row.service, "POST", f"{identity}:{verb}", {})

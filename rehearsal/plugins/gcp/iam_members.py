@@ -9,6 +9,7 @@ from rehearsal.plugins.cloud.handler import CloudError, Config, NotFoundError
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 from rehearsal.plugins.gcp.client import Client
 from rehearsal.plugins.gcp.resource import Resource
+from rehearsal.plugins.gcp.rows import Row
 
 _MEMBER = re.compile(
     r"(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|deleted:\w+):.+"
@@ -29,8 +30,8 @@ class Member(Resource):
     target_key: ClassVar[str]
     """The property that says whose policy it is."""
 
-    def __init__(self, client: Client) -> None:
-        super().__init__(client)
+    def __init__(self, client: Client, row: Row) -> None:
+        super().__init__(client, row)
         self._policy = threading.Lock()
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
@@ -137,23 +138,21 @@ class ProjectMember(Member):
     """A role of an IAM member in the project."""
 
     token = "gcp:projects/iAMMember:IAMMember"
-    noun = "IAM binding"
     target_key = "project"
 
     def read_policy(self, target: str) -> dict[str, Any]:
         body = {"options": {"requestedPolicyVersion": 3}}
-        return self.client.call("RESOURCE_MANAGER", "POST", f"projects/{target}:getIamPolicy", body)
+        return self.client.call(self.row.service, "POST", f"projects/{target}:getIamPolicy", body)
 
     def write_policy(self, target: str, policy: dict[str, Any]) -> None:
         body = {"policy": policy, "updateMask": "bindings,etag,auditConfigs"}
-        self.client.call("RESOURCE_MANAGER", "POST", f"projects/{target}:setIamPolicy", body)
+        self.client.call(self.row.service, "POST", f"projects/{target}:setIamPolicy", body)
 
 
 class AccountMember(Member):
     """A role of an IAM member on a service account."""
 
     token = "gcp:serviceaccount/iAMMember:IAMMember"
-    noun = "IAM binding of a service account"
     target_key = "serviceAccountId"
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
@@ -170,17 +169,16 @@ class AccountMember(Member):
 
     def read_policy(self, target: str) -> dict[str, Any]:
         query = {"options.requestedPolicyVersion": "3"}
-        return self.client.call("IAM_BETA", "POST", f"{target}:getIamPolicy", None, query)
+        return self.client.call(self.row.service, "POST", f"{target}:getIamPolicy", None, query)
 
     def write_policy(self, target: str, policy: dict[str, Any]) -> None:
-        self.client.call("IAM_BETA", "POST", f"{target}:setIamPolicy", {"policy": policy})
+        self.client.call(self.row.service, "POST", f"{target}:setIamPolicy", {"policy": policy})
 
 
 class BucketMember(Member):
     """A role of an IAM member on a bucket."""
 
     token = "gcp:storage/bucketIAMMember:BucketIAMMember"
-    noun = "IAM binding of a bucket"
     target_key = "bucket"
 
     def same(self, path: str, old: Any, new: Any) -> bool:
@@ -191,12 +189,12 @@ class BucketMember(Member):
 
     def read_policy(self, target: str) -> dict[str, Any]:
         query = {"optionsRequestedPolicyVersion": "3"}
-        return self.client.call("STORAGE", "GET", f"{target}/iam", None, query)
+        return self.client.call(self.row.service, "GET", f"{target}/iam", None, query)
 
     def write_policy(self, target: str, policy: dict[str, Any]) -> None:
         if not policy.get("bindings"):  # the provider sends no etag with an empty policy
             del policy["etag"]
-        self.client.call("STORAGE", "PUT", f"{target}/iam", policy)
+        self.client.call(self.row.service, "PUT", f"{target}/iam", policy)
 
 
 def _bucket(name: Any) -> str:

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from rehearsal.plugins.cloud.handler import CloudError, Config, NotFoundError
+from rehearsal.plugins.gcp.client import Client
 from rehearsal.plugins.gcp.container import (
-    NODE_CONFIG,
     ContainerResource,
     flat_node_config,
     node_config,
@@ -14,6 +14,7 @@ from rehearsal.plugins.gcp.container import (
 )
 from rehearsal.plugins.gcp.locations import location_of
 from rehearsal.plugins.gcp.resource import relative
+from rehearsal.plugins.gcp.rows import Row
 
 _SCALING = ("minNodeCount", "maxNodeCount", "totalMinNodeCount", "totalMaxNodeCount")
 _SIZES = ("machineType", "diskSizeGb", "diskType", "storagePools", "bootDisk")
@@ -39,38 +40,17 @@ _WORDS = {
     "resourceManagerTags": "resource manager tags",
 }
 """What an error calls a field; the others are in snake case."""
-_OWN = (
-    "cluster", "deletionPolicy", "ignoreNodeCountChanges", "location", "managedInstanceGroupUrls",
-    "namePrefix", "networkConfig.createPodRange", "nodeCount", "operation", "project",
-)  # fmt: skip
-"""Properties without a field: the provider's own, or put together by hand."""
 
 
 class NodePool(ContainerResource):
     """A node pool of GKE Standard."""
 
     token = "gcp:container/nodePool:NodePool"
-    noun = "NodePool"
-    schema = "NodePool"
     # resource_container_node_pool.go, Timeouts (google-beta@93c65b2d).
     update_seconds = 2 * 3600.0
-    renamed: ClassVar[Mapping[str, str | None]] = {
-        **NODE_CONFIG,
-        **dict.fromkeys(_OWN),
-        "maintenancePolicies": None,
-        "maxPodsPerNode": "maxPodsConstraint.maxPodsPerNode",
-        "networkConfig.additionalPodNetworkConfigs[].maxPodsPerNode":
-            "maxPodsPerNode.maxPodsPerNode",
-        "networkConfig.podCidrOverprovisionConfig.disabled": "disable",
-        "nodeConfig": "config",
-        "nodeDrainConfigs": None,
-        "nodeLocations": "locations",
-    }  # fmt: skip
-    virtual = frozenset({*_OWN, "autoscaling"})
-    kept = ("cluster", "deletionPolicy", "ignoreNodeCountChanges", "namePrefix")
 
-    def __init__(self, client: Any) -> None:
-        super().__init__(client)
+    def __init__(self, client: Client, row: Row) -> None:
+        super().__init__(client, row)
         self._seconds: dict[str, float] = {}
         """Pool -> what its last update takes in life."""
 
@@ -104,7 +84,7 @@ class NodePool(ContainerResource):
         if inputs.get("initialNodeCount") and inputs.get("nodeCount"):
             raise CloudError("cannot set both initial_node_count and node_count on node pool")
         try:
-            operation = self.client.call(self.service, "POST", place, body)
+            operation = self.client.call(self.row.service, "POST", place, body)
         except CloudError as error:
             raise CloudError(f"error creating NodePool: {error}") from None
         identity = self.identity(inputs)

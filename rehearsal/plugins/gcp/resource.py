@@ -1,5 +1,6 @@
-"""What all resource types of the offline `gcp` plugin share: one resource of one Google API."""
+"""One resource of one Google API: the offline plugin's engine over the rows."""
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
@@ -9,10 +10,11 @@ from rehearsal.plugins.cloud.handler import CloudError, Config, Handler, NotFoun
 from rehearsal.plugins.cloud.schema import resource_schema
 from rehearsal.plugins.gcp import failed_update
 from rehearsal.plugins.gcp.client import Client, stable
+from rehearsal.plugins.gcp.rows import Request, Row
 from rehearsal.plugins.gcp.translate import Renamed, from_api, to_api
 from tools.google_discovery import Document, document
 
-KEPT: Mapping[str, None] = {"deletionPolicy": None, "params": None}
+KEPT = ("deletionPolicy", "params")
 """Properties that the API does not tell: a state has them from the inputs."""
 OWN_LABEL = {"goog-pulumi-provisioned": "true"}
 """What the provider puts on what it makes."""
@@ -23,83 +25,166 @@ class NoLongerPartialError(CloudError):
 
 
 class Resource(Handler):
-    """Subclasses say what is different about theirs."""
+    """Subclasses are of the types that a row does not describe completely."""
 
     token: ClassVar[str]
-    noun: ClassVar[str]
-    """As the provider's errors have it, e.g. `Subnetwork`."""
-    service: ClassVar[str]
-    """As the variable of its endpoint names it, e.g. `COMPUTE`."""
-    api: ClassVar[tuple[str, str]]
-    """The document that the provider speaks, e.g. `("compute", "beta")`."""
-    schema: ClassVar[str]
-    """Of the resource in that document."""
-    place: ClassVar[str]
-    """Its collection, e.g. `projects/{project}/regions/{region}/subnetworks`."""
-    key: ClassVar[str] = "name"
-    """The property that is the last part of its path."""
-    renamed: ClassVar[Renamed] = KEPT
-    kept: ClassVar[tuple[str, ...]] = ("deletionPolicy", "params")
-    """Properties that a state has from the inputs."""
-    partial: ClassVar[bool] = False
-    """Whether the provider's update begins with `d.Partial(true)`. After one that failed the state
-    is mostly the old one then, and for other types the one that was planned."""
+    """Of a subclass for one type."""
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, row: Row) -> None:
+        self.client, self.row = client, row
 
     @cached_property
     def document(self) -> Document:
         """Google's own, of the API."""
-        found = document(*self.api)
+        found = document(*self.row.api)
         assert found is not None
         return found
+
+    @cached_property
+    def fields(self) -> Mapping[str, Any]:
+        """Those of its message in the document."""
+        properties: Mapping[str, Any] = self.document.schemas[self.row.schema]["properties"]
+        return properties
+
+    @cached_property
+    def renamed(self) -> Renamed:
+        """What the API calls otherwise. What is part of the path or kept by the provider has no
+        field unless the message has it."""
+        row = self.row
+        unsent = [name for name in (*row.placed, *row.kept) if name not in self.fields]
+        return {
+            **dict.fromkeys((*KEPT, *row.own, *row.keyed, *unsent)),
+            **{name: f"{block}.{name}" for block, names in row.inside.items() for name in names},
+            **row.names,
+            **{
+                f"{at}.{name}": field
+                for at, names in row.blocks.items()
+                for name, field in names.items()
+            },
+        }
 
     # What subclasses may do otherwise.
 
     def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs with what the provider itself has: project, region."""
+        """The inputs with what the provider itself has: project, region, location."""
         found = {**inputs, "project": project_of(config, inputs)}
-        if "{region}" in self.place:
+        if "region" in self.row.placed:
             found["region"] = region_of(config, inputs)
+        if "location" in self.row.placed and not found.setdefault("location", config.get("region")):
+            raise CloudError("cannot determine the location: set it here, or gcp:region")
         return found
 
     def identity(self, inputs: Mapping[str, Any]) -> str:
         """The id that the official provider gives it."""
-        return f"{self.place.format_map(inputs)}/{inputs[self.key]}"
+        return f"{self.row.place.format_map(inputs)}/{inputs[self.row.key]}"
 
     def path(self, identity: str) -> str:
-        """Where the API has it, below the endpoint."""
+        """Where the API has it, below `base`."""
         return identity
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The body that makes it, of inputs or of a state."""
-        names = resource_schema(self.token).inputs.properties
+        row, names = self.row, resource_schema(self.row.token).inputs.properties
         given = {name: value for name, value in inputs.items() if name in names}
-        body = to_api(self.document, self.schema, given, self.renamed)
+        body = to_api(self.document, row.schema, given, self.renamed)
         assert isinstance(body, dict)
+        for path, collection in row.links.items():
+            _link(body, path, collection, inputs)
+        if "region" in body:
+            region = body["region"].rpartition("/")[2]
+            body["region"] = f"projects/{inputs['project']}/global/regions/{region}"
+        for name in row.upper:
+            body[name] = body[name].upper()
+        for name, key in row.keyed.items():
+            if inputs.get(name):
+                body[name] = {one[key]: one for one in inputs[name]}
+        if row.labels:
+            body["labels"] = (inputs.get("labels") or {}) | OWN_LABEL
         return body
 
     def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         """The state of what the API has; `known`: inputs or state so far."""
-        found = from_api(resource_schema(self.token).kinds, stable(body), self.renamed)
-        return {name: known[name] for name in self.kept if name in known} | found
+        row = self.row
+        kept = {name: known[name] for name in (*KEPT, *row.kept) if name in known}
+        found = from_api(resource_schema(row.token).kinds, stable(body), self.renamed)
+        for name in row.keyed:
+            if body.get(name):
+                found[name] = list(body[name].values())
+        if self.renamed.get("name", "") is None:
+            found["name"] = found[row.key] = body["name"].rpartition("/")[2]
+        if row.labels:
+            labels = body.get("labels") or {}
+            ours = {name: labels[name] for name in known.get("labels") or {} if name in labels}
+            found |= {"labels": ours, "pulumiLabels": ours | OWN_LABEL, "effectiveLabels": labels}
+        return {**row.unset, **kept, **found}
 
     def insert(self, inputs: Mapping[str, Any]) -> str:
         """Makes it and waits for it; its id."""
-        place = self.place.format_map(inputs)
-        answer = self.client.call(self.service, "POST", place, self.expand(inputs))
-        self.wait(answer, place, f"to create {self.noun}")
-        return self.identity(inputs)
+        row, place = self.row, self.row.place.format_map(inputs)
+        query = {row.query: inputs[row.key]} if row.query else None
+        doing = f"to create {row.noun}"
+        answer = self.ask("POST", place, self.expand(inputs), query, doing=doing)
+        return str(answer["name"]) if row.named_by_api else self.identity(inputs)
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        """Makes the API's what differs; asked only where more than `KEPT` does."""
-        raise NotImplementedError
+        """Makes the API's what differs; asked only if more than `KEPT` does."""
+        body, before = self.bodies(old, new)
+        for request in self.row.update:
+            differ = [name for name in request.fields if body.get(name) != before.get(name)]
+            if differ or not request.fields:
+                self._send(identity, request, body, differ)
 
-    def wait(self, operation: Mapping[str, Any], place: str, doing: str) -> None:
-        """Until the API has done what it was asked for at this place; some do it at once."""
-        if operation:
-            self.client.wait(self.service, operation, place.rpartition("/")[0], doing)
+    def bodies(
+        self, old: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What an update sends parts of, and what it compares that with."""
+        return self.expand(new), self.expand(old)
+
+    def _send(
+        self, identity: str, request: Request, body: Mapping[str, Any], differ: list[str]
+    ) -> None:
+        all_fields = request.whole or not request.fields
+        names = body.keys() - set(request.without) if all_fields else request.fields
+        sent = {**request.empty, **{name: body[name] for name in body if name in names}}
+        if request.sparse:
+            sent = {name: value for name, value in sent.items() if value}
+        if not sent and not request.verb:
+            return
+        path, query = self.path(identity), {"updateMask": ",".join(differ)}
+        try:
+            if request.fingerprint:
+                sent["fingerprint"] = self.get(identity)["fingerprint"]
+            self.ask(
+                "POST" if request.verb else "PATCH",
+                f"{path}/{request.verb}" if request.verb else path,
+                sent,
+                query if request.mask else None,
+                doing=f"updating {self.row.noun}",
+            )
+        except CloudError as error:
+            raise (NoLongerPartialError(str(error)) if request.ends_partial else error) from None
+
+    def get(self, identity: str) -> dict[str, Any]:
+        """What the API has; raises NotFoundError."""
+        return self.client.call(self.row.service, "GET", self.row.base + self.path(identity))
+
+    def ask(
+        self,
+        verb: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, str] | None = None,
+        *,
+        doing: str,
+    ) -> dict[str, Any]:
+        """Asks the API for something at a path below `base`, and waits until it is done if the
+        answer is an operation, which is found where the collection is; the answer."""
+        answer = self.client.call(self.row.service, verb, self.row.base + path, body, query)
+        method = self.document.method(verb, path)
+        if answer and method and method[0].response == "Operation":
+            scope = "/".join(path.split("/")[: self.row.place.count("/")])
+            return self.client.wait(self.row.service, answer, scope, doing)
+        return answer
 
     # The engine's requests.
 
@@ -108,7 +193,7 @@ class Resource(Handler):
         try:
             identity = self.insert(complete)
         except CloudError as error:
-            raise CloudError(f"Error creating {self.noun}: {error}") from None
+            raise CloudError(f"Error creating {self.row.noun}: {error}") from None
         return identity, self.fetch(identity, complete)
 
     def on_read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
@@ -122,54 +207,57 @@ class Resource(Handler):
             if self._differs(old, complete):
                 self.change(identity, old, complete)
         except CloudError as error:
-            raise type(error)(f'Error updating {self.noun} "{identity}": {error}') from None
+            raise type(error)(f'Error updating {self.row.noun} "{identity}": {error}') from None
         return self.fetch(identity, complete)
 
     def after_failed_update(
         self, old: Mapping[str, Any], new: Mapping[str, Any], error: CloudError
     ) -> Mapping[str, Any]:
-        if not self.partial or isinstance(error, NoLongerPartialError):
+        if not self.row.partial or isinstance(error, NoLongerPartialError):
             return new
-        kinds, sets = resource_schema(self.token).kinds, facts.of(self.token).sets
+        kinds, sets = resource_schema(self.row.token).kinds, facts.of(self.row.token).sets
         return failed_update.partial(old, new, kinds, sets)
 
     def _differs(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         """Whether more than what the provider keeps to itself is another."""
-        names = {*old, *new} - KEPT.keys()
+        names = {*old, *new} - set(KEPT)
         both = ((name, old.get(name), new.get(name)) for name in names)
         return any(was != now and not self.same(name, was, now) for name, was, now in both)
 
     def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
         if state.get("deletionPolicy") == "PREVENT":
             raise CloudError(
-                f"cannot destroy {self.noun} '{identity}': deletionPolicy is PREVENT; set it to "
-                "DELETE, apply that, and then destroy"
+                f"cannot destroy {self.row.noun} '{identity}': deletionPolicy is PREVENT; set it "
+                "to DELETE, apply that, and then destroy"
             )
         if state.get("deletionPolicy") != "ABANDON":
             self.remove(identity, state)
 
     def fetch(self, identity: str, known: Mapping[str, Any]) -> dict[str, Any]:
         """Its state now; raises NotFoundError."""
-        body = self.client.call(self.service, "GET", self.path(identity))
-        return self.flatten(body, known) | self.placed(identity)
+        return self.flatten(self.get(identity), known) | self.placed(identity)
 
     def placed(self, identity: str) -> dict[str, Any]:
         """What the id itself says: project, region."""
-        names = [part[1:-1] if part[:1] == "{" else "" for part in self.place.split("/")]
-        return {
-            name: value for name, value in zip(names, identity.split("/"), strict=False) if name
-        }
+        if self.row.named_by_api:
+            return {}
+        pairs = zip(self.row.place.split("/"), identity.split("/"), strict=False)
+        return {part[1:-1]: value for part, value in pairs if part.startswith("{")}
 
     def remove(self, identity: str, state: Mapping[str, Any]) -> None:
         """Deletes it; what is gone already is no error."""
-        path = self.path(identity)
         try:
-            answer = self.client.call(self.service, "DELETE", path)
+            self.ask("DELETE", self.path(identity), doing=f"deleting {self.row.noun}")
         except NotFoundError:
             raise
         except CloudError as error:
-            raise CloudError(f"Error deleting {self.noun}: {error}") from None
-        self.wait(answer, path.rpartition("/")[0], f"deleting {self.noun}")
+            raise CloudError(f"Error deleting {self.row.noun}: {error}") from None
+
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        if path in self.row.upper:
+            return str(old).upper() == str(new).upper()
+        named = not path.endswith("]") and re.sub(r"\[\d+\]", "[]", path) in self.row.links
+        return named and same_link(old, new)
 
 
 def project_of(config: Config, inputs: Mapping[str, Any]) -> str:
@@ -200,3 +288,18 @@ def same_link(old: Any, new: Any) -> bool:
     """A self link, a path and a bare name of the same resource are equal to the provider."""
     a, b = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
     return a == b or ("/" not in b and a.rpartition("/")[2] == b)
+
+
+def _link(body: dict[str, Any], path: str, collection: str, inputs: Mapping[str, Any]) -> None:
+    """Writes the name at a path, such as `natIps[]` or `subnetworks[].name`, as a whole one."""
+    first, _, rest = path.partition(".")
+    name = first.removesuffix("[]")
+    if name not in body:
+        return
+    values = body[name] if first.endswith("[]") else [body[name]]
+    if rest:
+        for value in values:
+            _link(value, rest, collection, inputs)
+        return
+    linked = [relative(value, collection.format_map(inputs)) for value in values]
+    body[name] = linked if first.endswith("[]") else linked[0]

@@ -1,27 +1,23 @@
-"""Routers, their NATs and firewall rules, as the provider makes and changes them."""
+"""Routers and their NATs: what the provider does beyond their rows."""
 
 import threading
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from rehearsal.plugins.cloud.handler import CloudError, Config, NotFoundError
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 from rehearsal.plugins.gcp.client import Client
-from rehearsal.plugins.gcp.compute import ComputeResource, LoggedResource
-from rehearsal.plugins.gcp.resource import KEPT, relative
+from rehearsal.plugins.gcp.resource import Resource
+from rehearsal.plugins.gcp.rows import Row
 
 _PRIVATE_ASNS = ((64512, 65534), (4200000000, 4294967294), (16550, 16550))
 """RFC 6996, and the one of Partner Interconnect."""
 
 
-class Router(ComputeResource):
+class Router(Resource):
     """A Cloud Router."""
 
     token = "gcp:compute/router:Router"
-    noun = "Router"
-    schema = "Router"
-    place = "projects/{project}/regions/{region}/routers"
-    renamed: ClassVar[Mapping[str, str | None]] = {**KEPT, "project": None, "routerId": "id"}
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         bgp = inputs.get("bgp")
@@ -47,34 +43,18 @@ class Router(ComputeResource):
         empty: dict[str, Any] = {name: [] for name in ("advertisedGroups", "advertisedIpRanges")}
         return body | {"bgp": empty | body["bgp"] if "bgp" in body else None}
 
-    def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        body, before = self.expand(new), self.expand(old)
-        names = ("description", "bgp", "md5AuthenticationKeys")
-        if any(body.get(name) != before.get(name) for name in names):
-            wanted = {name: body[name] for name in names if name in body}
-            self.patch(identity, {"description": "", **wanted})
 
-
-class RouterNat(ComputeResource):
+class RouterNat(Resource):
     """The NAT of a router: one of a list in the router's own body."""
 
     token = "gcp:compute/routerNat:RouterNat"
-    noun = "RouterNat"
-    schema = "RouterNat"
-    place = "projects/{project}/regions/{region}/routers"
     computed = ("natIpAllocateOption",)
-    renamed: ClassVar[Mapping[str, str | None]] = {
-        **KEPT,
-        **dict.fromkeys(("project", "region", "router")),
-        "subnetworks[].sourceIpRangesToNats": "sourceIpRangesToNat",
-    }
-    kept = ("deletionPolicy", "router", "region", "initialNatIps", "autoNetworkTier")
     _fixed = ("name", "initialNatIps", "endpointTypes", "type")
     _sent_empty = ("natIps", "initialNatIps", "drainNatIps", "subnetworks", "nat64Subnetworks",
                    "rules")  # fmt: skip
 
-    def __init__(self, client: Client) -> None:
-        super().__init__(client)
+    def __init__(self, client: Client, row: Row) -> None:
+        super().__init__(client, row)
         self._routers = threading.Lock()
         """Of two NATs at once, each would write the router without the other."""
 
@@ -103,17 +83,6 @@ class RouterNat(ComputeResource):
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         body = super().expand(inputs)
-        place = f"projects/{inputs['project']}/regions/{inputs['region']}"
-        for name, kind in (("natIps", "addresses"), ("initialNatIps", "addresses"),
-                           ("drainNatIps", "addresses")):  # fmt: skip
-            if name in body:
-                body[name] = [relative(each, f"{place}/{kind}") for each in body[name]]
-        for name in ("subnetworks", "nat64Subnetworks"):
-            if name in body:
-                body[name] = [
-                    each | {"name": relative(each["name"], f"{place}/subnetworks")}
-                    for each in body[name]
-                ]
         return {**{name: [] for name in self._sent_empty}, "logConfig": None, **body}
 
     def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,23 +97,20 @@ class RouterNat(ComputeResource):
                 raise CloudError(
                     f"Unable to create RouterNat, existing object already found: {identity}"
                 )
-            self.patch(self.path(identity), {"nats": [*nats, self.expand(inputs)]})
+            self._write(identity, [*nats, self.expand(inputs)])
         return identity
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         body = self.expand(new)
-        known = self.document.schemas[self.schema]["properties"]
 
         def changed(nat: dict[str, Any]) -> dict[str, Any]:
             fixed = {name: nat.get(name) for name in self._fixed}
-            return body | fixed | {name: nat[name] for name in nat if name not in known}
+            return body | fixed | {name: nat[name] for name in nat if name not in self.fields}
 
         with self._routers:
             nats = self._nats(identity)
-            self.patch(
-                self.path(identity),
-                {"nats": [changed(one) if one["name"] == new["name"] else one for one in nats]},
-            )
+            written = [changed(nat) if nat["name"] == new["name"] else nat for nat in nats]
+            self._write(identity, written)
 
     def fetch(self, identity: str, known: Mapping[str, Any]) -> dict[str, Any]:
         name = identity.rpartition("/")[2]
@@ -160,50 +126,10 @@ class RouterNat(ComputeResource):
             rest = [nat for nat in nats if nat["name"] != name]
             if len(rest) == len(nats):
                 raise NotFoundError(f"the router has no NAT '{name}'")
-            self.patch(self.path(identity), {"nats": rest})
+            self._write(identity, rest)
 
     def _nats(self, identity: str) -> list[dict[str, Any]]:
-        router = self.client.call(self.service, "GET", self.path(identity))
-        return list(router.get("nats") or ())
+        return list(self.get(identity).get("nats") or ())
 
-
-class Firewall(LoggedResource):
-    """A firewall rule of a network."""
-
-    token = "gcp:compute/firewall:Firewall"
-    noun = "Firewall"
-    schema = "Firewall"
-    place = "projects/{project}/global/firewalls"
-    computed = ("sourceRanges",)
-    renamed: ClassVar[Mapping[str, str | None]] = {
-        **KEPT,
-        "project": None,
-        "allows": "allowed",
-        "allows[].protocol": "IPProtocol",
-        "denies": "denied",
-        "denies[].protocol": "IPProtocol",
-        "enableLogging": None,
-    }
-
-    def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-        logs = new.get("logConfig") not in (None, UNKNOWN)
-        if logs and new.get("enableLogging", old.get("enableLogging")) is False:
-            return "log_config cannot be defined when enable_logging is false"
-        sources = ("sourceTags", "sourceRanges", "sourceServiceAccounts")
-        given = any(new.get(name) is not None or old.get(name) for name in sources)
-        if new.get("direction") == "EGRESS" or given:
-            return None
-        return "one of source_tags, source_ranges, or source_service_accounts must be defined"
-
-    def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        body = super().expand(inputs)
-        given = body.get("logConfig")
-        body["logConfig"] = {"enable": bool(given or inputs.get("enableLogging"))} | (given or {})
-        return body
-
-    def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        lists = ("allowed", "denied", "destinationRanges", "sourceRanges", "sourceServiceAccounts",
-                 "sourceTags", "targetServiceAccounts", "targetTags")  # fmt: skip
-        body = {**{name: [] for name in lists}, "description": "", **self.expand(new)}
-        fixed = ("name", "direction")
-        self.patch(identity, {name: value for name, value in body.items() if name not in fixed})
+    def _write(self, identity: str, nats: list[dict[str, Any]]) -> None:
+        self.ask("PATCH", self.path(identity), {"nats": nats}, doing="updating RouterNat")

@@ -1,0 +1,47 @@
+"""`clouds/rows/google.yaml` against Google's documents and the SDK."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rehearsal.plugins import gcp
+from rehearsal.plugins.cloud.schema import property_at, resource_schema
+from rehearsal.plugins.faults import Faults
+from rehearsal.plugins.gcp.resource import Resource
+from rehearsal.plugins.gcp.rows import rows
+
+_HANDLERS: Mapping[str, Any] = gcp.settings_for({}, faults=Faults()).handlers
+_WITH_BODY = [token for token, row in rows().items() if row.api != ("", "")]
+
+
+def test_every_class_has_a_row() -> None:
+    """A class whose token no row has would never be asked."""
+    classes = {type(handler) for handler in _HANDLERS.values()} - {Resource}
+    assert {one.token: type(_HANDLERS[one.token]) for one in classes} == {
+        one.token: one for one in classes
+    }
+    assert len(classes) == len(gcp._MORE)
+
+
+@pytest.mark.parametrize("token", _WITH_BODY)
+def test_names_are_properties_of_the_sdk(token: str) -> None:
+    """A name for a property that is gone, or misspelled, would do nothing."""
+    schema, row = resource_schema(token), rows()[token]
+    paths = [*row.names, *row.own, *row.by_hand, *row.kept, *row.links, *row.keyed, *row.upper,
+             *(name for names in row.inside.values() for name in names),
+             *(f"{at}.{name}" for at, names in row.blocks.items() for name in names)]  # fmt: skip
+    for path in paths:
+        assert path in schema.kinds or property_at(schema.inputs, path) is not None, path
+
+
+@pytest.mark.parametrize("token", _WITH_BODY)
+def test_fields_are_fields_of_the_api(token: str) -> None:
+    """A field that the message lacks would never be read, and never differ."""
+    row = rows()[token]
+    fields = [field.partition(".")[0] for path, field in row.names.items()
+              if field and "." not in path and "[" not in path]  # fmt: skip
+    fields += row.inside
+    for request in row.update:
+        fields += [*request.fields, *request.without, *request.empty]
+    assert [field for field in fields if field not in _HANDLERS[token].fields] == []
