@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.simulators.aws.account import NUMBER, Account
-from rehearsal.simulators.aws.api import Params, Refusal, invalid, operation, page
-from rehearsal.simulators.aws.eks import Cluster, Row, cluster_of, entry_row, found, now, policy_row
+from rehearsal.simulators.aws.api import Params, operation, page
+from rehearsal.simulators.aws.eks import cluster_of, entry_row, found, now, policy_row
+from rehearsal.simulators.aws.refusal import Refusal, invalid
+from rehearsal.simulators.aws.rows import Cluster, Row
 
 _PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):((?P<kind>user|role)/.+|root)")
 _POLICY = re.compile(r"arn:aws[a-z-]*:eks::aws:cluster-access-policy/(?P<name>.+)")

@@ -1,29 +1,23 @@
-"""One AWS account, simulated by moto in this process and served on loopback.
+"""What one simulated AWS account holds: moto's backends, and what the rehearsal says of it."""
 
-All that the account holds is in moto's backends; what moto lacks is added by `api`.
-"""
-
-import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import botocore.session
 from botocore.config import Config as ClientConfig
 
-from rehearsal.simulators.aws import api
-from rehearsal.simulators.aws.existing_network import lay_out
+from rehearsal.simulators.aws.refusal import Refusal
+from rehearsal.simulators.aws.rows import Cluster, Group
 from rehearsal.simulators.cloud import ApiFaults, ControlPlane, NoFaults
 from rehearsal.simulators.inventory import Network
 from rehearsal.simulators.reservations import Reservation
-from rehearsal.simulators.serving import RequestHandler, Served
 
-if TYPE_CHECKING:
-    from rehearsal.simulators.aws.eks import Cluster, Group
-
+GLOBAL = ("iam", "sts")
+"""Services that have no region."""
 NUMBER = "123456789012"
 """The account id that moto gives whoever does not assume a role."""
 
@@ -54,7 +48,7 @@ class Asking(threading.local):
 
 
 class Account:
-    """Hold `lock` to see it at rest. Only one at a time: moto's state is global."""
+    """Hold `lock` to see it at rest. `served_account.serve` gives it an API."""
 
     def __init__(
         self,
@@ -72,17 +66,6 @@ class Account:
         is called, unlocked, after every request that changed something. `people`: ARNs of roles and
         users that are there although nobody made them here. With `quota_suffices`, every node group
         can grow to its maximum, as far as `faults` sets no quota."""
-        _forget_ambient_settings()
-        # Imported here: it costs most of a second, and reads the environment.
-        from moto.moto_server.werkzeug_app import (
-            DomainDispatcherApplication,
-            MotoRequestHandler,
-            create_backend_app,
-        )
-
-        from rehearsal.simulators.aws import operations, scaling
-
-        operations.load()
         self.lock = threading.RLock()
         self.asking = Asking()
         self.faults = faults or NoFaults()
@@ -92,7 +75,7 @@ class Account:
         self.quota_suffices = quota_suffices
         self.region = ""
         """Set by the first request; a rehearsal simulates one region."""
-        self._existing = existing
+        self.existing = existing
         self.reservations = {one.name: one for one in reservations}
         """By ID."""
         self.buckets = dict(buckets or {})
@@ -100,53 +83,24 @@ class Account:
         self.before: set[str] = set()
         """What the account held before the stack came, as `list_resources` has it."""
         self._clients: dict[str, Any] = {}
-        self._restore = [api.install(self), scaling.install(self)]
-        self._app = DomainDispatcherApplication(create_backend_app)
-        handler = type("Handler", (RequestHandler, MotoRequestHandler), {})
-        self._server = Served(self._app, handler)
-        self.port, self.endpoint = self._server.port, self._server.endpoint
+        self.app: Any = None
+        """moto's server, as a WSGI application."""
+        self.port, self.endpoint = 0, ""
         """For `AWS_ENDPOINT_URL` of any AWS client, with any credentials."""
-        self._reset()
-
-    def _reset(self) -> None:
-        from moto.moto_api._internal.models import moto_api_backend
-        from moto.s3.models import s3_backends
-
-        moto_api_backend.reset()
-        # Names of buckets are those of everybody, and one of an account that ended may be left.
-        s3_backends.bucket_accounts.clear()
-
-    def stop(self) -> None:
-        """Ends the APIs; what was in the account is gone."""
-        self._server.stop()
-        while self._restore:
-            self._restore.pop()()
+        self.opened: Callable[[], None] = lambda: None
+        """Called when the first request has said the region."""
 
     def open(self, region: str) -> None:
         """Takes the region of the first request; raises Refusal for a second one."""
         if self.region and region != self.region:
-            raise api.Refusal(
+            raise Refusal(
                 "OptInRequired",
                 f"a rehearsal simulates one region: {self.region} is in use, got {region}",
             )
         fresh, self.region = not self.region, region
         if fresh:
             with self.asking:
-                self._create_buckets()
-        if fresh and self._existing is not None:
-            with self.asking:
-                lay_out(self, self._existing)
-                from rehearsal.simulators.aws.list_resources import list_resources
-
-                self.before = set(list_resources(self))
-
-    def _create_buckets(self) -> None:
-        for name, bucket in self.buckets.items():
-            region = bucket.region or self.region
-            place = {} if region == "us-east-1" else {"LocationConstraint": region}
-            self.client("s3").create_bucket(
-                Bucket=name, **({"CreateBucketConfiguration": place} if place else {})
-            )
+                self.opened()
 
     def client(self, service: str) -> Any:
         """A botocore client that reaches this account without a socket, on the caller's thread;
@@ -181,7 +135,7 @@ class Account:
             data=body or b"",
         ).get_environ()
         environ["RAW_URI"] = environ["REQUEST_URI"] = f"{url.path}?{url.query}"
-        chunks, status, answered = run_wsgi_app(self._app, environ, buffered=True)
+        chunks, status, answered = run_wsgi_app(self.app, environ, buffered=True)
         raw = MockRawResponse(b"".join(chunks))
         return AWSResponse(request.url, int(status.split()[0]), HeadersDict(answered), raw)
 
@@ -189,17 +143,17 @@ class Account:
         """moto's own state of a service."""
         from moto.backends import get_backend
 
-        where = "aws" if service in api.GLOBAL else self.region
+        where = "aws" if service in GLOBAL else self.region
         return get_backend(service)[NUMBER][where]  # type: ignore[call-overload]
 
     @property
-    def clusters(self) -> Mapping[str, "Cluster"]:
+    def clusters(self) -> Mapping[str, Cluster]:
         """The EKS clusters by name, in moto's backend."""
         found: Mapping[str, Cluster] = self.backend("eks").clusters if self.region else {}
         return found
 
     @property
-    def groups(self) -> Mapping[str, "Group"]:
+    def groups(self) -> Mapping[str, Group]:
         """The node groups whose nodes can join, by name."""
         return {
             name: group
@@ -219,12 +173,3 @@ def _session() -> Any:
     session = botocore.session.Session()
     session.set_credentials("rehearsal", "rehearsal")
     return session
-
-
-def _forget_ambient_settings() -> None:
-    """Nothing of the person's own AWS settings may reach a rehearsal."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]
-    os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
-    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
-    os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"

@@ -9,13 +9,15 @@ import yaml
 
 from components.kube.taints import keeps_away, tolerated
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Params, Refusal, invalid, operation, page
-from rehearsal.simulators.aws.eks import Cluster, Row, begun, cluster_of, found, issue, kept, now
+from rehearsal.simulators.aws.api import Params, operation, page
+from rehearsal.simulators.aws.eks import begun, cluster_of, found, issue, kept, now
 from rehearsal.simulators.aws.evaluation import allowed
 from rehearsal.simulators.aws.node_join_checks import guarded
 from rehearsal.simulators.aws.nodes import EFFECTS
 from rehearsal.simulators.aws.pod_identity import associate
+from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.roles import policies, role_name, role_of
+from rehearsal.simulators.aws.rows import Cluster, Row
 
 _NAMESPACES = {
     "vpc-cni": "kube-system",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.simulators.aws.ami_types import PATCHES, READ, newest_release
-from rehearsal.simulators.aws.api import invalid
 from rehearsal.simulators.aws.cluster_rules import minor
+from rehearsal.simulators.aws.refusal import invalid
 
 _AL2023 = re.compile(r"(\d+\.\d+)\.(\d+)-(\d{8})")
 _BOTTLEROCKET = re.compile(r"\d+\.\d+\.\d+-[0-9a-f]{8}")

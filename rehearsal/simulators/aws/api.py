@@ -11,39 +11,22 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rehearsal.simulators.cloud import RefusedError
-
-if TYPE_CHECKING:
-    from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.account import GLOBAL, Account
+from rehearsal.simulators.aws.refusal import Refusal, invalid
 
 _log = logging.getLogger(__name__)
 
 Params = dict[str, Any]
-Operation = Callable[["Account", Params], Mapping[str, Any]]
-Rule = Callable[["Account", Params], Iterator[None] | None]
+Operation = Callable[[Account, Params], Mapping[str, Any]]
+Rule = Callable[[Account, Params], Iterator[None] | None]
 
 _OPERATIONS: dict[tuple[str, str], Operation] = {}
 _RULES: dict[tuple[str, str], list[Rule]] = {}
 _READS = ("Describe", "List", "Get")
-GLOBAL = ("iam", "sts")
-"""Services that have no region."""
 SECONDS = "x-simulated-seconds"
 """Header of an answer: how long in life what was begun takes, where that is longer than here."""
-
-
-class Refusal(RefusedError):
-    """An error of the API: AWS's code and words."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code, self.message = code, message
-
-
-def invalid(words: str) -> Refusal:
-    """What is wrong with a request's parameters, as EKS calls it."""
-    return Refusal("InvalidParameterException", words)
 
 
 def operation(service: str, *names: str) -> Callable[[Operation], Operation]:
@@ -90,7 +73,7 @@ class _FailedError(Exception):
         self.answer = answer
 
 
-def install(account: "Account") -> Callable[[], None]:
+def install(account: Account) -> Callable[[], None]:
     """Every request goes through here, until what this returns is called."""
     from moto.core.responses import BaseResponse
     from moto.eks import urls
@@ -117,7 +100,7 @@ def install(account: "Account") -> Callable[[], None]:
     return restore
 
 
-def answer(account: "Account", response: Any, original: Callable[[], Any]) -> Any:
+def answer(account: Account, response: Any, original: Callable[[], Any]) -> Any:
     """The answer to a request: status, headers and body."""
     service, name = response.boto3_service_name, response._get_action()
     # moto is one for the process: another account's requests, and those of its own decorators, are
@@ -133,7 +116,7 @@ def answer(account: "Account", response: Any, original: Callable[[], Any]) -> An
 
 
 def _answer(
-    account: "Account", response: Any, key: tuple[str, str], original: Callable[[], Any]
+    account: Account, response: Any, key: tuple[str, str], original: Callable[[], Any]
 ) -> Any:
     from botocore.exceptions import ClientError
     from moto.core.exceptions import ServiceException

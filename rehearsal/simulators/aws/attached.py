@@ -14,7 +14,8 @@ import botocore.exceptions
 
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.addons import may_attach, why_degraded, works
-from rehearsal.simulators.aws.eks import Cluster, subnets
+from rehearsal.simulators.aws.eks import subnets
+from rehearsal.simulators.aws.rows import Cluster
 from rehearsal.simulators.cloud import Mount, Wanted
 
 Parts = dict[str, list[tuple[str, str]]]

@@ -8,9 +8,9 @@ import yaml
 
 from components.kube.taints import keeps_away
 from rehearsal.simulators.aws.account import Account, Bucket
-from rehearsal.simulators.aws.eks import Cluster
 from rehearsal.simulators.aws.evaluation import allowed
 from rehearsal.simulators.aws.roles import policies, role_name
+from rehearsal.simulators.aws.rows import Cluster
 from rehearsal.simulators.cloud import Mount
 
 DRIVER = "s3.csi.aws.com"

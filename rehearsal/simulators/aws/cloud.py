@@ -11,7 +11,6 @@ from rehearsal.simulators.aws.ami_types import has_driver
 from rehearsal.simulators.aws.attached import DRIVER, Parts, attach, why_not_mounted
 from rehearsal.simulators.aws.buckets import why_not_mounted as why_no_bucket
 from rehearsal.simulators.aws.eks import (
-    Group,
     access_due,
     access_granted,
     bounds,
@@ -25,7 +24,9 @@ from rehearsal.simulators.aws.list_resources import list_resources
 from rehearsal.simulators.aws.node_groups import why_not_started
 from rehearsal.simulators.aws.nodes import GPU
 from rehearsal.simulators.aws.permissions import why_late, why_not_scaled
+from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.aws.scaling import end_instance, outside, resize, set_elastic
+from rehearsal.simulators.aws.served_account import serve
 from rehearsal.simulators.cloud import (
     ApiFaults,
     ControlPlane,
@@ -81,6 +82,7 @@ class AwsCloud:
             people=people,
             quota_suffices=quota_suffices,
         )
+        self._stop = serve(self.account)
         self.faults = self.account.faults
 
     @property
@@ -92,7 +94,7 @@ class AwsCloud:
         """Ends the APIs; what was in the account is gone."""
         if self._later is not None:
             self._later.cancel()
-        self.account.stop()
+        self._stop()
 
     def node_groups(self) -> list[NodeGroup]:
         """One per managed node group."""

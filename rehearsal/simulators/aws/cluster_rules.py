@@ -9,8 +9,9 @@ from typing import Any
 from components.addresses import is_example
 from components.catalog import eks as catalog
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Refusal, invalid
-from rehearsal.simulators.aws.eks import Cluster, subnets
+from rehearsal.simulators.aws.eks import subnets
+from rehearsal.simulators.aws.refusal import Refusal, invalid
+from rehearsal.simulators.aws.rows import Cluster
 
 _MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
 """A cluster's authentication mode moves to the right only."""

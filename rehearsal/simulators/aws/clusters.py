@@ -9,7 +9,7 @@ from typing import Any
 
 from components.catalog import eks as catalog
 from rehearsal.simulators.aws.account import NUMBER, Account
-from rehearsal.simulators.aws.api import Params, Refusal, invalid, operation, page
+from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.cluster_rules import (
     check_groups,
     check_key,
@@ -24,8 +24,6 @@ from rehearsal.simulators.aws.cluster_rules import (
     minor,
 )
 from rehearsal.simulators.aws.eks import (
-    Cluster,
-    Row,
     begun,
     check_no_update,
     cluster_of,
@@ -35,7 +33,9 @@ from rehearsal.simulators.aws.eks import (
     policy_row,
 )
 from rehearsal.simulators.aws.node_join_checks import why_cluster_fails
+from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.roles import require_trust
+from rehearsal.simulators.aws.rows import Cluster, Row
 
 VERSION_SECONDS = 3.0
 """How long a version update takes: some 10 minutes in life, and here long enough for a run to be

@@ -1,18 +1,16 @@
 """A VPC that was in the account before the stack came: subnets with the IDs that others know."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
-from rehearsal.simulators.aws.api import Refusal
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.inventory import Network, Subnet
-
-if TYPE_CHECKING:
-    from rehearsal.simulators.aws.account import Account
 
 _ANYWHERE = "0.0.0.0/0"
 
 
-def lay_out(account: "Account", network: Network) -> None:
+def lay_out(account: Account, network: Network) -> None:
     """Makes the VPC in the account's region; raises Refusal for a zone that is not there."""
     ec2 = account.client("ec2")
     zones = {z["ZoneName"] for z in ec2.describe_availability_zones()["AvailabilityZones"]}

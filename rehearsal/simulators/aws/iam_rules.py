@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Params, Refusal, rule
+from rehearsal.simulators.aws.api import Params, rule
 from rehearsal.simulators.aws.evaluation import statements
 from rehearsal.simulators.aws.node_join_checks import guarded
+from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.roles import users
 
 _MOST_ATTACHED = 10

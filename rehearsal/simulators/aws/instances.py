@@ -10,8 +10,8 @@ from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.catalog.eks_instances import Quota
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Refusal, invalid
 from rehearsal.simulators.aws.eks import running, subnets
+from rehearsal.simulators.aws.refusal import Refusal, invalid
 
 DEFAULT_VCPUS = 2048
 """Of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""

@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Params, Refusal, rule
+from rehearsal.simulators.aws.api import Params, rule
 from rehearsal.simulators.aws.clusters import log_group_of, logged
 from rehearsal.simulators.aws.evaluation import statements
+from rehearsal.simulators.aws.refusal import Refusal
 
 
 @rule("kms", "CreateKey")

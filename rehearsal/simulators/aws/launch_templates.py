@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Refusal, invalid
+from rehearsal.simulators.aws.refusal import Refusal, invalid
 
 
 def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any]:

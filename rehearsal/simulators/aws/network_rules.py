@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Params, Refusal, rule
+from rehearsal.simulators.aws.api import Params, rule
 from rehearsal.simulators.aws.node_join_checks import guarded
+from rehearsal.simulators.aws.refusal import Refusal
 
 _GONE = ("deleting", "deleted")
 

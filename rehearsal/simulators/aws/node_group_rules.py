@@ -6,8 +6,8 @@ from typing import Any
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from rehearsal.simulators.aws.ami_types import has_driver, newest_release
-from rehearsal.simulators.aws.api import Refusal, invalid
 from rehearsal.simulators.aws.cluster_rules import minor
+from rehearsal.simulators.aws.refusal import Refusal, invalid
 
 _DEFAULT_TYPE = "t3.medium"
 _AL2_LAST = (1, 32)

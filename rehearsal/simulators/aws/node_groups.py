@@ -8,11 +8,8 @@ from components.catalog.eks import InstanceType
 from rehearsal.simulators.aws import ami_releases
 from rehearsal.simulators.aws import node_group_rules as rules
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Params, Refusal, invalid, operation, page
+from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.eks import (
-    Cluster,
-    Group,
-    Row,
     begun,
     cluster_of,
     entry_row,
@@ -26,8 +23,10 @@ from rehearsal.simulators.aws.eks import (
 from rehearsal.simulators.aws.instances import check_offers, instance
 from rehearsal.simulators.aws.launch_templates import template_data
 from rehearsal.simulators.aws.node_join_checks import why_nodes_fail
+from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.reservations import why_not_launched
 from rehearsal.simulators.aws.roles import require_trust
+from rehearsal.simulators.aws.rows import Cluster, Group, Row
 from rehearsal.simulators.aws.scaling import drop_group, make_group, resize
 from rehearsal.simulators.cloud import NODE_SECONDS
 

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Refusal
-from rehearsal.simulators.aws.eks import Cluster, subnets
+from rehearsal.simulators.aws.eks import subnets
+from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.roles import lacks, role_name
+from rehearsal.simulators.aws.rows import Cluster
 
 _WORK = ("eks-auth:AssumeRoleForPodIdentity",)
 """What AmazonEKSWorkerNodePolicy and AmazonEKSWorkerNodeMinimalPolicy have in common."""

@@ -9,8 +9,9 @@ from components.catalog.eks import InstanceType
 from components.kube import quantity
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.ami_types import drives
-from rehearsal.simulators.aws.eks import Group, group_tags, subnets
+from rehearsal.simulators.aws.eks import group_tags, subnets
 from rehearsal.simulators.aws.instances import instance
+from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.aws.user_data import host_sharing
 from rehearsal.simulators.cloud import GpuSharing, NodeTaint, NodeTemplate
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.eks import Group, group_tags, held, identified_at
+from rehearsal.simulators.aws.eks import group_tags, held, identified_at
 from rehearsal.simulators.aws.evaluation import UnsimulatedConditionError, allowed
 from rehearsal.simulators.aws.roles import policies, role_name
+from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.cloud import RefusedError, Scaler
 
 _LOOK = (

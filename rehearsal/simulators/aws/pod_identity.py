@@ -7,10 +7,12 @@ from functools import partial
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Params, Refusal, operation, page
-from rehearsal.simulators.aws.eks import Cluster, Row, cluster_of, found, now
+from rehearsal.simulators.aws.api import Params, operation, page
+from rehearsal.simulators.aws.eks import cluster_of, found, now
 from rehearsal.simulators.aws.node_join_checks import guarded
+from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.roles import require_pod_trust
+from rehearsal.simulators.aws.rows import Cluster, Row
 
 _SUMMARY = (
     "clusterName", "namespace", "serviceAccount", "associationArn", "associationId", "ownerArn",

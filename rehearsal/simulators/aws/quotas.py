@@ -7,9 +7,10 @@ from typing import Any
 
 from components.catalog.eks import QUOTA_CODES, QUOTA_SERVICE
 from rehearsal.simulators.aws.account import NUMBER, Account
-from rehearsal.simulators.aws.api import Params, Refusal, operation, page
+from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.eks import access_admins
 from rehearsal.simulators.aws.instances import instance, vcpu_limit
+from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.roles import role_name
 
 _NAMES = {

@@ -12,9 +12,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rehearsal.simulators.aws.account import NUMBER, Account
-from rehearsal.simulators.aws.api import Params, Refusal, operation
-from rehearsal.simulators.aws.eks import Group, running, subnets
+from rehearsal.simulators.aws.api import Params, operation
+from rehearsal.simulators.aws.eks import running, subnets
 from rehearsal.simulators.aws.instances import why_no_quota
+from rehearsal.simulators.aws.refusal import Refusal
+from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.reservations import Reservation
 
 _FILTERS = {

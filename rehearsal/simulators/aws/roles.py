@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 from rehearsal.simulators.aws.account import NUMBER, Account
-from rehearsal.simulators.aws.api import invalid
 from rehearsal.simulators.aws.evaluation import Document, allowed, trusts
+from rehearsal.simulators.aws.refusal import invalid
 
 POD_IDENTITY = "pods.eks.amazonaws.com"
 

@@ -12,9 +12,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Params, Refusal, operation, page, rule
-from rehearsal.simulators.aws.eks import Cluster, Group, group_tags, held, running, subnets
+from rehearsal.simulators.aws.api import Params, operation, page, rule
+from rehearsal.simulators.aws.eks import group_tags, held, running, subnets
+from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.reservations import place_of_next, why_not_launched
+from rehearsal.simulators.aws.rows import Cluster, Group
 
 _KIND = "auto-scaling-group"
 _MOST_TAGS = 50

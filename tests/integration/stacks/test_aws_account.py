@@ -15,6 +15,7 @@ from components.access import ServiceAccountArgs
 from components.eks.provider_args import AwsProviderArgs
 from rehearsal.simulators.aws.account import Account as SimulatedAccount
 from rehearsal.simulators.aws.account import Bucket
+from rehearsal.simulators.aws.served_account import serve
 from stacks.aws_session import session
 from stacks.capacity import aws_account, aws_reservations, eks
 from stacks.capacity.reserved import Wanted
@@ -331,8 +332,9 @@ def test_a_bucket_s_name_is_free_once_its_account_has_ended() -> None:
     """Names of buckets are those of everybody, also in moto, which keeps them by themselves."""
     s3_backends.bucket_accounts["data"] = ("aws", "999999999999")
     account = SimulatedAccount(buckets={"data": Bucket()})
+    stop = serve(account)
     try:
         account.open("us-east-1")
         assert [one["Name"] for one in account.client("s3").list_buckets()["Buckets"]] == ["data"]
     finally:
-        account.stop()
+        stop()

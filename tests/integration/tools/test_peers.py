@@ -22,6 +22,7 @@ from rehearsal.plugins import language_host
 from rehearsal.plugins.cloud.server import ProviderServer
 from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
 from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.served_account import serve
 from tests.another_user import NOBODY, as_root, asked
 from tests.unit.simulators.google_stack import GoogleStack
 from tools import ToolError, peers
@@ -91,12 +92,13 @@ def test_a_server_of_http_hangs_up_on_others(http: ThreadingHTTPServer) -> None:
 def test_the_simulated_aws_is_closed_to_others() -> None:
     """moto answers whoever has any credentials."""
     account = Account()
+    stop = serve(account)
     port = account.endpoint.rpartition(":")[2]
     try:
         assert "HTTP/1" in asked(ASK, None, "tcp", port, GET)
         assert asked(ASK, NOBODY, "tcp", port, GET) == "b''"
     finally:
-        account.stop()
+        stop()
 
 
 @pytest.mark.parametrize("asked", [peers._owner, lambda peer, port: None], ids=["kernel", "table"])

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from components.catalog import eks as catalog
-from rehearsal.simulators.aws.api import Refusal
 from rehearsal.simulators.aws.node_group_rules import check, check_scaling, complete, types_of
+from rehearsal.simulators.aws.refusal import Refusal
 
 BASE: dict[str, Any] = {
     "nodegroupName": "train-gpu",

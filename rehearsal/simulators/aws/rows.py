@@ -1,0 +1,71 @@
+"""What EKS holds: clusters and node groups, in the shapes of botocore's model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = dict[str, Any]
+"""What the API shows of a thing."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Group:
+    """A managed node group."""
+
+    row: Row
+    given: dict[str, Any]
+    """What was asked for, without what EKS fills in."""
+    scaling_group: str
+    template: str
+    """The launch template that EKS made for the group."""
+    data: Mapping[str, Any]
+    """What the version of a launch template that was asked for held then; empty without one. EKS
+    made its own of it: whoever deletes the other one changes nothing here."""
+    elastic: set[str] = field(default_factory=set)
+    """Instances that stand for nodes which the rehearsal's autoscaler started."""
+    revision: int = 0
+    """How often EKS began to recycle the nodes."""
+
+    @property
+    def cluster(self) -> str:
+        """Its cluster's name."""
+        return str(self.row["clusterName"])
+
+
+@dataclass(slots=True, kw_only=True)
+class Cluster:
+    """An EKS cluster."""
+
+    row: Row
+    self_managed: bool
+    """Whether EKS installs the networking addons by itself."""
+    interfaces: list[str] = field(default_factory=list)
+    """The control plane's network interfaces in the cluster's subnets."""
+    groups: dict[str, Group] = field(default_factory=dict)
+    addons: dict[str, Row] = field(default_factory=dict)
+    entries: dict[str, Row] = field(default_factory=dict)
+    """Principal ARN -> access entry."""
+    policies: dict[str, dict[str, Row]] = field(default_factory=dict)
+    """Principal ARN -> policy ARN -> associated access policy."""
+    associations: dict[str, Row] = field(default_factory=dict)
+    """Id -> pod identity association."""
+    updates: dict[str, Row] = field(default_factory=dict)
+    granted: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(principal ARN, policy ARN) -> since when it has the access policy in its scope, on the
+    monotonic clock."""
+    grew: float = 0.0
+    """When its newest node group was made, on the monotonic clock."""
+    identified: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(namespace, service account) -> when it first had an association, in seconds since 1970."""
+
+    @property
+    def security_group(self) -> str:
+        """EKS's own, of control plane and nodes."""
+        return str(self.row["resourcesVpcConfig"]["clusterSecurityGroupId"])
+
+    def association(self, namespace: str, service_account: str) -> Row | None:
+        """The pod identity association of a service account."""
+        for row in self.associations.values():
+            if (row["namespace"], row["serviceAccount"]) == (namespace, service_account):
+                return row
+        return None

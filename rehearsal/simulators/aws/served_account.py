@@ -1,0 +1,69 @@
+"""The API of a simulated AWS account: moto's server on loopback, with what is added to it."""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from rehearsal.simulators.aws import api, operations, scaling
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.existing_network import lay_out
+from rehearsal.simulators.aws.list_resources import list_resources
+from rehearsal.simulators.serving import RequestHandler, Served
+
+
+def serve(account: Account) -> Callable[[], None]:
+    """Serves the account until what this returns is called; then all that it held is gone.
+
+    Only one at a time: moto's state is global.
+    """
+    _forget_ambient_settings()
+    # Imported here: it costs most of a second, and reads the environment.
+    from moto.moto_server.werkzeug_app import (
+        DomainDispatcherApplication,
+        MotoRequestHandler,
+        create_backend_app,
+    )
+
+    operations.load()
+    ending = ExitStack()
+    ending.callback(api.install(account))
+    ending.callback(scaling.install(account))
+    account.app = DomainDispatcherApplication(create_backend_app)
+    handler = type("Handler", (RequestHandler, MotoRequestHandler), {})
+    server = Served(account.app, handler)
+    ending.callback(server.stop)
+    account.port, account.endpoint = server.port, server.endpoint
+    account.opened = lambda: _fill(account)
+    _reset()
+    return ending.close
+
+
+def _fill(account: Account) -> None:
+    """Creates what is there before the stack."""
+    for name, bucket in account.buckets.items():
+        region = bucket.region or account.region
+        place = {} if region == "us-east-1" else {"LocationConstraint": region}
+        account.client("s3").create_bucket(
+            Bucket=name, **({"CreateBucketConfiguration": place} if place else {})
+        )
+    if account.existing is not None:
+        lay_out(account, account.existing)
+        account.before = set(list_resources(account))
+
+
+def _reset() -> None:
+    from moto.moto_api._internal.models import moto_api_backend
+    from moto.s3.models import s3_backends
+
+    moto_api_backend.reset()
+    # Names of buckets are those of everybody, and one of an account that ended may be left.
+    s3_backends.bucket_accounts.clear()
+
+
+def _forget_ambient_settings() -> None:
+    """Nothing of the person's own AWS settings may reach a rehearsal."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
+    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
