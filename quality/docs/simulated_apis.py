@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rehearsal.simulators.google.methods import METHODS
+from rehearsal.simulators.google import methods
 from tools.google_discovery import Document, document
 from tools.sections import REFERENCE, table
 
@@ -44,13 +44,13 @@ def markdown() -> str:
 
 
 def _counts(api: Document) -> tuple[str, str]:
-    return str(len(api.methods)), str(sum(name in METHODS for name in api.methods))
+    return str(len(api.methods)), str(sum(name in methods() for name in api.methods))
 
 
 def _served(service: str) -> Iterator[str]:
     """A line for each collection, with its verbs; an API's versions are simulated alike."""
     verbs: dict[str, list[str]] = {}
-    for name in sorted(METHODS):
+    for name in sorted(methods()):
         if name.startswith(f"{service}."):
             collection, _, verb = name.removeprefix(f"{service}.").rpartition(".")
             verbs.setdefault(collection, []).append(verb)

@@ -1,0 +1,124 @@
+"""A collection of one of Google's newer APIs: its create, get, list, patch and delete."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from rehearsal.simulators.google.api.call import Call
+from rehearsal.simulators.google.api.server import Answer
+from rehearsal.simulators.google.errors import ApiError, bad_request
+from rehearsal.simulators.google.resource import CloudResource
+
+
+class Collection:
+    """Subclasses are of one resource type each."""
+
+    method: ClassVar[str]
+    """What its methods begin with, e.g. `artifactregistry.projects.locations.repositories`."""
+    word: ClassVar[str]
+    """What messages call one of it."""
+    response: ClassVar[str] = ""
+    """The message that the operations of create and delete yield, e.g.
+    `devtools.artifactregistry.v1.Repository`; empty if they answer at once."""
+    immutable: ClassVar[tuple[str, ...]] = ()
+    """Fields that no patch changes."""
+    rows: ClassVar[str] = ""
+    """What a list calls its rows, if not as the collection."""
+    most: ClassVar[int] = 100
+    """Rows of a page, if the request does not say."""
+
+    # What a type says.
+
+    def identity(self, call: Call) -> str:
+        """The full name of a new one; raises ApiError for one that is not allowed."""
+        raise NotImplementedError
+
+    def body(self, call: Call) -> dict[str, Any]:
+        """The fields that a create or a patch has."""
+        return call.body
+
+    def mask(self, call: Call, state: dict[str, Any]) -> Sequence[str]:
+        """The fields that a patch names."""
+        return [one for one in call.query.get("updateMask", "").split(",") if one]
+
+    def check(self, state: dict[str, Any]) -> None:
+        """Raises ApiError if the API refuses this one, new or changed."""
+
+    def complete(self, state: dict[str, Any]) -> None:
+        """Adds what the API fills in."""
+
+    def name(self, call: Call) -> str:
+        """The full name that a call means."""
+        return call.name
+
+    # What all of them do.
+
+    @property
+    def token(self) -> str:
+        """E.g. `artifactregistry.repositories`."""
+        return f"{self.method.partition('.')[0]}.{self.method.rpartition('.')[2]}"
+
+    def found(self, call: Call) -> CloudResource:
+        """The one that the call names; raises ApiError."""
+        return call.cloud.found(self.name(call))
+
+    def create(self, call: Call) -> dict[str, Any]:
+        identity = self.identity(call)
+        state = {**self.body(call), "name": identity}
+        self.check(state)
+        if identity in call.cloud.resources:
+            raise ApiError(409, f"the {self.word} already exists")
+        self.complete(state)
+        call.cloud.resources[identity] = CloudResource(
+            token=self.token, display_name=self.word, identity=identity, state=state
+        )
+        return self._answer(call, self.response, state)
+
+    def get(self, call: Call) -> dict[str, Any]:
+        return self.found(call).state
+
+    def list(self, call: Call) -> dict[str, Any]:
+        inside = f"{self.name(call)}/"
+        states = [one.state for one in call.cloud.of(self.token) if one.identity.startswith(inside)]
+        return call.page(self.rows or self.method.rpartition(".")[2], states, self.most)
+
+    def patch(self, call: Call) -> dict[str, Any]:
+        resource, body = self.found(call), self.body(call)
+        state = dict(resource.state)
+        for field in self.mask(call, state) or body:
+            name = field.partition(".")[0]
+            if name in self.immutable and body.get(name) != state.get(name):
+                raise bad_request(f"{name} is immutable")
+            state.pop(name, None)
+            if name in body:
+                state[name] = body[name]
+        state["name"] = resource.identity
+        self.check(state)
+        self.complete(state)
+        resource.state = state
+        return state
+
+    def delete(self, call: Call) -> dict[str, Any]:
+        call.cloud.remove(self.found(call).identity)
+        return self._answer(call, "protobuf.Empty", {})
+
+    def _answer(self, call: Call, message: str, result: dict[str, Any]) -> dict[str, Any]:
+        if not self.response:
+            return result
+        scope = "/".join(call.name.split("/")[:4])
+        answer = {"@type": f"type.googleapis.com/google.{message}", **result}
+        begun = call.cloud.operations.begin(
+            "longrunning", scope, call.method, call.name, result=answer
+        )
+        return begun.body(call.base)
+
+    @property
+    def methods(self) -> dict[str, Answer]:
+        """Its methods, by their IDs."""
+        answers = (self.create, self.get, self.list, self.patch, self.delete)
+        return {f"{self.method}.{answer.__name__}": answer for answer in answers}
+
+
+def now() -> str:
+    """The time, as these APIs write it."""
+    return datetime.now(UTC).isoformat().replace("+00:00", "Z")
