@@ -16,6 +16,7 @@ COMMANDS: Sections = {
             "quality.commands:compare_plugins",
             "the offline plugins with the official ones",
         ),
+        "clouds": ("quality.commands:clouds", "read again what others say of resource types"),
         "docs": ("quality.commands:docs", "write the generated pages"),
         "state-fixtures": ("quality.commands:state_fixtures", "keep the states of a version"),
         "zones": ("quality.commands:zones", "read the zones of Google Cloud again"),

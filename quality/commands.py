@@ -170,6 +170,22 @@ def docs(measured: Sequence[Path], figures: bool) -> None:
         write.write_figures()
 
 
+@click.command(epilog="Example: python -m quality clouds --plugin aws")
+@click.option(
+    "--plugin",
+    type=click.Choice(["aws", "gcp"]),
+    help="Ask the official plugin that is installed which inputs replace a resource.",
+)
+def clouds(plugin: str | None) -> None:
+    """Read again what others say of resource types, and write it to clouds/generated.
+
+    Without an option: the models of AWS's APIs that are installed. Prints what changed.
+    """
+    from quality.clouds import generate
+
+    print("\n".join(generate.again(plugin)) or "nothing has changed")
+
+
 @click.command(epilog="Example: python -m quality zones v9 vms.csv")
 @click.argument("version")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))

@@ -7,8 +7,8 @@ import botocore.session
 
 from components.catalog import eks
 from components.eks import cluster_args, regions
+from quality.clouds import aws_models
 from tests.facts import aws_sources as aws
-from tests.facts.aws_tables import differences
 
 
 def eks_constants() -> Iterator[str]:
@@ -25,7 +25,7 @@ def eks_constants() -> Iterator[str]:
         (eks.TAINT_VALUE_MAX, "Taint value", "max"),
     ):  # fmt: skip
         shape, _, member = path.partition(" ")
-        found = aws.shape_at("eks", shape, member)
+        found = aws_models.shape_at("eks", shape, member)
         assert found, path
         theirs = found[word]
         plain = theirs.lstrip("^") if word == "pattern" else theirs
@@ -36,9 +36,9 @@ def eks_constants() -> Iterator[str]:
         ("labelValue", eks.LABEL_VALUE_MAX, "max"),
         ("labelValue", eks.LABEL_VALUE_MIN, "min"),
     ):
-        if ours != (theirs := aws.shapes("eks")[name][word]):
+        if ours != (theirs := aws_models.shapes("eks")[name][word]):
             yield f"{name} {word}: {ours} here, botocore has {theirs}"
-    images = set(aws.shapes("eks")["AMITypes"]["enum"])
+    images = set(aws_models.shapes("eks")["AMITypes"]["enum"])
     removed = {*eks.REMOVED_AMI_TYPES, *eks.REMOVED_AMI_TYPES.values()}
     for name in sorted(
         ({eks.ami_type(*key[:2], gpu=key[2]) for key in _IMAGES} | removed) - images
@@ -56,18 +56,16 @@ _IMAGES = [
 
 def log_retention() -> Iterator[str]:
     """What `logRetentionDays` may be, with CloudFormation."""
-    found = aws.schema_at("AWS::Logs::LogGroup", "retentionInDays")
+    found = aws_models.schema_at("AWS::Logs::LogGroup", "retentionInDays")
     assert found
-    yield from differences(
-        "logRetentionDays",
-        set(cluster_args.RETENTION_DAYS),
-        {"CloudFormation": set(found["enum"])},
-    )
+    for days in sorted(set(found["enum"]) ^ set(cluster_args.RETENTION_DAYS)):
+        lacks = "CloudFormation lacks" if days in cluster_args.RETENTION_DAYS else "also"
+        yield f"logRetentionDays: {lacks} {days}"
 
 
 def instance_names() -> Iterator[str]:
     """The catalog's instance types, with EC2's enum and what DescribeInstanceTypes answers."""
-    enum, described = set(aws.shapes("ec2")["InstanceType"]["enum"]), aws.instance_types()
+    enum, described = set(aws_models.shapes("ec2")["InstanceType"]["enum"]), aws.instance_types()
     for name in (*eks.INSTANCE_TYPES, *eks.CPU_INSTANCE_TYPES):
         if name not in enum:
             yield f"{name}: EC2's enum has no such"

@@ -4,107 +4,24 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-import yaml
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
-from rehearsal.plugins.cloud import facts
-from tests.facts import aws_sources as aws
+from clouds.read import read
+from quality.clouds import aws_models
 from tests.facts import sent
 
-NAMES: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("aws_names.yaml").read_text())
-LIMITS = {
-    "min": ("min", "minimum"),
-    "max": ("max", "maximum"),
-    "min_length": ("min", "minLength", "minItems"),
-    "max_length": ("max", "maxLength", "maxItems"),
-}
-"""Our word for a bound -> botocore's and CloudFormation's."""
 
-
-def sources(token: str, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Who describes the input, and how."""
-    row = NAMES[token]
-    named = _named(row.get("names", {}), path)
-    if "cloudformation" in row:
-        inside = f"{row['inside']['cloudformation']}." if "inside" in row else ""
-        found = aws.schema_at(row["cloudformation"], named.get("cloudformation", inside + path))
-        if found is not None:
-            yield "CloudFormation", found
-    service, shape = row["botocore"]
-    if "shape" in named:
-        yield "botocore", aws.shapes(service)[named["shape"]]
-    elif (found := aws.shape_at(service, shape, named.get("botocore", path))) is not None:
-        yield "botocore", found
-
-
-def _named(names: Mapping[str, Any], path: str) -> Mapping[str, str]:
-    """The path by others' names, where it or what it lies in has another one."""
-    for ours, others in names.items():
-        if path == ours or path.startswith((f"{ours}.", f"{ours}[")):
-            return {who: other + path[len(ours) :] for who, other in others.items()}
-    return {}
-
-
-def types() -> Iterator[tuple[str, Any]]:
-    for token in sorted(facts.types()):
-        if token.startswith("aws:"):
-            yield token, facts.of(token)
-
-
-def enums() -> Iterator[str]:
-    """The plugin's allowed values, with botocore and CloudFormation."""
-    for token, known in types():
-        for path, ours in known.enums.items():
-            lists = {who: set(node["enum"]) for who, node in sources(token, path) if "enum" in node}
-            yield from differences(f"{token} {path}", set(ours), lists)
-
-
-def bounds() -> Iterator[str]:
-    """The plugin's least and most, with botocore and CloudFormation."""
-    for token, known in types():
-        for path, ours in known.bounds.items():
-            for kind, value in ours.items():
-                where = f"{token} {path} {kind}"
-                theirs = {
-                    who: node[word]
-                    for who, node in sources(token, path)
-                    for word in LIMITS[kind]
-                    if word in node
-                }
-                if not theirs:
-                    yield f"{where} {value}: no source has a limit"
-                for who, other in theirs.items():
-                    if other != value:
-                        yield f"{where} {value}: {who} has {other}"
-
-
-def replacements() -> Iterator[str]:
-    """The plugin's immutable inputs, with CloudFormation's createOnlyProperties."""
-    for token, known in types():
-        row = NAMES[token]
-        if "cloudformation" not in row:
-            continue
-        theirs = {path.lower() for path in aws.create_only(row["cloudformation"])}
-        ours = {_their_name(row, path) for path in known.immutable if not _of_the_provider(path)}
-        for path in sorted(theirs - ours):
-            yield f"{token} {path}: only CloudFormation replaces"
-        for path in sorted(ours - theirs):
-            if not any(path.startswith(f"{whole}.") for whole in theirs):
-                yield f"{token} {path}: CloudFormation replaces nothing"
-
-
-def _their_name(row: Mapping[str, Any], path: str) -> str:
-    path = path.removesuffix(".*")
-    name = row.get("names", {}).get(path, {}).get("cloudformation", path)
-    return str(name).replace("[]", "").lower()
-
-
-def _of_the_provider(path: str) -> bool:
-    """Every resource's own region, and names with a generated end, are not of AWS's APIs."""
-    return path == "region" or path.endswith("Prefix")
+def generated() -> Iterator[str]:
+    """`clouds/generated/aws.yaml` is what `python -m quality clouds` would write."""
+    types = read("generated/aws")["types"]
+    for token in sorted(types.keys() | aws_models.NAMES.keys()):
+        row = types.get(token, {}).get("models", {})
+        theirs = aws_models.row(token) if token in aws_models.NAMES else {}
+        for word in sorted(row.keys() | theirs.keys()):
+            if row.get(word) != theirs.get(word):
+                yield f"{token} {word}: {row.get(word)} here, the models have {theirs.get(word)}"
 
 
 def iam_actions() -> Iterator[str]:
@@ -145,9 +62,9 @@ def values_sent() -> Iterator[str]:
     """Every value that the program sends, with the enums, patterns and limits of its input."""
     found = set()
     for each in sent.registered("eks"):
-        if each.type in NAMES:
+        if each.type in aws_models.NAMES:
             for path, value in sent.leaves(each.inputs):
-                for who, node in sources(each.type, path):
+                for who, node in aws_models.described(each.type, path):
                     if reason := _refused(value, node):
                         found.add(f"{each.type} {path}: {who}: {reason}")
     yield from sorted(found)
@@ -175,21 +92,8 @@ def _matches(value: str, pattern: str) -> bool:
         return True
 
 
-def differences(where: str, ours: set[Any], lists: Mapping[str, set[Any]]) -> Iterator[str]:
-    """What others have and we do not, and the other way round."""
-    if not lists:
-        yield f"{where}: no source lists its values"
-    for who, theirs in lists.items():
-        for value in sorted(theirs - ours, key=str):
-            yield f"{where}: {who} also has {value}"
-        for value in sorted(ours - theirs, key=str):
-            yield f"{where}: {who} lacks {value}"
-
-
 COMPARISONS = {
-    "aws enums": enums,
-    "aws bounds": bounds,
-    "aws replacements": replacements,
+    "aws generated": generated,
     "aws iam actions": iam_actions,
     "aws managed policies": managed_policies,
     "aws values sent": values_sent,

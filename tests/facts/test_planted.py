@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from clouds.read import read
 from components.catalog import eks, gke, kubernetes
 from components.eks import cluster_args, regions
 from rehearsal.plugins.cloud import facts
@@ -69,9 +70,10 @@ def _with(inputs: Any, path: list[str], value: Any) -> Any:
 
 
 PLANTED: Mapping[str, tuple[Plant, str]] = {
-    "aws enums": (known(GROUP, enums={"capacityType": ("ON_DEMAND",)}), "also has SPOT"),
-    "aws bounds": (known(GROUP, bounds={"scalingConfig.maxSize": {"min": 2}}), "botocore has 1"),
-    "aws replacements": (known(GROUP, immutable=frozenset({"clusterName"})), "only CloudForm"),
+    "aws generated": (
+        lambda patch: patch.setitem(read("generated/aws")["types"], GROUP, {"models": {}}),
+        f"{GROUP} enums: None here",
+    ),
     "aws eks constants": (constant(eks, "LABEL_VALUE_MAX", 64), "botocore has 63"),
     "aws eks regions": (constant(eks, "REGIONS", ("us-eats-1",)), "us-eats-1: botocore has"),
     "aws log retention": (constant(cluster_args, "RETENTION_DAYS", (1, 2)), "lacks 2"),

@@ -9,7 +9,7 @@ from clouds.read import read
 from rehearsal.plugins.cloud.derived import derived
 from rehearsal.plugins.cloud.patterns import within
 
-_FILES = {"aws": "aws", "gcp": "google"}
+FILES = {"aws": "aws", "gcp": "google"}
 """A provider's package -> its name in `clouds/`."""
 _CLUSTER, _NODE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
 
@@ -63,13 +63,13 @@ class Facts:
 @cache
 def types() -> frozenset[str]:
     """The tokens of all resource types of which something is known."""
-    return frozenset(token for name in _FILES.values() for token in _generated(name))
+    return frozenset(token for name in FILES.values() for token in _generated(name))
 
 
 @cache
 def of(token: str) -> Facts:
     """What is known of a resource type; without a row, what follows from its SDK."""
-    if token.partition(":")[0] not in _FILES:
+    if token.partition(":")[0] not in FILES:
         return Facts()
     return _facts(_with_node_config(token, _row(token)))
 
@@ -80,7 +80,7 @@ def _row(token: str) -> dict[str, Any]:
 
 def rows(token: str) -> Iterator[Mapping[str, Any]]:
     """What `clouds/` has of a type: first by each source, then what overrides them."""
-    name = _FILES[token.partition(":")[0]]
+    name = FILES[token.partition(":")[0]]
     yield from _generated(name).get(token, {}).values()
     yield from (group["types"].get(token, {}) for group in read("overrides")[name])
 

@@ -1,0 +1,1 @@
+"""Writes `clouds/generated` from what others maintain."""

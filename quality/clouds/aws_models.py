@@ -1,0 +1,197 @@
+"""AWS as botocore's models and CloudFormation's schemas describe it, in the wheels of both.
+
+Paths are ours, in camelCase with `[]` for list elements; a step finds the member or property of the
+same letters, whatever their case. `aws_names.yaml` has the types and the names that differ.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+from botocore.loaders import Loader
+
+from quality.clouds.inputs import inputs
+from rehearsal.plugins import sdk
+from rehearsal.plugins.cloud.schema import element_of
+
+Node = Mapping[str, Any]
+NAMES: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("aws_names.yaml").read_text())
+LIMITS = {
+    "min": ("minimum", "min"),
+    "max": ("maximum", "max"),
+    "min_length": ("minLength", "minItems", "min"),
+    "max_length": ("maxLength", "maxItems", "max"),
+}
+"""Our word for a bound -> CloudFormation's and botocore's."""
+
+
+def source() -> str:
+    """What the rows are read from."""
+    return (
+        f"botocore {version('botocore')}; CloudFormation's schemas of us-east-1 in cfn-lint "
+        f"{version('cfn-lint')}"
+    )
+
+
+def row(token: str) -> dict[str, Any]:
+    """What the models say of a type: what only a new resource can have otherwise, which values an
+    input takes, and the limits of those inputs whose limits the provider checks."""
+    names = NAMES[token]
+    found = {
+        "immutable": list(_immutable(token)),
+        "enums": {
+            path: values
+            for path, _ in inputs(token)
+            if path not in names.get("open", ()) and (values := _values(token, path))
+        },
+        "bounds": {
+            path: {kind: _limit(token, path, kind) for kind in kinds}
+            for path, kinds in names.get("limited", {}).items()
+        },
+    }
+    return {word: values for word, values in found.items() if values}
+
+
+def _immutable(token: str) -> Iterator[str]:
+    """Inputs that CloudFormation replaces a resource for; of a block, all that is in it."""
+    names = NAMES[token]
+    if "cloudformation" not in names:
+        return
+    replacing = {path.lower() for path in create_only(names["cloudformation"])}
+    for path, kind in inputs(token):
+        ours = path.removesuffix("[]")
+        name = names.get("names", {}).get(ours, {}).get("cloudformation", ours)
+        if name.replace("[]", "").lower() in replacing:
+            if sdk.is_input_type(kind):
+                yield f"{path}.*"
+            elif not path.endswith("[]") and not sdk.is_input_type(element_of(kind)):
+                yield path
+
+
+def described(token: str, path: str) -> Iterator[tuple[str, Node]]:
+    """Who describes the input, and how; botocore first."""
+    names = NAMES[token]
+    named = _named(names.get("names", {}), path)
+    service, shape = names["botocore"]
+    if "shape" in named:
+        yield "botocore", shapes(service)[named["shape"]]
+    elif (found := shape_at(service, shape, named.get("botocore", path))) is not None:
+        yield "botocore", found
+    if "cloudformation" in names:
+        inside = f"{names['inside']['cloudformation']}." if "inside" in names else ""
+        found = schema_at(names["cloudformation"], named.get("cloudformation", inside + path))
+        if found is not None:
+            yield "CloudFormation", found
+
+
+def _named(names: Node, path: str) -> Mapping[str, str]:
+    """The path by others' names, if it or what it lies in has another one."""
+    for ours, others in names.items():
+        if path == ours or path.startswith((f"{ours}.", f"{ours}[")):
+            return {who: other + path[len(ours) :] for who, other in others.items()}
+    return {}
+
+
+def _values(token: str, path: str) -> list[Any]:
+    return next((list(node["enum"]) for _, node in described(token, path) if "enum" in node), [])
+
+
+def _limit(token: str, path: str, kind: str) -> float:
+    """CloudFormation's, which is the narrower one; else botocore's."""
+    nodes = dict(described(token, path))
+    for who in ("CloudFormation", "botocore"):
+        for word in LIMITS[kind]:
+            if word in nodes.get(who, {}):
+                limit: float = nodes[who][word]
+                return limit
+    raise KeyError(f"{token} {path}: no model has its {kind}")
+
+
+@cache
+def shapes(service: str) -> Node:
+    """Every shape of a service's API, as botocore has it."""
+    model: Node = Loader().load_service_model(service, "service-2")
+    return dict(model["shapes"])
+
+
+def shape_at(service: str, shape: str, path: str) -> Node | None:
+    """The shape of the member at `a.b[].c`; None where there is none."""
+    found = shapes(service)
+    at: Node = found[shape]
+    for step in path.split("."):
+        member = _same(at.get("members", {}), step.removesuffix("[]"))
+        if member is None:
+            return None
+        at = found[at["members"][member]["shape"]]
+        if step.endswith("[]"):
+            if at["type"] != "list":
+                return None
+            at = found[at["member"]["shape"]]
+        elif at["type"] == "list" and step != path.rsplit(".", maxsplit=1)[-1]:
+            at = found[at["member"]["shape"]]
+    return at
+
+
+@cache
+def schema(resource: str) -> Node:
+    """CloudFormation's schema of a resource type, `AWS::EKS::Cluster`, as in us-east-1."""
+    folder = files("cfnlint.data.schemas")
+    versions = json.loads((folder / "providers" / "us-east-1.json").read_text())
+    text = (folder / "resources" / f"{versions[resource]}.json").read_text()
+    return dict(json.loads(text))
+
+
+def schema_at(resource: str, path: str) -> Node | None:
+    """The schema of the property at `a.b[].c`; None where there is none."""
+    root = schema(resource)
+    at: Node = root
+    for step in path.split("."):
+        properties = _properties(root, at)
+        name = _same(properties, step.removesuffix("[]"))
+        if name is None:
+            return None
+        at = _resolved(root, properties[name])
+        if step.endswith("[]"):
+            if "items" not in at:
+                return None
+            at = _resolved(root, at["items"])
+    return at
+
+
+def create_only(resource: str) -> Iterator[str]:
+    """What only a new resource can have otherwise, as a path of CloudFormation's names."""
+    for pointer in schema(resource).get("createOnlyProperties", ()):
+        yield pointer.removeprefix("/properties/").replace("/*/", ".").replace("/", ".")
+
+
+def _properties(root: Node, at: Node) -> Node:
+    if "items" in at:
+        at = _resolved(root, at["items"])
+    found = dict(at.get("properties", {}))
+    for part in ("anyOf", "oneOf", "allOf"):
+        for choice in at.get(part, ()):
+            found |= _resolved(root, choice).get("properties", {})
+    return found
+
+
+def _resolved(root: Node, at: Node) -> Node:
+    while "$ref" in at:
+        steps = at["$ref"].removeprefix("#/").split("/")
+        at = root
+        for step in steps:
+            at = at[step]
+    return at
+
+
+def _same(names: Node, wanted: str) -> str | None:
+    """The name of these letters; SDKs write lists in the plural and shorten some words."""
+    for candidate in (wanted, f"{wanted}s", wanted.removesuffix("s")):
+        for name in names:
+            if name.lower() == candidate.lower():
+                return name
+    return None

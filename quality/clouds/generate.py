@@ -1,0 +1,116 @@
+"""`python -m quality clouds`: what others say of resource types, written to `clouds/generated`.
+
+Each source has a row of its own in a type. What a better source says of a type is taken out of the
+rows of the others: an official plugin's schema counts more than the provider's definitions, these
+more than models of the API, and these more than what was recorded by hand or by asking a plugin.
+"""
+
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clouds import read
+from quality.clouds import aws_models, plugin_schema
+from rehearsal.plugins import official
+from rehearsal.plugins.cloud import facts
+from stacks.outcome import CheckError
+
+FOLDER = Path(read.__file__).with_name("generated")
+SOURCES: Mapping[str, frozenset[str]] = {
+    "recorded": frozenset(),
+    "models": frozenset({"immutable", "enums", "bounds"}),
+    "schema": frozenset({"immutable"}),
+}
+"""A source -> the kinds of facts that it has of every type of its own; a later one counts more."""
+_HEAD = """\
+# Written by `python -m quality clouds`, not by hand: what is wrong or missing here is in
+# ../overrides.yaml, which says what the words mean.
+"""
+
+
+def again(plugin: str | None) -> list[str]:
+    """Reads a source again, the installed models or a plugin's schema; a line for each change.
+
+    Raises CheckError if no such plugin can be used.
+    """
+    if plugin is None:
+        rows = {token: aws_models.row(token) for token in aws_models.NAMES}
+        return update("aws", "models", aws_models.source(), rows)
+    found = official.installed(plugin)
+    if found.program is None:
+        raise CheckError(found.why)
+    schema = plugin_schema.ask(found.program)
+    tokens = [token for token in facts.types() if token.startswith(f"{plugin}:")]
+    rows = {token: plugin_schema.row(schema, token) for token in tokens}
+    return update(facts.FILES[plugin], "schema", plugin_schema.source(schema), rows)
+
+
+def update(
+    cloud: str,
+    source: str,
+    about: str,
+    rows: Mapping[str, Mapping[str, Any]],
+    folder: Path = FOLDER,
+) -> list[str]:
+    """Writes what `source` says of types to the file of a cloud; returns a line for each change."""
+    file = folder / f"{cloud}.yaml"
+    before = yaml.safe_load(file.read_text(encoding="utf-8"))
+    after = with_source(before["types"], source, rows)
+    changes = [
+        f"{token} {word}"
+        for token, row in after.items()
+        for word in sorted(_words(row) | _words(before["types"].get(token, {})))
+        if _fact(row, word) != _fact(before["types"].get(token, {}), word)
+    ]
+    if changes or before["sources"].get(source, {}).get("source") != about:
+        read_on = {"source": about, "read": date.today()}
+        present = {name for row in after.values() for name in row}
+        sources = {
+            name: entry
+            for name, entry in {**before["sources"], source: read_on}.items()
+            if name in present
+        }
+        text = yaml.dump(
+            {"sources": sources, "types": after},
+            Dumper=_Dumper, default_flow_style=None, sort_keys=False, width=100,
+        )  # fmt: skip
+        file.write_text(_HEAD + text, encoding="utf-8")
+    return changes
+
+
+def with_source(
+    types: Mapping[str, Mapping[str, Any]], source: str, rows: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The types of a file with another row of one source."""
+    ranks = list(SOURCES)
+    found: dict[str, dict[str, Any]] = {}
+    for token in sorted(types.keys() | rows.keys()):
+        have = {**types.get(token, {})}
+        if token in rows:
+            better = {name for name in have if ranks.index(name) > ranks.index(source)}
+            less = frozenset[str]().union(*(SOURCES[name] for name in better))
+            have[source] = {word: each for word, each in rows[token].items() if word not in less}
+        for name in list(have):
+            if token in rows and ranks.index(name) < ranks.index(source):
+                kept = {w: each for w, each in have[name].items() if w not in SOURCES[source]}
+                have[name] = kept
+        found[token] = {name: have[name] for name in ranks if have.get(name)}
+    return found
+
+
+def _words(row: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    return {word for source in row.values() for word in source}
+
+
+def _fact(row: Mapping[str, Mapping[str, Any]], word: str) -> list[Any]:
+    return [source[word] for source in row.values() if word in source]
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a value again that it has written already, instead of a reference to it."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

@@ -1,0 +1,129 @@
+"""`clouds/generated` is written from sources, the better one counts."""
+
+import json
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+import yaml
+
+from quality.clouds import generate, plugin_schema
+
+SCHEMA = {
+    "name": "aws",
+    "version": "7.51.1",
+    "resources": {
+        "aws:a/b:B": {
+            "inputProperties": {
+                "name": {"type": "string", "willReplaceOnChanges": True},
+                "size": {"type": "integer"},
+                "disks": {"type": "array", "items": {"$ref": "#/types/aws:a/Disk:Disk"}},
+            }
+        }
+    },
+    "types": {
+        "aws:a/Disk:Disk": {
+            "properties": {
+                "type": {"type": "string", "willReplaceOnChanges": True},
+                "inner": {"$ref": "#/types/aws:a/Disk:Disk"},
+            }
+        }
+    },
+}
+
+
+def test_a_schema_names_what_replaces_at_any_depth() -> None:
+    """A type that holds itself is read once."""
+    assert plugin_schema.row(SCHEMA, "aws:a/b:B") == {"immutable": ["name", "disks[].type"]}
+    assert plugin_schema.source(SCHEMA) == "the official plugin aws 7.51.1's schema"
+
+
+def test_a_plugin_is_asked_for_its_schema(tmp_path: Path) -> None:
+    """A process that answers GetSchema on the port that it prints."""
+    program = tmp_path / "pulumi-resource-aws"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        + dedent(f"""\
+        from concurrent.futures import ThreadPoolExecutor
+        import grpc
+        from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+
+        class Plugin(provider_pb2_grpc.ResourceProviderServicer):
+            def GetSchema(self, request, context):
+                return provider_pb2.GetSchemaResponse(schema={json.dumps(SCHEMA)!r})
+
+        server = grpc.server(ThreadPoolExecutor())
+        provider_pb2_grpc.add_ResourceProviderServicer_to_server(Plugin(), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        print(port, flush=True)
+        server.wait_for_termination()
+        """)
+    )
+    program.chmod(0o755)
+    assert plugin_schema.ask(program) == SCHEMA
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A file with what was recorded, and what the models have."""
+    types = {
+        "aws:a/b:B": {"recorded": {"immutable": ["a"], "defaults": {"x": 1}}},
+        "aws:a/c:C": {"models": {"immutable": ["c"], "enums": {"y": ["Z"]}}},
+    }
+    sources = {"recorded": {"source": "by hand", "read": "2026-01-01"}, "models": {"source": "1"}}
+    (tmp_path / "aws.yaml").write_text(yaml.dump({"sources": sources, "types": types}))
+    return tmp_path
+
+
+def read(folder: Path) -> dict[str, dict[str, object]]:
+    """Its types and sources."""
+    found: dict[str, dict[str, object]] = yaml.safe_load((folder / "aws.yaml").read_text())
+    return found
+
+
+def test_a_better_source_takes_the_place_of_a_lesser_one(folder: Path) -> None:
+    """Of the kinds of facts that it has; the others stay, and other types too."""
+    rows = {"aws:a/b:B": {"immutable": ["b"]}, "aws:a/d:D": {"immutable": ["d"]}}
+    assert generate.update("aws", "schema", "2", rows, folder) == [
+        "aws:a/b:B immutable", "aws:a/d:D immutable"
+    ]  # fmt: skip
+    assert read(folder)["types"] == {
+        "aws:a/b:B": {"recorded": {"defaults": {"x": 1}}, "schema": {"immutable": ["b"]}},
+        "aws:a/c:C": {"models": {"immutable": ["c"], "enums": {"y": ["Z"]}}},
+        "aws:a/d:D": {"schema": {"immutable": ["d"]}},
+    }
+    assert read(folder)["sources"].keys() == {"recorded", "models", "schema"}
+
+
+def test_a_lesser_source_leaves_what_a_better_one_has(folder: Path) -> None:
+    """The models keep what the schema does not have."""
+    generate.update("aws", "schema", "2", {"aws:a/c:C": {"immutable": ["s"]}}, folder)
+    rows = {"aws:a/c:C": {"immutable": ["m"], "enums": {"y": ["Z", "A"]}}}
+    assert generate.update("aws", "models", "3", rows, folder) == ["aws:a/c:C enums"]
+    assert read(folder)["types"]["aws:a/c:C"] == {
+        "models": {"enums": {"y": ["Z", "A"]}},
+        "schema": {"immutable": ["s"]},
+    }
+
+
+def test_what_has_not_changed_is_not_written_again(folder: Path) -> None:
+    """The day stays that of the last change, so that a second run makes no difference."""
+    before = (folder / "aws.yaml").read_text()
+    rows = {"aws:a/c:C": {"immutable": ["c"], "enums": {"y": ["Z"]}}}
+    assert generate.update("aws", "models", "1", rows, folder) == []
+    assert (folder / "aws.yaml").read_text() == before
+
+
+def test_the_files_are_those_that_a_run_writes(tmp_path: Path) -> None:
+    """Nobody has edited them: written again, they are the same, byte for byte."""
+    for file in generate.FOLDER.glob("*.yaml"):
+        (tmp_path / file.name).write_text(file.read_text())
+        source, entry = next(iter(yaml.safe_load(file.read_text())["sources"].items()))
+        generate.update(file.stem, source, entry["source"] + " again", {}, tmp_path)
+        types = [
+            (at / file.name).read_text().partition("\ntypes:")[2]
+            for at in (tmp_path, generate.FOLDER)
+        ]
+        assert types[0] == types[1]
