@@ -8,14 +8,14 @@ import pulumi
 from components import owners, ownership
 from components.batch.declare import declare_batch
 from components.deletion_protection import DeletionProtection, recorded
-from components.gpu.acceptance import GpuTest
 from components.gpu.beside import declare_beside, declare_namespaces
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
+from components.gpu.prerequisites import Prerequisites
 from components.gpu.registry import use_registry
-from components.gpu.workload import GpuWorkload
 from components.platforms import PLATFORMS
 from components.settings import load as settings
+from components.settings.blocks import RUNNING
 
 # What is made here stays until the end: looking for garbage as often as Python does by
 # itself takes a fifth of a preview, and of each further pool more than the last.
@@ -37,13 +37,11 @@ if stack.monitoring and stack.monitoring.source == "exporter":
 
     GpuMonitoring("gpu-monitoring", stack.monitoring, cluster=cluster)
 beside = declare_beside(stack.beside, cluster=cluster)
-batch = declare_batch(
-    stack.batch, stack.training_jobs, cluster=cluster, beside=stack.beside, made=beside
-)
-for name, workload in stack.workloads.items():
-    GpuWorkload(name, workload, cluster=cluster, queues=batch, plugins=plugins, beside=beside)
-if stack.gpu_test:
-    GpuTest("gpu-test", stack.gpu_test, cluster=cluster)
+queues = declare_batch(stack.batch, cluster=cluster, beside=stack.beside)
+after = Prerequisites(cluster=cluster, queues=queues, plugins=plugins, beside=beside)
+for key, block in RUNNING.items():
+    if stack.running[key]:
+        block.declare(stack.running[key], after)
 protect = getattr(stack.cluster, "deletion_protection", None)
 if protect is not None:
     DeletionProtection("cluster.deletionProtection", protect, resources)

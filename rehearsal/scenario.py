@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from components.platforms import PLATFORMS, Platform
+from components.settings.blocks import RUNNING
 from rehearsal.engine import Outcome, run_in_thread
 from rehearsal.nodes.gpus import GPU, part
 from rehearsal.nodes.pods import gpus_asked, phase
@@ -379,8 +380,9 @@ class Rehearsal:
         no protection against deletion, then up."""
         file = self.sandbox.program.file
         document = document_in(file.read_bytes(), file.name)
-        document["config"]["gpu-cluster:workloads"] = {}
-        document["config"]["gpu-cluster:trainingJobs"] = {}
+        for key, block in RUNNING.items():
+            if block.holds_nodes:
+                document["config"][f"gpu-cluster:{key}"] = {}
         if any(
             one.name == "deletion_protection" for one in fields(self._platform.settings.CLUSTER)
         ):

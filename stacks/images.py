@@ -61,9 +61,5 @@ def references(settings: Settings[Any]) -> Iterator[str]:
         yield images.JOBSET.reference
     if settings.batch and settings.batch.queues:
         yield images.KUEUE.reference
-    if settings.gpu_test:
-        yield settings.gpu_test.image
-    for workload in settings.workloads.values():
-        yield workload.image
-    for job in settings.training_jobs.values():
-        yield job.image
+    for pods in settings.pod_groups:
+        yield pods.image

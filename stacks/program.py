@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from components.decode import NAMESPACE
+from components.settings.blocks import RUNNING
 from stacks.files import document_in, read_stack, stack_file, without_secrets
 
 FILES = ("Pulumi.yaml", "__main__.py", "requirements.txt")
@@ -46,8 +48,8 @@ def files_named(document: Mapping[str, Any]) -> list[str]:
     """The files of the repository that a stack's file names, for volumes of its pods."""
     found: list[str] = []
     config = document.get("config") or {}
-    for room in ("gpu-cluster:workloads", "gpu-cluster:trainingJobs"):
-        for entry in _entries(config.get(room)):
+    for room in (key for key, block in RUNNING.items() if block.takes_files):
+        for entry in _entries(config.get(f"{NAMESPACE}:{room}")):
             for volume in _entries(entry.get("volumes")):
                 files = volume.get("files")
                 found += [

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from components.settings.blocks import RUNNING
 from components.settings.load import from_config
 from stacks.files import (
     PLACEHOLDER,
@@ -37,6 +38,8 @@ _UNKNOWN = re.compile(r"there is no such key|is called \S+ now")
 _MOVED = re.compile(r"; call the key ([\w-]+:\w+)")
 _NOBODYS = re.compile(r"nothing creates the namespace '([^']+)'")
 _EXISTING = {"existing": True}
+_NAMED = [key for key, block in RUNNING.items() if block.names is not None]
+"""Blocks whose entries run pods."""
 _DEPENDED_ON = (
     CLUSTER, "gpu-cluster:gpuPools", "gpu-cluster:batch", "gpu-cluster:serviceAccounts",
     "gpu-cluster:volumeClaims", "gpu-cluster:namespaces",
@@ -170,7 +173,7 @@ def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[
         wrong_name = path.endswith(f".{name}") and isinstance(made.pop(name), dict)
         made |= {} if wrong_name else {name: _EXISTING}
         return config
-    for room in ("gpuPools", "workloads", "trainingJobs"):
+    for room in ("gpuPools", *_NAMED):
         name = _entry(config.get(f"gpu-cluster:{room}"), path, f"gpu-cluster:{room}.")
         if name is not None:
             return _without(config, room, name)
@@ -238,10 +241,10 @@ def _without(config: dict[str, Any], room: str, name: str) -> dict[str, Any]:
     if room not in ("gpuPools", "queues"):
         return rest
     lost = {name} if room == "queues" else _drop(queues, lambda queue: name in queue["pools"])
-    for kind in ("workloads", "trainingJobs"):
+    for kind in _NAMED:
         _drop(rest.get(f"gpu-cluster:{kind}"), lambda one: one.get("queue") in lost)
     if room == "gpuPools":
-        for kind in ("workloads", "trainingJobs"):
+        for kind in _NAMED:
             _drop(rest.get(f"gpu-cluster:{kind}"), lambda one: one["pool"] == name)
         _drop(rest, lambda block: name in block["pools"])
     return rest

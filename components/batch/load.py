@@ -1,6 +1,11 @@
-"""Queues and training jobs as a stack's config has them, or why they would never run."""
+"""Queues, workloads, training jobs and the GPU test as a stack's config has them, or why they
+would never run.
+
+Each function raises ValueError with one line that begins with the key's path.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from components.batch.batch_args import BatchArgs, QueueRequest
@@ -8,6 +13,7 @@ from components.batch.training_args import TrainingArgs, invalid_name
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import at, decode, decode_map, unknown
+from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.pod_args import Beside
 from components.gpu.pod_parts import contents_of
 from components.gpu.workload_args import WorkloadArgs
@@ -15,11 +21,20 @@ from components.gpu.workload_args import WorkloadArgs
 Pools = Mapping[str, GpuPool]
 
 
-def read_batch(path: str, value: object, pools: Pools) -> BatchArgs | None:
-    """The config's `batch`, whose key is `path`; None where nothing of it is wanted.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Available:
+    """What pods can use in a stack."""
 
-    Raises ValueError with one line that begins with the key's path, as all here do.
-    """
+    pools: Pools
+    batch: BatchArgs | None = None
+    beside: Beside = field(default_factory=Beside)
+    """The accounts and claims that they may name."""
+    root: Path = Path()
+    """The folder of the files that their volumes name."""
+
+
+def read_batch(path: str, value: object, pools: Pools) -> BatchArgs | None:
+    """The config's `batch`, whose key is `path`; None where nothing of it is wanted."""
     args = decode(path, BatchArgs, value)
     for name, queue in args.queues.items():
         for position, pool in enumerate(queue.pools):
@@ -28,25 +43,47 @@ def read_batch(path: str, value: object, pools: Pools) -> BatchArgs | None:
     return args if args.job_set or args.queues else None
 
 
+def read_workloads(path: str, value: object, available: Available) -> Mapping[str, WorkloadArgs]:
+    """The config's `workloads`, whose key is `path`."""
+    workloads = decode_map(path, WorkloadArgs, value)
+    for name, workload in workloads.items():
+        if reason := names.invalid_dns_label(name):
+            raise ValueError(f"{path}.{name}: {reason}")
+        pool = pool_at(f"{path}.{name}.pool", workload.pool, available.pools)
+        check_pods(f"{path}.{name}", workload, _request(workload, pool), available)
+    return workloads
+
+
+def read_gpu_test(path: str, value: object, available: Available) -> GpuTestArgs | None:
+    """The config's `gpuTest`, whose key is `path`; None if it is not set. Refuses pools that
+    cannot be measured in this way."""
+    if not value:
+        return None
+    args = decode(path, GpuTestArgs, value)
+    at(path, names.check_pinned, args.image)
+    for position, name in enumerate(args.pools):
+        at(path, args.check_on, pool_at(f"{path}.pools[{position}]", name, available.pools))
+    return args
+
+
 def read_training_jobs(
-    path: str, value: object, batch: BatchArgs | None, pools: Pools, beside: Beside, root: Path
+    path: str, value: object, available: Available
 ) -> Mapping[str, TrainingArgs]:
-    """The config's `trainingJobs`, whose key is `path`. `beside`: what their pods may name;
-    `root`: where their files are."""
-    jobs = decode_map(path, TrainingArgs, value)
+    """The config's `trainingJobs`, whose key is `path`."""
+    jobs, batch = decode_map(path, TrainingArgs, value), available.batch
     if jobs and not (batch and batch.job_set):
         raise ValueError(f"{path}: need the JobSet controller; set batch.jobSet to true")
     owners = {pool: q for q, args in (batch.queues if batch else {}).items() for pool in args.pools}
     for name, job in jobs.items():
         if reason := invalid_name(name):
             raise ValueError(f"{path}.{name}: {reason}")
-        pool = pool_at(f"{path}.{name}.pool", job.pool, pools)
+        pool = pool_at(f"{path}.{name}.pool", job.pool, available.pools)
         if job.queue is None and job.pool in owners:
             raise ValueError(
                 f"{path}.{name}.queue: is missing, and pool {job.pool} is handed out by queue "
                 f"{owners[job.pool]}; set it"
             )
-        check_pods(f"{path}.{name}", job, job.request(pool), batch, beside, root)
+        check_pods(f"{path}.{name}", job, job.request(pool), available)
     return jobs
 
 
@@ -54,17 +91,25 @@ def check_pods(
     path: str,
     args: WorkloadArgs | TrainingArgs,
     request: QueueRequest,
-    batch: BatchArgs | None,
-    beside: Beside,
-    root: Path,
+    available: Available,
 ) -> None:
     """Refuses pods that no node could carry, that would never leave their queue, or that name what
     is not there. `request`: what they ask for all at once, queue or none."""
     at(path, args.check_fits, request.pool)
-    at(path, (batch or BatchArgs()).check_queue, request)
-    at(path, args.check_beside, beside, nodes=request.pods, pool=request.pool)
-    at(path, contents_of, args, root)
+    at(path, (available.batch or BatchArgs()).check_queue, request)
+    at(path, args.check_beside, available.beside, nodes=request.pods, pool=request.pool)
+    at(path, contents_of, args, available.root)
     at(path, names.check_pinned, args.image)
+
+
+def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
+    return QueueRequest(
+        queue=workload.queue,
+        namespace=workload.namespace,
+        pool=pool,
+        pods=workload.pods,
+        gpus=workload.gpus,
+    )
 
 
 def pool_at(path: str, name: str, pools: Pools) -> GpuPool:

@@ -18,6 +18,7 @@ from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
 from components.gpu.beside import ROOT, declare_files
 from components.gpu.pod_parts import Contents, PodParts, contents_of, pod_parts
+from components.gpu.prerequisites import Prerequisites
 from components.gpu.running import annotation_paths, staying
 
 WORKERS = "workers"
@@ -32,6 +33,12 @@ _DISRUPTIONS_FAIL = {
     ]
 }
 """A worker that was evicted ends the Job of all workers, with a reason of its own."""
+
+
+def declare(jobs: Mapping[str, TrainingArgs], after: Prerequisites) -> None:
+    """Declares each training job under its name."""
+    for name, args in jobs.items():
+        GpuTraining(name, args, cluster=after.cluster, after=after.queues, beside=after.beside)
 
 
 class GpuTraining(pulumi.ComponentResource):
@@ -80,7 +87,7 @@ class GpuTraining(pulumi.ComponentResource):
                     self,
                     delete_before_replace=True,
                     depends_on=[*before, policy],
-                    holds_disk=args.mounts_claim,
+                    holds_disk=bool(args.claims),
                 ),
                 # A JobSet that has started does not change any more.
                 pulumi.ResourceOptions(

@@ -1,12 +1,13 @@
 """What a user says of a training job on several nodes, and whether its pool can carry it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from components.batch.batch_args import QueueRequest
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.gpu.pod_args import PodArgs
+from components.gpu.pod_group import PodGroup
 from components.gpu.resources_args import check_room
 
 _LONGEST_NAME = 40
@@ -51,6 +52,21 @@ class TrainingArgs(PodArgs):
     def worker_gpus(self, pool: GpuPool) -> int:
         """GPUs of one worker on `pool`."""
         return max(pool.gpus_per_pod) if self.gpus is None else self.gpus
+
+    def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
+        """Its workers, on their pool."""
+        yield PodGroup(
+            path=path,
+            pool=self.pool,
+            namespace=self.namespace,
+            image=self.image,
+            count=self.nodes,
+            gpus=self.worker_gpus(pools[self.pool]),
+            uses_host=self.uses_host(pools[self.pool]),
+            claims=self.claims,
+            own_nodes=True,
+            together=True,
+        )
 
     def request(self, pool: GpuPool) -> QueueRequest:
         """What all workers together ask of the queue."""

@@ -24,12 +24,18 @@ from components.cluster import Cluster, GpuPool
 from components.gpu.acceptance_args import GpuTestArgs, job_name
 from components.gpu.acceptance_request import request
 from components.gpu.awaiting import awaited
+from components.gpu.prerequisites import Prerequisites
 from components.gpu.running import DISRUPTIONS_IGNORED, LATER, staying
 
 _PROGRAM = Path(__file__).parent / "acceptance_program"
 _FOLDER = "/gpu-test"
 _POD_SECONDS = 1800
 """From the pod's start on its node, its image of some gigabytes included; a broken GPU may hang."""
+
+
+def declare(args: GpuTestArgs, after: Prerequisites) -> None:
+    """Declares the test of all its pools."""
+    GpuTest("gpu-test", args, cluster=after.cluster)
 
 
 class GpuTest(pulumi.ComponentResource):

@@ -1,6 +1,6 @@
 """What a user says of the acceptance test, and whether a pool can run it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -9,6 +9,7 @@ from annotated_types import Ge, MinLen
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.gpu.acceptance_request import ThresholdsArgs
+from components.gpu.pod_group import PodGroup
 from components.gpu.resources_args import ResourcesArgs, check_room
 from components.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env, check_limits
 
@@ -61,6 +62,20 @@ class GpuTestArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
+
+    def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
+        """The pod of each pool's Job."""
+        for name in self.pools:
+            yield PodGroup(
+                path=path,
+                pool=name,
+                namespace=self.namespace,
+                image=self.image,
+                count=1,
+                gpus=self.gpus_on(pools[name]),
+                uses_host=bool(self.mounts) or pools[name].driver_libraries is not None,
+                own_nodes=True,
+            )
 
     def gpus_on(self, pool: GpuPool) -> int:
         """GPUs that the Job asks for on this pool."""

@@ -129,9 +129,9 @@ class PodArgs:
         return files or pool.driver_libraries is not None or pool.host_ipc
 
     @property
-    def mounts_claim(self) -> bool:
-        """Whether the pods hold one of the stack's claims, which cannot go before they do."""
-        return any(volume.claim is not None for volume in self.volumes.values())
+    def claims(self) -> Mapping[str, str]:
+        """Volume -> the stack's claim behind it, which cannot go before the pods do."""
+        return {name: one.claim for name, one in self.volumes.items() if one.claim is not None}
 
     def _check_volumes(self) -> None:
         paths: dict[str, str] = {}

@@ -1,6 +1,6 @@
 """A GPU workload that reaches its pool through the pool alone: selector, tolerations, resource."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import pulumi
@@ -23,6 +23,7 @@ from components.cluster import Cluster, GpuPool
 from components.gpu.awaiting import awaited
 from components.gpu.beside import ROOT, declare_files
 from components.gpu.pod_parts import PodParts, contents_of, pod_parts
+from components.gpu.prerequisites import Prerequisites
 from components.gpu.running import DISRUPTIONS_IGNORED, LATER, annotation_paths, staying
 from components.gpu.workload_args import ProbeArgs, WorkloadArgs
 from components.kube import quantity
@@ -31,6 +32,19 @@ _WAIT_SECONDS = 1800
 """A pool at zero: a node, a driver and an image of many gigabytes come first."""
 _SPOT_GRACE_SECONDS = 15
 """A Spot node gives 25 s of notice on GKE, of which system pods take the last ones."""
+
+
+def declare(workloads: Mapping[str, WorkloadArgs], after: Prerequisites) -> None:
+    """Declares each workload under its name."""
+    for name, args in workloads.items():
+        GpuWorkload(
+            name,
+            args,
+            cluster=after.cluster,
+            queues=after.queues,
+            plugins=after.plugins,
+            beside=after.beside,
+        )
 
 
 class GpuWorkload(pulumi.ComponentResource):
@@ -74,7 +88,7 @@ class GpuWorkload(pulumi.ComponentResource):
             *(beside if args.service_account or args.volumes else ()),
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
         ]
-        options = cluster.options(self, depends_on=before, holds_disk=args.mounts_claim)
+        options = cluster.options(self, depends_on=before, holds_disk=bool(args.claims))
         match args.kind:
             case "deployment":
                 kubernetes.apps.v1.Deployment(

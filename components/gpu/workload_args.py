@@ -1,12 +1,13 @@
 """What a user says of a GPU workload, and whether its pool can carry it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, GpuPool
 from components.gpu.pod_args import PodArgs
+from components.gpu.pod_group import PodGroup
 from components.gpu.resources_args import check_room
 from components.kube import quantity
 
@@ -157,6 +158,19 @@ class WorkloadArgs(PodArgs):
         """As `PodArgs.uses_host`; a pod without a GPU has nothing of its driver."""
         own = self.driver_libraries or any(each.host_file for each in self.volumes.values())
         return bool(own or (self.gpus and PodArgs.uses_host(self, pool)))
+
+    def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
+        """Its pods, on their pool."""
+        yield PodGroup(
+            path=path,
+            pool=self.pool,
+            namespace=self.namespace,
+            image=self.image,
+            count=self.pods,
+            gpus=self.gpus,
+            uses_host=self.uses_host(pools[self.pool]),
+            claims=self.claims,
+        )
 
     @property
     def pods(self) -> int:

@@ -4,17 +4,16 @@ Each function raises ValueError with one line that begins with the key's path.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from components.access import Access, Disks, ServiceAccountArgs, VolumeClasses
-from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import ResolvedPool
 from components.decode import at, decode_map
 from components.gpu.pod_args import NamespaceArgs
+from components.gpu.pod_group import PodGroup
 from components.gpu.volume_args import VolumeClaimArgs
-from components.gpu.workload_args import WorkloadArgs
 from components.kube import quantity
 
 ACCOUNT_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?")
@@ -101,35 +100,32 @@ def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> N
 
 
 def check_disk_zones(
-    path: str,
-    jobs: Mapping[str, WorkloadArgs] | Mapping[str, TrainingArgs],
+    pod_groups: Iterable[PodGroup],
     claims: Mapping[str, VolumeClaimArgs],
     pools: Mapping[str, ResolvedPool[Any]],
     disks: Disks | None,
 ) -> None:
-    """Raises ValueError if a pool of `jobs`, whose key is `path`, can start nodes in another zone
-    than that of a disk which they mount.
+    """Raises ValueError if pods mount a disk and their pool can start nodes in another zone than
+    the disk's.
 
     Cluster Autoscaler takes the first zone of such a pool for the only one, and the cloud starts
     the node in any (kubernetes/autoscaler cloudprovider/aws/README.md).
     """
     if disks is None:
         return
-    for name, job in jobs.items():
-        for volume, each in job.volumes.items():
-            if each.claim is None:
-                continue
-            places = pools[job.pool].places
-            zone = claims[each.claim].zone or disks.zones[0]
+    for pods in pod_groups:
+        for volume, claim in pods.claims.items():
+            places = pools[pods.pool].places
+            zone = claims[claim].zone or disks.zones[0]
             if list(places) == [zone] or (not disks.zones and len(places) == 1):
                 continue
-            key = f"gpuPools.{job.pool}.{disks.pool_key}"
+            key = f"gpuPools.{pods.pool}.{disks.pool_key}"
             way = f"set {key} to [{zone}]" if disks.zones else f"name in {key} only the one there"
             if disks.zones and len(places) == 1:
-                way += f", or volumeClaims.{each.claim}.zone to {places[0]}"
+                way += f", or volumeClaims.{claim}.zone to {places[0]}"
             raise ValueError(
-                f"{path}.{name}.volumes.{volume}.claim: the disk of {each.claim} is in {zone}, "
-                f"and nodes of pool {job.pool} can be in {', '.join(places)}; {way}"
+                f"{pods.path}.volumes.{volume}.claim: the disk of {claim} is in {zone}, "
+                f"and nodes of pool {pods.pool} can be in {', '.join(places)}; {way}"
             )
 
 

@@ -13,13 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from components.batch.load import read_batch, read_training_jobs
+from components.batch.load import Available, read_batch
+from components.catalog.clouds import CLOUDS
 from components.decode import NAMESPACE, at, decode, decode_map, no_such_key, shown, unknown
-from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.pod_args import Beside
-from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
 from components.settings.beside import (
     check_disk_zones,
@@ -27,25 +26,22 @@ from components.settings.beside import (
     read_claims,
     read_namespaces,
 )
+from components.settings.blocks import BLOCKS, RUNNING
 from components.settings.endpoints import foreign_endpoints
 from components.settings.model import Settings
 from components.settings.validate import (
-    check_gpu_test,
     check_groups,
+    check_names,
     check_namespaces,
     check_pool_name,
-    check_workloads,
 )
 
 _LONG_WORD = re.compile(r"\S{200,}")
 _LONGEST = 2000
 """Characters of a message; the longest list of what is allowed has about half of them."""
-_PROVIDERS = ("aws", "gcp", "kubernetes", "pulumi")
+_PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
-_KEYS = (
-    "cluster", "gpuPools", "namespaces", "workloads", "serviceAccounts", "volumeClaims",
-    "monitoring", "gpuTest", "batch", "trainingJobs", "images",
-)  # fmt: skip
+_KEYS = ("cluster", "gpuPools", *BLOCKS)
 
 
 def load() -> Settings[Any]:
@@ -109,7 +105,6 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
                 f"{NAMESPACE}:{nested[0]} and put it below config"
             )
     values = {key: _structured(given, key) for key in _KEYS}
-    workloads = decode_map(f"{NAMESPACE}:workloads", WorkloadArgs, values["workloads"])
     for name in values["gpuPools"]:
         check_pool_name(name)
     platform = _platform(values["cluster"])
@@ -121,14 +116,11 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
         decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"]),
     )
     pools = {name: resolved.pool for name, resolved in own.pools.items()}
-    monitoring = gpu_test = None
+    monitoring = None
     if values["monitoring"]:
         path = f"{NAMESPACE}:monitoring"
         monitoring = decode(path, MonitoringArgs, values["monitoring"])
         monitoring = at(path, monitoring.on, platform, own.metrics)
-    if values["gpuTest"]:
-        gpu_test = decode(f"{NAMESPACE}:gpuTest", GpuTestArgs, values["gpuTest"])
-        check_gpu_test(gpu_test, pools, workloads)
     batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools)
     beside = Beside(
         accounts=read_accounts(
@@ -138,24 +130,22 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
             f"{NAMESPACE}:volumeClaims", values["volumeClaims"], platform, own.access
         ),
     )
-    jobs = read_training_jobs(
-        f"{NAMESPACE}:trainingJobs", values["trainingJobs"], batch, pools, beside, root
-    )
-    check_workloads(workloads, pools, batch, jobs, beside, root)
-    for key, mounting in (("workloads", workloads), ("trainingJobs", jobs)):
-        check_disk_zones(f"{NAMESPACE}:{key}", mounting, beside.claims, own.pools, own.access.disks)
+    available = Available(pools=pools, batch=batch, beside=beside, root=root)
     found = Settings(
         platform=platform,
         own=own,
         namespaces=read_namespaces(f"{NAMESPACE}:namespaces", values["namespaces"]),
-        workloads=workloads,
+        running={
+            key: block.read(f"{NAMESPACE}:{key}", values[key], available)
+            for key, block in RUNNING.items()
+        },
         monitoring=monitoring,
-        gpu_test=gpu_test,
         batch=batch,
-        training_jobs=jobs,
         beside=beside,
         images=decode(f"{NAMESPACE}:images", ImagesArgs, values["images"]),
     )
+    check_names(found)
+    check_disk_zones(found.pod_groups, beside.claims, own.pools, own.access.disks)
     check_namespaces(found)
     check_groups(found)
     return found

@@ -1,18 +1,21 @@
 """What a stack is to be, as its config was read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from components.batch.batch_args import BatchArgs
 from components.batch.training_args import TrainingArgs
 from components.cluster import Disk, ResolvedPool, Runs
+from components.decode import NAMESPACE
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.pod_args import Beside, NamespaceArgs
+from components.gpu.pod_group import PodGroup
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PlatformSettings
+from components.settings.blocks import RUNNING
 
 Own = TypeVar("Own", bound=PlatformSettings)
 
@@ -25,14 +28,13 @@ class Settings(Generic[Own]):
     """Key of `PLATFORMS`, as users write it."""
     own: Own
     """Cluster and pools, as the platform's folder resolved them."""
-    workloads: Mapping[str, WorkloadArgs]
+    running: Mapping[str, Any]
+    """Key of `RUNNING` -> what its `read` returned."""
     monitoring: MonitoringArgs | None = None
-    gpu_test: GpuTestArgs | None = None
     batch: BatchArgs | None = None
-    training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
     namespaces: Mapping[str, NamespaceArgs] = field(default_factory=dict)
     beside: Beside = field(default_factory=Beside)
-    """What workloads and training jobs may name: accounts and claims."""
+    """What pods may name: accounts and claims."""
     images: ImagesArgs = field(default_factory=ImagesArgs)
 
     @property
@@ -46,16 +48,38 @@ class Settings(Generic[Own]):
         return self.own.pools
 
     @property
+    def workloads(self) -> Mapping[str, WorkloadArgs]:
+        """Name -> workload."""
+        return cast(Mapping[str, WorkloadArgs], self.running["workloads"])
+
+    @property
+    def training_jobs(self) -> Mapping[str, TrainingArgs]:
+        """Name -> training job."""
+        return cast(Mapping[str, TrainingArgs], self.running["trainingJobs"])
+
+    @property
+    def gpu_test(self) -> GpuTestArgs | None:
+        """The acceptance test."""
+        return cast(GpuTestArgs | None, self.running["gpuTest"])
+
+    @property
+    def pod_groups(self) -> Sequence[PodGroup]:
+        """All pods that the stack runs."""
+        return [pods for key in RUNNING for pods in self.pod_groups_of(key)]
+
+    def pod_groups_of(self, key: str) -> Iterator[PodGroup]:
+        """The pods of one block."""
+        pools = {name: resolved.pool for name, resolved in self.pools.items()}
+        yield from RUNNING[key].pod_groups(f"{NAMESPACE}:{key}", self.running[key], pools)
+
+    @property
     def mounted(self) -> Mapping[str, tuple[str | None, Sequence[str]]]:
         """Claim of the stack -> the zone that it names, and the pools whose pods mount it."""
-        pods: Sequence[WorkloadArgs | TrainingArgs] = (
-            *self.workloads.values(), *self.training_jobs.values(),
-        )  # fmt: skip
+        groups = self.pod_groups
         return {
-            name: (claim.zone, sorted({
-                each.pool for each in pods
-                if name in (volume.claim for volume in each.volumes.values())
-            }))
+            name: (
+                claim.zone, sorted({pods.pool for pods in groups if name in pods.claims.values()})
+            )
             for name, claim in self.beside.claims.items()
         }  # fmt: skip
 
@@ -63,8 +87,9 @@ class Settings(Generic[Own]):
     def runs(self) -> Runs:
         """What the platform has to know of what runs in its cluster."""
         nodes: dict[str, int] = {}
-        for job in self.training_jobs.values():
-            nodes[job.pool] = max(job.nodes, nodes.get(job.pool, 0))
+        for pods in self.pod_groups:
+            if pods.together:
+                nodes[pods.pool] = max(pods.count, nodes.get(pods.pool, 0))
         channels = self.monitoring.notification_channels if self.monitoring else ()
         return Runs(
             metrics=self.monitoring.source if self.monitoring else None,

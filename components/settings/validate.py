@@ -4,18 +4,12 @@ Each function raises ValueError with one line that begins with the key's path.
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from components.batch.batch_args import BatchArgs, QueueRequest
-from components.batch.load import Pools, check_pods, pool_at
-from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
-from components.cluster import GpuPool
-from components.decode import NAMESPACE, at, unknown
-from components.gpu.acceptance_args import GpuTestArgs, job_name
-from components.gpu.pod_args import Beside, NamespaceArgs
-from components.gpu.workload_args import WorkloadArgs
+from components.decode import NAMESPACE, unknown
+from components.gpu.acceptance_args import job_name
+from components.gpu.pod_args import NamespaceArgs
 from components.platforms import PLATFORMS
 from components.settings.model import Settings
 
@@ -29,23 +23,18 @@ def check_pool_name(name: str) -> None:
         )
 
 
-def check_workloads(
-    workloads: Mapping[str, WorkloadArgs],
-    pools: Pools,
-    batch: BatchArgs | None,
-    jobs: Mapping[str, TrainingArgs],
-    beside: Beside,
-    root: Path,
-) -> None:
-    """Refuses a workload that no node could carry, or that would never leave its queue."""
-    for name, workload in workloads.items():
+def check_names(settings: Settings[Any]) -> None:
+    """Refuses a workload under the name of a training job, or of a Job that measures GPUs."""
+    test = settings.gpu_test
+    measuring = {job_name(pool): pool for pool in test.pools} if test else {}
+    for name, workload in settings.workloads.items():
         path = f"{NAMESPACE}:workloads.{name}"
-        if reason := names.invalid_dns_label(name):
-            raise ValueError(f"{path}: {reason}")
-        if name in jobs:
+        if name in settings.training_jobs:
             raise ValueError(f"{path}: is a training job's name too; take another")
-        pool = pool_at(f"{path}.pool", workload.pool, pools)
-        check_pods(path, workload, _request(workload, pool), batch, beside, root)
+        if test and name in measuring and workload.namespace == test.namespace:
+            raise ValueError(
+                f"{path}: is the name of the Job that measures pool {measuring[name]}; take another"
+            )
 
 
 def check_namespaces(settings: Settings[Any]) -> None:
@@ -130,7 +119,6 @@ def check_restricted_namespace(path: str, name: str, created: Mapping[str, Names
 
 def _named(settings: Settings[Any]) -> Iterator[tuple[str, str, bool]]:
     """Every namespace that is named: the key's path, the name, whether its pods use the host."""
-    pools = {name: resolved.pool for name, resolved in settings.pools.items()}
     for room, entries in (
         ("serviceAccounts", settings.beside.accounts),
         ("volumeClaims", settings.beside.claims),
@@ -146,37 +134,5 @@ def _named(settings: Settings[Any]) -> Iterator[tuple[str, str, bool]]:
         for position, namespace in enumerate(queue.namespaces):
             path = f"{NAMESPACE}:batch.queues.{name}.namespaces[{position}]"
             yield path, namespace, False
-    for room, pods in (
-        ("workloads", settings.workloads),
-        ("trainingJobs", settings.training_jobs),
-    ):
-        for name, args in pods.items():
-            uses_host = args.uses_host(pools[args.pool])
-            yield f"{NAMESPACE}:{room}.{name}.namespace", args.namespace, uses_host
-    if (test := settings.gpu_test) is not None:
-        uses_host = bool(test.mounts) or any(pools[pool].driver_libraries for pool in test.pools)
-        yield f"{NAMESPACE}:gpuTest.namespace", test.namespace, uses_host
-
-
-def check_gpu_test(args: GpuTestArgs, pools: Pools, workloads: Mapping[str, WorkloadArgs]) -> None:
-    """Refuses pools that cannot be measured so, and a workload under the name of such a Job."""
-    path = f"{NAMESPACE}:gpuTest"
-    at(path, names.check_pinned, args.image)
-    for position, name in enumerate(args.pools):
-        at(path, args.check_on, pool_at(f"{path}.pools[{position}]", name, pools))
-        other = workloads.get(job_name(name))
-        if other is not None and other.namespace == args.namespace:
-            raise ValueError(
-                f"{NAMESPACE}:workloads.{job_name(name)}: is the name of the Job that measures "
-                f"pool {name}; take another"
-            )
-
-
-def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
-    return QueueRequest(
-        queue=workload.queue,
-        namespace=workload.namespace,
-        pool=pool,
-        pods=workload.pods,
-        gpus=workload.gpus,
-    )
+    for pods in settings.pod_groups:
+        yield f"{pods.path}.namespace", pods.namespace, pods.uses_host

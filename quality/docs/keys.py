@@ -12,17 +12,9 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from components.access import ServiceAccountArgs
-from components.batch.batch_args import BatchArgs
-from components.batch.training_args import TrainingArgs
 from components.decode import camel
-from components.gpu.acceptance_args import GpuTestArgs
-from components.gpu.images_args import ImagesArgs
-from components.gpu.monitoring_args import MonitoringArgs
-from components.gpu.pod_args import NamespaceArgs
-from components.gpu.volume_args import VolumeClaimArgs
-from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
+from components.settings.blocks import BLOCKS
 from tools.sections import REFERENCE, table
 
 FOLDER = REFERENCE / "configuration"
@@ -37,25 +29,22 @@ PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
         )
         for name, platform in PLATFORMS.items()
     },
-    "workloads": (
-        "Workloads, their data, queues and training jobs, on every platform",
-        {
-            "`gpu-cluster:workloads.<name>`, everywhere": WorkloadArgs,
-            "`gpu-cluster:namespaces.<name>`, everywhere": NamespaceArgs,
-            "`gpu-cluster:serviceAccounts.<name>`, everywhere": ServiceAccountArgs,
-            "`gpu-cluster:volumeClaims.<name>`, everywhere": VolumeClaimArgs,
-            "`gpu-cluster:batch`, everywhere": BatchArgs,
-            "`gpu-cluster:trainingJobs.<name>`, everywhere": TrainingArgs,
-            "`gpu-cluster:images`, everywhere": ImagesArgs,
-        },
-    ),
-    "monitoring": (
-        "Monitoring and the GPU test, on every platform",
-        {
-            "`gpu-cluster:monitoring`, everywhere": MonitoringArgs,
-            "`gpu-cluster:gpuTest`, everywhere": GpuTestArgs,
-        },
-    ),
+    **{
+        page: (
+            title,
+            {
+                f"`gpu-cluster:{key}{'' if block.names is None else '.<name>'}`, everywhere": (
+                    block.args
+                )
+                for key, block in BLOCKS.items()
+                if block.page == page
+            },
+        )
+        for page, title in (
+            ("workloads", "Workloads, their data, queues and training jobs, on every platform"),
+            ("monitoring", "Monitoring and the GPU test, on every platform"),
+        )
+    },
 }
 """File -> the page's title, and its tables: title -> the class."""
 TABLES: Mapping[str, type] = {

@@ -28,7 +28,6 @@ from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
 from components.gke.sign_in import PROJECT
 from components.gpu.pod_args import USER_MOST
 from components.kube.quantity import QUANTITY
-from components.settings.beside import ACCOUNT_NAME
 
 Fragment = Mapping[str, Any]
 
@@ -78,7 +77,6 @@ SUBDOMAIN = {
     "maxLength": 253,
 }
 POOL_NAME = matching(re.compile("[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?"))
-TRAINING_NAME = matching(re.compile("[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?"))
 ENV = names({"pattern": "^[^=]+$"})
 IMAGE = matching(kubernetes.IMAGE)
 ABSOLUTE = {"pattern": "^/"}
@@ -301,12 +299,7 @@ ASSUMED_ROLES: Fragment = {
 
 NAMES: Mapping[str, Fragment] = {
     "gpuPools": POOL_NAME,
-    "workloads": DNS_LABEL,
-    "trainingJobs": TRAINING_NAME,
     "queues": DNS_LABEL,
-    "namespaces": DNS_LABEL | {"not": matching(kubernetes.RESERVED_NAMESPACE)},
     "users": DNS_LABEL,
-    "serviceAccounts": matching(ACCOUNT_NAME) | {"not": one_of("default")},
-    "volumeClaims": DNS_LABEL,
 }
-"""Map -> what its entries may be called."""
+"""Map -> what its entries may be called; those of blocks are in `BLOCKS`."""

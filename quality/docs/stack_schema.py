@@ -12,9 +12,12 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from components.catalog.clouds import CLOUDS
 from components.decode import camel
 from components.eks.provider_args import ENVIRONMENT_INSTEAD
 from components.limits import fragment, unwrapped
+from components.platforms import PLATFORMS
+from components.settings.blocks import BLOCKS
 from quality.docs import keys
 from quality.docs.limits import ASSUMED_ROLES, LIMITS, NAMES, PROVIDERS
 from stacks.files import KEYS
@@ -26,8 +29,6 @@ _TITLE = re.compile(
     r"`gpu-cluster:(?P<room>\w+)(?P<named>\.<name>)?`"
     r"(?: with `platform: (?P<with>[\w-]+)`| on (?P<on>[\w-]+)|, everywhere)"
 )
-_OF_A_PLATFORM = {"gke": "gcp:project", "gke-autopilot": "gcp:project", "eks": "aws:region"}
-"""Platform -> the key of its provider that must be set."""
 _SECRET = {
     "type": "object",
     "properties": {"secure": {"type": "string"}},
@@ -93,7 +94,7 @@ def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
         if parts["named"]:
             found = {
                 "type": ["object", "null"],
-                "propertyNames": dict(NAMES[room]),
+                "propertyNames": dict(NAMES.get(room) or BLOCKS[room].names or {}),
                 "additionalProperties": found | {"type": "object"},
             }
         yield (platform, room), found
@@ -107,8 +108,9 @@ def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
     if platform == "eks":
         own |= {f"aws:{key}": False for key in ENVIRONMENT_INSTEAD}
     then: Schema = {"properties": own}
-    if platform in _OF_A_PLATFORM:
-        then["required"] = [_OF_A_PLATFORM[platform]]
+    if cloud := CLOUDS.get(PLATFORMS[platform].cloud or ""):
+        home = PLATFORMS[platform].home
+        then["required"] = [key for key in home if key.startswith(f"{cloud.package}:")]
     named = {"type": "object", "properties": {"platform": {"const": platform}}}
     return {
         "if": {

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from components.settings.blocks import BLOCKS
 from quality.faults.fault_run import FaultRunner, NotRecovered
 from stacks.files import stacks
 from stacks.plan import Change as Planned
@@ -23,7 +24,7 @@ CHANGES = Path(__file__).with_suffix(".yaml")
 STACKS = Path(__file__).with_name("stacks")
 """Stacks for the changes that no sample can have: of an existing network, of what an N1 cannot."""
 MORE = tuple(stacks(STACKS))
-NAMED = ("gpuPools", "workloads", "trainingJobs", "namespaces", "serviceAccounts", "volumeClaims")
+NAMED = ("gpuPools", *(key for key, block in BLOCKS.items() if block.names is not None))
 """Parts of the config whose entries have names: a key there means the stack's first entry."""
 MADE = ("cluster", "gpuPools")
 """Parts of the config whose changes are applied too: what runs in the cluster is part of neither,

@@ -18,6 +18,7 @@ from components.cluster import ResolvedPool
 from components.eks.settings import EksSettings
 from components.existing.settings import ExistingSettings
 from components.kube import quantity
+from components.settings.blocks import RUNNING
 from components.settings.model import Settings
 from stacks.files import ROOT
 from stacks.names import StackError
@@ -174,11 +175,12 @@ def _machines_for(pool: str, settings: Settings[Any] | None) -> int:
     if settings is None:
         return 1
     room = settings.pools[pool].pool.allocatable
-    needed = sum(job.nodes for job in settings.training_jobs.values() if job.pool == pool)
-    for workload in settings.workloads.values():
-        if workload.pool == pool and workload.gpus:
-            pods = workload.replicas or workload.parallelism or 1
-            needed += -(-pods // max(room // workload.gpus, 1))
+    needed = 0
+    for key, block in RUNNING.items():
+        for pods in settings.pod_groups_of(key) if block.holds_nodes else ():
+            if pods.pool == pool and pods.gpus:
+                on_node = 1 if pods.own_nodes else max(room // pods.gpus, 1)
+                needed += -(-pods.count // on_node)
     return max(needed, 1)
 
 

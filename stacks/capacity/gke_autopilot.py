@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from components.batch.training_args import TrainingArgs
 from components.catalog.gke import region_of
 from components.cluster import ResolvedPool
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from components.gke_autopilot.settings import GkeAutopilotSettings
-from components.gpu.acceptance_args import GpuTestArgs
-from components.gpu.workload_args import WorkloadArgs
+from components.gpu.pod_group import PodGroup
 from components.settings.model import Settings
 from stacks.capacity import google_buckets, google_grants, google_network
 from stacks.capacity.google import KEYS, GoogleQuotas, needs
@@ -26,8 +24,7 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
     """As `stacks.capacity.questions.Capacity` has it."""
     own = settings.own
     region = region_of(own.cluster.location)
-    jobs = settings.training_jobs.values()
-    gpus = workload_gpus(own.pools, settings.workloads.values(), jobs, settings.gpu_test)
+    gpus = filled_gpus(own.pools, settings.pod_groups)
     found, notes = needs(own.pools, gpus, project=own.project, region=region)
     api = GoogleApi(endpoint)
     buckets, far = google_buckets.findings(settings.beside.accounts, region=region, api=api)
@@ -57,32 +54,17 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
     )
 
 
-def workload_gpus(
-    pools: Pools,
-    workloads: Iterable[WorkloadArgs],
-    training_jobs: Iterable[TrainingArgs] = (),
-    check: GpuTestArgs | None = None,
-) -> dict[str, int]:
+def filled_gpus(pools: Pools, pod_groups: Iterable[PodGroup]) -> dict[str, int]:
     """Pool -> physical GPUs of the nodes that the stack's own pods fill: nothing else bounds it."""
     gpus = dict.fromkeys(pools, 0)
-    for workload in workloads:
-        if not workload.gpus:
+    for pods in pod_groups:
+        if not pods.gpus:
             continue
-        args, pool = pools[workload.pool].args, pools[workload.pool].pool
+        args, pool = pools[pods.pool].args, pools[pods.pool].pool
         shares = pool.allocatable // pool.gpus_per_node if pool.sharing else 1
-        on_node = args.gpus_per_node or -(-workload.gpus // shares)
-        pods = {"deployment": workload.replicas, "job": workload.parallelism}.get(workload.kind, 1)
-        pods = 1 if pods is None else pods
-        pods_on_node = max(on_node * shares // workload.gpus, 1)
-        gpus[workload.pool] += -(-pods // pods_on_node) * on_node
-    # Neither shares its nodes.
-    for job in training_jobs:
-        args, pool = pools[job.pool].args, pools[job.pool].pool
-        gpus[job.pool] += job.nodes * (args.gpus_per_node or job.worker_gpus(pool))
-    if check is not None:
-        for name in check.pools:
-            args, pool = pools[name].args, pools[name].pool
-            gpus[name] += args.gpus_per_node or check.gpus_on(pool)
+        on_node = args.gpus_per_node or -(-pods.gpus // shares)
+        pods_on_node = 1 if pods.own_nodes else max(on_node * shares // pods.gpus, 1)
+        gpus[pods.pool] += -(-pods.count // pods_on_node) * on_node
     return gpus
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from components.batch import jobset
-from components.batch.load import read_training_jobs
+from components.batch.load import Available, read_training_jobs
 from components.batch.published import Published
 from components.batch.training import among_themselves, labels, spec
 from components.batch.training_args import TrainingArgs
@@ -67,9 +67,10 @@ def read(
         for name, job in given.items()
     }
     try:
-        jobs = read_training_jobs(
-            ROOM, named, published.batch, published.pools, published.beside, root
+        available = Available(
+            pools=published.pools, batch=published.batch, beside=published.beside, root=root
         )
+        jobs = read_training_jobs(ROOM, named, available)
     except ValueError as error:
         raise CheckError(str(error)) from None
     for name, job in jobs.items():

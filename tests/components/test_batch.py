@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from components.batch import training
 from components.batch.batch import Batch
 from components.batch.batch_args import BatchArgs, QueueArgs
 from components.batch.declare import declare_batch
 from components.batch.training_args import TrainingArgs
 from components.catalog.kubernetes import BATCH_DEFINITIONS
-from components.cluster import GPU_TAINT, Sharing, Taint
+from components.cluster import GPU_TAINT, Cluster, Sharing, Taint
+from components.gpu.prerequisites import Prerequisites
 from components.gpu.resources_args import ResourcesArgs
 from components.gpu.workload import GpuWorkload
 from components.gpu.workload_args import WorkloadArgs
@@ -37,13 +39,19 @@ TRAINING = TrainingArgs(
 )
 
 
+def declared(args: BatchArgs, jobs: Mapping[str, TrainingArgs], target: Cluster) -> None:
+    """Controllers and queues, then the jobs."""
+    queues = declare_batch(args, cluster=target)
+    training.declare(jobs, Prerequisites(cluster=target, queues=queues))
+
+
 def batch(**changes: Any) -> Recording:
     """A queue over both pools, for two namespaces, and a training job in it."""
     queue = QueueArgs(pools=["train", "shared"], namespaces=["default", "team"])
     given = {"job_set": True, "queues": {"q": queue}}
     args = BatchArgs(**{**given, **changes})
     jobs = {"ddp": TRAINING} if args.job_set else {}
-    return record(lambda: declare_batch(args, jobs, cluster=cluster([TRAIN, SHARED])))
+    return record(lambda: declared(args, jobs, cluster([TRAIN, SHARED])))
 
 
 def of(recording: Recording, kind: str, name: str) -> Registration:
@@ -161,7 +169,7 @@ def test_definitions_outlive_the_queues_on_a_cluster_of_others() -> None:
     def on_its_own() -> None:
         found = cluster([TRAIN, SHARED])
         args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=["train"])})
-        declare_batch(args, {}, cluster=dataclasses.replace(found, deleted_with=found.provider))
+        declare_batch(args, cluster=dataclasses.replace(found, deleted_with=found.provider))
 
     assert {each.protect for each in record(on_its_own).of(DEFINITION)} == {False}
 
@@ -227,7 +235,7 @@ def test_only_what_is_asked_for_is_there() -> None:
     assert not [each for each in alone.resources if "jobset" in each.name]
     text = json.dumps([each.inputs for each in alone.resources if "webhook" in each.name])
     assert "jobset" not in text
-    nothing = record(lambda: declare_batch(None, {}, cluster=cluster([TRAIN])))
+    nothing = record(lambda: declare_batch(None, cluster=cluster([TRAIN])))
     assert [each.type for each in nothing.resources] == ["pulumi:providers:kubernetes"]
 
 
@@ -259,7 +267,7 @@ def test_workers_bring_the_driver_where_nobody_else_does() -> None:
     bare = pool(gpus_per_node=8, driver_directory="/home/kubernetes/bin/nvidia", device_plugin=True)
     args = BatchArgs(job_set=True)
     jobs = {"ddp": dataclasses.replace(TRAINING, queue=None)}
-    _, pod = job_set(record(lambda: declare_batch(args, jobs, cluster=cluster([bare]))))
+    _, pod = job_set(record(lambda: declared(args, jobs, cluster([bare]))))
     (worker,) = pod["containers"]
     assert [volume["name"] for volume in pod["volumes"]] == ["shared-memory", "driver"]
     assert worker["volumeMounts"][1] == {
@@ -331,9 +339,7 @@ def test_a_worker_has_the_gpus_that_it_is_given(given: int | None, expected: str
         gpus=given,
         requests=ResourcesArgs(cpu="2"),
     )
-    recording = record(
-        lambda: declare_batch(BatchArgs(job_set=True), {"ddp": args}, cluster=cluster([TRAIN]))
-    )
+    recording = record(lambda: declared(BatchArgs(job_set=True), {"ddp": args}, cluster([TRAIN])))
     (worker,) = job_set(recording)[1]["containers"]
     assert worker["resources"] == {
         "limits": {"nvidia.com/gpu": expected},
@@ -379,7 +385,7 @@ def test_each_worker_has_a_node_of_its_own() -> None:
     ]
     alone = dataclasses.replace(TRAINING, nodes=1, queue=None)
     args = BatchArgs(job_set=True)
-    _, pod = job_set(record(lambda: declare_batch(args, {"ddp": alone}, cluster=cluster([TRAIN]))))
+    _, pod = job_set(record(lambda: declared(args, {"ddp": alone}, cluster([TRAIN]))))
     assert "topologySpreadConstraints" not in pod
 
 

@@ -135,6 +135,14 @@ def test_reserved_nodes_are_left_out_and_named() -> None:
     assert notes == ["pool r: not counted, its nodes come out of reservation mine"]
 
 
+def filled(pools: Any, *entries: Any) -> dict[str, int]:
+    """The GPUs of the nodes that the pods of these entries fill."""
+    on = {name: one.pool for name, one in pools.items()}
+    return autopilot_quota.filled_gpus(
+        pools, [pods for entry in entries for pods in entry.pod_groups("x", on)]
+    )
+
+
 def workload(**given: Any) -> WorkloadArgs:
     return WorkloadArgs(**{"kind": "pod", "pool": "t4", "image": "x", **given})
 
@@ -154,7 +162,7 @@ def test_autopilot_counts_what_the_workloads_fill(
 ) -> None:
     """An Autopilot pool needs the GPUs of the nodes that the stack's own pods fill."""
     pools = autopilot(t4=GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", **pool))
-    assert autopilot_quota.workload_gpus(pools, workloads) == {"t4": gpus}
+    assert filled(pools, *workloads) == {"t4": gpus}
 
 
 @pytest.mark.parametrize(("on_node", "needed"), [(None, 3 * 2 + 1), (4, 3 * 4 + 4)])
@@ -165,7 +173,7 @@ def test_autopilot_counts_training_jobs_and_the_acceptance_workload(
     pools = autopilot(t4=GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", gpus_per_node=on_node))
     job = TrainingArgs(pool="t4", image="x", nodes=3, gpus=2, command=["train.py"])
     check = GpuTestArgs(pools=["t4"], image="x")
-    assert autopilot_quota.workload_gpus(pools, [], [job], check) == {"t4": needed}
+    assert filled(pools, job, check) == {"t4": needed}
 
 
 def test_pools_that_need_nothing_have_no_row() -> None:

@@ -1,0 +1,21 @@
+"""What the cluster has before the stack's own pods are declared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prerequisites:
+    """The cluster, and the resources that pods may have to wait for."""
+
+    cluster: Cluster
+    queues: Sequence[pulumi.Resource] = ()
+    """The controllers and queues of batch work, without which a job with a queue never starts."""
+    plugins: Sequence[pulumi.Resource] = ()
+    """Device plugins. A pod that the kubelet refuses while one is replaced is not created again."""
+    beside: Sequence[pulumi.Resource] = ()
+    """The service accounts and claims that pods may name."""

@@ -1,0 +1,127 @@
+"""The table of blocks: the keys of a stack's config that are the same on every platform.
+
+A block that runs pods is a row here, with an args class and a module that declares it. Everything
+else that reads, prices, documents or changes a stack goes through the row.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from components.access import ServiceAccountArgs
+from components.batch.batch_args import BatchArgs
+from components.batch.load import Available, read_gpu_test, read_training_jobs, read_workloads
+from components.batch.training_args import TrainingArgs
+from components.catalog import kubernetes
+from components.cluster import GpuPool
+from components.gpu.acceptance_args import GpuTestArgs
+from components.gpu.images_args import ImagesArgs
+from components.gpu.monitoring_args import MonitoringArgs
+from components.gpu.pod_args import NamespaceArgs
+from components.gpu.pod_group import PodGroup
+from components.gpu.volume_args import VolumeClaimArgs
+from components.gpu.workload_args import WorkloadArgs
+from components.limits import DNS_LABEL, pattern
+from components.settings.beside import ACCOUNT_NAME
+
+if TYPE_CHECKING:
+    from components.gpu.prerequisites import Prerequisites
+
+
+class DeclaringModule(Protocol):
+    """The module of a block that runs pods."""
+
+    def declare(self, block: Any, after: "Prerequisites") -> None:
+        """Declares what the block runs; `block` is what `RunningBlock.read` returned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A key of `gpu-cluster` in a stack's config."""
+
+    args: type[Any]
+    """The class that the block, or each of its entries, is decoded into."""
+    page: str
+    """The page of config keys on which it is documented."""
+    names: Mapping[str, Any] | None = None
+    """What its entries may be called, as JSON Schema; None if the block has no named entries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningBlock(Block):
+    """A block whose pods run in the cluster; `args` has `pod_groups`."""
+
+    read: Callable[[str, Any, Available], Any]
+    """Gets the key's path, its value and what pods can use. Returns the args, by name if `names`;
+    raises ValueError with one line that begins with the key's path."""
+    module: str
+    """The `DeclaringModule`. It loads an SDK, so it is imported only for a stack that needs it."""
+    holds_nodes: bool = True
+    """Whether its pods keep their nodes until the block is emptied."""
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether its entries may name files of the repository, for volumes."""
+        return any(field.name == "volumes" for field in fields(self.args))
+
+    def pod_groups(self, path: str, block: Any, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
+        """The pods of the block, whose key is `path`."""
+        entries = {path: block} if self.names is None else _at(path, block)
+        for key, args in entries.items():
+            if args is not None:
+                yield from args.pod_groups(key, pools)
+
+    def declare(self, block: Any, after: "Prerequisites") -> None:
+        """Declares what the block runs."""
+        cast(DeclaringModule, import_module(self.module)).declare(block, after)
+
+
+def _at(path: str, entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{path}.{name}": args for name, args in entries.items()}
+
+
+BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
+    "workloads": RunningBlock(
+        args=WorkloadArgs,
+        page="workloads",
+        names=DNS_LABEL.fragment,
+        read=read_workloads,
+        module="components.gpu.workload",
+    ),
+    "namespaces": Block(
+        args=NamespaceArgs,
+        page="workloads",
+        names={**DNS_LABEL.fragment, "not": pattern(kubernetes.RESERVED_NAMESPACE)},
+    ),
+    "serviceAccounts": Block(
+        args=ServiceAccountArgs,
+        page="workloads",
+        names={**pattern(ACCOUNT_NAME), "not": {"enum": ["default"]}},
+    ),
+    "volumeClaims": Block(args=VolumeClaimArgs, page="workloads", names=DNS_LABEL.fragment),
+    "batch": Block(args=BatchArgs, page="workloads"),
+    "trainingJobs": RunningBlock(
+        args=TrainingArgs,
+        page="workloads",
+        names=pattern(re.compile("[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?")),
+        read=read_training_jobs,
+        module="components.batch.training",
+    ),
+    "images": Block(args=ImagesArgs, page="workloads"),
+    "monitoring": Block(args=MonitoringArgs, page="monitoring"),
+    "gpuTest": RunningBlock(
+        args=GpuTestArgs,
+        page="monitoring",
+        read=read_gpu_test,
+        module="components.gpu.acceptance",
+        holds_nodes=False,
+    ),
+})  # fmt: skip
+"""Key -> the block, in the order of the pages."""
+RUNNING: Final[Mapping[str, RunningBlock]] = MappingProxyType(
+    {key: block for key, block in BLOCKS.items() if isinstance(block, RunningBlock)}
+)
+"""Those that run pods."""
