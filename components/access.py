@@ -51,12 +51,6 @@ def check_bucket(key: str, name: str) -> None:
         raise ValueError(f"{key}: {reason}")
 
 
-def check_kms_key(key: str, arn: str) -> None:
-    """Raises ValueError, with the key in front, for what is not the ARN of a KMS key."""
-    if reason := KMS_ARN.refusal(arn):
-        raise ValueError(f"{key}: {reason}")
-
-
 Right = Literal["read", "write"]
 
 

@@ -7,17 +7,27 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated
 
-from components.access import KMS_KEY, check_kms_key
-from components.addresses import authorized, example_warnings, is_private, parse_cidr
+from annotated_types import Ge, Interval, MinLen
+
+from components.access import KMS_ARN, KMS_KEY
+from components.addresses import AuthorizedNetworks, cidr, example_warnings
 from components.catalog import eks as catalog
 from components.catalog import images
-from components.catalog import kubernetes as names
 from components.catalog.eks_addons import ADDONS
+from components.decode import EXAMPLE, shown
 from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.eks.network_args import EksNetworkArgs, is_reserved
-from components.eks.user_args import EksUserArgs, check_principal
-from components.limits import check_limits, matching
+from components.eks.user_args import EksUserArgs, Principal
+from components.limits import (
+    DNS_LABEL,
+    UNIQUE,
+    Hint,
+    Limit,
+    check_limits,
+    matching,
+    one_of,
+)
 from components.on_change import NEVER, OnChange, kept, next_minor
 
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
@@ -30,11 +40,46 @@ _TAG_KEY, _TAG_VALUE = (
         ("value", "(?![aA][wW][sS]:).*", 256),
     )
 )
-ADDON_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+")
+_ADDON = one_of(*(addon.name for addon in ADDONS), what="an addon of this stack")
+_ADDON_VERSION = matching(
+    "an addon's version such as v1.20.4-eksbuild.1",
+    re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+"),
+)
+_NAME = matching(
+    f"an EKS cluster name; allowed: at most {catalog.CLUSTER_NAME_MAX} letters, digits, '-' and "
+    "'_', a letter or digit first",
+    catalog.CLUSTER_NAME,
+    longest=catalog.CLUSTER_NAME_MAX,
+)
+_VERSION = one_of(
+    *(minor for minor in catalog.KUBERNETES_VERSIONS if images.cluster_autoscaler(minor)),
+    what="a Kubernetes minor that EKS and Cluster Autoscaler both have",
+)
+_FAMILIES = dict.fromkeys(name.split(".")[0] for name in catalog.CPU_INSTANCE_TYPES)
 RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
     3288, 3653,
 )  # fmt: skip
+_RETENTION = one_of(*RETENTION_DAYS, what="one of CloudWatch's")
+_ADMINS = Hint(
+    "without one nobody can use the cluster, not even its creator; give the ARN of the IAM role "
+    "that runs Pulumi, and of everyone else who administers it"
+)
+
+
+def _not_a_cpu_instance_type(name: str) -> str | None:
+    row = catalog.instance_type(name)
+    if row is None:
+        return f"{shown(name)} is not known; allowed: the smaller sizes of {', '.join(_FAMILIES)}"
+    if not row.gpus:
+        return None
+    return (
+        f"{name} carries GPUs; give a CPU instance type here such as m7i.large, and the GPUs a "
+        "pool under gpuPools"
+    )
+
+
+_CPU_INSTANCE_TYPE = Limit(_not_a_cpu_instance_type, {"enum": list(catalog.CPU_INSTANCE_TYPES)})
 
 # A row of the catalog does not raise it: a stack without `version` would upgrade its cluster at its
 # next update, to what EKS may not offer in every region yet. It is raised by hand, together with
@@ -47,15 +92,22 @@ DEFAULT_VERSION = "1.35"
 class EksSystemPoolArgs:
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
-    instance_types: Annotated[Sequence[str], OnChange("system pool")] = ("m7i.large",)
+    instance_types: Annotated[
+        Sequence[Annotated[str, _CPU_INSTANCE_TYPE]],
+        MinLen(1),
+        Hint("give one such as m7i.large"),
+        OnChange("system pool"),
+    ] = ("m7i.large",)
     """The instance types of the system nodes."""
-    min_nodes: int = 1
+    min_nodes: Annotated[int, Ge(1)] = 1
     """The least number of nodes, 1 or more: without one, none of the cluster's own pods run."""
-    max_nodes: int = 3
+    max_nodes: Annotated[int, Interval(ge=1, le=catalog.MAX_POOL_NODES)] = 3
     """The largest number of nodes."""
     desired_nodes: int | None = None
     """The size, for one update only, as on a GPU pool."""
-    disk_size_gb: int = 50
+    disk_size_gb: Annotated[int, Interval(ge=catalog.DEFAULT_DISK_GIB, le=catalog.MAX_DISK_GIB)] = (
+        50
+    )
     """The size of a node's volume."""
     spot: Annotated[bool, OnChange("system pool")] = False
     """Whether the system nodes are Spot instances."""
@@ -64,46 +116,17 @@ class EksSystemPoolArgs:
     minutes. With a single system node, any budget of `minAvailable: 1` protects its pod."""
 
     def __post_init__(self) -> None:
-        if not self.instance_types:
-            raise ValueError("instanceTypes: is empty; give one such as m7i.large")
-        for position, name in enumerate(self.instance_types):
-            row = catalog.instance_type(name)
-            if row is None:
-                families = dict.fromkeys(
-                    known.split(".")[0] for known in catalog.CPU_INSTANCE_TYPES
-                )
-                raise ValueError(
-                    f"instanceTypes[{position}]: {name!r} is not known; allowed: the smaller sizes "
-                    f"of {', '.join(families)}"
-                )
-            if row.gpus:
-                raise ValueError(
-                    f"instanceTypes[{position}]: {name} carries GPUs; give a CPU instance type "
-                    "here such as m7i.large, and the GPUs a pool under gpuPools"
-                )
+        check_limits(self)
         if len({self._arch(name) for name in self.instance_types}) > 1:
             raise ValueError(
                 f"instanceTypes: {', '.join(self.instance_types)} are not of one architecture; "
                 "an image is for one"
             )
-        if self.min_nodes < 1:
-            raise ValueError(f"minNodes: {self.min_nodes} is too small; allowed: 1 or more")
         if self.max_nodes < self.min_nodes:
             raise ValueError(
                 f"maxNodes: {self.max_nodes} is below minNodes {self.min_nodes}; raise it"
             )
         check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
-        check_most(self.max_nodes)
-        if self.disk_size_gb > catalog.MAX_DISK_GIB:
-            raise ValueError(
-                f"diskSizeGb: {self.disk_size_gb} is too large; allowed: at most "
-                f"{catalog.MAX_DISK_GIB}"
-            )
-        if self.disk_size_gb < catalog.DEFAULT_DISK_GIB:
-            raise ValueError(
-                f"diskSizeGb: {self.disk_size_gb} is too small; allowed: "
-                f"{catalog.DEFAULT_DISK_GIB} or more"
-            )
 
     @property
     def ami_type(self) -> str:
@@ -114,14 +137,6 @@ class EksSystemPoolArgs:
     def _arch(name: str) -> catalog.Arch:
         row = catalog.instance_type(name)
         return "amd64" if row is None else row.arch
-
-
-def check_most(most: int) -> None:
-    """Raises ValueError for a node group larger than any cluster."""
-    if most > catalog.MAX_POOL_NODES:
-        raise ValueError(
-            f"maxNodes: {most} is too large; allowed: at most {catalog.MAX_POOL_NODES}"
-        )
 
 
 def check_desired(desired: int | None, least: int, most: int) -> None:
@@ -144,26 +159,28 @@ def update_minutes(most: int, *, together: int) -> int:
 class EksClusterArgs:
     """An EKS cluster."""
 
-    name: Annotated[str, OnChange("cluster")]
+    name: Annotated[str, _NAME, OnChange("cluster")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
     network: EksNetworkArgs
     """The VPC that the stack makes, or the subnets of one that exists."""
-    admins: Sequence[str] = ()
+    admins: Annotated[Sequence[Principal], MinLen(1), _ADMINS, UNIQUE] = field(
+        metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/deployer"]'}
+    )
     """ARNs of the IAM roles and users that administer the cluster. Whoever runs Pulumi must be
     among them: the creator gets nothing by itself."""
-    users: Mapping[str, EksUserArgs] = field(default_factory=dict)
+    users: Mapping[Annotated[str, DNS_LABEL], EksUserArgs] = field(default_factory=dict)
     """Who uses the cluster without administering it: Kubernetes group -> who is in it."""
-    authorized_networks: Mapping[str, str] = field(default_factory=dict)
+    authorized_networks: AuthorizedNetworks = field(default_factory=dict)
     """Who may reach the control plane: display name -> IPv4 CIDR. Public addresses come to the
     public endpoint; private ones, of a VPN or the VPC itself, to the private one."""
     private_endpoint: bool = False
     """Whether the control plane has no public endpoint: only nodes and the authorized networks that
     are routed into the VPC reach it. Pulumi must run in one of them."""
     # https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
-    version: Annotated[str, OnChange(next_minor)] = DEFAULT_VERSION
+    version: Annotated[str, _VERSION, OnChange(next_minor)] = DEFAULT_VERSION
     """The Kubernetes minor version, also of the nodes; it goes up by one at a time. EKS can roll a
     cluster back within seven days; this program does not."""
-    service_cidr: Annotated[str, OnChange("cluster")] = "172.20.0.0/16"
+    service_cidr: Annotated[str, cidr(12, 24, private=True), OnChange("cluster")] = "172.20.0.0/16"
     """The range of the services; it can never be changed."""
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
     """The nodes without GPUs, on which the cluster's own pods run."""
@@ -171,19 +188,20 @@ class EksClusterArgs:
     """The options of Cluster Autoscaler, which scales every pool."""
     # The provider keeps what is no longer given: the field is optional and computed.
     addon_versions: Annotated[
-        Mapping[str, str], OnChange(kept("name the addon's version to change to"))
+        Mapping[Annotated[str, _ADDON], Annotated[str, _ADDON_VERSION]],
+        OnChange(kept("name the addon's version to change to")),
     ] = field(default_factory=dict)
     """The version of an addon, such as `v1.20.4-eksbuild.1`, by its name; left out, EKS's default
     when the addon is made. It does not follow a new `version` by itself."""
     # EKS takes a key once. For another, the provider does nothing and says nothing, and the stack
     # would delete its own, without which no secret can be read.
-    secrets_encryption_key: Annotated[str | None, OnChange(NEVER)] = None
+    secrets_encryption_key: Annotated[Annotated[str, KMS_ARN] | None, OnChange(NEVER)] = None
     """The ARN of a KMS key that encrypts Kubernetes secrets; left out, the stack makes one."""
-    disks_encryption_key: str | None = None
+    disks_encryption_key: Annotated[str, KMS_ARN] | None = None
     """The ARN of a KMS key that encrypts the disks of nodes and of claims; left out, the account's
     default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it. A change
     recycles all nodes; the disks of claims that exist keep the key that they have."""
-    log_retention_days: int = 90
+    log_retention_days: Annotated[int, _RETENTION] = 90
     """How long CloudWatch keeps the control plane's logs."""
     deletion_protection: bool = True
     """Whether EKS and Pulumi refuse to delete or replace the cluster."""
@@ -197,48 +215,14 @@ class EksClusterArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
-        if len(self.name) > catalog.CLUSTER_NAME_MAX or not catalog.CLUSTER_NAME.fullmatch(
-            self.name
-        ):
-            raise ValueError(
-                f"name: {self.name!r} is not an EKS cluster name; allowed: at most "
-                f"{catalog.CLUSTER_NAME_MAX} letters, digits, '-' and '_', a letter or digit first"
-            )
         self._check_access()
-        minors = [
-            minor for minor in catalog.KUBERNETES_VERSIONS if images.cluster_autoscaler(minor)
-        ]
-        if self.version not in minors:
-            raise ValueError(
-                f"version: {self.version!r} is not a Kubernetes minor that EKS and Cluster "
-                f"Autoscaler both have; allowed: {', '.join(minors)}"
-            )
         self._check_service_cidr()
-        known = [addon.name for addon in ADDONS]
-        for addon, version in self.addon_versions.items():
-            if addon not in known:
-                raise ValueError(
-                    f"addonVersions.{addon}: there is no such addon here; allowed: "
-                    f"{', '.join(known)}"
-                )
-            if not ADDON_VERSION.fullmatch(version):
-                raise ValueError(
-                    f"addonVersions.{addon}: {version!r} is not an addon's version such as "
-                    "v1.20.4-eksbuild.1"
-                )
-        for name, key in self._keys.items():
-            check_kms_key(name, key)
         mountpoint = self.addon_versions.get("aws-mountpoint-s3-csi-driver", "v2.5")
         if tuple(map(int, mountpoint[1:].partition("-")[0].split(".")[:2])) < (2, 5):
             raise ValueError(
                 f"addonVersions.aws-mountpoint-s3-csi-driver: {mountpoint} is too old; allowed: "
                 "v2.5.0 or later, since the pods of earlier ones keep Cluster Autoscaler from "
                 "removing a node"
-            )
-        if self.log_retention_days not in RETENTION_DAYS:
-            raise ValueError(
-                f"logRetentionDays: {self.log_retention_days} is not one of CloudWatch's; allowed: "
-                f"{', '.join(map(str, RETENTION_DAYS))}"
             )
 
     @property
@@ -251,18 +235,7 @@ class EksClusterArgs:
         return {name: key for name, key in keys.items() if key is not None}
 
     def _check_access(self) -> None:
-        if not self.admins:
-            raise ValueError(
-                "admins: is empty, so nobody could use the cluster, not even its creator; give the "
-                "ARN of the IAM role that runs Pulumi, and of whoever else administers it"
-            )
-        for position, arn in enumerate(self.admins):
-            check_principal(f"admins[{position}]", arn)
-            if arn in self.admins[:position]:
-                raise ValueError(f"admins[{position}]: {arn!r} is a duplicate; remove it")
         for group, user in self.users.items():
-            if reason := names.invalid_dns_label(group):
-                raise ValueError(f"users.{group}: {reason}")
             for position, arn in enumerate(user.principals):
                 if arn in self.admins:
                     raise ValueError(
@@ -275,7 +248,6 @@ class EksClusterArgs:
                 "plane; name the networks that may, or set privateEndpoint: true"
             )
         seen: dict[str, str] = {}
-        authorized(self.authorized_networks)
         for name, text in self.authorized_networks.items():
             if text in seen:
                 raise ValueError(
@@ -305,12 +277,7 @@ class EksClusterArgs:
         }
 
     def _check_service_cidr(self) -> None:
-        services = parse_cidr("serviceCidr", self.service_cidr)
-        if not is_private(services) or not 12 <= services.prefixlen <= 24:
-            raise ValueError(
-                f"serviceCidr: {self.service_cidr!r} is not possible; allowed: /12 to /24 of "
-                "10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"
-            )
+        services = ipaddress.IPv4Network(self.service_cidr)
         if not self.network.subnet_ids and services.overlaps(
             ipaddress.IPv4Network(self.network.cidr)
         ):

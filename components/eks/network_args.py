@@ -6,12 +6,22 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from components.addresses import is_private, parse_cidr
+from annotated_types import Len, MinLen
+
+from components.addresses import cidr, is_private
 from components.catalog import eks as catalog
 from components.eks import regions
+from components.limits import UNIQUE, Hint, check_limits, matching
 from components.on_change import NEVER, OnChange, if_longer
 
-SUBNET = re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?")
+SubnetId = Annotated[
+    str,
+    matching(
+        "the ID of a subnet such as subnet-0123456789abcdef0",
+        re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?"),
+    ),
+]
+_VPC_CIDR = cidr(16, 18, private=True, why=", of which each zone's nodes and pods take an eighth")
 _CARRIER = ipaddress.IPv4Network("100.64.0.0/10")
 """RFC 6598's, which companies use inside."""
 
@@ -21,18 +31,30 @@ class EksNetworkArgs:
     """A VPC of the stack's own over two or three zones, or the subnets of one that is there."""
 
     # The control plane stays in its zones and subnets; only nodes can be in more of them.
-    zones: Annotated[Sequence[str], OnChange(if_longer("node pools"))] = ()
+    zones: Annotated[
+        Sequence[str],
+        Len(2, 3),
+        Hint("EKS wants subnets in two zones at least"),
+        UNIQUE,
+        OnChange(if_longer("node pools")),
+    ] = ()
     """Names (`us-east-1a`) or IDs (`use1-az1`) of two or three zones. There is no default: which
     zones a region has differs by account, and asking AWS would make a preview need the network.
     A third can be added later, at the end, for nodes alone."""
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
-    cidr: Annotated[str, OnChange(NEVER)] = "10.0.0.0/16"
+    cidr: Annotated[str, _VPC_CIDR, OnChange(NEVER)] = "10.0.0.0/16"
     """The range of the VPC, /16 to /18. Each zone's private subnet takes an eighth of it, its
     public one a 256th."""
     nat: Literal["single", "per-zone"] = "single"
     """How many NAT gateways there are. `single` costs a third, and takes the way out from all zones
     if its zone fails."""
-    subnet_ids: Annotated[Sequence[str], OnChange("node pools")] = ()
+    subnet_ids: Annotated[
+        Sequence[SubnetId],
+        MinLen(catalog.MIN_SUBNETS),
+        Hint("EKS wants them in different zones"),
+        UNIQUE,
+        OnChange("node pools"),
+    ] = ()
     """Private subnets of an existing VPC, with a way out, in at least two zones. The control plane
     stays in those that it was made in."""
 
@@ -42,29 +64,11 @@ class EksNetworkArgs:
         return tuple(self.subnet_ids or self.zones)
 
     def __post_init__(self) -> None:
-        if self.subnet_ids:
-            self._check_adopted()
-            return
-        if not self.zones:
+        check_limits(self)
+        if not self.zones and not self.subnet_ids:
             raise ValueError(
                 "zones: is missing; name two or three zones of the region (aws ec2 "
                 "describe-availability-zones lists yours), or give subnetIds"
-            )
-        if not 2 <= len(set(self.zones)) == len(self.zones) <= 3:
-            raise ValueError(
-                f"zones: {', '.join(self.zones)} will not do; name two or three different ones, "
-                "EKS wants two at least"
-            )
-        block = parse_cidr("cidr", self.cidr)
-        if not 16 <= block.prefixlen <= 18:
-            raise ValueError(
-                f"cidr: {self.cidr!r} has /{block.prefixlen}; allowed: /16 to /18, of which each "
-                "zone's nodes and pods take an eighth"
-            )
-        if not is_private(block):
-            raise ValueError(
-                f"cidr: {self.cidr!r} is not private address space; take some of 10.0.0.0/8, "
-                "172.16.0.0/12 or 192.168.0.0/16"
             )
 
     @staticmethod
@@ -73,21 +77,6 @@ class EksNetworkArgs:
         own = next((key for key in ("zones", "cidr", "nat") if key in given), None)
         if own and "subnet_ids" in given:
             raise ValueError(f"{own}: an existing VPC has its own; drop it, or drop subnetIds")
-
-    def _check_adopted(self) -> None:
-        for position, subnet in enumerate(self.subnet_ids):
-            if not SUBNET.fullmatch(subnet):
-                raise ValueError(
-                    f"subnetIds[{position}]: {subnet!r} is not the ID of a subnet such as "
-                    "subnet-0123456789abcdef0"
-                )
-            if subnet in self.subnet_ids[:position]:
-                raise ValueError(f"subnetIds[{position}]: {subnet!r} is a duplicate; remove it")
-        if len(set(self.subnet_ids)) < catalog.MIN_SUBNETS:
-            raise ValueError(
-                f"subnetIds: {len(set(self.subnet_ids))} is too few; EKS wants "
-                f"{catalog.MIN_SUBNETS} at least, in different zones"
-            )
 
     def check_in(self, region: str) -> None:
         """Raises ValueError where a zone is not one of `region`, or can host no control plane."""

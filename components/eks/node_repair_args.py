@@ -2,10 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Interval
 
 from components.decode import camel
+from components.limits import Limit, check_limits
 
+Count = Annotated[int, Ge(1)]
+Percentage = Annotated[int, Interval(ge=1, le=100)]
+_REPORTED = Limit(
+    lambda text: None if text.strip() else "is empty; name what the agent reports",
+    {"pattern": r"\S"},
+)
 _LIMITS = ("max_parallel_nodes_repaired", "max_unhealthy_node_threshold")
 
 
@@ -13,24 +22,17 @@ _LIMITS = ("max_parallel_nodes_repaired", "max_unhealthy_node_threshold")
 class EksNodeRepairOverrideArgs:
     """Another answer to one finding of the node monitoring agent."""
 
-    node_monitoring_condition: str
+    node_monitoring_condition: Annotated[str, _REPORTED]
     """The condition, such as `AcceleratedHardwareReady`."""
-    node_unhealthy_reason: str
+    node_unhealthy_reason: Annotated[str, _REPORTED]
     """The reason, such as `NvidiaXID64Error`."""
-    min_repair_wait_time_mins: int
+    min_repair_wait_time_mins: Count
     """How many minutes the finding must last, 1 or more."""
     repair_action: Literal["Replace", "Reboot", "NoAction"]
     """What EKS does with the node."""
 
     def __post_init__(self) -> None:
-        for name in ("node_monitoring_condition", "node_unhealthy_reason"):
-            if not getattr(self, name).strip():
-                raise ValueError(f"{camel(name)}: is empty; name what the agent reports")
-        if self.min_repair_wait_time_mins < 1:
-            raise ValueError(
-                f"minRepairWaitTimeMins: {self.min_repair_wait_time_mins} is too small; allowed: 1 "
-                "or more"
-            )
+        check_limits(self)
 
 
 DCGM_UNREACHABLE = EksNodeRepairOverrideArgs(
@@ -55,21 +57,22 @@ class EksNodeRepairArgs:
 
     enabled: bool = True
     """Whether EKS repairs nodes."""
-    max_parallel_nodes_repaired_count: int | None = None
+    max_parallel_nodes_repaired_count: Count | None = None
     """How many nodes are repaired at a time; this or the percentage."""
-    max_parallel_nodes_repaired_percentage: int | None = None
+    max_parallel_nodes_repaired_percentage: Percentage | None = None
     """The same as a share of the unhealthy nodes, 1 to 100."""
-    max_unhealthy_node_threshold_count: int | None = None
+    max_unhealthy_node_threshold_count: Count | None = None
     """Above so many unhealthy nodes nothing is repaired any more; this or the percentage."""
-    max_unhealthy_node_threshold_percentage: int | None = None
+    max_unhealthy_node_threshold_percentage: Percentage | None = None
     """The same as a share of the pool's nodes, 1 to 100."""
     overrides: Sequence[EksNodeRepairOverrideArgs] = ()
     """Findings with another action than EKS's own. Without an override of yours for it, the reason
     `DCGMError` has the action `NoAction`: it also appears on healthy nodes."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         for limit in _LIMITS:
-            check_count_or_share(self, f"{limit}_count", f"{limit}_percentage")
+            check_one_of_two(self, f"{limit}_count", f"{limit}_percentage")
         default = self.__dataclass_fields__
         given = [name for name in default if getattr(self, name) != default[name].default]
         if not self.enabled and given != ["enabled"]:
@@ -87,12 +90,7 @@ class EksNodeRepairArgs:
         return [*self.overrides, DCGM_UNREACHABLE]
 
 
-def check_count_or_share(args: object, count: str, share: str) -> None:
-    """Raises ValueError unless at most one is given: a count of 1 or more, a share of 1 to 100."""
-    number, percentage = getattr(args, count), getattr(args, share)
-    if number is not None and percentage is not None:
+def check_one_of_two(args: object, count: str, share: str) -> None:
+    """Raises ValueError if both a count and a share are given."""
+    if getattr(args, count) is not None and getattr(args, share) is not None:
         raise ValueError(f"{camel(count)}: goes not with {camel(share)}; drop one of the two")
-    if number is not None and number < 1:
-        raise ValueError(f"{camel(count)}: {number} is too small; allowed: 1 or more")
-    if percentage is not None and not 1 <= percentage <= 100:
-        raise ValueError(f"{camel(share)}: {percentage} is out of range; allowed: 1 to 100")

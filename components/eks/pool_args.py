@@ -1,61 +1,89 @@
 """What a user says of a GPU node group on EKS, and the pool that follows from it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
+
+from annotated_types import Ge, Interval, Len
 
 from components.catalog import eks as catalog
 from components.catalog import kubernetes as names
 from components.catalog import room
 from components.catalog.accelerators import GPUS
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint
-from components.decode import EXAMPLE
+from components.decode import EXAMPLE, shown
 from components.eks import reservation as reservations
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
-from components.eks.cluster_args import EksClusterArgs, check_desired, check_most, update_minutes
-from components.eks.disk_args import LEAST_DISK_GIB, check_disk
+from components.eks.cluster_args import EksClusterArgs, check_desired, update_minutes
+from components.eks.disk_args import LEAST_DISK_GIB, DiskIops, DiskSize, DiskThroughput, check_iops
 from components.eks.immutable import bought, never_lower
-from components.eks.node_repair_args import EksNodeRepairArgs, check_count_or_share
-from components.eks.pool_labels import check_labels, check_taints
-from components.eks.reservation import CapacityType
+from components.eks.network_args import SubnetId
+from components.eks.node_repair_args import Count, EksNodeRepairArgs, Percentage, check_one_of_two
+from components.eks.pool_labels import NodeLabels, check_taints
+from components.eks.reservation import CapacityType, ReservationName
 from components.eks.sharing_args import EksSharingArgs
+from components.limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
 from components.on_change import OnChange
 
 _MAX_TAGS = 33
 """An Auto Scaling group takes 50 tags: five are EKS's, and the stack's are three labels, a taint,
 four resources and four options of the autoscaler."""
-MAX_UNAVAILABLE = 100
+_MAX_UNAVAILABLE = 100
 """EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
-_AL2 = ("al2", "amazonlinux2", "amazon-linux-2")
+_OSES = ("al2023", "bottlerocket")
+_AL2 = "is gone: EKS publishes no Amazon Linux 2 images since 2025-11-26"
+
+
+def _not_an_os(os: str) -> str | None:
+    if os.lower() in ("al2", "amazonlinux2", "amazon-linux-2"):
+        return f"{os!r} {_AL2}, and none for Kubernetes 1.33 and later; take {' or '.join(_OSES)}"
+    return one_of(*_OSES).refusal(os)
+
+
+def _not_an_instance_type(name: str) -> str | None:
+    reason = catalog.refusal(name)
+    return reason and f"{shown(name)} {reason}"
+
+
+_OS = Limit(_not_an_os, {"enum": _OSES})
+_AMI_TYPE = none_of(*catalog.REMOVED_AMI_TYPES, why=f"{_AL2}; drop the key, and it follows from os")
+_INSTANCE_TYPE = Limit(
+    _not_an_instance_type,
+    {"enum": [name for name in catalog.INSTANCE_TYPES if catalog.refusal(name) is None]},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksGpuNodeGroupArgs:
     """A GPU node group on EKS."""
 
-    instance_types: Annotated[Sequence[str], OnChange("GPU pool")] = field(
-        metadata={EXAMPLE: "[g6.xlarge]"}
-    )
+    instance_types: Annotated[
+        Sequence[Annotated[str, _INSTANCE_TYPE]],
+        Len(1, catalog.MAX_INSTANCE_TYPES),
+        Hint("give one such as g4dn.xlarge"),
+        UNIQUE,
+        OnChange("GPU pool"),
+    ] = field(metadata={EXAMPLE: "[g6.xlarge]"})
     """One instance type, or several with the same GPUs of which EC2 takes what it has; the smallest
     first."""
     accelerator: str | None = None
     """The GPU, as `k8s.amazonaws.com/accelerator` has it; it follows from the instance type."""
-    gpus_per_node: int | None = None
+    gpus_per_node: Count | None = None
     """GPUs of a node; they follow from the instance type."""
-    min_nodes: int = 0
+    min_nodes: Annotated[int, Ge(0)] = 0
     """The least number of nodes in the whole pool."""
-    max_nodes: int = 1
+    max_nodes: Annotated[int, Interval(ge=1, le=catalog.MAX_POOL_NODES)] = 1
     """The largest number of nodes in the whole pool."""
     desired_nodes: int | None = None
     """The size, for one update: needed where minNodes rises above the running size or maxNodes
     falls below it. Take it out afterwards, and the number is the autoscaler's again."""
-    zones: Annotated[Sequence[str], OnChange("GPU pool")] = ()
+    zones: Annotated[Sequence[str], UNIQUE, OnChange("GPU pool")] = ()
     """Some of the network's zones; left out, all of them. In several, Auto Scaling may terminate a
     node to even them out, and what runs on it."""
-    subnet_ids: Annotated[Sequence[str], OnChange("GPU pool")] = ()
+    subnet_ids: Annotated[Sequence[SubnetId], UNIQUE, OnChange("GPU pool")] = ()
     """Some of an existing network's subnets; left out, all of them."""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: NodeLabels = field(default_factory=dict)
     """Further labels of the nodes."""
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
@@ -68,30 +96,30 @@ class EksGpuNodeGroupArgs:
     """How the nodes are bought: `reservation` is out of on-demand Capacity Reservations alone. The
     pool of a Capacity Block takes an update (version, disk, tags) at size 0 alone: before the block
     starts, or after it ends."""
-    reservation: str | None = None
+    reservation: ReservationName | None = None
     """Out of which reservation the nodes come: with capacityType `capacity-block` the block's ID,
     with `reservation` that of an on-demand Capacity Reservation, or the ARN of a resource group of
     them. `gpu-cluster capacity` says what is left of it."""
-    os: Annotated[str, OnChange("GPU pool")] = "al2023"
+    os: Annotated[str, _OS, OnChange("GPU pool")] = "al2023"
     """The image of the nodes, `al2023` or `bottlerocket`; both carry the driver."""
-    ami_type: Annotated[str | None, OnChange("GPU pool")] = None
+    ami_type: Annotated[str | None, _AMI_TYPE, OnChange("GPU pool")] = None
     """The image type of EKS; it follows from `os` and the instance type."""
     release_version: Annotated[str | None, OnChange(never_lower)] = None
     """The image's release such as `1.36.2-20260714`; left out, the newest when the group is made
     or its Kubernetes version changes."""
     sharing: EksSharingArgs | None = None
     """How pods share a GPU; left out, each GPU is one pod's."""
-    disk_size_gb: int = LEAST_DISK_GIB
+    disk_size_gb: DiskSize = LEAST_DISK_GIB
     """The size of a node's encrypted gp3 volume, for images and pods."""
-    disk_throughput: int = 500
+    disk_throughput: DiskThroughput = 500
     """The throughput of that volume in MiB/s, 125 to 2000: a CUDA image of 20 GB unpacks no faster,
     and until then the GPU is idle."""
-    disk_iops: int = 3000
+    disk_iops: DiskIops = 3000
     """The operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at most
     500 for each GiB."""
-    max_unavailable: int | None = None
+    max_unavailable: Annotated[int, Interval(ge=1, le=_MAX_UNAVAILABLE)] | None = None
     """How many nodes an update replaces at a time, 1 to 100; left out, one."""
-    max_unavailable_percentage: int | None = None
+    max_unavailable_percentage: Percentage | None = None
     """The same as a share of the pool's nodes, 1 to 100; instead of maxUnavailable."""
     force_update: bool = False
     """Whether an update ends pods that a disruption budget keeps; otherwise it fails after 15
@@ -102,6 +130,7 @@ class EksGpuNodeGroupArgs:
     """Options of Cluster Autoscaler for this pool alone; left out, the cluster's."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         self._check_instance_types()
         self._check_image()
         if self.sharing is not None:
@@ -109,7 +138,6 @@ class EksGpuNodeGroupArgs:
         self._check_counts()
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         reservations.check(self.capacity_type, self.reservation, types, self.min_nodes)
-        check_labels(self.labels)
         check_taints(self.taints, self.startup_taints)
         taints = len(self.taints) + len(self.startup_taints)
         if len(self.labels) + taints > _MAX_TAGS:
@@ -117,18 +145,8 @@ class EksGpuNodeGroupArgs:
                 f"labels: {len(self.labels)} labels and {taints} taints do not fit on an "
                 f"Auto Scaling group as tags; allowed: {_MAX_TAGS} together"
             )
-        check_disk(self.disk_size_gb, self.disk_throughput, self.disk_iops)
-        check_count_or_share(self, "max_unavailable", "max_unavailable_percentage")
-        if (self.max_unavailable or 0) > MAX_UNAVAILABLE:
-            raise ValueError(
-                f"maxUnavailable: {self.max_unavailable} is too large; allowed: 1 to "
-                f"{MAX_UNAVAILABLE}"
-            )
-        for key in ("zones", "subnet_ids"):
-            given = getattr(self, key)
-            if len(set(given)) < len(given):
-                shown = "zones" if key == "zones" else "subnetIds"
-                raise ValueError(f"{shown}: {', '.join(given)} names one twice; drop it")
+        check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops)
+        check_one_of_two(self, "max_unavailable", "max_unavailable_percentage")
 
     @property
     def instance_type(self) -> catalog.InstanceType:
@@ -301,16 +319,6 @@ class EksGpuNodeGroupArgs:
             )
 
     def _check_instance_types(self) -> None:
-        if not 1 <= len(self.instance_types) <= catalog.MAX_INSTANCE_TYPES:
-            raise ValueError(
-                f"instanceTypes: has {len(self.instance_types)} entries; allowed: 1 to "
-                f"{catalog.MAX_INSTANCE_TYPES}, such as g4dn.xlarge"
-            )
-        for position, name in enumerate(self.instance_types):
-            if reason := catalog.refusal(name):
-                raise ValueError(f"instanceTypes[{position}]: {name!r} {reason}")
-            if name in self.instance_types[:position]:
-                raise ValueError(f"instanceTypes[{position}]: {name!r} is a duplicate; remove it")
         first = self.instance_type
         for position, name in enumerate(self.instance_types[1:], start=1):
             row = catalog.INSTANCE_TYPES[name]
@@ -337,18 +345,6 @@ class EksGpuNodeGroupArgs:
             )
 
     def _check_image(self) -> None:
-        if self.os.lower() in _AL2:
-            raise ValueError(
-                f"os: {self.os!r} is gone: EKS publishes no Amazon Linux 2 images since "
-                "2025-11-26, and none for Kubernetes 1.33 and later; take al2023 or bottlerocket"
-            )
-        if self.os not in ("al2023", "bottlerocket"):
-            raise ValueError(f"os: {self.os!r} is not known; allowed: al2023, bottlerocket")
-        if self.ami_type in catalog.REMOVED_AMI_TYPES:
-            raise ValueError(
-                f"amiType: {self.ami_type!r} is gone: EKS publishes no Amazon Linux 2 images since "
-                f"2025-11-26; drop the key, and os makes it {self.image}"
-            )
         for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if found := catalog.image_refusal(row, self.os, self.release_version):
                 raise ValueError(": ".join(found))
@@ -367,16 +363,11 @@ class EksGpuNodeGroupArgs:
             raise ValueError(f"sharing.{error}") from None
 
     def _check_counts(self) -> None:
-        if self.min_nodes < 0:
-            raise ValueError(f"minNodes: {self.min_nodes} is negative; allowed: 0 or more")
-        if self.max_nodes < 1:
-            raise ValueError(f"maxNodes: {self.max_nodes} is too small; allowed: 1 or more")
         if self.min_nodes > self.max_nodes:
             raise ValueError(
                 f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
             )
         check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
-        check_most(self.max_nodes)
 
 
 def _shape(row: catalog.InstanceType) -> str:

@@ -1,24 +1,32 @@
 """Which labels and taints the nodes of an EKS node group can have."""
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 from components.catalog import eks as catalog
 from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, POOL_LABEL, Taint
+from components.limits import LABEL_KEY, LABEL_VALUE, Limit
 
 
-def check_labels(labels: Mapping[str, str]) -> None:
-    """Raises ValueError for a label that EKS or the kubelet refuses, or that is not the user's."""
-    for key, value in labels.items():
-        reason = names.invalid_label_key(key) or names.invalid_label_value(value)
-        if reason is None and _is_reserved(key):
-            reason = "is set by EKS or by this stack; choose another key"
-        if reason is None and not value:
-            reason = "has an empty value, which EKS refuses; give it one"
-        if reason is None and len(key) > catalog.LABEL_KEY_MAX:
-            reason = f"has {len(key)} characters, EKS takes {catalog.LABEL_KEY_MAX} at most"
-        if reason is not None:
-            raise ValueError(f"labels.{key}: {reason}")
+def _label_key(key: str) -> str | None:
+    domain = key.rpartition("/")[0]
+    ours = (POOL_LABEL, names.GPU_PRESENT)
+    if key in ours or names.reserved_domain(key) or domain.endswith("amazonaws.com"):
+        return "is set by EKS or by this stack; choose another key"
+    most = catalog.LABEL_KEY_MAX
+    return None if len(key) <= most else f"has {len(key)} characters; EKS takes at most {most}"
+
+
+def _label_value(value: str) -> str | None:
+    return None if value else "has an empty value, which EKS refuses; give it one"
+
+
+NodeLabels = Mapping[
+    Annotated[str, LABEL_KEY, Limit(_label_key, {"maxLength": catalog.LABEL_KEY_MAX})],
+    Annotated[str, LABEL_VALUE, Limit(_label_value, {"minLength": catalog.LABEL_VALUE_MIN})],
+]
+"""Labels that are the user's to set, and that EKS takes."""
 
 
 def check_taints(taints: Sequence[Taint], startup: Sequence[Taint]) -> None:
@@ -38,9 +46,3 @@ def check_taints(taints: Sequence[Taint], startup: Sequence[Taint]) -> None:
         if reason is not None:
             raise ValueError(f"{path}: {taint.key!r} {reason}")
         seen.add(taint.key)
-
-
-def _is_reserved(key: str) -> bool:
-    domain = key.rpartition("/")[0]
-    ours = (POOL_LABEL, names.GPU_PRESENT)
-    return key in ours or bool(names.reserved_domain(key)) or domain.endswith("amazonaws.com")

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from components.catalog.eks import InstanceType
+from components.limits import matching
 
 CapacityType = Literal["on-demand", "spot", "reservation", "capacity-block"]
 CAPACITY_TYPES = {
@@ -21,6 +22,15 @@ GROUP = re.compile(
     r"(?:[a-zA-Z0-9_.-]{1,300}|[a-zA-Z0-9_.-]{1,150}/[a-z0-9]{26})"
 )
 """The ARN of a resource group: `GroupArnV2` of botocore's model of Resource Groups."""
+ReservationName = Annotated[
+    str,
+    matching(
+        "the ID of a Capacity Reservation such as cr-0123456789abcdef0 or the ARN of a resource "
+        "group of them such as arn:aws:resource-groups:us-east-1:123456789012:group/gpus",
+        ID,
+        GROUP,
+    ),
+]
 _RESERVED = ("reservation", "capacity-block")
 
 
@@ -52,7 +62,12 @@ def check(
         )
     if reservation is None:
         return
-    _check_name(reservation, block=block)
+    if block and is_group(reservation):
+        # eks/latest/userguide/capacity-blocks-mng.html demands a CapacityReservationId.
+        raise ValueError(
+            f"reservation: {reservation!r} is a resource group, and EKS takes a Capacity Block by "
+            "its own ID alone; give that, such as cr-0123456789abcdef0"
+        )
     if len(types) > 1 and not is_group(reservation):
         raise ValueError(
             "instanceTypes: a Capacity Block is of one instance type; name that one"
@@ -64,26 +79,6 @@ def check(
         raise ValueError(
             f"minNodes: {min_nodes} is not possible with a Capacity Block, whose nodes "
             "exist only between its start and its end; allowed: 0"
-        )
-
-
-def _check_name(reservation: str, *, block: bool) -> None:
-    if block and GROUP.fullmatch(reservation):
-        # eks/latest/userguide/capacity-blocks-mng.html demands a CapacityReservationId.
-        raise ValueError(
-            f"reservation: {reservation!r} is a resource group, and EKS takes a Capacity Block by "
-            "its own ID alone; give that, such as cr-0123456789abcdef0"
-        )
-    if block and not ID.fullmatch(reservation):
-        raise ValueError(
-            f"reservation: {reservation!r} is not the ID of a Capacity Block's "
-            "reservation such as cr-0123456789abcdef0"
-        )
-    if not ID.fullmatch(reservation) and not GROUP.fullmatch(reservation):
-        raise ValueError(
-            f"reservation: {reservation!r} is neither the ID of a Capacity Reservation such as "
-            "cr-0123456789abcdef0 nor the ARN of a resource group of them such as "
-            "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
         )
 
 

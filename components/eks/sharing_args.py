@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from components.catalog.accelerators import GPUS
-from components.limits import check_limits
+from components.limits import Limit, check_limits
 
 MAX_REPLICAS = 48
 _BOTTLEROCKET_WITH_MPS = (1, 54)
@@ -15,21 +15,28 @@ _BOTTLEROCKET_WITH_MPS = (1, 54)
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.[0-9]+")
 
 
+def _not_on_eks(strategy: str) -> str | None:
+    if strategy != "mig":
+        return None
+    return (
+        "mig partitions the GPUs of each new node, which this stack does only on GKE; take "
+        "time-slicing"
+    )
+
+
+_STRATEGY = Limit(_not_on_eks, {"enum": ["time-slicing", "mps"]})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksSharingArgs:
     """How several pods share a GPU of the pool."""
 
-    strategy: Literal["time-slicing", "mps", "mig"]
+    strategy: Annotated[Literal["time-slicing", "mps", "mig"], _STRATEGY]
     """How a GPU is shared: in turns, or by NVIDIA's MPS."""
     replicas: Annotated[int, Interval(ge=2, le=MAX_REPLICAS)]
     """How many pods share a GPU, 2 to 48."""
 
     def __post_init__(self) -> None:
-        if self.strategy == "mig":
-            raise ValueError(
-                "strategy: mig partitions the GPUs of each new node, which this stack does on GKE "
-                "alone; take time-slicing"
-            )
         check_limits(self)
 
     def check(self, *, os: str, gpu_model: str, release_version: str | None) -> None:

@@ -3,12 +3,33 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
+
+from annotated_types import MinLen
 
 from components.catalog import kubernetes as names
-from components.decode import EXAMPLE
+from components.decode import EXAMPLE, shown
+from components.limits import DNS_LABEL, UNIQUE, Hint, Limit, check_limits, pattern
 
-PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
+_PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
+
+
+def _not_a_principal(arn: str) -> str | None:
+    if ":assumed-role/" in arn:
+        return (
+            f"{arn!r} is a session of a role; give the role's own ARN, "
+            "arn:aws:iam::ACCOUNT:role/NAME"
+        )
+    if _PRINCIPAL.fullmatch(arn):
+        return None
+    return (
+        f"{shown(arn)} is not the ARN of an IAM role or user; give it as "
+        "arn:aws:iam::ACCOUNT:role/NAME"
+    )
+
+
+Principal = Annotated[str, Limit(_not_a_principal, pattern(_PRINCIPAL))]
+"""The ARN of an IAM role or user."""
 POLICIES: Final[Mapping[str, str]] = {"view": "AmazonEKSViewPolicy", "edit": "AmazonEKSEditPolicy"}
 """https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html"""
 
@@ -18,54 +39,31 @@ class EksUserArgs:
     """A group of people who may use the cluster. Its name is a Kubernetes group, to which
     RoleBindings and `batch.queues.<name>.groups` give rights."""
 
-    principals: Sequence[str] = field(
-        metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/researchers"]'}
-    )
+    principals: Annotated[
+        Sequence[Principal], MinLen(1), UNIQUE, Hint("give the ARN of an IAM role or user")
+    ] = field(metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/researchers"]'})
     """ARNs of the IAM roles and users in the group."""
     access: Literal["view", "edit"] | None = None
     """What EKS itself lets the group do in `namespaces`: read everything but Secrets, or also
     change it. Left out, only what RoleBindings allow."""
-    namespaces: Sequence[str] = ()
+    namespaces: Annotated[Sequence[Annotated[str, DNS_LABEL]], UNIQUE] = ()
     """The namespaces in which `access` holds; left out, `view` holds in all of them. For `edit`,
     those of the stack's `namespaces` whose `podSecurity` is `baseline`."""
 
     def __post_init__(self) -> None:
-        if not self.principals:
-            raise ValueError("principals: is empty; give the ARN of an IAM role or user")
-        for position, arn in enumerate(self.principals):
-            check_principal(f"principals[{position}]", arn)
-            if arn in self.principals[:position]:
-                raise ValueError(f"principals[{position}]: {arn!r} is a duplicate; remove it")
+        check_limits(self)
         for position, namespace in enumerate(self.namespaces):
-            if reason := names.invalid_dns_label(namespace):
-                raise ValueError(f"namespaces[{position}]: {namespace!r} {reason}")
             if self.access == "edit" and names.RESERVED_NAMESPACE.fullmatch(namespace):
                 raise ValueError(
                     f"namespaces[{position}]: edit in {namespace} is a right to the service "
                     "accounts of Kubernetes or of controllers; give a namespace of the group's own"
                 )
-            if namespace in self.namespaces[:position]:
-                raise ValueError(f"namespaces[{position}]: {namespace!r} is a duplicate; remove it")
         if self.namespaces and self.access is None:
             raise ValueError("namespaces: has no effect without access; set access, or drop it")
         if self.access == "edit" and not self.namespaces:
             raise ValueError(
                 "access: edit in every namespace includes the cluster's own; name namespaces"
             )
-
-
-def check_principal(key: str, arn: str) -> None:
-    """Raises ValueError, with the key in front, for what is not the ARN of a role or a user."""
-    if ":assumed-role/" in arn:
-        raise ValueError(
-            f"{key}: {arn!r} is a session of a role; give the role's own ARN, "
-            "arn:aws:iam::ACCOUNT:role/NAME"
-        )
-    if not PRINCIPAL.fullmatch(arn):
-        raise ValueError(
-            f"{key}: {arn!r} is not the ARN of an IAM role or user; give it as "
-            "arn:aws:iam::ACCOUNT:role/NAME"
-        )
 
 
 def entries(users: Mapping[str, EksUserArgs]) -> dict[str, tuple[list[str], dict[str, list[str]]]]:

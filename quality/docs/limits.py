@@ -9,20 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from components import addresses, limits
-from components.access import KMS_KEY
-from components.catalog import eks, gke, kubernetes
-from components.catalog.eks_addons import ADDONS
+from components.catalog import gke, kubernetes
 from components.catalog.gke_shapes import CPU_MACHINE_TYPES
-from components.catalog.images import cluster_autoscaler
 from components.cluster import GPU_RESOURCE
-from components.eks.autoscaler_args import DURATION, FLAG, EksAutoscalerArgs
-from components.eks.cluster_args import ADDON_VERSION, RETENTION_DAYS
-from components.eks.disk_args import LEAST_DISK_GIB
-from components.eks.network_args import SUBNET
-from components.eks.pool_args import MAX_UNAVAILABLE
 from components.eks.regions import REGION
-from components.eks.reservation import GROUP, ID
-from components.eks.user_args import PRINCIPAL
 from components.gke.cluster_args import LABEL
 from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
 from components.gke.sign_in import PROJECT
@@ -80,22 +70,15 @@ POOL_NAME = matching(re.compile("[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?"))
 ENV = names({"pattern": "^[^=]+$"})
 IMAGE = matching(kubernetes.IMAGE)
 ABSOLUTE = {"pattern": "^/"}
-SHARE = between(0, 1)
-PERCENT = between(1, 100)
 _N1 = re.compile(r"(?:n1-)?custom-[0-9]+-[0-9]+")
 _GPU_MACHINES = [
     *(name for name, row in gke.MACHINE_TYPES.items() if row.gpus == int(row.gpus)),
     *(name for name in CPU_MACHINE_TYPES if name.startswith("n1-")),
 ]
 """With their GPUs built in, or to attach some to."""
-_MINORS = [minor for minor in eks.KUBERNETES_VERSIONS if cluster_autoscaler(minor)]
 _LABELS = {
     **names(matching(re.compile(rf"(?:[^/]+/)?{kubernetes.LABEL_NAME.pattern}"))),
     **values(matching(re.compile(rf"(?:{kubernetes.LABEL_NAME.pattern})?"))),
-}
-_EKS_LABELS = {
-    "propertyNames": {**_LABELS["propertyNames"], "maxLength": eks.LABEL_KEY_MAX},
-    "additionalProperties": {**_LABELS["additionalProperties"], "minLength": eks.LABEL_VALUE_MIN},
 }
 _WORKLOAD = {"image": IMAGE, "namespace": DNS_LABEL, "env": ENV}
 
@@ -142,90 +125,6 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "gpus_per_node": between(1),
     },
     "GkeSharingArgs": {"replicas": between(1, gke.MAX_SHARED_CLIENTS)},
-    "EksUserArgs": {
-        "principals": items(matching(PRINCIPAL), minItems=1, uniqueItems=True),
-        "namespaces": items(DNS_LABEL, uniqueItems=True),
-    },
-    "EksClusterArgs": {
-        "name": {**matching(eks.CLUSTER_NAME), "maxLength": eks.CLUSTER_NAME_MAX},
-        "admins": items(matching(PRINCIPAL), minItems=1, uniqueItems=True),
-        "authorized_networks": values(cidr(8, 32)),
-        "version": one_of(*_MINORS),
-        "service_cidr": cidr(12, 24, private=True),
-        "addon_versions": {
-            **names(one_of(*(addon.name for addon in ADDONS))),
-            **values(matching(ADDON_VERSION)),
-        },
-        "secrets_encryption_key": matching(KMS_KEY),
-        "disks_encryption_key": matching(KMS_KEY),
-        "log_retention_days": one_of(*RETENTION_DAYS),
-    },
-    "EksNetworkArgs": {
-        "zones": {"minItems": 2, "maxItems": 3, "uniqueItems": True},
-        "cidr": cidr(16, 18, private=True),
-        "subnet_ids": items(matching(SUBNET), minItems=eks.MIN_SUBNETS),
-    },
-    "EksSystemPoolArgs": {
-        "instance_types": items(one_of(*eks.CPU_INSTANCE_TYPES), minItems=1),
-        "min_nodes": between(1),
-        "max_nodes": between(1, eks.MAX_POOL_NODES),
-        "disk_size_gb": between(eks.DEFAULT_DISK_GIB, eks.MAX_DISK_GIB),
-    },
-    "EksAutoscalerArgs": {
-        "scan_interval": matching(DURATION),
-        "scale_down_unneeded_time": matching(DURATION),
-        "scale_down_unready_time": matching(DURATION),
-        "scale_down_delay_after_add": matching(DURATION),
-        "scale_down_utilization_threshold": SHARE,
-        "scale_down_gpu_utilization_threshold": SHARE,
-        "max_node_provision_time": matching(DURATION),
-        "max_nodes_total": between(0),
-        "verbosity": between(0, 10),
-        "image": IMAGE,
-        "extra_flags": names(matching(FLAG) | {"not": one_of(*EksAutoscalerArgs().flags(""))}),
-    },
-    "EksPoolAutoscalerArgs": {
-        "scale_down_unneeded_time": matching(DURATION),
-        "scale_down_unready_time": matching(DURATION),
-        "scale_down_utilization_threshold": SHARE,
-        "scale_down_gpu_utilization_threshold": SHARE,
-    },
-    "EksGpuNodeGroupArgs": {
-        "instance_types": items(
-            one_of(*(name for name in eks.INSTANCE_TYPES if eks.refusal(name) is None)),
-            minItems=1,
-            maxItems=eks.MAX_INSTANCE_TYPES,
-            uniqueItems=True,
-        ),
-        "gpus_per_node": between(1),
-        "min_nodes": between(0),
-        "max_nodes": between(1, eks.MAX_POOL_NODES),
-        "zones": {"uniqueItems": True},
-        "subnet_ids": items(matching(SUBNET), uniqueItems=True),
-        "labels": _EKS_LABELS,
-        "ami_type": {"not": one_of(*eks.REMOVED_AMI_TYPES)},
-        "reservation": matching(ID, GROUP),
-        "os": one_of("al2023", "bottlerocket"),
-        "disk_size_gb": between(LEAST_DISK_GIB, eks.MAX_DISK_GIB),
-        "disk_throughput": between(*eks.GP3_THROUGHPUT),
-        "disk_iops": between(*eks.GP3_IOPS),
-        "max_unavailable": between(1, MAX_UNAVAILABLE),
-        "max_unavailable_percentage": PERCENT,
-    },
-    "EksSharingArgs": {
-        "strategy": one_of("time-slicing", "mps"),
-    },
-    "EksNodeRepairArgs": {
-        "max_parallel_nodes_repaired_count": between(1),
-        "max_parallel_nodes_repaired_percentage": PERCENT,
-        "max_unhealthy_node_threshold_count": between(1),
-        "max_unhealthy_node_threshold_percentage": PERCENT,
-    },
-    "EksNodeRepairOverrideArgs": {
-        "node_monitoring_condition": {"pattern": r"\S"},
-        "node_unhealthy_reason": {"pattern": r"\S"},
-        "min_repair_wait_time_mins": between(1),
-    },
     "ExistingClusterArgs": {"name": DNS_LABEL},
     "ExistingGpuPoolArgs": {
         "node_selector": {"minProperties": 1},
@@ -299,7 +198,5 @@ ASSUMED_ROLES: Fragment = {
 
 NAMES: Mapping[str, Fragment] = {
     "gpuPools": POOL_NAME,
-    "queues": DNS_LABEL,
-    "users": DNS_LABEL,
 }
 """Map -> what its entries may be called; those of blocks are in `BLOCKS`."""

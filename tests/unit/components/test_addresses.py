@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from components.addresses import authorized, example_warnings
+from components.addresses import authorized, cidr, example_warnings
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import warnings
 from components.settings.load import from_config
@@ -69,6 +69,30 @@ def test_every_platform_refuses_a_single_address(platform: Callable[[Mapping], o
     """Nobody learns it from a plan that fails."""
     with pytest.raises(ValueError, match=r"authorizedNetworks\.home: .* write 8\.8\.8\.8/32"):
         platform({"home": "8.8.8.8"})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("10.0.0.0/18", None),
+        ("172.31.0.0/16", None),
+        ("10.0.0.0/24", "has /24; allowed: /16 to /18, of which each zone takes an eighth"),
+        ("10.0.0.0/8", "has /8; allowed: /16 to /18, of which each zone takes an eighth"),
+        ("10.0.0.1/16", "is not an IPv4 CIDR (it has host bits set; write 10.0.0.0/16)"),
+        *(
+            (
+                network,
+                "is not private address space; take some of 10.0.0.0/8, 172.16.0.0/12 or "
+                "192.168.0.0/16",
+            )
+            for network in ("11.0.0.0/16", "127.0.0.0/16", "198.18.0.0/16", "172.32.0.0/16")
+        ),
+    ],
+)
+def test_a_network_has_a_prefix_and_an_address_space(text: str, says: str | None) -> None:
+    """What AWS takes for VPCs: less than Python and the IANA's registry call private."""
+    limit = cidr(16, 18, private=True, why=", of which each zone takes an eighth")
+    assert limit.refusal(text) == (says and f"{text!r} {says}")
 
 
 @pytest.mark.parametrize("text", ["0.0.0.0/0", "128.0.0.0/1"])

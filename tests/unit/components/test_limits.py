@@ -49,6 +49,7 @@ class Example:
     command: Annotated[Sequence[str], Len(1, 2), Hint("name the script")] = ()
     minor: Annotated[str, one_of("1.9", "1.10", what="a minor")] = "1.9"
     image: Annotated[str, none_of("al2", why="is gone")] = "al2023"
+    name: Annotated[str, matching("a name such as a-b", re.compile("[a-c-]+"), longest=3)] = "a"
     bucket: Annotated[str | None, BUCKET] = None
     labels: Mapping[Annotated[str, one_of("k")], Annotated[str, MaxLen(1)]] = dataclasses.field(
         default_factory=dict
@@ -71,6 +72,8 @@ class Example:
         ({"diskGb": 49}, "pool.diskGb: 49 is too small; allowed: 50 or more; images are large"),
         ({"command": ["", "", ""]}, "pool.command: has 3; allowed: 1 to 2; name the script"),
         ({"minor": "1.8"}, "pool.minor: '1.8' is not a minor; allowed: 1.9, 1.10"),
+        ({"name": "A"}, "pool.name: 'A' is not a name such as a-b"),
+        ({"name": "abca"}, "pool.name: 'abca' has 4 characters; allowed: at most 3"),
         ({"image": "al2"}, "pool.image: 'al2' is gone"),
         ({"bucket": "Data"}, "pool.bucket: 'Data' is not a bucket such as data; write data"),
         ({"bucket": "gs://a"}, "pool.bucket: 'gs://a' is not a bucket such as data"),
@@ -129,11 +132,7 @@ def test_program_and_schema_refuse_the_same(where: str) -> None:
     """What JSON Schema can say of a limit refuses no more than the limit itself."""
     _, _, kind, limits = LIMITED[where]
     origin = typing.get_origin(kind) or kind
-    of_its_type = [
-        value
-        for value in (*WRONG, *fragment(limits).get("not", {}).get("enum", ()))
-        if isinstance(value, {Sequence: list, Mapping: dict}.get(origin, origin))
-    ]
+    of_its_type = values_of(kind, limits)
     wrong = [value for value in of_its_type if refusal(limits, value)]
     assert wrong, f"{where}: none of {of_its_type} is refused"
     words = {Mapping: "Properties", str: "Length"}.get(origin, "Items")
@@ -155,12 +154,22 @@ def test_a_class_with_limits_applies_them(where: str) -> None:
         args.__post_init__()
 
 
+def values_of(kind: Any, limits: Sequence[Any]) -> Sequence[Any]:
+    """Values of a type, of which its limits refuse some."""
+    origin = typing.get_origin(kind) or kind
+    if origin is typing.Literal:
+        return typing.get_args(kind)
+    found = {Sequence: list, Mapping: dict}.get(origin, origin)
+    values = (*WRONG, *fragment(limits).get("not", {}).get("enum", ()))
+    return [value for value in values if isinstance(value, found)]
+
+
 def beyond(hint: Any) -> Any:
     """A value that some limit of the type refuses, itself or in what it holds."""
     kind, limits = unwrapped(hint)
     origin, parts = typing.get_origin(kind) or kind, typing.get_args(kind)
-    for value in WRONG:
-        if isinstance(value, {Sequence: list}.get(origin, origin)) and refusal(limits, value):
+    for value in values_of(kind, limits):
+        if refusal(limits, value):
             return value
     if origin is Sequence:
         return [beyond(parts[0])]

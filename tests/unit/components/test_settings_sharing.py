@@ -64,8 +64,8 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("train", {"strategy": "time-slicing", "replicas": 49}, {},
      "sharing.replicas: 49 is out of range; allowed: 2 to 48"),
     ("train", {"strategy": "mig", "replicas": 4}, {},
-     "sharing.strategy: mig partitions the GPUs of each new node, which this stack does on GKE "
-     "alone; take time-slicing"),
+     "sharing.strategy: mig partitions the GPUs of each new node, which this stack does only "
+            "on GKE; take time-slicing"),
     ("train", {"strategy": "time-slicing", "replicas": 4, "partition": "1g.5gb"}, {},
      "sharing.partition: there is no such key; allowed: replicas, strategy"),
     ("onprem", {"strategy": "time-slicing", "replicas": 1}, {},
