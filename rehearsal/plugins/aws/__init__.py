@@ -1,46 +1,21 @@
 """The engine's `aws` provider, offline: a thin translation between a resource's inputs and the API
 at the endpoint that the environment names."""
 
+import pkgutil
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
+from clouds.rows.aws import rows
 from rehearsal.plugins.aws.api import Api
-from rehearsal.plugins.aws.eks import (
-    AccessEntry,
-    AccessPolicyAssociation,
-    Addon,
-    Cluster,
-    PodIdentityAssociation,
-)
-from rehearsal.plugins.aws.iam import OpenIdConnectProvider, Role
-from rehearsal.plugins.aws.iam_policies import Policy, RolePolicy, RolePolicyAttachment
-from rehearsal.plugins.aws.keys_and_logs import Alias, Key, LogGroup
-from rehearsal.plugins.aws.launch_template import LaunchTemplate
-from rehearsal.plugins.aws.nat import Eip, NatGateway
-from rehearsal.plugins.aws.network import InternetGateway, Subnet, Vpc
-from rehearsal.plugins.aws.node_group import NodeGroup, Tag
+from rehearsal.plugins.aws.kind import Kind
 from rehearsal.plugins.aws.provider_config import check_config
-from rehearsal.plugins.aws.routes import Route, RouteTable, RouteTableAssociation, VpcEndpoint
-from rehearsal.plugins.aws.security_groups import (
-    DefaultSecurityGroup,
-    SecurityGroup,
-    SecurityGroupEgressRule,
-    SecurityGroupIngressRule,
-)
-from rehearsal.plugins.aws.volumes import Volume
-from rehearsal.plugins.cloud.handler import Config
+from rehearsal.plugins.aws.rowed import Rowed
+from rehearsal.plugins.cloud.handler import Config, Handler
 from rehearsal.plugins.cloud.server import ProviderSettings
 from rehearsal.plugins.faults import Faults
 
 __all__ = ["settings_for"]
-
-_KINDS = (
-    AccessEntry, AccessPolicyAssociation, Addon, Alias, Cluster, DefaultSecurityGroup, Eip,
-    InternetGateway, Key, LaunchTemplate, LogGroup, NatGateway, NodeGroup, OpenIdConnectProvider,
-    PodIdentityAssociation, Policy, Role, RolePolicy, RolePolicyAttachment, Route, RouteTable,
-    RouteTableAssociation, SecurityGroup, SecurityGroupEgressRule, SecurityGroupIngressRule, Subnet,
-    Tag, Volume, Vpc, VpcEndpoint,
-)  # fmt: skip
 
 
 def settings_for(environment: Mapping[str, str], faults: Faults) -> ProviderSettings:
@@ -55,7 +30,7 @@ def settings_for(environment: Mapping[str, str], faults: Faults) -> ProviderSett
 
     return ProviderSettings(
         package="aws",
-        handlers={kind.token: kind(api) for kind in _KINDS},
+        handlers=_handlers(api),
         functions={
             "aws:index/getCallerIdentity:getCallerIdentity": caller,
             "aws:index/getPartition:getPartition": _partition,
@@ -63,6 +38,20 @@ def settings_for(environment: Mapping[str, str], faults: Faults) -> ProviderSett
         faults=faults,
         check_config=check_config,
     )
+
+
+def _handlers(api: Api) -> dict[str, Handler]:
+    """Those of the rows, then the classes of this folder, which may have a row as well."""
+    for module in pkgutil.iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+    handlers: dict[str, Handler] = {token: Rowed(api, token) for token in rows()}
+    kinds = [Kind]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if "token" in vars(kind):
+            handlers[kind.token] = kind(api)
+    return handlers
 
 
 def _partition(config: Config, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from rehearsal.plugins.cloud.handler import CloudError, NotFoundError
 ENDPOINT = "AWS_ENDPOINT_URL"
 SECONDS = "x-simulated-seconds"
 """Header with which a simulated cloud says how long in life what it began takes."""
+GLOBAL = ("iam", "sts")
+"""Services that have no region."""
 _NOT_FOUND = ("NotFound", "NoSuchEntity", "NotFoundException", "ResourceNotFoundException")
 
 
@@ -61,6 +63,12 @@ class Api:
     def arn(self, service: str, resource: str, owner: str) -> str:
         """The ARN of a resource of the account `owner` in the region."""
         return f"arn:aws:{service}:{self.region}:{owner}:{resource}"
+
+
+@cache
+def service_model(service: str) -> Any:
+    """botocore's model of a service."""
+    return _session().get_service_model(service)
 
 
 @cache

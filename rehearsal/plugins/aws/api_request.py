@@ -1,9 +1,14 @@
-"""Pulumi's inputs as an AWS API wants them, by the API's own model."""
+"""Pulumi's inputs as an AWS API wants them, and its answers as Pulumi shows them, by the API's own
+model and the SDK's classes."""
 
-from collections.abc import Mapping
+import typing
+from collections.abc import Container, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
+from rehearsal.plugins import sdk
 from rehearsal.plugins.cloud.handler import CloudError
+from rehearsal.plugins.cloud.schema import plain
 
 
 def request(
@@ -17,25 +22,70 @@ def request(
     answer = {}
     for name, value in inputs.items():
         inner = f"{path}.{name}" if path else name
-        member = (renamed or {}).get(inner) or _member(shape, name)
-        if member is None or member not in shape.members:
+        found = (renamed or {}).get(inner) or spelled(shape.members, name)
+        if found is None or found not in shape.members:
             raise CloudError(f"a rehearsal does not simulate '{inner}': the API has no such member")
         if value is not None:
-            answer[member] = _value(shape.members[member], value, renamed, inner)
+            answer[found] = _value(shape.members[found], value, renamed, inner)
     return answer
 
 
-def _member(shape: Any, name: str) -> str | None:
+def spelled(members: Container[str], name: str) -> str | None:
+    """The member that is called so but for the case of its first letter; None if there is none."""
     for candidate in (name, name[:1].upper() + name[1:], name[:1].lower() + name[1:]):
-        if candidate in shape.members:
-            return str(candidate)
+        if candidate in members:
+            return candidate
     return None
+
+
+def spelled_or_plural(members: Container[str], name: str) -> str | None:
+    """As `spelled`; Pulumi has the plural of a list's name where AWS may have the singular."""
+    for candidate in (name, f"{name}s", name.removesuffix("s")):
+        if found := spelled(members, candidate):
+            return found
+    return None
+
+
+def place(shape: Any, request: dict[str, Any], path: Sequence[str], value: Any, name: str) -> None:
+    """Puts the input `name` into a request of `shape` at `path`, its members from the outside in; a
+    list on the way has one element."""
+    first, *rest = path
+    inner = shape.members[first]
+    if not rest:
+        request[first] = _value(inner, value, None, name)
+    elif inner.type_name == "list":
+        place(inner.member, request.setdefault(first, [{}])[0], rest, value, name)
+    else:
+        place(inner, request.setdefault(first, {}), rest, value, name)
+
+
+def shown(value: Any, kind: Any) -> Any:
+    """A part of an answer as a property of the type `kind` of the SDK."""
+    kind = plain(kind)
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if isinstance(value, Mapping) and sdk.is_output_type(kind):
+        found = {name: spelled_or_plural(value, name) for name in sdk.output_types(kind)}
+        return {
+            name: shown(value[member], sdk.output_types(kind)[name])
+            for name, member in found.items()
+            if member
+        }
+    if isinstance(value, list) and typing.get_args(kind):
+        return [shown(each, typing.get_args(kind)[0]) for each in value]
+    if isinstance(value, list) and kind is str:  # Pulumi has one where the API has a list
+        return next(iter(value), None)
+    return value
 
 
 def _value(shape: Any, value: Any, renamed: Mapping[str, str] | None, path: str) -> Any:
     kind = shape.type_name
     if kind == "structure" and isinstance(value, Mapping):
         return request(shape, value, renamed, path)
+    if kind == "structure" and "Value" in shape.members:  # of an attribute that EC2 modifies
+        return {"Value": value}
+    if kind == "list" and isinstance(value, str):
+        return [value]
     if kind == "list" and isinstance(value, Mapping):  # tags
         return [{"Key": key, "Value": str(each)} for key, each in value.items()]
     if kind == "list" and isinstance(value, list):

@@ -11,7 +11,6 @@ from rehearsal.plugins.aws.kind import (
     Config,
     InitFailedError,
     Kind,
-    NotFoundError,
     Problem,
 )
 from rehearsal.plugins.cloud.schema import UNKNOWN
@@ -189,118 +188,6 @@ def _logging(before: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
         if types
     ]
     return {"clusterLogging": setups}
-
-
-class AccessEntry(EksKind):
-    """An IAM principal that a cluster knows."""
-
-    token = "aws:eks/accessEntry:AccessEntry"
-    arn_key = "accessEntryArn"
-    supported_inputs = (
-        "clusterName", "principalArn", "kubernetesGroups", "type", "userName", "tags",
-    )  # fmt: skip
-
-    def _request(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        names = {"kubernetesGroups": "kubernetesGroups", "userName": "username"}
-        return {
-            "clusterName": inputs["clusterName"],
-            "principalArn": inputs["principalArn"],
-            **{member: inputs[name] for name, member in names.items() if name in inputs},
-        }
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        given = self._request(inputs) | {"type": inputs["type"], "tags": inputs["tagsAll"]}
-        self.eks.create_access_entry(**given)
-        return f"{inputs['clusterName']}:{inputs['principalArn']}"
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        cluster, _, principal = identity.partition(":")
-        row = self.eks.describe_access_entry(clusterName=cluster, principalArn=principal)[
-            "accessEntry"
-        ]
-        return {
-            "accessEntryArn": row["accessEntryArn"],
-            "createdAt": instant(row["createdAt"]),
-            "modifiedAt": instant(row["modifiedAt"]),
-            "kubernetesGroups": row["kubernetesGroups"],
-            "userName": row["username"],
-            "type": row["type"],
-            "tagsAll": row["tags"],
-        }
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        if self._request(old) != self._request(new):
-            self.eks.update_access_entry(**self._request(new))
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        cluster, _, principal = identity.partition(":")
-        self.eks.delete_access_entry(clusterName=cluster, principalArn=principal)
-
-
-class AccessPolicyAssociation(EksKind):
-    """A policy of EKS for an access entry."""
-
-    token = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
-    supported_inputs = ("accessScope", "clusterName", "policyArn", "principalArn")
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        given = {name: inputs[name] for name in self.supported_inputs}
-        self.eks.associate_access_policy(**given)
-        return f"{inputs['clusterName']}#{inputs['principalArn']}#{inputs['policyArn']}"
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        cluster, principal, policy = identity.split("#")
-        pages = self.eks.get_paginator("list_associated_access_policies").paginate(
-            clusterName=cluster, principalArn=principal
-        )
-        for page in pages:
-            for row in page["associatedAccessPolicies"]:
-                if row["policyArn"] == policy:
-                    return {name: instant(row[name]) for name in ("associatedAt", "modifiedAt")}
-        raise NotFoundError(f"ResourceNotFoundException: {policy} is not associated")
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        cluster, principal, policy = identity.split("#")
-        self.eks.disassociate_access_policy(
-            clusterName=cluster, principalArn=principal, policyArn=policy
-        )
-
-
-class PodIdentityAssociation(EksKind):
-    """A role for the pods of a service account."""
-
-    token = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
-    arn_key = "associationArn"
-    supported_inputs = (
-        "clusterName", "namespace", "serviceAccount", "roleArn", "disableSessionTags", "tags",
-    )  # fmt: skip
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        names = [name for name in self.supported_inputs if name != "tags" and name in inputs]
-        given = {name: inputs[name] for name in names}
-        answer = self.eks.create_pod_identity_association(**given, tags=inputs["tagsAll"])
-        return str(answer["association"]["associationId"])
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        row = self.eks.describe_pod_identity_association(
-            clusterName=state["clusterName"], associationId=identity
-        )["association"]
-        names = ("associationId", "associationArn", "roleArn", "disableSessionTags")
-        return {name: row[name] for name in names} | {"tagsAll": row["tags"]}
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        names = ("roleArn", "disableSessionTags")
-        if any(old.get(name) != new.get(name) for name in names):
-            self.eks.update_pod_identity_association(
-                clusterName=new["clusterName"],
-                associationId=identity,
-                **{name: new[name] for name in names if name in new},
-            )
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self.eks.delete_pod_identity_association(
-            clusterName=state["clusterName"], associationId=identity
-        )
 
 
 class Addon(EksKind):

@@ -1,11 +1,10 @@
 """IAM roles, OpenID Connect providers, and what IAM's resource types have in common."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rehearsal.plugins.aws.documents import document_text
 from rehearsal.plugins.aws.kind import Kind, mapping, pairs, pick
-from rehearsal.plugins.cloud.schema import UNKNOWN
 
 
 class IamKind(Kind):
@@ -154,11 +153,3 @@ class OpenIdConnectProvider(IamKind):
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         self.iam.delete_open_id_connect_provider(OpenIDConnectProviderArn=identity)
-
-
-def document_text(document: Any, before: Any) -> str:
-    """A document as it was given where it still means the same, else as IAM has it."""
-    text = json.dumps(document, separators=(",", ":")) if isinstance(document, dict) else document
-    if isinstance(before, str) and before != UNKNOWN and json.loads(before) == json.loads(text):
-        return before
-    return str(text)

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.plugins.aws.iam import IamKind, document_text
-from rehearsal.plugins.aws.kind import NotFoundError, mapping, pairs, pick
+from rehearsal.plugins.aws.documents import document_text
+from rehearsal.plugins.aws.iam import IamKind
+from rehearsal.plugins.aws.kind import mapping, pairs, pick
 
 
 class Policy(IamKind):
@@ -65,56 +66,3 @@ class Policy(IamKind):
             if not each["IsDefaultVersion"]:
                 self.iam.delete_policy_version(PolicyArn=identity, VersionId=each["VersionId"])
         self.iam.delete_policy(PolicyArn=identity)
-
-
-class RolePolicy(IamKind):
-    """An inline policy of a role."""
-
-    token = "aws:iam/rolePolicy:RolePolicy"
-    documents = ("policy",)
-    supported_inputs = ("name", "role", "policy")
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        self._put(inputs)
-        return f"{inputs['role']}:{inputs['name']}"
-
-    def _put(self, inputs: Mapping[str, Any]) -> None:
-        self.iam.put_role_policy(
-            RoleName=inputs["role"], PolicyName=inputs["name"], PolicyDocument=inputs["policy"]
-        )
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        role, _, name = identity.partition(":")
-        row = self.iam.get_role_policy(RoleName=role, PolicyName=name)
-        text = document_text(row["PolicyDocument"], state.get("policy"))
-        return {"role": role, "name": name, "policy": text}
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        self._put(new)
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self.iam.delete_role_policy(RoleName=state["role"], PolicyName=state["name"])
-
-
-class RolePolicyAttachment(IamKind):
-    """A managed policy on a role."""
-
-    token = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
-    supported_inputs = ("role", "policyArn")
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        self.iam.attach_role_policy(RoleName=inputs["role"], PolicyArn=inputs["policyArn"])
-        return f"{inputs['role']}/{inputs['policyArn']}"
-
-    def _attached(self, role: str) -> list[str]:
-        answer = self.iam.list_attached_role_policies(RoleName=role)
-        return [each["PolicyArn"] for each in answer["AttachedPolicies"]]
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        role, _, policy = identity.partition("/")
-        if policy not in self._attached(role):
-            raise NotFoundError(f"NoSuchEntity: {policy} is not attached to {role}")
-        return {"role": role, "policyArn": policy}
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self.iam.detach_role_policy(RoleName=state["role"], PolicyArn=state["policyArn"])

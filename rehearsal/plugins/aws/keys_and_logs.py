@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.plugins.aws.iam import document_text
+from rehearsal.plugins.aws.documents import document_text
 from rehearsal.plugins.aws.kind import Kind, NotFoundError
+from rehearsal.plugins.aws.rowed import Rowed
 
 
 class Key(Kind):
@@ -91,31 +92,20 @@ def _key_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"TagKey": key, "TagValue": value} for key, value in tags.items()]
 
 
-class Alias(Kind):
+class Alias(Rowed):
     """A name of a KMS key."""
 
     token = "aws:kms/alias:Alias"
-    supported_inputs = ("name", "targetKeyId")
 
     def create(self, inputs: dict[str, Any]) -> str:
-        name = _alias_name(inputs["name"])
-        self.api.client("kms").create_alias(AliasName=name, TargetKeyId=inputs["targetKeyId"])
-        return name
+        name = str(inputs["name"]).removeprefix("alias/")  # of a generated one it is added
+        return super().create(inputs | {"name": f"alias/{name}"})
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        kms = self.api.client("kms")
-        for row in kms.list_aliases()["Aliases"]:
-            if row["AliasName"] == identity:
-                key = kms.describe_key(KeyId=row["TargetKeyId"])["KeyMetadata"]
-                target = state.get("targetKeyId")
-                same = target in (key["KeyId"], key["Arn"])
-                return {
-                    "name": state.get("name", identity),
-                    "arn": row["AliasArn"],
-                    "targetKeyId": target if same else key["KeyId"],
-                    "targetKeyArn": key["Arn"],
-                }
-        raise NotFoundError(f"NotFoundException: Alias {identity} is not found")
+        now = super().read(identity, state) | {"name": state.get("name", identity)}
+        target = state.get("targetKeyId")
+        same = target in (now["targetKeyId"], now["targetKeyArn"])
+        return now | ({"targetKeyId": target} if same else {})
 
     def same(self, path: str, old: Any, new: Any) -> bool:
         def key(value: Any) -> str:
@@ -123,93 +113,12 @@ class Alias(Kind):
 
         return path == "targetKeyId" and key(old) == key(new)
 
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        kms = self.api.client("kms")
-        kms.update_alias(AliasName=identity, TargetKeyId=new["targetKeyId"])
 
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self.api.client("kms").delete_alias(AliasName=identity)
-
-
-def _alias_name(name: str) -> str:
-    return name if name.startswith("alias/") else f"alias/{name}"
-
-
-class LogGroup(Kind):
+class LogGroup(Rowed):
     """A log group of CloudWatch."""
 
     token = "aws:cloudwatch/logGroup:LogGroup"
-    supported_inputs = (
-        "name",
-        "retentionInDays",
-        "kmsKeyId",
-        "logGroupClass",
-        "skipDestroy",
-        "tags",
-    )
-
-    @property
-    def logs(self) -> Any:
-        """A client of CloudWatch Logs."""
-        return self.api.client("logs")
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        name, key = inputs["name"], inputs.get("kmsKeyId")
-        given = {"kmsKeyId": key} if key else {}
-        if inputs.get("logGroupClass"):
-            given["logGroupClass"] = inputs["logGroupClass"]
-        self.logs.create_log_group(logGroupName=name, tags=inputs["tagsAll"], **given)
-        self._retain(name, inputs)
-        return str(name)
-
-    def _retain(self, name: str, inputs: Mapping[str, Any]) -> None:
-        if inputs.get("retentionInDays"):
-            self.logs.put_retention_policy(
-                logGroupName=name, retentionInDays=inputs["retentionInDays"]
-            )
-
-    def row(self, identity: str) -> dict[str, Any]:
-        """The group as the API has it; raises NotFoundError."""
-        answer = self.logs.describe_log_groups(logGroupNamePrefix=identity)
-        for row in answer["logGroups"]:
-            if row["logGroupName"] == identity:
-                return dict(row)
-        raise NotFoundError(f"ResourceNotFoundException: log group {identity} does not exist")
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        row = self.row(identity)
-        arn = row["arn"].removesuffix(":*")
-        return {
-            "arn": arn,
-            "name": identity,
-            "retentionInDays": row.get("retentionInDays", 0),
-            "kmsKeyId": row.get("kmsKeyId"),
-            "logGroupClass": row.get("logGroupClass", "STANDARD"),
-            "tagsAll": self.logs.list_tags_for_resource(resourceArn=arn)["tags"],
-        }
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        if old.get("retentionInDays") != new.get("retentionInDays"):
-            if new.get("retentionInDays"):
-                self._retain(identity, new)
-            else:
-                self.logs.delete_retention_policy(logGroupName=identity)
-        key = new.get("kmsKeyId")
-        if old.get("kmsKeyId") != key:
-            if key:
-                self.logs.associate_kms_key(logGroupName=identity, kmsKeyId=key)
-            else:
-                self.logs.disassociate_kms_key(logGroupName=identity)
-
-    def set_tags(
-        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
-    ) -> None:
-        arn = self.row(identity)["arn"].removesuffix(":*")
-        if gone:
-            self.logs.untag_resource(resourceArn=arn, tagKeys=gone)
-        self.logs.tag_resource(resourceArn=arn, tags=dict(tags))
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        if state.get("skipDestroy"):
-            return
-        self.logs.delete_log_group(logGroupName=identity)
+        if not state.get("skipDestroy"):
+            super().delete(identity, state)

@@ -6,7 +6,7 @@ checks before it asks is the official provider's own knowledge.
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import jmespath  # type: ignore[import-untyped]
 
@@ -25,19 +25,22 @@ from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 class Kind(Handler):
     """A resource type. Subclasses talk to the API."""
 
-    token: ClassVar[str]
+    token: str
     """The engine's name of the type, e.g. `aws:ec2/vpc:Vpc`."""
-    supported_inputs: ClassVar[tuple[str, ...]]
-    """The inputs that have a meaning here; any other is refused, never dropped."""
-    documents: ClassVar[tuple[str, ...]] = ()
+    documents: tuple[str, ...] = ()
     """Inputs that are JSON: how they are written does not count."""
-    regional: ClassVar[bool] = True
+    regional: bool = True
     computed: tuple[str, ...] = ("region",)
 
     def __init__(self, api: Api) -> None:
         self.api = api
 
     # To be written for each type.
+
+    @property
+    def supported_inputs(self) -> tuple[str, ...]:
+        """The inputs that have a meaning here; any other is refused, never dropped."""
+        raise NotImplementedError
 
     def create(self, inputs: dict[str, Any]) -> str:
         """Creates it and returns its id; raises InitFailedError with the inputs where AWS has it

@@ -7,9 +7,8 @@ from typing import Any
 
 from rehearsal.plugins.aws.api import SECONDS, Api
 from rehearsal.plugins.aws.api_request import request
-from rehearsal.plugins.aws.ec2 import one
 from rehearsal.plugins.aws.eks import EksKind, last_error, waited
-from rehearsal.plugins.aws.kind import CloudError, InitFailedError, Kind
+from rehearsal.plugins.aws.kind import CloudError, InitFailedError
 
 _RENAMED = {"nodeGroupName": "nodegroupName", "subnetIds": "subnets", "nodeRoleArn": "nodeRole"}
 _UNSENT = ("tags", "tagsAll", "nodeGroupNamePrefix", "forceUpdateVersion", "region")
@@ -136,42 +135,3 @@ def _generated(prefix: str | None) -> str:
             f"nodeGroupNamePrefix: expected at most {_LONGEST_PREFIX} characters, got {len(prefix)}"
         )
     return f"{prefix or 'terraform-'}{time.strftime('%Y%m%d%H%M%S')}{secrets.token_hex(6)}"
-
-
-class Tag(Kind):
-    """A tag of an Auto Scaling group."""
-
-    token = "aws:autoscaling/tag:Tag"
-    supported_inputs = ("autoscalingGroupName", "tag")
-
-    @property
-    def autoscaling(self) -> Any:
-        """A client of EC2 Auto Scaling."""
-        return self.api.client("autoscaling")
-
-    def _wanted(self, inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-        tag = inputs["tag"]
-        return [{
-            "ResourceId": inputs["autoscalingGroupName"],
-            "ResourceType": "auto-scaling-group",
-            "Key": tag["key"],
-            "Value": tag["value"],
-            "PropagateAtLaunch": tag["propagateAtLaunch"],
-        }]  # fmt: skip
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        self.autoscaling.create_or_update_tags(Tags=self._wanted(inputs))
-        return f"{inputs['autoscalingGroupName']},{inputs['tag']['key']}"
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        group, _, key = identity.partition(",")
-        filters = {"auto-scaling-group": group, "key": key}
-        tag = one(self.autoscaling.describe_tags, "Tags", filters)
-        shown = {"key": key, "value": tag["Value"], "propagateAtLaunch": tag["PropagateAtLaunch"]}
-        return {"autoscalingGroupName": group, "tag": shown}
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        self.autoscaling.create_or_update_tags(Tags=self._wanted(new))
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self.autoscaling.delete_tags(Tags=self._wanted(state))

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.plugins.aws.ec2 import Ec2Kind, one
+from rehearsal.plugins.aws.ec2 import Ec2Kind
 from rehearsal.plugins.aws.kind import CloudError, NotFoundError
 
 _TARGETS = ("gatewayId", "natGatewayId")
@@ -107,39 +107,6 @@ class Route(Ec2Kind):
 def _route_id(inputs: Mapping[str, Any]) -> str:
     """As the official provider makes it up: of 0.0.0.0/0 it ends in 1080289494."""
     return f"r-{inputs['routeTableId']}{zlib.crc32(str(inputs['destinationCidrBlock']).encode())}"
-
-
-class RouteTableAssociation(Ec2Kind):
-    """The route table of a subnet."""
-
-    token = "aws:ec2/routeTableAssociation:RouteTableAssociation"
-    noun = "route_table_association"
-    supported_inputs = ("routeTableId", "subnetId")
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        answer = self.ec2.associate_route_table(
-            RouteTableId=inputs["routeTableId"], SubnetId=inputs["subnetId"]
-        )
-        return str(answer["AssociationId"])
-
-    def _of(self, subnet: str) -> dict[str, Any]:
-        """By subnet: another route table gives the association another id."""
-        filters = {"association.subnet-id": subnet}
-        table = one(self.ec2.describe_route_tables, "RouteTables", filters)
-        return next(each for each in table["Associations"] if each.get("SubnetId") == subnet)
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        return {"routeTableId": self._of(state["subnetId"])["RouteTableId"]}
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        association = self._of(new["subnetId"])["RouteTableAssociationId"]
-        self.ec2.replace_route_table_association(
-            AssociationId=association, RouteTableId=new["routeTableId"]
-        )
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        association = self._of(state["subnetId"])["RouteTableAssociationId"]
-        self.ec2.disassociate_route_table(AssociationId=association)
 
 
 class VpcEndpoint(Ec2Kind):

@@ -17,7 +17,7 @@ class SecurityGroup(Ec2Kind):
 
     token = "aws:ec2/securityGroup:SecurityGroup"
     noun = "security_group"
-    supported_inputs: ClassVar[tuple[str, ...]] = (
+    supported_inputs: tuple[str, ...] = (
         "name", "description", "vpcId", "ingress", "egress", "revokeRulesOnDelete", "tags",
     )  # fmt: skip
     outputs = {  # noqa: RUF012

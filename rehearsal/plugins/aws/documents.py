@@ -1,0 +1,14 @@
+"""JSON documents in inputs, such as policies: how they are written does not count."""
+
+import json
+from typing import Any
+
+from rehearsal.plugins.cloud.schema import UNKNOWN
+
+
+def document_text(document: Any, before: Any) -> str:
+    """A document as it was given where it still means the same, else as IAM has it."""
+    text = json.dumps(document, separators=(",", ":")) if isinstance(document, dict) else document
+    if isinstance(before, str) and before != UNKNOWN and json.loads(before) == json.loads(text):
+        return before
+    return str(text)

@@ -1,0 +1,459 @@
+"""One handler for every AWS type that a row of `clouds/rows/aws.yaml` describes.
+
+What a row leaves out follows from botocore's shapes and from the SDK's classes. A type that needs
+more is a subclass with its token, which overrides what differs.
+"""
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import jmespath  # type: ignore[import-untyped]
+
+from clouds.rows.aws import Row, Update, rows
+from rehearsal.plugins.aws.api import GLOBAL, Api, service_model
+from rehearsal.plugins.aws.api_request import place, shown, spelled_or_plural
+from rehearsal.plugins.aws.documents import document_text
+from rehearsal.plugins.aws.kind import InitFailedError, Kind, NotFoundError, Problem
+from rehearsal.plugins.cloud import facts
+from rehearsal.plugins.cloud.facts import Facts
+from rehearsal.plugins.cloud.handler import CloudError, Config
+from rehearsal.plugins.cloud.schema import UNKNOWN, ResourceSchema, resource_schema
+
+_POLL_SECONDS = 0.05
+_NEVER_SENT = ("tags", "tagsAll", "region")
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
+_PLACEHOLDER = re.compile(r"\{([A-Za-z][\w.]*)\}")
+
+
+class Rowed(Kind):
+    """A resource type as its row describes it."""
+
+    def __init__(self, api: Api, token: str = "") -> None:
+        """`token` may be left out by a subclass that has one."""
+        super().__init__(api)
+        self.token = token or self.token
+        self.row: Row = rows()[self.token]
+        self.documents = self.row.documents
+        self.regional = self.row.api not in GLOBAL
+        self.computed = ("region",) if self.regional else ()
+
+    # What follows from the row, the shapes and the SDK.
+
+    @cached_property
+    def schema(self) -> ResourceSchema:
+        """The SDK's inputs and outputs of the type."""
+        return resource_schema(self.token)
+
+    @property
+    def facts(self) -> Facts:
+        """What the provider knows of the type's inputs."""
+        return facts.of(self.token)
+
+    @cached_property
+    def supported_inputs(self) -> tuple[str, ...]:
+        """The inputs that the create and an update take, and those that only the provider reads."""
+        row = self.row
+        names = [
+            name
+            for name in self.schema.inputs.properties
+            if name in row.provider_own
+            or (name == "tags" and row.tags)
+            or self._path(row.create, name)
+            or any(self._path(step.call, name, step) for step in row.update)
+        ]
+        return tuple(each for each in names if each not in ("region", *row.unsimulated))
+
+    @property
+    def client(self) -> Any:
+        """A client of the row's API."""
+        return self.api.client(self.row.api)
+
+    def shape(self, operation: str) -> Any:
+        """The request of an operation in botocore's model."""
+        return service_model(self.row.api).operation_model(operation).input_shape
+
+    def _path(self, operation: str, name: str, step: Update | None = None) -> list[str] | None:
+        """Where the request of an operation has an input: its members from the outside in. An
+        input of which the row names only parts is at the first of them."""
+        if step and step.each and name not in step.each:
+            return None
+        shape = self.shape(operation)
+        for names in (step.names if step else {}, self.row.names):
+            for path, target in names.items():
+                if path == name or path.startswith(f"{name}."):
+                    first, *rest = target.split(".")
+                    if first in shape.members:
+                        return [first, *rest]
+        if found := spelled_or_plural(shape.members, name):
+            return [found]
+        if self.row.inside in shape.members:
+            inner = shape.members[self.row.inside]
+            if found := spelled_or_plural(inner.members, name):
+                return [self.row.inside, found]
+        return None
+
+    def _parts(self, name: str) -> Iterable[str]:
+        """The input itself, or those paths in it that the row names."""
+        return [path for path in self.row.names if path.startswith(f"{name}.")] or [name]
+
+    # Requests.
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to a request; of a list, all pages."""
+        from botocore import xform_name
+
+        name = xform_name(operation)
+        if self.client.can_paginate(name):
+            pages = self.client.get_paginator(name).paginate(**request)
+            return dict(pages.build_full_result())
+        return dict(getattr(self.client, name)(**request))
+
+    def body(
+        self,
+        request: dict[str, Any],
+        operation: str,
+        inputs: Mapping[str, Any],
+        step: Update | None = None,
+    ) -> dict[str, Any]:
+        """The request with the inputs that its operation takes."""
+        shape = self.shape(operation)
+        for name in self.supported_inputs:
+            if inputs.get(name) is None or name in (*_NEVER_SENT, *self.row.provider_own):
+                continue
+            for path in self._parts(name):
+                if target := self._path(operation, path, step):
+                    place(shape, request, target, _at(inputs, path), path)
+        return request
+
+    def always(self, operation: str) -> dict[str, Any]:
+        """What every request has whose operation takes it."""
+        shape, request = self.shape(operation), dict[str, Any]()
+        for target, value in self.row.always.items():
+            path = target.split(".")
+            if path[0] in shape.members:
+                place(shape, request, path, value, target)
+        return request
+
+    def address(
+        self,
+        operation: str,
+        identity: str,
+        state: Mapping[str, Any],
+        by: Mapping[str, str] = NO_NAMES,
+    ) -> dict[str, Any]:
+        """A request that only says which resource it means: by what `by` names, else by the id
+        under the name that the create's answer has for it, and by the inputs that it requires."""
+        shape, request = self.shape(operation), self.always(operation)
+        context = self._context(identity, state)
+        for path, expression in by.items():
+            value = self._value(expression, context, lambda: self.described(identity, state))
+            place(shape, request, path.split("."), value, path)
+        if by:
+            return request
+        if "{" not in self.row.id and (
+            name := spelled_or_plural(shape.members, self.row.id.rpartition(".")[2])
+        ):
+            place(shape, request, [name], identity, "id")
+        for name in self.schema.inputs.properties:
+            for path in self._parts(name):
+                target = self._path(operation, path)
+                if target and target[0] in shape.required_members and _has(context, path):
+                    place(shape, request, target, _at(context, path), path)
+        return request
+
+    def _context(self, identity: str, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a row's placeholders may name: properties, the parts of the id, and the account."""
+        named = _parsed(self.row.id, identity)
+        return _Context({**state, **named, "id": identity, "region": self.api.region}, self.api)
+
+    @staticmethod
+    def _value(expression: str, context: Mapping[str, Any], row: Any) -> Any:
+        """A text with placeholders filled in, or what JMESPath finds in a description."""
+        if _PLACEHOLDER.search(expression):
+            return _filled(expression, context)
+        return jmespath.search(expression, row())
+
+    @staticmethod
+    def _filters(filters: Mapping[str, str], context: Mapping[str, Any]) -> dict[str, Any]:
+        if not filters:
+            return {}
+        return {
+            "Filters": [
+                {"Name": name, "Values": [_filled(value, context)]}
+                for name, value in filters.items()
+            ]
+        }
+
+    # What the provider calls.
+
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        """As every type's. What is not simulated may be given with the provider's default."""
+        usual = {
+            name: self.facts.defaults[name]
+            for name in self.row.unsimulated
+            if name in self.facts.defaults
+        }
+        given = {
+            name: value
+            for name, value in inputs.items()
+            if name not in usual or value not in (UNKNOWN, usual[name])
+        }
+        return super().validate_preview(config, given)
+
+    def create(self, inputs: dict[str, Any]) -> str:
+        operation = self.row.create
+        request = {
+            **self.body(self.always(operation), operation, inputs),
+            **self._tagged(operation, inputs.get("tagsAll") or {}),
+        }
+        answer = self.call(operation, request)
+        text = self.row.id
+        identity = str(_filled(text, inputs) if "{" in text else jmespath.search(text, answer))
+        for step in self.row.update:
+            if step.on_create:
+                self._apply(step, identity, {}, inputs)
+        try:
+            self._wait(identity, inputs, "create")
+        except CloudError as error:
+            raise InitFailedError(identity, inputs, str(error)) from None
+        return identity
+
+    def described(self, identity: str, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The resource as the API describes it; raises NotFoundError."""
+        read, context = self.row.read, self._context(identity, state)
+        request = self._filters(read.filters, context) or self.address(
+            read.call, identity, state, read.by
+        )
+        answer = self.call(read.call, request)
+        row = jmespath.search(_filled(read.at, context), answer)
+        if row is None:
+            raise NotFoundError(f"{self.token} {identity} does not exist")
+        return dict(row)
+
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        row = self.described(identity, state)
+        inner = jmespath.search(self.row.inside, row) if self.row.inside else {}
+        hidden = (*_NEVER_SENT, *self.row.provider_own, *self.row.unsimulated)
+        now: dict[str, Any] = {}
+        for name, kind in self.schema.kinds.items():
+            if name in hidden or name in self.row.outputs:
+                continue
+            for source in (row, inner or {}):
+                found = spelled_or_plural(source, self.row.names.get(name, name))
+                if found is not None:
+                    now[name] = shown(source[found], kind)
+                    break
+        context = self._context(identity, {**state, **now})
+        for name, expression in self.row.outputs.items():
+            now[name] = shown(
+                self._value(expression, context, lambda: row), self.schema.kinds[name]
+            )
+        now |= self._more(identity, state, row, context)
+        for name in self.row.documents:
+            if now.get(name) is not None:
+                now[name] = document_text(now[name], state.get(name))
+        if self.row.tags:
+            now["tagsAll"] = self._tags(identity, {**state, **now}, row)
+        return now
+
+    def _more(
+        self,
+        identity: str,
+        state: Mapping[str, Any],
+        row: Mapping[str, Any],
+        context: Mapping[str, Any],
+    ) -> Iterator[tuple[str, Any]]:
+        """What further requests show."""
+        for more in self.row.more:
+            if more.filters:
+                request = self._filters(more.filters, context)
+            elif more.by:
+                request = {
+                    target: self._value(expression, context, lambda: row)
+                    for target, expression in more.by.items()
+                }
+            else:
+                request = self.address(more.call, identity, state)
+            answer = self.call(more.call, {**more.always, **request})
+            for name, expression in more.outputs.items():
+                yield name, shown(jmespath.search(expression, answer), self.schema.kinds[name])
+
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        for step in self.row.update:
+            self._apply(step, identity, old, new)
+        if self.row.update:
+            self._wait(identity, new, "update")
+
+    def _apply(
+        self, step: Update, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> None:
+        """One request of an update, if what it takes differs."""
+        takes = [
+            name
+            for name in self.supported_inputs
+            if name not in _NEVER_SENT
+            and not self.facts.replaces(name)
+            and self._path(step.call, name, step)
+        ]
+        differ = [name for name in takes if (old.get(name) or None) != (new.get(name) or None)]
+        if not old:
+            differ = [name for name in takes if name in new]
+
+        def send(inputs: Mapping[str, Any]) -> None:
+            request = self.address(step.call, identity, new, step.by)
+            self.call(step.call, self.body(request, step.call, inputs, step))
+
+        if step.each:
+            for name in differ:
+                send({name: new.get(name)})
+        elif step.undo and not any(new.get(name) for name in takes):
+            if old and differ:
+                self.call(step.undo, self.address(step.undo, identity, new, step.by))
+        elif differ:
+            sent = {name: new.get(name) for name in (differ if step.changed else takes)}
+            for name, value in step.empty.items():
+                sent[name] = value if sent.get(name) is None else sent[name]
+            send(sent)
+
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
+        operation = self.row.delete.call
+        self.call(operation, self.address(operation, identity, state, self.row.delete.by))
+        try:
+            self._wait(identity, state, "delete")
+        except NotFoundError:
+            return
+
+    def _wait(self, identity: str, state: Mapping[str, Any], verb: str) -> None:
+        """Until the resource is no longer in a pending state; raises CloudError if it then is in
+        one that it must not be in."""
+        for path, pending in self.row.read.pending.items():
+            while (at := self.described(identity, state).get(path)) in pending:
+                time.sleep(_POLL_SECONDS)
+            wanted = self.row.read.ready.get(path, at)
+            if verb != "delete" and at != wanted:
+                raise CloudError(
+                    f"waiting for {self.token} ({identity}) {verb}: unexpected state '{at}', "
+                    f"wanted target '{wanted}'"
+                )
+
+    # Tags.
+
+    def _tagged(self, operation: str, tags: Mapping[str, str]) -> dict[str, Any]:
+        """The tags for a create call."""
+        if not (self.row.tags and tags):
+            return {}
+        shape = self.shape(operation)
+        if self.row.tags.spec:
+            pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
+            return {"TagSpecifications": [{"ResourceType": self.row.tags.spec, "Tags": pairs}]}
+        name = spelled_or_plural(shape.members, "tags")
+        return {name: _pairs(shape.members[name], tags)} if name else {}
+
+    def _tags(
+        self, identity: str, state: Mapping[str, Any], row: Mapping[str, Any]
+    ) -> dict[str, str]:
+        assert self.row.tags
+        if operation := self.row.tags.read:
+            row = self.call(operation, self._tag_address(operation, identity, state))
+        tags = row.get("Tags") or row.get("tags") or {}
+        if isinstance(tags, Mapping):
+            return dict(tags)
+        return {
+            next(v for k, v in tag.items() if k.endswith("Key")): next(
+                v for k, v in tag.items() if k.endswith("Value")
+            )
+            for tag in tags
+        }
+
+    def _tag_address(
+        self, operation: str, identity: str, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What a request about tags says of the resource: its ARN, or what all requests say."""
+        assert self.row.tags
+        for name in self.shape(operation).required_members:
+            if name.lower() == "resourcearn":
+                arn = self.row.tags.arn
+                return {name: state.get(arn) or self.read(identity, state)[arn]}
+        return self.address(operation, identity, state)
+
+    def set_tags(
+        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
+    ) -> None:
+        assert self.row.tags
+        if self.row.tags.spec:
+            names = "DeleteTags", "CreateTags"
+            where: dict[str, Any] = {"Resources": [identity]}
+        else:
+            names = self.row.tags.untag, self.row.tags.tag
+            where = self._tag_address(names[1], identity, state)
+        untag, tag = names
+        if gone:
+            shape = self.shape(untag)
+            if keys := spelled_or_plural(shape.members, "tagKeys"):
+                self.call(untag, {**where, keys: gone})
+            else:
+                self.call(untag, {**where, "Tags": [{"Key": key} for key in gone]})
+        if tags:
+            shape = self.shape(tag)
+            name = spelled_or_plural(shape.members, "tags") or ""
+            self.call(tag, {**where, name: _pairs(shape.members[name], tags)})
+
+
+class _Context(dict[str, Any]):
+    """Names of placeholders; the account is asked for only when one names it."""
+
+    def __init__(self, values: Mapping[str, Any], api: Api) -> None:
+        super().__init__(values)
+        self._api = api
+
+    def __missing__(self, name: str) -> Any:
+        if name == "account":
+            return self._api.number
+        raise KeyError(name)
+
+
+def _at(values: Any, path: str) -> Any:
+    for name in path.split("."):
+        values = values[name]
+    return values
+
+
+def _has(values: Any, path: str) -> bool:
+    try:
+        return _at(values, path) is not None
+    except (KeyError, TypeError):
+        return False
+
+
+def _filled(text: str, context: Mapping[str, Any]) -> str:
+    return _PLACEHOLDER.sub(lambda found: str(_at(context, found[1])), text)
+
+
+def _parsed(template: str, identity: str) -> dict[str, Any]:
+    """The parts of an id, by the placeholders of its template; empty if AWS chose the id."""
+    names = _PLACEHOLDER.findall(template)
+    if not names:
+        return {}
+    pattern, last = "", 0
+    for number, found in enumerate(_PLACEHOLDER.finditer(template), 1):
+        lazy = ".*" if number == len(names) else ".*?"
+        pattern += re.escape(template[last : found.start()]) + f"({lazy})"
+        last = found.end()
+    match = re.fullmatch(pattern + re.escape(template[last:]), identity)
+    parts = dict(zip(names, match.groups(), strict=True)) if match else {}
+    return {name: text for name, text in parts.items() if "." not in name}
+
+
+def _pairs(shape: Any, tags: Mapping[str, str]) -> Any:
+    """Tags as a request wants them: a map, or a list of keys and values."""
+    if shape.type_name == "map":
+        return dict(tags)
+    key, value = (
+        next(name for name in shape.member.members if name.endswith(word))
+        for word in ("Key", "Value")
+    )
+    return [{key: each, value: text} for each, text in tags.items()]
