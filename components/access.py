@@ -45,12 +45,6 @@ BUCKET_NAME = matching(
 """As both clouds take it."""
 
 
-def check_bucket(key: str, name: str) -> None:
-    """Raises ValueError, with the key in front, for what neither cloud takes as a bucket's name."""
-    if reason := BUCKET_NAME.refusal(name):
-        raise ValueError(f"{key}: {reason}")
-
-
 Right = Literal["read", "write"]
 
 

@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any
 
@@ -100,16 +101,29 @@ UNIQUE = Limit(_repeated, {"uniqueItems": True})
 """A list without repetitions."""
 
 
-def _not_a_positive_quantity(text: str) -> str | None:
-    try:
-        amount = quantity.parse(text)
-    except ValueError as error:
-        return str(error)
-    return None if amount > 0 else f"{text!r} is not above zero"
+def _quantity(in_range: Callable[[Decimal], bool], allowed: str) -> Limit:
+    def refusal(text: str) -> str | None:
+        try:
+            amount = quantity.parse(text)
+        except ValueError as error:
+            return str(error)
+        return None if in_range(amount) else f"{text} is too small; allowed: {allowed}"
+
+    return Limit(refusal, pattern(quantity.QUANTITY))
+
+
+QUANTITY = _quantity(lambda amount: amount > 0, "more than 0")
+QUANTITY_OR_ZERO = _quantity(lambda amount: amount >= 0, "0 or more")
+SIZE = _quantity(lambda amount: amount >= 1, "1 byte or more")
 
 
 def _dns_label(name: str) -> str | None:
     reason = names.invalid_dns_label(name)
+    return reason and f"{shown(name)} {reason}"
+
+
+def _subdomain(name: str) -> str | None:
+    reason = names.invalid_dns_subdomain(name)
     return reason and f"{shown(name)} {reason}"
 
 
@@ -123,9 +137,15 @@ def _variable(name: str) -> str | None:
 
 
 DNS_LABEL = Limit(_dns_label, {**pattern(names.DNS_LABEL), "maxLength": 63})
+SUBDOMAIN = Limit(
+    _subdomain,
+    pattern(re.compile(rf"{names.DNS_LABEL.pattern}(?:[.]{names.DNS_LABEL.pattern})*"))
+    | {"maxLength": 253},
+)
 IMAGE = Limit(names.invalid_image, pattern(names.IMAGE))
 ABSOLUTE = Limit(_absolute, {"pattern": "^/"})
-Env = Mapping[Annotated[str, Limit(_variable, {"pattern": "^[^=]+$"})], str]
+VARIABLE = Limit(_variable, {"pattern": "^[^=]+$"})
+Env = Mapping[Annotated[str, VARIABLE], str]
 """Environment variables."""
 LABEL_KEY = Limit(
     names.invalid_label_key,
@@ -136,7 +156,6 @@ LABEL_VALUE = Limit(
 )
 Labels = Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]]
 """Labels of Kubernetes objects."""
-QUANTITY = Limit(_not_a_positive_quantity, pattern(quantity.QUANTITY))
 
 
 def check_limits(args: Any) -> None:

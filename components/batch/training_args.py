@@ -1,7 +1,10 @@
 """What a user says of a training job on several nodes, and whether its pool can carry it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Ge, MinLen
 
 from components.batch.batch_args import QueueRequest
 from components.catalog import kubernetes as names
@@ -9,28 +12,34 @@ from components.cluster import GpuPool
 from components.gpu.pod_args import PodArgs
 from components.gpu.pod_group import PodGroup
 from components.gpu.resources_args import check_room
+from components.limits import VARIABLE, Hint, none_of
 
 _LONGEST_NAME = 40
 """Of 63 characters of a pod's name; the rest is `-workers-0-` with an index and a suffix."""
+
+
+_FREE = none_of("MASTER_ADDR", "MASTER_PORT", why="is set by the job itself; drop it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingArgs(PodArgs):
     """PyTorch's `torchrun` on several nodes of a pool, one worker pod on each, all or none."""
 
+    env: Mapping[Annotated[str, VARIABLE, _FREE], str] = field(default_factory=dict)
+    """Environment variables."""
     pool: str
     """The GPU pool on which the workers run."""
-    nodes: int
+    nodes: Annotated[int, Ge(1)]
     """How many worker pods there are, each on a node of its own."""
-    command: Sequence[str]
+    command: Annotated[Sequence[str], MinLen(1), Hint("give the script that torchrun starts")]
     """What torchrun starts once for each GPU, and its arguments: `[train.py, --epochs, "3"]`. The
     image has `torchrun` on its PATH, as PyTorch's images do."""
-    gpus: int | None = None
+    gpus: Annotated[int, Ge(1)] | None = None
     """The GPUs of each worker; left out, all of a node."""
     queue: str | None = None
     """The queue of `batch.queues` in which the job waits until the GPUs for all workers are
     free."""
-    max_restarts: int = 3
+    max_restarts: Annotated[int, Ge(0)] = 3
     """How often all workers start again after one of them failed."""
     wait: bool = False
     """Whether `pulumi up` waits until it completes. Its time in the queue counts."""
@@ -38,16 +47,6 @@ class TrainingArgs(PodArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is another class, which zero-argument super() does not find.
         PodArgs.__post_init__(self)
-        if not self.command:
-            raise ValueError("command: is empty; give the script that torchrun starts")
-        for key, value in (("nodes", self.nodes), ("gpus", self.gpus)):
-            if value is not None and value < 1:
-                raise ValueError(f"{key}: {value} is too small; allowed: 1 or more")
-        if self.max_restarts < 0:
-            raise ValueError(f"maxRestarts: {self.max_restarts} is negative; allowed: 0 or more")
-        for name in ("MASTER_ADDR", "MASTER_PORT"):
-            if name in self.env:
-                raise ValueError(f"env.{name}: is the job's own; drop it")
 
     def worker_gpus(self, pool: GpuPool) -> int:
         """GPUs of one worker on `pool`."""

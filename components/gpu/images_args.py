@@ -1,29 +1,45 @@
 """What a user says of all images at once: the registry that they come from."""
 
+import re
 from dataclasses import dataclass
+from typing import Annotated
 
 from components.catalog import kubernetes as names
+from components.limits import Limit, check_limits, pattern
+
+
+def _not_a_registry(registry: str) -> str | None:
+    host, _, _ = registry.partition("/")
+    if names.IMAGE.fullmatch(f"{registry}/image") and names.is_registry(host):
+        return None
+    return (
+        f"{registry!r} is not a registry; give its name and path without a scheme, a tag or a "
+        "slash at the end: registry.example.com/mirror"
+    )
+
+
+_REGISTRY = Limit(
+    _not_a_registry,
+    pattern(
+        re.compile(
+            r"(?:localhost|[a-zA-Z0-9-]+(?:[.][a-zA-Z0-9-]+)+|[a-zA-Z0-9-]+(?=:))(?::[0-9]+)?"
+            r"(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
+        )
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImagesArgs:
     """The images of every pod that the stack declares, its own and the user's."""
 
-    registry: str | None = None
+    registry: Annotated[str, _REGISTRY] | None = None
     """A registry of yours, with a path if it has one, such as `registry.example.com/mirror`: it
     takes the place of each image's own. Images that GKE preloads on its nodes stay as they are.
     `gpu-cluster images` lists what it must have."""
 
     def __post_init__(self) -> None:
-        if self.registry is None:
-            return
-        host, _, _ = self.registry.partition("/")
-        probe = f"{self.registry}/image"
-        if not names.IMAGE.fullmatch(probe) or not names.is_registry(host):
-            raise ValueError(
-                f"registry: {self.registry!r} is not a registry; give its name and path without a "
-                "scheme, a tag or a slash at the end: registry.example.com/mirror"
-            )
+        check_limits(self)
 
     def image(self, reference: str) -> str:
         """Where a pod gets this image."""

@@ -2,15 +2,17 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Interval
 
 from components.access import ServiceAccountArgs
-from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import unknown
 from components.gpu.resources_args import ResourcesArgs
-from components.gpu.volume_args import RESERVED, VolumeArgs, VolumeClaimArgs
+from components.gpu.volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 from components.kube import quantity
+from components.limits import DNS_LABEL, IMAGE, SUBDOMAIN, Env, Hint, check_limits
 
 USER_MOST = 2**31 - 1
 """Of `runAsUser` and `fsGroup`, as Kubernetes validates them."""
@@ -24,17 +26,15 @@ _EXCLUDE_EACH_OTHER = frozenset({"existing", "pod_security"})
 class EnvFromArgs:
     """Environment variables from an object that somebody else made: one variable for each key."""
 
-    secret: str | None = None
+    secret: Annotated[str, SUBDOMAIN] | None = None
     """A Secret of the pod's namespace."""
-    config_map: str | None = None
+    config_map: Annotated[str, SUBDOMAIN] | None = None
     """A ConfigMap of the pod's namespace."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         if (self.secret is None) == (self.config_map is None):
             raise ValueError("secret: give either secret or configMap")
-        for key, name in (("secret", self.secret), ("configMap", self.config_map)):
-            if name is not None and (reason := names.invalid_dns_subdomain(name)):
-                raise ValueError(f"{key}: {name!r} {reason}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,11 @@ class Beside:
 class PodArgs:
     """Of pods on GPU nodes, whatever makes them."""
 
-    image: str
+    image: Annotated[str, IMAGE]
     """The container's image."""
-    namespace: str = "default"
+    namespace: Annotated[str, DNS_LABEL] = "default"
     """The namespace: one of `namespaces`, or one that exists."""
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Env = field(default_factory=dict)
     """Environment variables."""
     requests: ResourcesArgs = field(default_factory=ResourcesArgs)
     """What one pod requests."""
@@ -88,40 +88,26 @@ class PodArgs:
     service_account: str | None = None
     """Who the pods are in the cloud: one of `serviceAccounts`. Left out, nobody. In neither case do
     they get a token for the Kubernetes API."""
-    volumes: Mapping[str, VolumeArgs] = field(default_factory=dict)
+    volumes: Mapping[VolumeName, VolumeArgs] = field(default_factory=dict)
     """Files beside those of the image, by the volume's name."""
     env_from: Sequence[EnvFromArgs] = ()
     """Secrets and ConfigMaps whose keys are environment variables; what `env` names itself wins."""
-    image_pull_secrets: Sequence[str] = ()
+    image_pull_secrets: Sequence[Annotated[str, SUBDOMAIN]] = ()
     """Secrets of type `kubernetes.io/dockerconfigjson`, for a registry that the nodes' own identity
     does not open. Somebody else makes them, in the pods' namespace."""
 
-    run_as_user: int | None = None
+    run_as_user: Annotated[int, Interval(ge=1, le=USER_MOST), Hint("0 is root")] | None = None
     """The number of the user that the containers run as; left out, the image decides. Give it for
     an image that runs as another user than root: without it such a container cannot write to
     claims and buckets, which are root's."""
 
     def __post_init__(self) -> None:
-        if self.run_as_user is not None and not 0 < self.run_as_user <= USER_MOST:
-            raise ValueError(
-                f"runAsUser: {self.run_as_user} is not the number of a user other than root; "
-                f"allowed: 1 to {USER_MOST}"
-            )
-        if reason := names.invalid_image(self.image):
-            raise ValueError(f"image: {reason}")
-        if reason := names.invalid_dns_label(self.namespace):
-            raise ValueError(f"namespace: {self.namespace!r} {reason}")
-        for key in self.env:
-            if not key or "=" in key:
-                raise ValueError(f"env.{key}: is not the name of an environment variable")
+        check_limits(self)
         for resource in ("cpu", "memory"):
             low, high = getattr(self.requests, resource), getattr(self.limits, resource)
             if low and high and quantity.parse(low) > quantity.parse(high):
                 raise ValueError(f"requests.{resource}: {low} is above limits.{resource} {high}")
         self._check_volumes()
-        for position, secret in enumerate(self.image_pull_secrets):
-            if reason := names.invalid_dns_subdomain(secret):
-                raise ValueError(f"imagePullSecrets[{position}]: {secret!r} {reason}")
 
     def uses_host(self, pool: GpuPool) -> bool:
         """Whether pods on `pool` mount something of the host, or enter its IPC namespace."""
@@ -136,10 +122,6 @@ class PodArgs:
     def _check_volumes(self) -> None:
         paths: dict[str, str] = {}
         for name, volume in self.volumes.items():
-            if reason := names.invalid_dns_label(name):
-                raise ValueError(f"volumes.{name}: {reason}")
-            if name in RESERVED:
-                raise ValueError(f"volumes.{name}: is this program's own; choose another name")
             if other := paths.get(volume.mount_path):
                 raise ValueError(
                     f"volumes.{name}.mountPath: {volume.mount_path} is volume {other}'s already; "

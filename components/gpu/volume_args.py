@@ -5,14 +5,18 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from components.access import check_bucket
+from components.access import BUCKET_NAME
 from components.catalog import kubernetes as names
 from components.kube import quantity
+from components.limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Limit, check_limits, none_of
 
-RESERVED = ("shared-memory", "driver")
-"""Volumes that this program itself gives to pods."""
+VolumeName = Annotated[
+    str,
+    DNS_LABEL,
+    none_of("shared-memory", "driver", why="is the name of a volume of this stack; choose another"),
+]
 TAKEN = {"/dev/shm": "the pod's shared memory is", names.DRIVER_MOUNT: "the driver's libraries are"}
 """Mount path of such a volume -> why no other can be there."""
 LARGEST_DISK, LARGEST_FILE_SYSTEM = "64Ti", "8Pi"
@@ -29,38 +33,72 @@ _WRITABLE = ("claim", "existing_claim", "bucket")
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
 
 
+def _below_root(example: str) -> Limit:
+    """The path of one place below the root, written in only one way."""
+
+    def refusal(path: str) -> str | None:
+        if not path.startswith("/"):
+            return f"{path!r} is not an absolute path; write it from the root on, such as {example}"
+        if not (short := posixpath.normpath(path).lstrip("/")):
+            return f"{path!r} is the root itself; give a path below it, such as {example}"
+        if path == f"/{short}":
+            return None
+        return f"{path!r} is another way to write /{short}; write that"
+
+    return Limit(refusal, {"pattern": "^/[^/]"})
+
+
+def _taken(path: str) -> str | None:
+    for taken, why in TAKEN.items():
+        if path == taken or path.startswith(f"{taken}/"):
+            return f"{path} is not free, {why} there; choose another"
+    return None
+
+
+def _not_a_file(file: str) -> str | None:
+    path = Path(file)
+    if path.is_absolute() or ".." in path.parts or not path.name:
+        return (
+            f"{file!r} is not a file of this repository; give its path from the folder of the "
+            "stack's file"
+        )
+    if names.CONFIG_KEY.fullmatch(path.name):
+        return None
+    return (
+        f"{path.name!r} cannot be a file of a ConfigMap; allowed: letters, digits, '-', '_' and '.'"
+    )
+
+
+_FREE, _FILE = Limit(_taken), Limit(_not_a_file)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeArgs:
     """Files at one path of a container, from exactly one source."""
 
-    mount_path: str
+    mount_path: Annotated[str, _below_root("/data"), _FREE]
     """The absolute path at which the container finds it."""
-    claim: str | None = None
+    claim: Annotated[str, SUBDOMAIN] | None = None
     """The name of one of `volumeClaims`."""
-    existing_claim: str | None = None
+    existing_claim: Annotated[str, SUBDOMAIN] | None = None
     """A PersistentVolumeClaim of the pod's namespace that somebody else made."""
-    bucket: str | None = None
+    bucket: Annotated[str, BUCKET_NAME] | None = None
     """A bucket of Cloud Storage (GKE) or S3 (EKS), mounted with the rights of the pod's
     `serviceAccount`."""
-    files: Sequence[str] = ()
+    files: Sequence[Annotated[str, _FILE]] = ()
     """Text files of this repository, such as `[train.py]`, which the stack puts into a ConfigMap. A
     changed file replaces the jobs that mount it."""
-    secret: str | None = None
+    secret: Annotated[str, SUBDOMAIN] | None = None
     """A Secret of the pod's namespace that somebody else made; each of its keys is a file."""
-    memory: str | None = None
+    memory: Annotated[str, QUANTITY] | None = None
     """The size of a volume in memory, part of the pod's own; empty when the pod starts."""
-    host_file: str | None = None
+    host_file: Annotated[str, _below_root("/etc/nccl.conf")] | None = None
     """One file of the node, for nodes whose image keeps there what a container needs."""
     read_only: bool | None = None
     """Whether the container cannot write to it; left out, it cannot, except to `memory`."""
 
     def __post_init__(self) -> None:
-        path = self.mount_path
-        if reason := _not_below_root(path, "/data"):
-            raise ValueError(f"mountPath: {reason}")
-        for taken, why in TAKEN.items():
-            if path == taken or path.startswith(f"{taken}/"):
-                raise ValueError(f"mountPath: {path} is not free, {why} there; choose another")
+        check_limits(self)
         given = [key for key in _SOURCES if getattr(self, key)]
         words = [_WORDS.get(key, key) for key in _SOURCES]
         if not given:
@@ -69,7 +107,7 @@ class VolumeArgs:
             first, second = (_WORDS.get(key, key) for key in given[:2])
             raise ValueError(f"{second}: a volume has one source, and this one {first}; drop one")
         (source,) = given
-        self._check_source(source)
+        self._check_names()
         if self.read_only is False and source not in _WRITABLE and source != "memory":
             raise ValueError(
                 f"readOnly: nothing can be written to {_WORDS.get(source, source)}; drop the key"
@@ -77,42 +115,10 @@ class VolumeArgs:
         if self.read_only and source == "memory":
             raise ValueError("readOnly: memory would stay empty; drop the key")
 
-    def _check_source(self, source: str) -> None:
-        if source in ("claim", "existing_claim", "secret"):
-            name = str(getattr(self, source))
-            if reason := names.invalid_dns_subdomain(name):
-                raise ValueError(f"{_WORDS.get(source, source)}: {name!r} {reason}")
-        elif source == "bucket":
-            check_bucket("bucket", str(self.bucket))
-        elif source == "files":
-            self._check_files()
-        elif source == "memory":
-            try:
-                size = quantity.parse(str(self.memory))
-            except ValueError as error:
-                raise ValueError(f"memory: {error}") from None
-            if size <= 0:
-                raise ValueError(f"memory: {self.memory} is not above zero")
-        else:
-            path = str(self.host_file)
-            if reason := _not_below_root(path, "/etc/nccl.conf"):
-                raise ValueError(f"hostFile: {reason}")
-
-    def _check_files(self) -> None:
+    def _check_names(self) -> None:
         seen: dict[str, str] = {}
         for position, file in enumerate(self.files):
-            path = Path(file)
-            if path.is_absolute() or ".." in path.parts or not path.name:
-                raise ValueError(
-                    f"files[{position}]: {file!r} is not a file of this repository; give its path "
-                    "from the folder of the stack's file"
-                )
-            name = path.name
-            if not names.CONFIG_KEY.fullmatch(name):
-                raise ValueError(
-                    f"files[{position}]: {name!r} cannot be a file of a ConfigMap; allowed: "
-                    "letters, digits, '-', '_' and '.'"
-                )
+            name = Path(file).name
             if name in seen:
                 raise ValueError(
                     f"files[{position}]: {file!r} and {seen[name]!r} have one name, and a "
@@ -163,24 +169,15 @@ class VolumeArgs:
         return found
 
 
-def _not_below_root(path: str, example: str) -> str | None:
-    """Why it is not the path of one place below the root, written in one way alone, or None."""
-    if not path.startswith("/"):
-        return f"{path!r} is not an absolute path; write it from the root on, such as {example}"
-    if not (short := posixpath.normpath(path).lstrip("/")):
-        return f"{path!r} is the root itself; give a path below it, such as {example}"
-    return None if path == f"/{short}" else f"{path!r} is another way to write /{short}; write that"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeClaimArgs:
     """A PersistentVolumeClaim of this stack: a disk or file system that outlives the jobs that use
     it, and is deleted when its block is removed."""
 
-    size: str
+    size: Annotated[str, SIZE]
     """How large it is, such as `100Gi`; it can grow later where its class allows that, and never
     shrinks."""
-    storage_class: str | None = None
+    storage_class: Annotated[str, SUBDOMAIN] | None = None
     """The StorageClass; left out, the cluster's default, which on GKE is a disk of one node. On GKE
     the stack creates `gpu-cluster-hyperdisk`, for machines that attach Hyperdisk only, and
     `gpu-cluster-filestore`, `gpu-cluster-filestore-ssd`, `gpu-cluster-filestore-zonal` and
@@ -194,26 +191,15 @@ class VolumeClaimArgs:
     """Who may mount it: pods of one node (`ReadWriteOnce`), of several nodes (`ReadWriteMany`,
     `ReadOnlyMany`), or one pod (`ReadWriteOncePod`). Outside of EKS it, the class and the namespace
     cannot change while the claim exists: its disk would be deleted with its data."""
-    namespace: str = "default"
+    namespace: Annotated[str, DNS_LABEL] = "default"
     """The namespace: one of `namespaces`, or one that exists."""
 
     def __post_init__(self) -> None:
-        try:
-            size = quantity.parse(self.size)
-        except ValueError as error:
-            raise ValueError(f"size: {error}") from None
-        if size < 1:
-            raise ValueError(f"size: {self.size} is too small; allowed: 1 byte or more")
+        check_limits(self)
         most = LARGEST_DISK if self.storage_class is None else LARGEST_FILE_SYSTEM
-        if size > quantity.parse(most):
+        if quantity.parse(self.size) > quantity.parse(most):
             what = "a disk of the default class" if self.storage_class is None else "a file system"
             raise ValueError(f"size: {self.size} is too large; {what} has at most {most}")
-        if reason := names.invalid_dns_label(self.namespace):
-            raise ValueError(f"namespace: {self.namespace!r} {reason}")
-        if self.storage_class is not None and (
-            reason := names.invalid_dns_subdomain(self.storage_class)
-        ):
-            raise ValueError(f"storageClass: {self.storage_class!r} {reason}")
         if self.storage_class is None and self.several_nodes:
             raise ValueError(
                 f"accessMode: {self.access_mode} needs a file system that several nodes mount, and "

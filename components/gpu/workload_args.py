@@ -1,21 +1,44 @@
 """What a user says of a GPU workload, and whether its pool can carry it."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Interval
 
 from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, GpuPool
+from components.decode import shown
 from components.gpu.pod_args import PodArgs
 from components.gpu.pod_group import PodGroup
 from components.gpu.resources_args import check_room
 from components.kube import quantity
+from components.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
 
 _API_VERSIONS = {
     "deployment": ("Deployment", "apps/v1"),
     "pod": ("Pod", "v1"),
     "job": ("Job", "batch/v1"),
 }
+
+
+_PORT_NAME = matching(
+    "a port name; allowed: at most 15 lowercase letters, digits and '-', one letter at least",
+    re.compile(r"(?=.*[a-z])[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"),
+    longest=15,
+)
+
+
+def _not_a_gpu_resource(resource: str) -> str | None:
+    if resource == GPU_RESOURCE:
+        return None
+    new, since = names.REMOVED_RESOURCES.get(resource, (GPU_RESOURCE, None))
+    why = f"is gone since Kubernetes {since}" if since else "is not a GPU resource"
+    return f"{shown(resource)} {why}; ask for {new}"
+
+
+_RESOURCE = Limit(_not_a_gpu_resource, {"enum": [GPU_RESOURCE]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,16 +63,18 @@ class WorkloadArgs(PodArgs):
     """What runs: a Deployment, a Pod or a Job."""
     pool: str
     """The GPU pool on which it runs."""
-    gpus: int = 1
+    gpus: Annotated[int, Ge(0)] = 1
     """How many units of the pool's GPU resource one pod has. A pod with 0, with an NVIDIA runtime,
     sees every GPU of its node, also those that others hold."""
-    replicas: int | None = None
+    replicas: Annotated[int, Ge(0)] | None = None
     """How many pods a deployment has; left out, 1."""
     command: Sequence[str] = ()
     """The container's command; left out, the image's."""
     args: Sequence[str] = ()
     """The arguments of the command; left out, the image's."""
-    ports: Mapping[str, int] = field(default_factory=dict)
+    ports: Mapping[Annotated[str, _PORT_NAME], Annotated[int, Interval(ge=1, le=65535)]] = field(
+        default_factory=dict
+    )
     """The container's ports: their names and numbers."""
     readiness_probe: ProbeArgs | None = None
     """When the container is ready, asked over HTTP."""
@@ -57,22 +82,22 @@ class WorkloadArgs(PodArgs):
     """When the container is restarted, asked over HTTP."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """When the image is pulled; left out, Kubernetes' default."""
-    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Labels = field(default_factory=dict)
     """Further labels that the node must have, beside the pool's."""
-    completions: int | None = None
+    completions: Annotated[int, Ge(1)] | None = None
     """How many pods of a job must succeed."""
-    parallelism: int | None = None
+    parallelism: Annotated[int, Ge(0)] | None = None
     """How many pods of a job run at once."""
-    backoff_limit: int | None = None
+    backoff_limit: Annotated[int, Ge(0)] | None = None
     """The retries of a job; left out, 3."""
-    shared_memory: str | None = None
+    shared_memory: Annotated[str, QUANTITY_OR_ZERO] | None = None
     """The size of `/dev/shm`, part of the pod's memory; `"0"` for the container runtime's 64 MiB.
     Left out, it is as large as the pod's memory with several GPUs, and those 64 MiB with one. A pod
     or job that exists keeps what it has when the key is removed."""
-    driver_libraries: str | None = None
+    driver_libraries: Annotated[str, ABSOLUTE] | None = None
     """The host directory with the driver's libraries, mounted at `/usr/local/nvidia`, for nodes
     without an NVIDIA container runtime."""
-    resource: str = GPU_RESOURCE
+    resource: Annotated[str, _RESOURCE] = GPU_RESOURCE
     """The resource to ask for; no other name is known any more."""
     api_version: str | None = None
     """The API version of the kind; left out, the kind's own."""
@@ -84,23 +109,13 @@ class WorkloadArgs(PodArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is another class, which zero-argument super() does not find.
         PodArgs.__post_init__(self)
-        if self.gpus < 0:
-            raise ValueError(f"gpus: {self.gpus} is negative; allowed: 0 or more")
-        self._check_legacy()
-        self._check_kind("replicas", self.replicas, "deployment", least=0)
-        self._check_kind("completions", self.completions, "job", least=1)
-        self._check_kind("parallelism", self.parallelism, "job", least=0)
-        self._check_kind("backoffLimit", self.backoff_limit, "job", least=0)
+        self._check_api_version()
+        self._check_kind("replicas", self.replicas, "deployment")
+        self._check_kind("completions", self.completions, "job")
+        self._check_kind("parallelism", self.parallelism, "job")
+        self._check_kind("backoffLimit", self.backoff_limit, "job")
         if self.queue is not None and self.kind != "job":
             raise ValueError(f"queue: a {self.kind} has none; drop it, or make kind job")
-        for name, port in self.ports.items():
-            if names.invalid_dns_label(name) or len(name) > 15 or not any(map(str.isalpha, name)):
-                raise ValueError(
-                    f"ports.{name}: is not a port name; allowed: at most 15 lowercase letters, "
-                    "digits and '-', one letter at least"
-                )
-            if not 1 <= port <= 65535:
-                raise ValueError(f"ports.{name}: {port} is not a port; allowed: 1 to 65535")
         for key, probe in (
             ("readinessProbe", self.readiness_probe),
             ("livenessProbe", self.liveness_probe),
@@ -110,49 +125,28 @@ class WorkloadArgs(PodArgs):
                 raise ValueError(
                     f"{key}.port: {probe.port!r} is not a port of this workload; allowed: {have}"
                 )
-        for key, value in self.node_selector.items():
-            if reason := names.invalid_label_key(key) or names.invalid_label_value(value):
-                raise ValueError(f"nodeSelector.{key}: {reason}")
         self._check_shared_memory()
-        if self.driver_libraries is not None and not self.driver_libraries.startswith("/"):
-            raise ValueError(
-                f"driverLibraries: {self.driver_libraries!r} is not an absolute path on the host"
-            )
 
     def _check_shared_memory(self) -> None:
-        if self.shared_memory is None:
-            return
-        try:
-            size = quantity.parse(self.shared_memory)
-        except ValueError as error:
-            raise ValueError(f"sharedMemory: {error}") from None
-        if size < 0:
-            raise ValueError(f"sharedMemory: {self.shared_memory} is negative; allowed: 0 or more")
         limit = self.limits.memory
-        if limit is not None and size > quantity.parse(limit):
+        if self.shared_memory is None or limit is None:
+            return
+        if quantity.parse(self.shared_memory) > quantity.parse(limit):
             raise ValueError(
                 f"sharedMemory: {self.shared_memory} is above limits.memory {limit}, of which it "
                 "is a part; lower it, or raise the limit"
             )
 
-    def _check_legacy(self) -> None:
-        if self.resource != GPU_RESOURCE:
-            new, since = names.REMOVED_RESOURCES.get(self.resource, (GPU_RESOURCE, None))
-            why = f"is gone since Kubernetes {since}" if since else "is not a GPU resource"
-            raise ValueError(f"resource: {self.resource!r} {why}; ask for {new}")
+    def _check_api_version(self) -> None:
         kind, current = _API_VERSIONS[self.kind]
         if self.api_version not in (None, current):
             _, since = names.REMOVED_API_VERSIONS.get((self.api_version or "", kind), ("", None))
             why = f"serves no {kind} since Kubernetes {since}" if since else f"has no {kind}"
             raise ValueError(f"apiVersion: {self.api_version!r} {why}; write {current}")
 
-    def _check_kind(self, key: str, value: int | None, kind: str, *, least: int) -> None:
-        if value is None:
-            return
-        if self.kind != kind:
+    def _check_kind(self, key: str, value: int | None, kind: str) -> None:
+        if value is not None and self.kind != kind:
             raise ValueError(f"{key}: a {self.kind} has none; drop it, or make kind {kind}")
-        if value < least:
-            raise ValueError(f"{key}: {value} is too small; allowed: {least} or more")
 
     def uses_host(self, pool: GpuPool) -> bool:
         """As `PodArgs.uses_host`; a pod without a GPU has nothing of its driver."""

@@ -11,13 +11,10 @@ from typing import Any
 from components import addresses, limits
 from components.catalog import gke, kubernetes
 from components.catalog.gke_shapes import CPU_MACHINE_TYPES
-from components.cluster import GPU_RESOURCE
 from components.eks.regions import REGION
 from components.gke.cluster_args import LABEL
 from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
 from components.gke.sign_in import PROJECT
-from components.gpu.pod_args import USER_MOST
-from components.kube.quantity import QUANTITY
 
 Fragment = Mapping[str, Any]
 
@@ -128,57 +125,6 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
     "ExistingClusterArgs": {"name": DNS_LABEL},
     "ExistingGpuPoolArgs": {
         "node_selector": {"minProperties": 1},
-    },
-    "WorkloadArgs": {
-        "gpus": between(0),
-        "replicas": between(0),
-        "completions": between(1),
-        "parallelism": between(0),
-        "backoff_limit": between(0),
-        "ports": {
-            **names({**matching(re.compile("[-a-z0-9]*[a-z][-a-z0-9]*")), "maxLength": 15}),
-            **values(between(1, 65535)),
-        },
-        "node_selector": _LABELS,
-        "shared_memory": matching(QUANTITY),
-        "driver_libraries": ABSOLUTE,
-        "resource": one_of(GPU_RESOURCE),
-    },
-    "PodArgs": {
-        **_WORKLOAD,
-        "volumes": names(DNS_LABEL | {"not": one_of("shared-memory", "driver")}),
-        "image_pull_secrets": items(SUBDOMAIN),
-        "run_as_user": between(1, USER_MOST),
-    },
-    "EnvFromArgs": {"secret": SUBDOMAIN, "config_map": SUBDOMAIN},
-    "VolumeArgs": {
-        "mount_path": {"pattern": "^/[^/]"},
-        "claim": SUBDOMAIN,
-        "existing_claim": SUBDOMAIN,
-        "bucket": matching(kubernetes.BUCKET),
-        "secret": SUBDOMAIN,
-        "memory": matching(QUANTITY),
-        "host_file": {"pattern": "^/[^/]"},
-    },
-    "VolumeClaimArgs": {
-        "size": matching(QUANTITY),
-        "storage_class": SUBDOMAIN,
-        "namespace": DNS_LABEL,
-    },
-    "ImagesArgs": {
-        "registry": matching(
-            re.compile(
-                r"(?:localhost|[a-zA-Z0-9-]+(?:[.][a-zA-Z0-9-]+)+|[a-zA-Z0-9-]+(?=:))(?::[0-9]+)?"
-                r"(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
-            )
-        )
-    },
-    "TrainingArgs": {
-        "nodes": between(1),
-        "gpus": between(1),
-        "command": {"minItems": 1},
-        "env": names({"pattern": "^[^=]+$", "not": one_of("MASTER_ADDR", "MASTER_PORT")}),
-        "max_restarts": between(0),
     },
 }
 """Class -> field -> what its value may be. A class that derives from another has its limits too."""

@@ -12,7 +12,15 @@ from annotated_types import Ge, Interval, Le, Len, MaxLen, MinLen
 
 from components.decode import camel, decode
 from components.limits import (
+    ABSOLUTE,
+    DNS_LABEL,
+    IMAGE,
+    QUANTITY,
+    QUANTITY_OR_ZERO,
+    SIZE,
+    SUBDOMAIN,
     UNIQUE,
+    VARIABLE,
     Hint,
     Limit,
     check_limits,
@@ -175,6 +183,47 @@ def beyond(hint: Any) -> Any:
         return [beyond(parts[0])]
     key, value = parts
     return {beyond(key): "a"} if unwrapped(key)[1] else {"a": beyond(value)}
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "says"),
+    [
+        (IMAGE, "", "is empty; give an image with a tag or digest"),
+        (IMAGE, "nvidia/cuda: 12", "'nvidia/cuda: 12' has a blank in it; take it out"),
+        (
+            IMAGE,
+            "nvidia/CUDA:12",
+            "'nvidia/CUDA:12' is not an image; allowed: [registry/]repository[:tag]"
+            "[@sha256:digest], the repository in lower case",
+        ),
+        (QUANTITY, "8 GB", "'8 GB' is no quantity such as 200m, 1.5, 512Mi or 2G; write 8G"),
+        (QUANTITY, "0", "0 is too small; allowed: more than 0"),
+        (QUANTITY, "1m", None),
+        (QUANTITY_OR_ZERO, "-1Gi", "-1Gi is too small; allowed: 0 or more"),
+        (QUANTITY_OR_ZERO, "0", None),
+        (SIZE, "100m", "100m is too small; allowed: 1 byte or more"),
+        (SIZE, "1", None),
+        (ABSOLUTE, "usr/local", "'usr/local' is not an absolute path"),
+        (VARIABLE, "A=B", "is not the name of an environment variable"),
+        (
+            DNS_LABEL,
+            "My_NS",
+            "'My_NS' must be lowercase letters, digits and hyphens, with a letter or digit at "
+            "each end",
+        ),
+        (
+            SUBDOMAIN,
+            "a.-b",
+            "'a.-b' must be lowercase letters, digits, hyphens and dots, with a letter or digit "
+            "at both ends of each part",
+        ),
+    ],
+)
+def test_a_limit_that_classes_share_says_what_to_write(
+    limit: Limit, value: str, says: str | None
+) -> None:
+    """Its clause follows the key."""
+    assert limit.refusal(value) == says
 
 
 def test_a_limit_of_its_own_says_why() -> None:
