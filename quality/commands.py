@@ -176,14 +176,26 @@ def docs(measured: Sequence[Path], figures: bool) -> None:
     type=click.Choice(["aws", "gcp"]),
     help="Ask the official plugin that is installed which inputs replace a resource.",
 )
-def clouds(plugin: str | None) -> None:
+@click.option(
+    "--definitions",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
+    help="Read the definitions of Google's provider in this checkout of magic-modules.",
+)
+def clouds(plugin: str | None, definitions: Path | None) -> None:
     """Read again what others say of resource types, and write it to clouds/generated.
 
     Without an option: the models of AWS's APIs that are installed. Prints what changed.
     """
     from quality.clouds import generate
 
-    print("\n".join(generate.again(plugin)) or "nothing has changed")
+    if plugin:
+        changes = generate.of_plugin(plugin)
+    elif definitions:
+        changes = generate.of_definitions(definitions)
+    else:
+        changes = generate.models()
+    print("\n".join(changes) or "nothing has changed")
 
 
 @click.command(epilog="Example: python -m quality zones v9 vms.csv")

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from clouds import read
-from quality.clouds import aws_models, plugin_schema
+from quality.clouds import aws_models, definitions, plugin_schema
 from rehearsal.plugins import official
 from rehearsal.plugins.cloud import facts
 from stacks.outcome import CheckError
@@ -22,6 +22,7 @@ FOLDER = Path(read.__file__).with_name("generated")
 SOURCES: Mapping[str, frozenset[str]] = {
     "recorded": frozenset(),
     "models": frozenset({"immutable", "enums", "bounds"}),
+    "definitions": definitions.WORDS,
     "schema": frozenset({"immutable"}),
 }
 """A source -> the kinds of facts that it has of every type of its own; a later one counts more."""
@@ -31,21 +32,32 @@ _HEAD = """\
 """
 
 
-def again(plugin: str | None) -> list[str]:
-    """Reads a source again, the installed models or a plugin's schema; a line for each change.
+def models() -> list[str]:
+    """Reads the installed models of AWS's APIs again; returns a line for each change."""
+    rows = {token: aws_models.row(token) for token in aws_models.NAMES}
+    return update("aws", "models", aws_models.source(), rows)
 
-    Raises CheckError if no such plugin can be used.
-    """
-    if plugin is None:
-        rows = {token: aws_models.row(token) for token in aws_models.NAMES}
-        return update("aws", "models", aws_models.source(), rows)
-    found = official.installed(plugin)
+
+def of_definitions(folder: Path) -> list[str]:
+    """As `models`, of the definitions of Google's provider in a checkout. Raises CheckError."""
+    about = definitions.source(folder)
+    found = {token: definitions.row(folder, token) for token in _types("gcp")}
+    rows = {token: row for token, row in found.items() if row is not None}
+    return update("google", "definitions", about, rows)
+
+
+def of_plugin(package: str) -> list[str]:
+    """As `models`, of the schema of an official plugin. Raises CheckError if none can be used."""
+    found = official.installed(package)
     if found.program is None:
         raise CheckError(found.why)
     schema = plugin_schema.ask(found.program)
-    tokens = [token for token in facts.types() if token.startswith(f"{plugin}:")]
-    rows = {token: plugin_schema.row(schema, token) for token in tokens}
-    return update(facts.FILES[plugin], "schema", plugin_schema.source(schema), rows)
+    rows = {token: plugin_schema.row(schema, token) for token in _types(package)}
+    return update(facts.FILES[package], "schema", plugin_schema.source(schema), rows)
+
+
+def _types(package: str) -> list[str]:
+    return [token for token in sorted(facts.types()) if token.startswith(f"{package}:")]
 
 
 def update(

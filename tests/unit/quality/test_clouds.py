@@ -8,7 +8,8 @@ from textwrap import dedent
 import pytest
 import yaml
 
-from quality.clouds import generate, plugin_schema
+from quality.clouds import definitions, generate, plugin_schema
+from stacks.outcome import CheckError
 
 SCHEMA = {
     "name": "aws",
@@ -127,3 +128,90 @@ def test_the_files_are_those_that_a_run_writes(tmp_path: Path) -> None:
             for at in (tmp_path, generate.FOLDER)
         ]
         assert types[0] == types[1]
+
+
+NETWORK = """
+name: Network
+immutable: true
+virtual_fields:
+  - {name: delete_default_routes_on_create, type: Boolean, default_value: false}
+properties:
+  - {name: name, type: String, required: true, immutable: true, validation: {regex: '[a-z]+'}}
+  - {name: mtu, type: Integer, default_from_api: true, update_url: 'networks/{{name}}',
+     validation: {function: 'validation.IntBetween(1300, 8896)'}}
+  - name: routingConfig
+    type: NestedObject
+    update_url: 'networks/{{name}}'
+    flatten_object: true
+    properties:
+      - {name: routingMode, type: Enum, enum_values: [REGIONAL, GLOBAL], conflicts: [mtu]}
+      - {name: bgpInterRegionCost, type: Enum, required: true, enum_values: [DEFAULT]}
+  - name: params
+    type: NestedObject
+    properties: [{name: resource_manager_tags, type: KeyValuePairs}]
+  - {name: gateway_ipv4, type: String, output: true}
+  - {name: gone, type: String, exclude: true}
+"""
+NAT = """
+name: RouterNat
+properties:
+  - {name: natIps, type: Array, item_type: {type: ResourceRef}, is_set: true, min_size: 1}
+  - {name: drainNatIps, type: Array, item_type: {type: ResourceRef}, max_size: 4}
+  - {name: initialNatIps, type: Array, item_type: {type: ResourceRef}, immutable: true,
+     conflicts: [natIps, drainNatIps]}
+  - {name: endpointTypes, type: Array, item_type: {type: Enum, enum_values: [VM]}}
+  - name: rules
+    type: Array
+    item_type:
+      type: NestedObject
+      properties:
+        - {name: ruleNumber, type: Integer, immutable: true}
+        - {name: match, type: String, output: true}
+"""
+
+
+def defined(folder: Path, name: str, text: str) -> dict[str, object] | None:
+    """What a definition says of a type of Compute Engine."""
+    file = folder / "mmv1" / "products" / "compute" / f"{name}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return definitions.row(folder, f"gcp:compute/{name[0].lower()}{name[1:]}:{name}")
+
+
+def test_what_is_in_an_immutable_resource_replaces_it_unless_it_has_an_update(
+    tmp_path: Path,
+) -> None:
+    """Fields of the provider's own do not, and a block that replaces as a whole is one entry."""
+    assert defined(tmp_path, "Network", NETWORK) == {
+        "immutable": ["name", "params.*"],
+        "kept_when_removed": ["mtu"],
+        "defaults": {"deleteDefaultRoutesOnCreate": False},
+        "enums": {"routingMode": ["REGIONAL", "GLOBAL", ""], "bgpInterRegionCost": ["DEFAULT"]},
+        "bounds": {"mtu": {"min": 1300, "max": 8896}},
+        "patterns": {"name": "[a-z]+"},
+        "conflicts": [["mtu", "routingMode"]],
+    }
+
+
+def test_entries_of_lists_are_named_as_such(tmp_path: Path) -> None:
+    """A list's size is of the list itself, and so is that its order is no difference."""
+    assert defined(tmp_path, "RouterNat", NAT) == {
+        "immutable": ["initialNatIps[]", "rules[].ruleNumber"],
+        "not_inputs": ["rules[].match"],
+        "sets": ["natIps"],
+        "enums": {"endpointTypes[]": ["VM"]},
+        "bounds": {"natIps": {"min_length": 1}, "drainNatIps": {"max_length": 4}},
+        "conflicts": [["drainNatIps[]", "initialNatIps[]"], ["initialNatIps[]", "natIps[]"]],
+    }
+
+
+def test_a_type_that_is_written_in_go_has_no_definition(tmp_path: Path) -> None:
+    """Neither one without a file nor one that is left out of the provider's generation."""
+    assert defined(tmp_path, "Network", NETWORK + "exclude_resource: true\n") is None
+    assert definitions.row(tmp_path, "gcp:projects/service:Service") is None
+
+
+def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
+    """The source of the rows would have no version."""
+    with pytest.raises(CheckError, match="is not a checkout of magic-modules"):
+        generate.of_definitions(tmp_path)

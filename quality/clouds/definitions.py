@@ -1,0 +1,172 @@
+"""Google's provider as its own definitions describe it: magic-modules' `mmv1/products`.
+
+They lack what is written in Go there: clusters and node pools of GKE, and members of IAM policies.
+"""
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rehearsal.plugins import sdk
+from rehearsal.plugins.cloud.schema import Block, block, element_of, resource_schema
+from stacks.outcome import CheckError
+
+WORDS = frozenset({
+    "immutable", "kept_when_removed", "not_inputs", "sets", "defaults", "enums", "bounds",
+    "patterns", "conflicts", "exactly_one_of", "at_least_one_of",
+})  # fmt: skip
+"""The kinds of facts that the definitions have of every input."""
+_BETWEEN = re.compile(r"validation\.IntBetween\((-?\d+), (-?\d+)\)")
+
+Node = Mapping[str, Any]
+
+
+def source(folder: Path) -> str:
+    """What the rows are read from; raises CheckError if it is no checkout."""
+    asked = subprocess.run(
+        ["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )
+    if asked.returncode:
+        raise CheckError(f"{folder} is not a checkout of magic-modules: {asked.stderr.strip()}")
+    return f"GoogleCloudPlatform/magic-modules@{asked.stdout.strip()}, mmv1/products"
+
+
+def row(folder: Path, token: str) -> dict[str, Any] | None:
+    """What the definition of a type says of its inputs; None if there is no definition."""
+    _, module, name = token.split(":")
+    file = folder / "mmv1" / "products" / module.partition("/")[0] / f"{name}.yaml"
+    if not file.is_file():
+        return None
+    given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    if given.get("exclude_resource"):
+        return None  # written in Go
+    fields = list(_fields(given, resource_schema(token).inputs))
+    return {word: values for word, values in _facts(fields).items() if values}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Field:
+    """An input of the SDK's, and how the definitions describe it."""
+
+    path: str
+    """As the SDK has it, `a[].b`."""
+    element: str
+    """The path, of a list that of its elements."""
+    theirs: str
+    """As the definitions refer to it, in lower case without what separates words, `a.0.b`."""
+    node: Node
+    replaces: bool
+
+
+def _fields(given: Node, shape: Block) -> Iterator[_Field]:
+    own = given.get("virtual_fields") or ()  # which no request has
+    yield from _beneath(own, shape, ("", ""), whole=False, above=False)
+    sent = [*(given.get("parameters") or ()), *(given.get("properties") or ())]
+    whole = bool(given.get("immutable"))
+    yield from _beneath(sent, shape, ("", ""), whole=whole, above=whole)
+
+
+def _beneath(
+    nodes: Sequence[Node], shape: Block, at: tuple[str, str], *, whole: bool, above: bool
+) -> Iterator[_Field]:
+    """`whole`: the resource is immutable; `above`: what holds these fields replaces."""
+    for node in nodes:
+        if node.get("exclude"):
+            continue
+        replaces = not node.get("output") and bool(
+            node.get("immutable") or (whole and above and not node.get("update_url"))
+        )
+        inner = node.get("properties") or node.get("item_type", {}).get("properties") or ()
+        inner = inner or node.get("value_type", {}).get("properties") or ()
+        if node.get("flatten_object"):
+            yield from _beneath(inner, shape, at, whole=whole, above=replaces)
+            continue
+        if (name := _same(shape.properties, node["name"])) is None:
+            continue
+        kind = shape.properties[name]
+        element = element_of(kind)
+        path, theirs = f"{at[0]}{name}", f"{at[1]}{_letters(node['name'])}"
+        each = path if element is None else f"{path}[]"
+        yield _Field(path=path, element=each, theirs=theirs, node=node, replaces=replaces)
+        if sdk.is_input_type(held := element or kind):
+            beneath = (f"{each}.", f"{theirs}.0.")
+            yield from _beneath(inner, block(held), beneath, whole=whole, above=replaces)
+
+
+def _facts(fields: Sequence[_Field]) -> dict[str, Any]:
+    elements = {field.theirs: field.element for field in fields}
+    found: dict[str, Any] = {
+        "immutable": list(_immutable(fields)),
+        "kept_when_removed": [f.path for f in fields if f.node.get("default_from_api")],
+        "not_inputs": [field.path for field in fields if field.node.get("output")],
+        "sets": [field.path for field in fields if field.node.get("is_set")],
+        "defaults": {f.path: f.node["default_value"] for f in fields if "default_value" in f.node},
+        "enums": dict(_enums(fields)),
+        "bounds": {field.path: bound for field in fields if (bound := _bound(field.node))},
+        "patterns": {f.path: regex for f in fields
+                     if (regex := f.node.get("validation", {}).get("regex"))},
+    }  # fmt: skip
+    for word in ("conflicts", "exactly_one_of", "at_least_one_of"):
+        groups = set()
+        for field in fields:
+            others = [elements[each] for each in map(_reference, field.node.get(word) or ())
+                      if elements.get(each, field.element) != field.element]  # fmt: skip
+            pairs = [{other} for other in others] if word == "conflicts" else [set(others)]
+            groups |= {tuple(sorted({field.element, *group})) for group in pairs if group}
+        found[word] = [list(group) for group in sorted(groups)]
+    return found
+
+
+def _immutable(fields: Sequence[_Field]) -> Iterator[str]:
+    """A block of which everything replaces is one entry."""
+    whole: list[str] = []
+    for field in fields:
+        if not field.replaces or field.path.startswith(tuple(whole)):
+            continue
+        beneath = [each for each in fields if each.path.startswith(f"{field.element}.")]
+        if beneath and all(each.replaces for each in beneath):
+            whole.append(f"{field.element}.")
+            yield f"{field.element}.*"
+        else:
+            yield field.element
+
+
+def _enums(fields: Sequence[_Field]) -> Iterator[tuple[str, list[Any]]]:
+    """The provider takes an empty text for none, unless one is needed."""
+    for field in fields:
+        item = field.node.get("item_type", {})
+        if field.node["type"] == "Enum" and not field.node.get("output"):
+            none = [] if field.node.get("required") else [""]
+            yield field.path, [*field.node["enum_values"], *none]
+        elif item.get("type") == "Enum":
+            yield f"{field.path}[]", list(item["enum_values"])
+
+
+def _bound(node: Node) -> dict[str, int]:
+    """Of a number the function that checks it, of a list its sizes."""
+    between = _BETWEEN.fullmatch(node.get("validation", {}).get("function", ""))
+    words = {"min": "min_size", "max": "max_size"}
+    sizes = {f"{word}_length": node[size] for word, size in words.items() if node.get(size, 1) > 1}
+    if node.get("min_size") == 1:
+        sizes["min_length"] = 1
+    return {"min": int(between[1]), "max": int(between[2])} if between else sizes
+
+
+def _reference(path: str) -> str:
+    return ".".join(map(_letters, path.split(".")))
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _same(names: Mapping[str, Any], wanted: str) -> str | None:
+    """The SDK's name for it: the bridge writes lists in the plural."""
+    word = _letters(wanted)
+    plurals = (word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies")
+    return next((name for each in plurals for name in names if name.lower() == each), None)
