@@ -7,12 +7,12 @@ from typing import Any
 
 from rehearsal.plugins.aws.api_request import request
 from rehearsal.plugins.aws.kind import (
-    CloudError,
     Config,
     InitFailedError,
     Kind,
     Problem,
 )
+from rehearsal.plugins.aws.rowed import Rowed
 from rehearsal.plugins.cloud.schema import UNKNOWN
 
 _POLL_SECONDS = 0.05
@@ -190,15 +190,10 @@ def _logging(before: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {"clusterLogging": setups}
 
 
-class Addon(EksKind):
+class Addon(Rowed):
     """An EKS addon."""
 
     token = "aws:eks/addon:Addon"
-    supported_inputs = (
-        "clusterName", "addonName", "addonVersion", "configurationValues", "preserve",
-        "podIdentityAssociations", "resolveConflictsOnCreate", "resolveConflictsOnUpdate",
-        "serviceAccountRoleArn", "tags",
-    )  # fmt: skip
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         found = super().validate_preview(config, inputs)
@@ -210,58 +205,21 @@ class Addon(EksKind):
         )
         return [*found, Problem("addonVersion", words)]
 
-    def _request(self, inputs: Mapping[str, Any], conflicts: str) -> dict[str, Any]:
-        names = ("clusterName", "addonName", "addonVersion", "configurationValues",
-                 "podIdentityAssociations", "serviceAccountRoleArn")  # fmt: skip
-        found = {name: inputs[name] for name in names if inputs.get(name) is not None}
-        return found | ({"resolveConflicts": inputs[conflicts]} if conflicts in inputs else {})
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        given = self._request(inputs, "resolveConflictsOnCreate")
-        self.eks.create_addon(**given, tags=inputs["tagsAll"])
-        identity = f"{inputs['clusterName']}:{inputs['addonName']}"
-        try:
-            self._wait(identity, "create")
-        except CloudError as error:
-            raise InitFailedError(identity, inputs, str(error)) from None
-        return identity
-
-    def _row(self, identity: str) -> dict[str, Any]:
-        cluster, _, name = identity.partition(":")
-        row: dict[str, Any] = self.eks.describe_addon(clusterName=cluster, addonName=name)["addon"]
-        return row
-
-    def _wait(self, identity: str, verb: str) -> None:
+    def unready(self, identity: str, verb: str, row: Mapping[str, Any], wanted: Any) -> str:
         """EKS goes on trying, and the provider waits for it until its own time is over."""
-        row = waited(lambda: self._row(identity), "CREATING", "UPDATING")
-        if row["status"] != "ACTIVE":
-            raise CloudError(
-                f"waiting for EKS Add-On ({identity}) {verb}: timeout while waiting for state to "
-                f"become 'ACTIVE' (last state: '{row['status']}', timeout: 20m0s): "
-                f"{last_error(row, code=row['health']['issues'][0]['code'] != 'AccessDenied')}"
-            )
+        code = row["health"]["issues"][0]["code"] != "AccessDenied"
+        return (
+            f"waiting for EKS Add-On ({identity}) {verb}: timeout while waiting for state to "
+            f"become '{wanted}' (last state: '{row['status']}', timeout: 20m0s): "
+            f"{last_error(row, code=code)}"
+        )
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        row = self._row(identity)
-        return {
-            "arn": row["addonArn"],
-            "createdAt": instant(row["createdAt"]),
-            "modifiedAt": instant(row["modifiedAt"]),
-            "addonVersion": row["addonVersion"],
-            "configurationValues": row.get("configurationValues", ""),
-            "serviceAccountRoleArn": row.get("serviceAccountRoleArn"),
-            "tagsAll": row["tags"],
-        }
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        given = self._request(new, "resolveConflictsOnUpdate")
-        if given == self._request(old, "resolveConflictsOnUpdate"):
-            return
-        given.setdefault("podIdentityAssociations", [])
-        self.eks.update_addon(**given)
-        self._wait(identity, "update")
+        now = super().read(identity, state)
+        now.pop("podIdentityAssociations", None)  # EKS shows ARNs where the inputs are objects
+        return now
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         cluster, _, name = identity.partition(":")
         kept = {"preserve": True} if state.get("preserve") else {}
-        self.eks.delete_addon(clusterName=cluster, addonName=name, **kept)
+        self.client.delete_addon(clusterName=cluster, addonName=name, **kept)

@@ -1,10 +1,9 @@
-"""VPCs, subnets and internet gateways."""
+"""What VPCs, Internet gateways and VPC endpoints need beyond their rows."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.plugins.aws.ec2 import Ec2Kind
-from rehearsal.plugins.aws.kind import CloudError
+from rehearsal.plugins.aws.kind import CloudError, pascal
 from rehearsal.plugins.aws.rowed import Rowed
 
 
@@ -22,40 +21,58 @@ class Vpc(Rowed):
         return path == "instanceTenancy" and (old, new) != ("dedicated", "default")
 
 
-class InternetGateway(Ec2Kind):
-    """An Internet gateway."""
+class InternetGateway(Rowed):
+    """An Internet gateway, which is attached to its VPC."""
 
     token = "aws:ec2/internetGateway:InternetGateway"
-    noun = "internet_gateway"
-    supported_inputs = ("vpcId", "tags")
-    outputs = {"ownerId": "OwnerId", "vpcId": "Attachments[0].VpcId"}  # noqa: RUF012
 
     def create(self, inputs: dict[str, Any]) -> str:
         identity = super().create(inputs)
         try:
-            self._attach(identity, inputs.get("vpcId"))
+            self._attach(identity, inputs)
         except Exception:
-            super().delete(identity, {})
+            super().delete(identity, inputs)
             raise
         return identity
 
-    def _attach(self, identity: str, vpc: str | None) -> None:
-        if vpc:
-            self.ec2.attach_internet_gateway(InternetGatewayId=identity, VpcId=vpc)
+    def _attach(self, identity: str, inputs: Mapping[str, Any]) -> None:
+        if vpc := inputs.get("vpcId"):
+            self.client.attach_internet_gateway(InternetGatewayId=identity, VpcId=vpc)
 
-    def _detach(self, identity: str) -> None:
-        for attached in self.row(identity)["Attachments"]:
-            self.ec2.detach_internet_gateway(InternetGatewayId=identity, VpcId=attached["VpcId"])
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = super().read(identity, state)
-        return now | {"arn": self.arn("internet-gateway", identity, now)}
+    def _detach(self, identity: str, state: Mapping[str, Any]) -> None:
+        for attached in self.described(identity, state)["Attachments"]:
+            self.client.detach_internet_gateway(InternetGatewayId=identity, VpcId=attached["VpcId"])
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old.get("vpcId") != new.get("vpcId"):
-            self._detach(identity)
-            self._attach(identity, new.get("vpcId"))
+            self._detach(identity, new)
+            self._attach(identity, new)
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self._detach(identity)
+        self._detach(identity, state)
         super().delete(identity, state)
+
+
+class VpcEndpoint(Rowed):
+    """An endpoint for a service of AWS, whose lists are changed by what is added and removed."""
+
+    token = "aws:ec2/vpcEndpoint:VpcEndpoint"
+
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = super().read(identity, state)
+        for name in ("routeTableIds", "subnetIds"):
+            if sorted(now[name] or []) == sorted(state.get(name) or []):
+                now[name] = state.get(name)  # sets: their order does not count
+        return now
+
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        request: dict[str, Any] = {}
+        for name in ("routeTableIds", "subnetIds", "securityGroupIds"):
+            before, after = set(old.get(name) or []), set(new.get(name) or [])
+            for verb, ids in (("Add", after - before), ("Remove", before - after)):
+                if ids:
+                    request[f"{verb}{pascal(name)}"] = sorted(ids)
+        if "policy" in new and old.get("policy") != new["policy"]:
+            request["PolicyDocument"] = new["policy"]
+        if request:
+            self.client.modify_vpc_endpoint(VpcEndpointId=identity, **request)

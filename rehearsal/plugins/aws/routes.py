@@ -1,4 +1,4 @@
-"""Route tables, routes, their associations, and VPC endpoints."""
+"""Route tables and routes."""
 
 import zlib
 from collections.abc import Mapping
@@ -107,58 +107,3 @@ class Route(Ec2Kind):
 def _route_id(inputs: Mapping[str, Any]) -> str:
     """As the official provider makes it up: of 0.0.0.0/0 it ends in 1080289494."""
     return f"r-{inputs['routeTableId']}{zlib.crc32(str(inputs['destinationCidrBlock']).encode())}"
-
-
-class VpcEndpoint(Ec2Kind):
-    """An endpoint for a service of AWS."""
-
-    token = "aws:ec2/vpcEndpoint:VpcEndpoint"
-    noun = "vpc_endpoint"
-    documents = ("policy",)
-    supported_inputs = (
-        "vpcId", "serviceName", "vpcEndpointType", "routeTableIds", "subnetIds",
-        "securityGroupIds", "policy", "tags",
-    )  # fmt: skip
-    sent = ("vpcId", "serviceName", "vpcEndpointType", "routeTableIds", "subnetIds",
-            "securityGroupIds", "policyDocument")  # fmt: skip
-    outputs = {  # noqa: RUF012
-        "vpcId": "VpcId",
-        "serviceName": "ServiceName",
-        "routeTableIds": "RouteTableIds",
-        "subnetIds": "SubnetIds",
-        "networkInterfaceIds": "NetworkInterfaceIds",
-        "ownerId": "OwnerId",
-        "policy": "PolicyDocument",
-        "state": "State",
-    }
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        policy = {"policyDocument": inputs["policy"]} if "policy" in inputs else {}
-        return super().create(inputs | policy)
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = super().read(identity, state)
-        for name in ("routeTableIds", "subnetIds"):
-            if sorted(now[name] or []) == sorted(state.get(name) or []):
-                now[name] = state.get(name)  # sets: their order does not count
-        return now | {"arn": self.arn("vpc-endpoint", identity, now)}
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        request: dict[str, Any] = {}
-        for name, word in (
-            ("routeTableIds", "RouteTableIds"),
-            ("subnetIds", "SubnetIds"),
-            ("securityGroupIds", "SecurityGroupIds"),
-        ):
-            before, after = set(old.get(name) or []), set(new.get(name) or [])
-            if after - before:
-                request[f"Add{word}"] = sorted(after - before)
-            if before - after:
-                request[f"Remove{word}"] = sorted(before - after)
-        if "policy" in new and old.get("policy") != new["policy"]:
-            request["PolicyDocument"] = new["policy"]
-        if request:
-            self.ec2.modify_vpc_endpoint(VpcEndpointId=identity, **request)
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self.ec2.delete_vpc_endpoints(VpcEndpointIds=[identity])

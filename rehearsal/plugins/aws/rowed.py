@@ -85,6 +85,8 @@ class Rowed(Kind):
         for names in (step.names if step else {}, self.row.names):
             for path, target in names.items():
                 if path == name or path.startswith(f"{name}."):
+                    if not target:
+                        return None
                     first, *rest = target.split(".")
                     if first in shape.members:
                         return [first, *rest]
@@ -154,11 +156,10 @@ class Rowed(Kind):
             place(shape, request, path.split("."), value, path)
         if by:
             return request
-        if "{" not in self.row.id and (
-            name := spelled_or_plural(shape.members, self.row.id.rpartition(".")[2])
-        ):
-            place(shape, request, [name], identity, "id")
-        for name in self.schema.inputs.properties:
+        own = self.row.names.get("id", self.row.id.rpartition(".")[2])
+        if "{" not in self.row.id and (found := spelled_or_plural(shape.members, own)):
+            place(shape, request, [found], identity, "id")
+        for name in self.schema.inputs.properties.keys() - {*_NEVER_SENT}:
             for path in self._parts(name):
                 target = self._path(operation, path)
                 if target and target[0] in shape.required_members and _has(context, path):
@@ -283,15 +284,14 @@ class Rowed(Kind):
                 yield name, shown(jmespath.search(expression, answer), self.schema.kinds[name])
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        for step in self.row.update:
-            self._apply(step, identity, old, new)
-        if self.row.update:
+        sent = [self._apply(step, identity, old, new) for step in self.row.update]
+        if any(sent):
             self._wait(identity, new, "update")
 
     def _apply(
         self, step: Update, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]
-    ) -> None:
-        """One request of an update, if what it takes differs."""
+    ) -> bool:
+        """One request of an update, if what it takes differs; whether it was sent."""
         takes = [
             name
             for name in self.supported_inputs
@@ -318,6 +318,7 @@ class Rowed(Kind):
             for name, value in step.empty.items():
                 sent[name] = value if sent.get(name) is None else sent[name]
             send(sent)
+        return bool(differ)
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         operation = self.row.delete.call
@@ -331,14 +332,19 @@ class Rowed(Kind):
         """Until the resource is no longer in a pending state; raises CloudError if it then is in
         one that it must not be in."""
         for path, pending in self.row.read.pending.items():
-            while (at := self.described(identity, state).get(path)) in pending:
+            while (row := self.described(identity, state)).get(path) in pending:
                 time.sleep(_POLL_SECONDS)
-            wanted = self.row.read.ready.get(path, at)
-            if verb != "delete" and at != wanted:
-                raise CloudError(
-                    f"waiting for {self.token} ({identity}) {verb}: unexpected state '{at}', "
-                    f"wanted target '{wanted}'"
-                )
+            wanted = self.row.read.ready.get(path, row.get(path))
+            if verb != "delete" and row.get(path) != wanted:
+                raise CloudError(self.unready(identity, verb, row, wanted))
+
+    def unready(self, identity: str, verb: str, row: Mapping[str, Any], wanted: Any) -> str:
+        """Why a create or an update has failed after AWS took it."""
+        found = ", ".join(str(row.get(path)) for path in self.row.read.ready)
+        return (
+            f"waiting for {self.token} ({identity}) {verb}: unexpected state '{found}', "
+            f"wanted target '{wanted}'"
+        )
 
     # Tags.
 
