@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from rehearsal.simulators.google.api.server import Answer, Api, ApiServer, Request
 from rehearsal.simulators.google.cloud import GoogleCloud
@@ -17,6 +18,7 @@ def serve_api(
     return ApiServer(Api(cloud, methods(), seen))
 
 
+@cache
 def methods() -> Mapping[str, Answer]:
     """Method, as Google's documents name it -> what answers it: the `METHODS` of every module
     here."""
