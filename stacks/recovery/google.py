@@ -9,6 +9,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from clouds.rows.google import rows
 from components.catalog.gke import region_of
 from components.ownership import GOOGLE_LABEL
 from stacks.recovery.state import check_own, check_within
@@ -17,9 +18,17 @@ Inputs = Mapping[str, Any]
 
 
 def identity(type_token: str, inputs: Inputs) -> str | None:
-    """The id that the provider gives it; None for a type whose ids Google chooses."""
-    make = _IDENTITIES.get(type_token)
-    return make(inputs) if make else None
+    """The id that the provider gives it; None for a type whose ids Google chooses, and where the
+    inputs do not say it."""
+    if make := _IDENTITIES.get(type_token):
+        return make(inputs)
+    row = rows().get(type_token)
+    if row is None or not row.id:
+        return None
+    try:
+        return row.id.format_map(inputs)
+    except KeyError:
+        return None
 
 
 def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
@@ -129,10 +138,6 @@ def kubernetes_identity(inputs: Inputs) -> str:
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
-def _regional(collection: str) -> Callable[[Inputs], str]:
-    return lambda i: f"projects/{i['project']}/regions/{i['region']}/{collection}/{i['name']}"
-
-
 def _last(path: object) -> str:
     return str(path).rpartition("/")[2]
 
@@ -149,29 +154,16 @@ def _condition(i: Inputs) -> str:
     return f"/{i['condition']['title']}" if i.get("condition") else ""
 
 
-def _account(i: Inputs) -> str:
-    email = f"{i['accountId']}@{i['project']}.iam.gserviceaccount.com"
-    return f"projects/{i['project']}/serviceAccounts/{email}"
-
-
 _IDENTITIES: Mapping[str, Callable[[Inputs], str]] = {
-    "gcp:compute/network:Network": lambda i: f"projects/{i['project']}/global/networks/{i['name']}",
-    "gcp:compute/subnetwork:Subnetwork": _regional("subnetworks"),
-    "gcp:compute/router:Router": _regional("routers"),
     "gcp:compute/routerNat:RouterNat": lambda i: (
         f"{i['project']}/{i['region']}/{_last(i['router'])}/{i['name']}"
     ),
-    "gcp:serviceaccount/account:Account": _account,
-    "gcp:projects/service:Service": lambda i: f"{i['project']}/{i['service']}",
     "gcp:projects/iAMMember:IAMMember": lambda i: (
         f"{i['project']}/{i['role']}/{i['member']}{_condition(i)}"
     ),
     "gcp:storage/bucketIAMMember:BucketIAMMember": lambda i: (
         f"b/{i['bucket'].removeprefix('b/')}/{i['role']}/{i['member']}{_condition(i)}"
     ),
-    "gcp:container/cluster:Cluster": lambda i: (
-        f"projects/{i['project']}/locations/{i['location']}/clusters/{i['name']}"
-    ),
     "gcp:container/nodePool:NodePool": _node_pool,
 }
-"""Resource type -> id, as https://www.pulumi.com/registry/packages/gcp/ has it under Import."""
+"""Resource type -> id, for those that their row in `clouds` does not say."""

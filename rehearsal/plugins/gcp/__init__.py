@@ -5,6 +5,7 @@ No rule of Google Cloud stands here: the API at the other end has them.
 
 from collections.abc import Callable, Mapping
 
+from clouds.rows.google import rows
 from rehearsal.plugins.cloud.handler import ProviderSettings
 from rehearsal.plugins.cloud.schema import Problem, block, unread
 from rehearsal.plugins.faults import Faults
@@ -17,7 +18,6 @@ from rehearsal.plugins.gcp.node_pool import NodePool
 from rehearsal.plugins.gcp.project import AlertPolicy, Dashboard, Service
 from rehearsal.plugins.gcp.resource import Resource
 from rehearsal.plugins.gcp.routing import Router, RouterNat
-from rehearsal.plugins.gcp.rows import rows
 
 __all__ = ["settings_for"]
 

@@ -26,10 +26,6 @@ class Account(Resource):
             )
         ]
 
-    def identity(self, inputs: Mapping[str, Any]) -> str:
-        email = f"{inputs['accountId']}@{inputs['project']}.iam.gserviceaccount.com"
-        return f"projects/{inputs['project']}/serviceAccounts/{email}"
-
     def insert(self, inputs: Mapping[str, Any]) -> str:
         body = {"accountId": inputs["accountId"], "serviceAccount": self.expand(inputs)}
         identity = self.identity(inputs)

@@ -5,11 +5,11 @@ import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from clouds.rows.google import Row
 from rehearsal.plugins.cloud.handler import CloudError, Config, NotFoundError
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 from rehearsal.plugins.gcp.client import Client
 from rehearsal.plugins.gcp.resource import Resource
-from rehearsal.plugins.gcp.rows import Row
 
 _MEMBER = re.compile(
     r"(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|deleted:\w+):.+"

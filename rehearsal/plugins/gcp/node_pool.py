@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from clouds.rows.google import Row
 from rehearsal.plugins.cloud.handler import CloudError, Config, NotFoundError
 from rehearsal.plugins.gcp.client import Client
 from rehearsal.plugins.gcp.container import (
@@ -14,7 +15,6 @@ from rehearsal.plugins.gcp.container import (
 )
 from rehearsal.plugins.gcp.locations import location_of
 from rehearsal.plugins.gcp.resource import relative
-from rehearsal.plugins.gcp.rows import Row
 
 _SCALING = ("minNodeCount", "maxNodeCount", "totalMinNodeCount", "totalMaxNodeCount")
 _SIZES = ("machineType", "diskSizeGb", "diskType", "storagePools", "bootDisk")

@@ -24,15 +24,8 @@ class Service(Resource):
             )
         ]
 
-    def path(self, identity: str) -> str:
-        project, _, service = identity.partition("/")
-        return f"projects/{project}/services/{service}"
-
-    def placed(self, identity: str) -> dict[str, Any]:
-        return {"project": identity.partition("/")[0]}
-
     def insert(self, inputs: Mapping[str, Any]) -> str:
-        identity = f"{inputs['project']}/{inputs['service']}"
+        identity = self.identity(inputs)
         self._ask(identity, "enable", {}, "enabling service")
         return identity
 

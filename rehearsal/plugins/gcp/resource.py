@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
+from clouds.rows.google import Names, Request, Row
 from rehearsal.plugins.cloud import facts
 from rehearsal.plugins.cloud.handler import CloudError, Config, Handler, NotFoundError
 from rehearsal.plugins.cloud.schema import resource_schema
 from rehearsal.plugins.gcp import failed_update
 from rehearsal.plugins.gcp.client import Client, stable
-from rehearsal.plugins.gcp.rows import Request, Row
-from rehearsal.plugins.gcp.translate import Renamed, from_api, to_api
+from rehearsal.plugins.gcp.translate import from_api, to_api
 from tools.google_discovery import Document, document
 
 KEPT = ("deletionPolicy", "params")
@@ -47,7 +47,7 @@ class Resource(Handler):
         return properties
 
     @cached_property
-    def renamed(self) -> Renamed:
+    def renamed(self) -> Names:
         """What the API calls otherwise. What is part of the path or kept by the provider has no
         field unless the message has it."""
         row = self.row
@@ -76,11 +76,14 @@ class Resource(Handler):
 
     def identity(self, inputs: Mapping[str, Any]) -> str:
         """The id that the official provider gives it."""
-        return f"{self.row.place.format_map(inputs)}/{inputs[self.row.key]}"
+        return self.row.id.format_map(inputs)
 
     def path(self, identity: str) -> str:
         """Where the API has it, below `base`."""
-        return identity
+        if not self.row.id or self.row.id.startswith(self.row.place):
+            return identity
+        place = self.row.place.format_map(self.placed(identity))
+        return f"{place}/{identity.rpartition('/')[2]}"
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The body that makes it, of inputs or of a state."""
@@ -239,10 +242,9 @@ class Resource(Handler):
 
     def placed(self, identity: str) -> dict[str, Any]:
         """What the id itself says: project, region."""
-        if self.row.named_by_api:
-            return {}
-        pairs = zip(self.row.place.split("/"), identity.split("/"), strict=False)
-        return {part[1:-1]: value for part, value in pairs if part.startswith("{")}
+        pairs = zip(self.row.id.split("/"), identity.split("/"), strict=False)
+        found = {part[1:-1]: value for part, value in pairs if re.fullmatch(r"{\w+}", part)}
+        return {name: value for name, value in found.items() if name != self.row.key}
 
     def remove(self, identity: str, state: Mapping[str, Any]) -> None:
         """Deletes it; what is gone already is no error."""

@@ -4,11 +4,11 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from clouds.rows.google import Row
 from rehearsal.plugins.cloud.handler import CloudError, Config, NotFoundError
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 from rehearsal.plugins.gcp.client import Client
 from rehearsal.plugins.gcp.resource import Resource
-from rehearsal.plugins.gcp.rows import Row
 
 _PRIVATE_ASNS = ((64512, 65534), (4200000000, 4294967294), (16550, 16550))
 """RFC 6996, and the one of Partner Interconnect."""
@@ -70,16 +70,9 @@ class RouterNat(Resource):
                 return f'drain_nat_ip "{address}" was not previously set in nat_ips {before}'
         return None
 
-    def identity(self, inputs: Mapping[str, Any]) -> str:
-        return "/".join(inputs[name] for name in ("project", "region", "router", "name"))
-
     def path(self, identity: str) -> str:
-        project, region, router, _ = identity.split("/")
-        return f"projects/{project}/regions/{region}/routers/{router}"
-
-    def placed(self, identity: str) -> dict[str, Any]:
-        project, region, router, _ = identity.split("/")
-        return {"project": project, "region": region, "router": router}
+        """The router's."""
+        return super().path(identity.rpartition("/")[0])
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         body = super().expand(inputs)

@@ -2,28 +2,30 @@
 
 Most are called the same. `renamed` has the rest: the path of a property, with `[]` for elements
 -> its field, None for a property that the API does not have, `a.b` for a field in a block.
+A block that the API has as a list is the only element of that.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from clouds.rows.google import Names
 from rehearsal.plugins import sdk
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.cloud.schema import element_of, plain
 from tools.google_discovery import Document
 
-Renamed = Mapping[str, str | None]
 
-
-def to_api(document: Document, schema: str, inputs: Mapping[str, Any], renamed: Renamed) -> Any:
+def to_api(document: Document, schema: str, inputs: Mapping[str, Any], renamed: Names) -> Any:
     """The body of a request. Raises CloudError for a property that has no field."""
     return _to_api(document, {"$ref": schema}, inputs, renamed, "")
 
 
 def _to_api(
-    document: Document, kind: Mapping[str, Any], value: Any, renamed: Renamed, path: str
+    document: Document, kind: Mapping[str, Any], value: Any, renamed: Names, path: str
 ) -> Any:
     kind = document.schemas[kind["$ref"]] if "$ref" in kind else kind
+    if isinstance(value, Mapping) and "items" in kind:
+        return [_to_api(document, kind["items"], value, renamed, path)]
     if isinstance(value, list) and "items" in kind:
         return [
             _to_api(document, kind["items"], each, renamed, f"{path}[]")
@@ -49,7 +51,7 @@ def _put(
     body: dict[str, Any],
     field: str,
     value: Any,
-    renamed: Renamed,
+    renamed: Names,
     path: str,
 ) -> None:
     first, _, rest = field.partition(".")
@@ -63,13 +65,13 @@ def _put(
         body[first] = _to_api(document, inner, value, renamed, path)
 
 
-def from_api(kinds: Mapping[str, Any], body: Mapping[str, Any], renamed: Renamed) -> dict[str, Any]:
+def from_api(kinds: Mapping[str, Any], body: Mapping[str, Any], renamed: Names) -> dict[str, Any]:
     """The properties in a body, as the types of the SDK have them (`schema.resource_schema`)."""
     return _block(kinds, body, renamed, "")
 
 
 def _block(
-    kinds: Mapping[str, Any], body: Mapping[str, Any], renamed: Renamed, path: str
+    kinds: Mapping[str, Any], body: Mapping[str, Any], renamed: Names, path: str
 ) -> dict[str, Any]:
     found = {}
     for name, kind in kinds.items():
@@ -77,7 +79,9 @@ def _block(
         field = renamed.get(inner, name)
         value = at(body, field) if field is not None else None
         if value is not None:
-            found[name] = _from_api(plain(kind), value, renamed, inner)
+            value = _from_api(plain(kind), value, renamed, inner)
+        if value is not None:
+            found[name] = value
     return found
 
 
@@ -88,9 +92,11 @@ def at(body: Mapping[str, Any], field: str) -> Any:
     return at(value, rest) if rest and isinstance(value, Mapping) else None if rest else value
 
 
-def _from_api(kind: Any, value: Any, renamed: Renamed, path: str) -> Any:
+def _from_api(kind: Any, value: Any, renamed: Names, path: str) -> Any:
     if (element := element_of(kind)) and isinstance(value, list):
         return [_from_api(element, each, renamed, f"{path}[]") for each in value]
+    if sdk.is_output_type(kind) and isinstance(value, list):
+        return _from_api(kind, value[0], renamed, path) if value else None
     if sdk.is_output_type(kind) and isinstance(value, Mapping):
         return _block(sdk.output_types(kind), value, renamed, path)
     if kind is int and isinstance(value, str):

@@ -8,6 +8,7 @@ from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.api.server import Answer
 from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
+from tools.google_discovery import document
 
 
 class Collection:
@@ -18,8 +19,7 @@ class Collection:
     word: ClassVar[str]
     """What messages call one of it."""
     response: ClassVar[str] = ""
-    """The message that the operations of create and delete yield, e.g.
-    `devtools.artifactregistry.v1.Repository`; empty if they answer at once."""
+    """The message that operations yield, e.g. `devtools.artifactregistry.v1.Repository`."""
     immutable: ClassVar[tuple[str, ...]] = ()
     """Fields that no patch changes."""
     rows: ClassVar[str] = ""
@@ -96,14 +96,17 @@ class Collection:
         self.check(state)
         self.complete(state)
         resource.state = state
-        return state
+        return self._answer(call, self.response, state)
 
     def delete(self, call: Call) -> dict[str, Any]:
         call.cloud.remove(self.found(call).identity)
         return self._answer(call, "protobuf.Empty", {})
 
     def _answer(self, call: Call, message: str, result: dict[str, Any]) -> dict[str, Any]:
-        if not self.response:
+        """The result, or the operation that has it, as Google's document says of the method."""
+        google = document(call.service, call.version)
+        assert google is not None
+        if google.methods[call.method].response != "Operation":
             return result
         scope = "/".join(call.name.split("/")[:4])
         answer = {"@type": f"type.googleapis.com/google.{message}", **result}

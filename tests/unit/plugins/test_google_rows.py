@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from clouds.rows.google import rows
 from rehearsal.plugins import gcp
 from rehearsal.plugins.cloud.schema import property_at, resource_schema
 from rehearsal.plugins.faults import Faults
 from rehearsal.plugins.gcp.resource import Resource
-from rehearsal.plugins.gcp.rows import rows
+from rehearsal.plugins.gcp.translate import from_api, to_api
+from tools.google_discovery import document
 
 _HANDLERS: Mapping[str, Any] = gcp.settings_for({}, faults=Faults()).handlers
 _WITH_BODY = [token for token, row in rows().items() if row.api != ("", "")]
@@ -45,3 +47,15 @@ def test_fields_are_fields_of_the_api(token: str) -> None:
     for request in row.update:
         fields += [*request.fields, *request.without, *request.empty]
     assert [field for field in fields if field not in _HANDLERS[token].fields] == []
+
+
+def test_a_block_that_the_api_has_as_a_list_is_its_only_element() -> None:
+    """The bridge flattens lists of at most one element."""
+    google = document("file", "v1")
+    assert google is not None
+    inputs = {"fileShares": {"name": "data", "capacityGb": 1024}}
+    body = to_api(google, "Instance", inputs, {})
+    assert body == {"fileShares": [{"name": "data", "capacityGb": "1024"}]}
+    kinds = resource_schema("gcp:filestore/instance:Instance").kinds
+    assert from_api(kinds, body, {}) == inputs
+    assert from_api(kinds, {"fileShares": []}, {}) == {}

@@ -1,4 +1,4 @@
-"""How each resource type is reached, from `clouds/rows/google.yaml`."""
+"""The rows of `google.yaml`: how each resource type is reached."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,10 @@ from functools import cache
 from typing import Any
 
 from clouds.read import read
-from rehearsal.plugins.gcp.translate import Renamed
+
+Names = Mapping[str, str | None]
+"""Path of a property, with `[]` for elements -> the API's field; None for a property without one,
+`a.b` for a field in a block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One resource type. Paths of properties are as in `translate`."""
+    """One resource type."""
 
     token: str
     service: str
@@ -55,15 +58,18 @@ class Row:
     """Its collection, e.g. `projects/{project}/regions/{region}/subnetworks`."""
     key: str = "name"
     """The property that is the last part of its path."""
+    id: str = ""
+    """The provider's id; the place and the key if the row has none, empty if the API or the
+    provider's code makes it."""
     named_by_api: bool = False
     """Whether the API chooses the name, and so the id."""
     query: str = ""
     """The parameter of a create's query that has the key."""
-    names: Renamed = field(default_factory=dict)
+    names: Names = field(default_factory=dict)
     """What the API calls otherwise. A `name` without a field is the last part of the API's."""
     inside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """A block of the API that the provider flattens -> the properties in it."""
-    blocks: Mapping[str, Renamed] = field(default_factory=dict)
+    blocks: Mapping[str, Names] = field(default_factory=dict)
     """A block -> what is called otherwise in it."""
     own: tuple[str, ...] = ()
     """GKE: the provider's own properties, and those that it puts together by hand: no field."""
@@ -103,6 +109,8 @@ def _row(token: str, row: Mapping[str, Any]) -> Row:
     schema = row.get("schema", token.rpartition(":")[2])
     update = tuple(Request(**_words(request)) for request in row.get("update", ()))
     words = {"noun": schema, **_words(row), "schema": schema, "update": update}
+    if "place" in row and not row.get("named_by_api"):
+        words.setdefault("id", f"{row['place']}/{{{row.get('key', 'name')}}}")
     return Row(token=token, **words)
 
 
