@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from components.batch.batch_args import BatchArgs, QueueRequest
-from components.batch.training_args import TrainingArgs, invalid_name
+from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import at, decode, decode_map, unknown
@@ -47,8 +47,6 @@ def read_workloads(path: str, value: object, available: Available) -> Mapping[st
     """The config's `workloads`, whose key is `path`."""
     workloads = decode_map(path, WorkloadArgs, value)
     for name, workload in workloads.items():
-        if reason := names.invalid_dns_label(name):
-            raise ValueError(f"{path}.{name}: {reason}")
         pool = pool_at(f"{path}.{name}.pool", workload.pool, available.pools)
         check_pods(f"{path}.{name}", workload, _request(workload, pool), available)
     return workloads
@@ -75,8 +73,6 @@ def read_training_jobs(
         raise ValueError(f"{path}: need the JobSet controller; set batch.jobSet to true")
     owners = {pool: q for q, args in (batch.queues if batch else {}).items() for pool in args.pools}
     for name, job in jobs.items():
-        if reason := invalid_name(name):
-            raise ValueError(f"{path}.{name}: {reason}")
         pool = pool_at(f"{path}.{name}.pool", job.pool, available.pools)
         if job.queue is None and job.pool in owners:
             raise ValueError(

@@ -7,16 +7,11 @@ from typing import Annotated
 from annotated_types import Ge, MinLen
 
 from components.batch.batch_args import QueueRequest
-from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.gpu.pod_args import PodArgs
 from components.gpu.pod_group import PodGroup
 from components.gpu.resources_args import check_room
 from components.limits import VARIABLE, Hint, none_of
-
-_LONGEST_NAME = 40
-"""Of 63 characters of a pod's name; the rest is `-workers-0-` with an index and a suffix."""
-
 
 _FREE = none_of("MASTER_ADDR", "MASTER_PORT", why="is set by the job itself; drop it")
 
@@ -96,14 +91,3 @@ class TrainingArgs(PodArgs):
                 f"nodes: {self.nodes} are more than pool {pool.name} can have, {pool.max_nodes}; "
                 "ask for fewer, or raise its maxNodes"
             )
-
-
-def invalid_name(name: str) -> str | None:
-    """Why a training job cannot have this name, or None. It begins a Service's and pods' names."""
-    if reason := names.invalid_dns_label(name):
-        return reason
-    if not name[0].isalpha():
-        return "must begin with a letter"
-    if len(name) > _LONGEST_NAME:
-        return f"has {len(name)} characters, at most {_LONGEST_NAME} are allowed"
-    return None

@@ -3,21 +3,15 @@
 Each function raises ValueError with one line that begins with the key's path.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from components.access import Access, Disks, ServiceAccountArgs, VolumeClasses
-from components.catalog import kubernetes as names
 from components.cluster import ResolvedPool
 from components.decode import at, decode_map
-from components.gpu.pod_args import NamespaceArgs
 from components.gpu.pod_group import PodGroup
 from components.gpu.volume_args import VolumeClaimArgs
 from components.kube import quantity
-
-ACCOUNT_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?")
-"""Of an IAM role's name, which has the cluster's in front, it can have so much."""
 
 
 def read_accounts(
@@ -26,28 +20,8 @@ def read_accounts(
     """The config's `serviceAccounts`, whose key is `path`."""
     accounts = decode_map(path, ServiceAccountArgs, value)
     for name, account in accounts.items():
-        if not ACCOUNT_NAME.fullmatch(name) or name == "default":
-            raise ValueError(
-                f"{path}.{name}: is not an account's name; allowed: at most 32 lowercase letters, "
-                "digits and '-', a letter first, no '-' at the end; not default"
-            )
         at(f"{path}.{name}", access.check, account, platform)
     return accounts
-
-
-def read_namespaces(path: str, value: object) -> Mapping[str, NamespaceArgs]:
-    """The config's `namespaces`, whose key is `path`."""
-    namespaces = decode_map(path, NamespaceArgs, value)
-    for name in namespaces:
-        if reason := names.invalid_dns_label(name):
-            raise ValueError(f"{path}.{name}: {reason}")
-        if names.RESERVED_NAMESPACE.fullmatch(name):
-            raise ValueError(
-                f"{path}.{name}: belongs to Kubernetes, the cloud or a controller; choose a name "
-                "other than default that does not begin with kube-, gke-, gmp- or amazon- and does "
-                "not end in -system"
-            )
-    return namespaces
 
 
 def read_claims(
@@ -56,8 +30,6 @@ def read_claims(
     """The config's `volumeClaims`, whose key is `path`."""
     claims = decode_map(path, VolumeClaimArgs, value)
     for name, claim in claims.items():
-        if reason := names.invalid_dns_label(name):
-            raise ValueError(f"{path}.{name}: {reason}")
         at(f"{path}.{name}", _check_disk, claim, platform, access.disks)
         at(f"{path}.{name}", _check_class, claim, platform, access.classes)
     return claims

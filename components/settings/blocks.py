@@ -5,7 +5,7 @@ else that reads, prices, documents or changes a stack goes through the row.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from components.batch.load import Available, read_gpu_test, read_training_jobs, 
 from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes
 from components.cluster import GpuPool
+from components.decode import NAMESPACE, shown
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
@@ -24,8 +25,7 @@ from components.gpu.pod_args import NamespaceArgs
 from components.gpu.pod_group import PodGroup
 from components.gpu.volume_args import VolumeClaimArgs
 from components.gpu.workload_args import WorkloadArgs
-from components.limits import DNS_LABEL, pattern
-from components.settings.beside import ACCOUNT_NAME
+from components.limits import DNS_LABEL, Limit, matching, none_of, pattern, refusal
 
 if TYPE_CHECKING:
     from components.gpu.prerequisites import Prerequisites
@@ -46,8 +46,8 @@ class Block:
     """The class that the block, or each of its entries, is decoded into."""
     page: str
     """The page of config keys on which it is documented."""
-    names: Mapping[str, Any] | None = None
-    """What its entries may be called, as JSON Schema; None if the block has no named entries."""
+    names: Sequence[Limit] | None = None
+    """What its entries may be called; None if the block has no named entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,31 @@ class RunningBlock(Block):
         cast(DeclaringModule, import_module(self.module)).declare(block, after)
 
 
+def _short_name(what: str, longest: int) -> Limit:
+    """A name that other names begin with, such as a role's, a Service's or a node pool's."""
+    return matching(
+        f"{what}; allowed: at most {longest} lowercase letters, digits and '-', a letter first, "
+        "no '-' at the end",
+        re.compile(f"[a-z](?:[-a-z0-9]{{0,{longest - 2}}}[a-z0-9])?"),
+    )
+
+
+# An IAM role's name has the cluster's in front; a node pool's of 40 characters at most has a suffix
+# of 8; `-workers-0-` with an index and a suffix follows a job's in a pod's of 63.
+_ACCOUNT_NAME = _short_name("an account's name", 32)
+_POOL_NAME = _short_name("a pool name", 32)
+_JOB_NAME = _short_name("a training job's name", 40)
+_NOT_RESERVED = Limit(
+    lambda name: (
+        f"{shown(name)} belongs to Kubernetes, the cloud or a controller; choose a name other than "
+        "default that does not begin with kube-, gke-, gmp- or amazon- and does not end in -system"
+        if kubernetes.RESERVED_NAMESPACE.fullmatch(name)
+        else None
+    ),
+    {"not": pattern(kubernetes.RESERVED_NAMESPACE)},
+)
+
+
 def _at(path: str, entries: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{path}.{name}": args for name, args in entries.items()}
 
@@ -87,26 +112,26 @@ BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
     "workloads": RunningBlock(
         args=WorkloadArgs,
         page="workloads",
-        names=DNS_LABEL.fragment,
+        names=[DNS_LABEL],
         read=read_workloads,
         module="components.gpu.workload",
     ),
     "namespaces": Block(
         args=NamespaceArgs,
         page="workloads",
-        names={**DNS_LABEL.fragment, "not": pattern(kubernetes.RESERVED_NAMESPACE)},
+        names=[DNS_LABEL, _NOT_RESERVED],
     ),
     "serviceAccounts": Block(
         args=ServiceAccountArgs,
         page="workloads",
-        names={**pattern(ACCOUNT_NAME), "not": {"enum": ["default"]}},
+        names=[_ACCOUNT_NAME, none_of("default", why="belongs to Kubernetes; choose another")],
     ),
-    "volumeClaims": Block(args=VolumeClaimArgs, page="workloads", names=DNS_LABEL.fragment),
+    "volumeClaims": Block(args=VolumeClaimArgs, page="workloads", names=[DNS_LABEL]),
     "batch": Block(args=BatchArgs, page="workloads"),
     "trainingJobs": RunningBlock(
         args=TrainingArgs,
         page="workloads",
-        names=pattern(re.compile("[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?")),
+        names=[_JOB_NAME],
         read=read_training_jobs,
         module="components.batch.training",
     ),
@@ -125,3 +150,16 @@ RUNNING: Final[Mapping[str, RunningBlock]] = MappingProxyType(
     {key: block for key, block in BLOCKS.items() if isinstance(block, RunningBlock)}
 )
 """Those that run pods."""
+ENTRY_NAMES: Final[Mapping[str, Sequence[Limit]]] = MappingProxyType({
+    "gpuPools": [_POOL_NAME],
+    **{key: block.names for key, block in BLOCKS.items() if block.names is not None},
+})  # fmt: skip
+"""Key -> what its entries may be called, on every platform."""
+
+
+def check_entry_names(blocks: Mapping[str, Iterable[str]]) -> None:
+    """Raises ValueError, with the key's path, for an entry of a block that cannot be called so."""
+    for key, names in ENTRY_NAMES.items():
+        for entry in blocks[key]:
+            if reason := refusal(names, entry):
+                raise ValueError(f"{NAMESPACE}:{key}.{entry}: {reason}")

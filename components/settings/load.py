@@ -18,22 +18,20 @@ from components.catalog.clouds import CLOUDS
 from components.decode import NAMESPACE, at, decode, decode_map, no_such_key, shown, unknown
 from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
-from components.gpu.pod_args import Beside
+from components.gpu.pod_args import Beside, NamespaceArgs
 from components.platforms import PLATFORMS
 from components.settings.beside import (
     check_disk_zones,
     read_accounts,
     read_claims,
-    read_namespaces,
 )
-from components.settings.blocks import BLOCKS, RUNNING
+from components.settings.blocks import BLOCKS, RUNNING, check_entry_names
 from components.settings.endpoints import foreign_endpoints
 from components.settings.model import Settings
 from components.settings.validate import (
     check_groups,
     check_names,
     check_namespaces,
-    check_pool_name,
 )
 
 _LONG_WORD = re.compile(r"\S{200,}")
@@ -105,8 +103,7 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
                 f"{NAMESPACE}:{nested[0]} and put it below config"
             )
     values = {key: _structured(given, key) for key in _KEYS}
-    for name in values["gpuPools"]:
-        check_pool_name(name)
+    check_entry_names(values)
     platform = _platform(values["cluster"])
     # A stack on one platform has no use for the catalog of another.
     module = PLATFORMS[platform].settings
@@ -134,7 +131,7 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
     found = Settings(
         platform=platform,
         own=own,
-        namespaces=read_namespaces(f"{NAMESPACE}:namespaces", values["namespaces"]),
+        namespaces=decode_map(f"{NAMESPACE}:namespaces", NamespaceArgs, values["namespaces"]),
         running={
             key: block.read(f"{NAMESPACE}:{key}", values[key], available)
             for key, block in RUNNING.items()

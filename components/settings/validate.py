@@ -14,15 +14,6 @@ from components.platforms import PLATFORMS
 from components.settings.model import Settings
 
 
-def check_pool_name(name: str) -> None:
-    """A node pool's name has 40 characters at most, of which the automatic suffix takes 8."""
-    if names.invalid_dns_label(name) or not name[:1].isalpha() or len(name) > 32:
-        raise ValueError(
-            f"{NAMESPACE}:gpuPools.{name}: is not a pool name; allowed: at most 32 lowercase "
-            "letters, digits and '-', a letter first, no '-' at the end"
-        )
-
-
 def check_names(settings: Settings[Any]) -> None:
     """Refuses a workload under the name of a training job, or of a Job that measures GPUs."""
     test = settings.gpu_test

@@ -57,16 +57,7 @@ def cidr(least: int, most: int, *, private: bool = False) -> Fragment:
 
 
 DNS_LABEL = {**matching(kubernetes.DNS_LABEL), "maxLength": 63}
-SUBDOMAIN = {
-    **matching(
-        re.compile(rf"{kubernetes.DNS_LABEL.pattern}(?:[.]{kubernetes.DNS_LABEL.pattern})*")
-    ),
-    "maxLength": 253,
-}
-POOL_NAME = matching(re.compile("[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?"))
-ENV = names({"pattern": "^[^=]+$"})
 IMAGE = matching(kubernetes.IMAGE)
-ABSOLUTE = {"pattern": "^/"}
 _N1 = re.compile(r"(?:n1-)?custom-[0-9]+-[0-9]+")
 _GPU_MACHINES = [
     *(name for name, row in gke.MACHINE_TYPES.items() if row.gpus == int(row.gpus)),
@@ -77,7 +68,6 @@ _LABELS = {
     **names(matching(re.compile(rf"(?:[^/]+/)?{kubernetes.LABEL_NAME.pattern}"))),
     **values(matching(re.compile(rf"(?:{kubernetes.LABEL_NAME.pattern})?"))),
 }
-_WORKLOAD = {"image": IMAGE, "namespace": DNS_LABEL, "env": ENV}
 
 LIMITS: Mapping[str, Mapping[str, Fragment]] = {
     "GkeControlPlaneArgs": {
@@ -141,8 +131,3 @@ ASSUMED_ROLES: Fragment = {
     "items": {"type": "object", "required": ["roleArn"], "properties": {"externalId": False}},
 }
 """`aws:assumeRoles`, of which `aws eks get-token` can assume one."""
-
-NAMES: Mapping[str, Fragment] = {
-    "gpuPools": POOL_NAME,
-}
-"""Map -> what its entries may be called; those of blocks are in `BLOCKS`."""

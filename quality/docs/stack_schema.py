@@ -17,9 +17,9 @@ from components.decode import camel
 from components.eks.provider_args import ENVIRONMENT_INSTEAD
 from components.limits import fragment, unwrapped
 from components.platforms import PLATFORMS
-from components.settings.blocks import BLOCKS
+from components.settings.blocks import ENTRY_NAMES
 from quality.docs import keys
-from quality.docs.limits import ASSUMED_ROLES, LIMITS, NAMES, PROVIDERS
+from quality.docs.limits import ASSUMED_ROLES, LIMITS, PROVIDERS
 from stacks.files import KEYS
 from tools.sections import REFERENCE
 
@@ -94,7 +94,7 @@ def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
         if parts["named"]:
             found = {
                 "type": ["object", "null"],
-                "propertyNames": dict(NAMES.get(room) or BLOCKS[room].names or {}),
+                "propertyNames": fragment(ENTRY_NAMES[room], "Length"),
                 "additionalProperties": found | {"type": "object"},
             }
         yield (platform, room), found
@@ -129,7 +129,7 @@ def record(kind: type, *, required: bool = True) -> Schema:
     properties = {}
     for field in fields:
         must = _required(field)
-        found = _value(hints[field.name], _limit(kind, field.name), must, field.name)
+        found = _value(hints[field.name], _limit(kind, field.name), must)
         if meaning := meanings.get(field.name):
             found["description"] = meaning
         properties[camel(field.name)] = found | _default(field)
@@ -150,7 +150,7 @@ def _limit(kind: type, name: str) -> Schema:
     return {}
 
 
-def _value(hint: Any, limit: Schema, required: bool, name: str = "") -> Schema:
+def _value(hint: Any, limit: Schema, required: bool) -> Schema:
     """A value of a field or of what is in it. A key that may be left out may also be empty."""
     hint, limits = unwrapped(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
@@ -161,7 +161,7 @@ def _value(hint: Any, limit: Schema, required: bool, name: str = "") -> Schema:
         return {"enum": [*words, *(() if required else (None,))]}
     if origin is Mapping:
         each = _value(inner[1], limit.pop("additionalProperties", {}), True)
-        allowed = dict(NAMES.get(name, {})) or fragment(unwrapped(inner[0])[1], "Length")
+        allowed = fragment(unwrapped(inner[0])[1], "Length")
         named = {"propertyNames": allowed} if allowed else {}
         return {"type": _or_null("object", required), "additionalProperties": each} | named | limit
     if origin is Sequence:
