@@ -336,8 +336,8 @@ def test_a_broken_namespace_is_declared_all_the_same(given: object) -> None:
     config["gpu-cluster:namespaces"] = {"team-vision": given, "team_b": {}}
     config["gpu-cluster:serviceAccounts"] = {"trainer": {"namespace": "team-vision"}}
     first, second = refusals(config)
-    assert first.startswith("gpu-cluster:namespaces.team-vision")
-    assert second.startswith("gpu-cluster:namespaces.team_b: must be lowercase")
+    assert first.startswith("gpu-cluster:namespaces.team_b: 'team_b' must be lowercase")
+    assert second.startswith("gpu-cluster:namespaces.team-vision")
 
 
 @pytest.mark.parametrize(
