@@ -15,6 +15,7 @@ from components.catalog.broad_rights import (
     GOOGLE_ROLES,
     too_broad,
 )
+from components.effect import Sent, Tries
 from components.limits import DNS_LABEL, UNIQUE, Limit, check_limits, matching, pattern
 
 KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
@@ -53,24 +54,34 @@ class ServiceAccountArgs:
     """A Kubernetes service account of this stack, with rights of its own in the cloud: no key, and
     nothing that another pod of the node could take."""
 
-    namespace: Annotated[str, DNS_LABEL] = "default"
+    namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
+        "default"
+    )
     """The namespace of the account and of the pods that may have it: one of `namespaces`, or one
     that exists."""
-    buckets: Mapping[Annotated[str, BUCKET_NAME], Right] = field(default_factory=dict)
+    buckets: Annotated[
+        Mapping[Annotated[str, BUCKET_NAME], Right], Sent("BucketIAMMember", "RolePolicy")
+    ] = field(default_factory=dict)
     """Buckets that exist, and whether its pods read the objects or also write and delete them: on
     each bucket alone. The driver that mounts buckets comes with the first one."""
     roles: Annotated[
-        Sequence[Annotated[str, _ROLE, _narrow((*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES))]], UNIQUE
+        Sequence[Annotated[str, _ROLE, _narrow((*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES))]],
+        UNIQUE,
+        Sent("IAMMember role"),
     ] = ()
     """GKE: IAM roles in the stack's project, such as `roles/bigquery.jobUser`."""
     policies: Annotated[
-        Sequence[Annotated[str, _POLICY, _narrow(AWS_POLICIES, before=".*/")]], UNIQUE
+        Sequence[Annotated[str, _POLICY, _narrow(AWS_POLICIES, before=".*/")]],
+        UNIQUE,
+        Sent("RolePolicyAttachment policyArn"),
     ] = ()
     """EKS: ARNs of IAM policies, of AWS or of your account."""
-    this_cluster_only: bool = False
+    this_cluster_only: Annotated[bool, Sent("BucketIAMMember condition")] = False
     """GKE: whether an IAM condition confines the rights to this cluster. Left out, they hold for
     the same namespace and account of every cluster of the project."""
-    bucket_keys: Sequence[Annotated[str, KMS_ARN]] = ()
+    bucket_keys: Annotated[
+        Sequence[Annotated[str, KMS_ARN]], Sent("RolePolicy policy.Statement[].Resource[]")
+    ] = ()
     """EKS: ARNs of the KMS keys of your own with which its buckets are encrypted by default."""
 
     def __post_init__(self) -> None:

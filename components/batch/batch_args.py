@@ -8,6 +8,7 @@ from annotated_types import Ge, MinLen
 
 from components.cluster import GpuPool
 from components.decode import unknown
+from components.effect import Sent, Tries
 from components.limits import DNS_LABEL, UNIQUE, check_limits
 
 
@@ -15,16 +16,27 @@ from components.limits import DNS_LABEL, UNIQUE, check_limits
 class QueueArgs:
     """A queue, and the pools whose GPUs it hands out, whole jobs at a time."""
 
-    pools: Annotated[Sequence[str], MinLen(1), UNIQUE]
+    pools: Annotated[
+        Sequence[str], MinLen(1), UNIQUE, Sent("ClusterQueue spec.resourceGroups[].flavors[].name")
+    ]
     """The queue's pools; each pool is one queue's alone. A job that names none gets the first with
     GPUs to spare."""
-    namespaces: Annotated[Sequence[Annotated[str, DNS_LABEL]], MinLen(1), UNIQUE] = ("default",)
+    namespaces: Annotated[
+        Sequence[Annotated[str, DNS_LABEL]],
+        MinLen(1),
+        UNIQUE,
+        Sent("ClusterQueue spec.namespaceSelector", "LocalQueue"),
+        Tries(["team"]),
+    ] = ("default",)
     """The namespaces in which jobs may name the queue: those of the block `namespaces`, or others
     that exist."""
-    nominal_quota: Mapping[str, Annotated[int, Ge(1)]] = field(default_factory=dict)
+    nominal_quota: Annotated[
+        Mapping[str, Annotated[int, Ge(1)]],
+        Sent("ClusterQueue spec.resourceGroups[].flavors[].resources[].nominalQuota"),
+    ] = field(default_factory=dict)
     """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
     `maxNodes` times what a node has allocatable."""
-    groups: Annotated[Sequence[str], UNIQUE] = ()
+    groups: Annotated[Sequence[str], UNIQUE, Sent("RoleBinding subjects[]")] = ()
     """The Kubernetes groups that may submit jobs, with any pod that the namespace admits; with
     `jobSet`. On EKS a name in `cluster.users`. The stack must create the namespaces of such a queue
     with `podSecurity: baseline`. On an existing cluster they can be others, not `default` or
@@ -88,11 +100,13 @@ class QueueRequest:
 class BatchArgs:
     """The controllers for jobs on several nodes, and for jobs that wait their turn."""
 
-    job_set: bool = False
+    job_set: Annotated[bool, Sent("Controller", "CustomResourceDefinition")] = False
     """Whether this stack runs the JobSet controller, which `trainingJobs` need."""
     queues: Mapping[Annotated[str, DNS_LABEL], QueueArgs] = field(default_factory=dict)
     """The queues by name. With any, this stack runs Kueue."""
-    deletion_protection: bool | None = None
+    deletion_protection: Annotated[
+        bool | None, Sent("DeletionProtection (protect)", "CustomResourceDefinition (protect)")
+    ] = None
     """Whether Pulumi refuses, on an existing cluster, to remove `jobSet`, the last queue or the
     stack, because every JobSet or Kueue object of the cluster would be deleted too, whoever created
     it. Left out, true; set it to `false`, and run `pulumi up`, before you remove them."""

@@ -8,6 +8,7 @@ from annotated_types import Ge, MinLen
 
 from components.batch.batch_args import QueueRequest
 from components.cluster import GpuPool
+from components.effect import Sent, Silent
 from components.gpu.pod_args import PodArgs
 from components.gpu.pod_group import PodGroup
 from components.gpu.resources_args import check_room
@@ -22,21 +23,30 @@ class TrainingArgs(PodArgs):
 
     env: Mapping[Annotated[str, VARIABLE, _FREE], str] = field(default_factory=dict)
     """Environment variables."""
-    pool: str
+    pool: Annotated[str, Sent("PodSpec nodeSelector")]
     """The GPU pool on which the workers run."""
-    nodes: Annotated[int, Ge(1)]
+    nodes: Annotated[int, Ge(1), Sent("JobSet spec.replicatedJobs[].template.spec.parallelism")]
     """How many worker pods there are, each on a node of its own."""
-    command: Annotated[Sequence[str], MinLen(1), Hint("give the script that torchrun starts")]
+    command: Annotated[
+        Sequence[str],
+        MinLen(1),
+        Hint("give the script that torchrun starts"),
+        Sent("PodSpec containers[].command[]"),
+    ]
     """What torchrun starts once for each GPU, and its arguments: `[train.py, --epochs, "3"]`. The
     image has `torchrun` on its PATH, as PyTorch's images do."""
-    gpus: Annotated[int, Ge(1)] | None = None
+    gpus: Annotated[Annotated[int, Ge(1)] | None, Sent("PodSpec containers[].resources.limits")] = (
+        None
+    )
     """The GPUs of each worker; left out, all of a node."""
-    queue: str | None = None
+    queue: Annotated[
+        str | None, Silent("the pool decides it; only the queue that hands it out is accepted")
+    ] = None
     """The queue of `batch.queues` in which the job waits until the GPUs for all workers are
     free."""
-    max_restarts: Annotated[int, Ge(0)] = 3
+    max_restarts: Annotated[int, Ge(0), Sent("JobSet spec.failurePolicy.maxRestarts")] = 3
     """How often all workers start again after one of them failed."""
-    wait: bool = False
+    wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
     """Whether `pulumi up` waits until it completes. Its time in the queue counts."""
 
     def __post_init__(self) -> None:

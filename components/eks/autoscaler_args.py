@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Interval
 
 from components.decode import camel
+from components.effect import Sent, Tries
 from components.limits import IMAGE, Limit, check_limits, matching, pattern
 
 Duration = Annotated[
@@ -79,23 +80,23 @@ class EksAutoscalerArgs:
     )
     """Which of several pools that fit grows. `priority` reads the ConfigMap
     cluster-autoscaler-priority-expander in kube-system, which is yours to write."""
-    scan_interval: Duration = "10s"
+    scan_interval: Annotated[Duration, Tries("20s")] = "10s"
     """How often the autoscaler looks for pods that need a node."""
     scale_down_enabled: bool = True
     """Whether nodes are deleted at all."""
-    scale_down_unneeded_time: Duration = "10m"
+    scale_down_unneeded_time: Annotated[Duration, Tries("20m")] = "10m"
     """How long a node must be unneeded before it is deleted."""
-    scale_down_unready_time: Duration = "20m"
+    scale_down_unready_time: Annotated[Duration, Tries("30m")] = "20m"
     """How long a node must be unready before it is deleted."""
-    scale_down_delay_after_add: Duration = "10m"
+    scale_down_delay_after_add: Annotated[Duration, Tries("20m")] = "10m"
     """How long no node is deleted after one was added."""
     scale_down_utilization_threshold: Share = 0.5
     """Requested share of cpu or memory below which a node without GPUs is not needed."""
     scale_down_gpu_utilization_threshold: Share = 0.5
     """The same for GPU nodes, of their GPUs alone."""
-    max_node_provision_time: Duration = "20m"
+    max_node_provision_time: Annotated[Duration, Tries("30m")] = "20m"
     """How long a node may take; a GPU can take 15 minutes to be allocatable."""
-    max_nodes_total: Annotated[int, Ge(0)] = 0
+    max_nodes_total: Annotated[int, Ge(0), Tries(9)] = 0
     """The largest number of nodes in the whole cluster; 0 means no bound but the pools' own."""
     balance_similar_node_groups: bool = False
     """Whether nodes are spread over pools of the same shape, as with one pool per zone."""
@@ -109,9 +110,15 @@ class EksAutoscalerArgs:
     """Whether the requests of DaemonSets' pods count as no use of a node."""
     verbosity: Annotated[int, Interval(ge=0, le=10)] = 4
     """The level of the autoscaler's log."""
-    image: Annotated[str, IMAGE] | None = None
+    image: Annotated[
+        Annotated[str, IMAGE] | None,
+        Sent("PodSpec containers[].image"),
+        Tries("example.com/autoscaler:1"),
+    ] = None
     """Your own image instead of the pinned one, for instance from a registry of yours."""
-    extra_flags: Mapping[Annotated[str, _EXTRA_FLAG], str] = field(default_factory=dict)
+    extra_flags: Annotated[
+        Mapping[Annotated[str, _EXTRA_FLAG], str], Tries({"new-pod-scale-up-delay": "10s"})
+    ] = field(default_factory=dict)
     """Any other flag of Cluster Autoscaler: its name without dashes, and its value."""
 
     def __post_init__(self) -> None:
@@ -129,13 +136,13 @@ class EksAutoscalerArgs:
 class EksPoolAutoscalerArgs:
     """Cluster Autoscaler's options for one pool; left out, those of the cluster."""
 
-    scale_down_unneeded_time: Duration | None = None
+    scale_down_unneeded_time: Annotated[Duration | None, Tries("5m")] = None
     """How long a node of this pool must be unneeded before it is deleted."""
-    scale_down_unready_time: Duration | None = None
+    scale_down_unready_time: Annotated[Duration | None, Tries("5m")] = None
     """How long a node of this pool must be unready before it is deleted."""
-    scale_down_utilization_threshold: Share | None = None
+    scale_down_utilization_threshold: Annotated[Share | None, Tries(0.4)] = None
     """The requested share of cpu or memory below which a node of this pool is not needed."""
-    scale_down_gpu_utilization_threshold: Share | None = None
+    scale_down_gpu_utilization_threshold: Annotated[Share | None, Tries(0.4)] = None
     """The requested share of GPUs below which a node of this pool is not needed."""
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from components.catalog import eks as catalog
 from components.catalog import images
 from components.catalog.eks_addons import ADDONS
 from components.decode import EXAMPLE, shown
+from components.effect import Sent, Tries
 from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.eks.network_args import EksNetworkArgs, is_reserved
@@ -97,21 +98,31 @@ class EksSystemPoolArgs:
         MinLen(1),
         Hint("give one such as m7i.large"),
         OnChange("system pool"),
+        Sent("NodeGroup instanceTypes"),
+        Tries(["m6i.large"]),
     ] = ("m7i.large",)
     """The instance types of the system nodes."""
-    min_nodes: Annotated[int, Ge(1)] = 1
+    min_nodes: Annotated[
+        int, Ge(1), Sent("NodeGroup scalingConfig.minSize"), Tries(2, given={"desiredNodes": 2})
+    ] = 1
     """The least number of nodes, 1 or more: without one, none of the cluster's own pods run."""
-    max_nodes: Annotated[int, Interval(ge=1, le=catalog.MAX_POOL_NODES)] = 3
+    max_nodes: Annotated[
+        int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
+    ] = 3
     """The largest number of nodes."""
-    desired_nodes: int | None = None
+    desired_nodes: Annotated[
+        int | None, Sent("NodeGroup scalingConfig.desiredSize", "NodeGroup (ignore_changes)")
+    ] = None
     """The size, for one update only, as on a GPU pool."""
-    disk_size_gb: Annotated[int, Interval(ge=catalog.DEFAULT_DISK_GIB, le=catalog.MAX_DISK_GIB)] = (
-        50
-    )
+    disk_size_gb: Annotated[
+        int,
+        Interval(ge=catalog.DEFAULT_DISK_GIB, le=catalog.MAX_DISK_GIB),
+        Sent("LaunchTemplate blockDeviceMappings[].ebs.volumeSize"),
+    ] = 50
     """The size of a node's volume."""
-    spot: Annotated[bool, OnChange("system pool")] = False
+    spot: Annotated[bool, OnChange("system pool"), Sent("NodeGroup capacityType")] = False
     """Whether the system nodes are Spot instances."""
-    force_update: bool = False
+    force_update: Annotated[bool, Sent("NodeGroup forceUpdateVersion")] = False
     """Whether an update evicts pods that a disruption budget protects; otherwise it fails after 15
     minutes. With a single system node, any budget of `minAvailable: 1` protects its pod."""
 
@@ -159,55 +170,103 @@ def update_minutes(most: int, *, together: int) -> int:
 class EksClusterArgs:
     """An EKS cluster."""
 
-    name: Annotated[str, _NAME, OnChange("cluster")]
+    name: Annotated[str, _NAME, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
     network: EksNetworkArgs
     """The VPC that the stack makes, or the subnets of one that exists."""
-    admins: Annotated[Sequence[Principal], MinLen(1), _ADMINS, UNIQUE] = field(
-        metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/deployer"]'}
-    )
+    admins: Annotated[
+        Sequence[Principal],
+        MinLen(1),
+        _ADMINS,
+        UNIQUE,
+        Sent("AccessEntry principalArn"),
+        Tries(["arn:aws:iam::123456789012:role/deployer", "arn:aws:iam::123456789012:role/ops"]),
+    ] = field(metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/deployer"]'})
     """ARNs of the IAM roles and users that administer the cluster. Whoever runs Pulumi must be
     among them: the creator gets nothing by itself."""
     users: Mapping[Annotated[str, DNS_LABEL], EksUserArgs] = field(default_factory=dict)
     """Who uses the cluster without administering it: Kubernetes group -> who is in it."""
-    authorized_networks: AuthorizedNetworks = field(default_factory=dict)
+    authorized_networks: Annotated[
+        AuthorizedNetworks,
+        Sent("Cluster vpcConfig.publicAccessCidrs[]", "SecurityGroupIngressRule cidrIpv4"),
+        Tries(
+            {"office": "203.0.113.0/24", "home": "198.51.100.7/32"},
+            {"office": "203.0.113.0/24", "vpn": "10.8.0.0/16"},
+        ),
+    ] = field(default_factory=dict)
     """Who may reach the control plane: display name -> IPv4 CIDR. Public addresses come to the
     public endpoint; private ones, of a VPN or the VPC itself, to the private one."""
-    private_endpoint: bool = False
+    private_endpoint: Annotated[
+        bool,
+        Sent("Cluster vpcConfig.endpointPublicAccess"),
+        Tries(True, given={"authorizedNetworks": None}),
+    ] = False
     """Whether the control plane has no public endpoint: only nodes and the authorized networks that
     are routed into the VPC reach it. Pulumi must run in one of them."""
     # https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
-    version: Annotated[str, _VERSION, OnChange(next_minor)] = DEFAULT_VERSION
+    version: Annotated[
+        str,
+        _VERSION,
+        OnChange(next_minor),
+        Sent("Cluster version", "NodeGroup version", "PodSpec containers[].image"),
+    ] = DEFAULT_VERSION
     """The Kubernetes minor version, also of the nodes; it goes up by one at a time. EKS can roll a
     cluster back within seven days; this program does not."""
-    service_cidr: Annotated[str, cidr(12, 24, private=True), OnChange("cluster")] = "172.20.0.0/16"
+    service_cidr: Annotated[
+        str,
+        cidr(12, 24, private=True),
+        OnChange("cluster"),
+        Sent("Cluster kubernetesNetworkConfig.serviceIpv4Cidr"),
+        Tries("10.101.0.0/16"),
+    ] = "172.20.0.0/16"
     """The range of the services; it can never be changed."""
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
     """The nodes without GPUs, on which the cluster's own pods run."""
-    autoscaler: EksAutoscalerArgs = field(default_factory=EksAutoscalerArgs)
+    autoscaler: Annotated[EksAutoscalerArgs, Sent("PodSpec containers[].args[]")] = field(
+        default_factory=EksAutoscalerArgs
+    )
     """The options of Cluster Autoscaler, which scales every pool."""
     # The provider keeps what is no longer given: the field is optional and computed.
     addon_versions: Annotated[
         Mapping[Annotated[str, _ADDON], Annotated[str, _ADDON_VERSION]],
         OnChange(kept("name the addon's version to change to")),
+        Sent("Addon addonVersion"),
+        Tries({"coredns": "v1.12.1-eksbuild.2"}),
     ] = field(default_factory=dict)
     """The version of an addon, such as `v1.20.4-eksbuild.1`, by its name; left out, EKS's default
     when the addon is made. It does not follow a new `version` by itself."""
     # EKS takes a key once. For another, the provider does nothing and says nothing, and the stack
     # would delete its own, without which no secret can be read.
-    secrets_encryption_key: Annotated[Annotated[str, KMS_ARN] | None, OnChange(NEVER)] = None
+    secrets_encryption_key: Annotated[
+        Annotated[str, KMS_ARN] | None,
+        OnChange(NEVER),
+        Sent("Cluster encryptionConfig.provider.keyArn", "Key"),
+        Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000000"),
+    ] = None
     """The ARN of a KMS key that encrypts Kubernetes secrets; left out, the stack makes one."""
-    disks_encryption_key: Annotated[str, KMS_ARN] | None = None
+    disks_encryption_key: Annotated[
+        Annotated[str, KMS_ARN] | None,
+        Sent(
+            "LaunchTemplate blockDeviceMappings[].ebs.kmsKeyId", "StorageClass parameters.kmsKeyId"
+        ),
+        Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
+    ] = None
     """The ARN of a KMS key that encrypts the disks of nodes and of claims; left out, the account's
     default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it. A change
     recycles all nodes; the disks of claims that exist keep the key that they have."""
-    log_retention_days: Annotated[int, _RETENTION] = 90
+    log_retention_days: Annotated[int, _RETENTION, Sent("LogGroup retentionInDays"), Tries(30)] = 90
     """How long CloudWatch keeps the control plane's logs."""
-    deletion_protection: bool = True
+    deletion_protection: Annotated[
+        bool, Sent("Cluster deletionProtection", "Cluster (protect)")
+    ] = True
     """Whether EKS and Pulumi refuse to delete or replace the cluster."""
-    tags: Mapping[Annotated[str, _TAG_KEY], Annotated[str, _TAG_VALUE]] = field(
-        default_factory=dict
-    )
+    tags: Annotated[
+        Mapping[Annotated[str, _TAG_KEY], Annotated[str, _TAG_VALUE]],
+        Sent(
+            "Cluster tags", "LaunchTemplate tagSpecifications[].tags", "Addon configurationValues"
+        ),
+        Tries({"team": "ml"}),
+    ] = field(default_factory=dict)
     """Tags of the cluster and of every instance and volume, for billing. A change recycles all
     nodes. Disks that the EBS CSI driver creates for claims of others do not get tags that it
     refuses: with a key that begins with `kubernetes.io`, `CSIVolumeName`, `CSIVolumeSnapshotName`

@@ -10,6 +10,7 @@ from annotated_types import Len, MinLen
 
 from components.addresses import cidr, is_private
 from components.catalog import eks as catalog
+from components.effect import Sent, Tries
 from components.eks import regions
 from components.limits import UNIQUE, Hint, check_limits, matching
 from components.on_change import NEVER, OnChange, if_longer
@@ -37,15 +38,21 @@ class EksNetworkArgs:
         Hint("EKS wants subnets in two zones at least"),
         UNIQUE,
         OnChange(if_longer("node pools")),
+        Sent("Subnet availabilityZone", "NodeGroup subnetIds"),
+        Tries(["us-east-1a", "us-east-1b", "us-east-1c"]),
     ] = ()
     """Names (`us-east-1a`) or IDs (`use1-az1`) of two or three zones. There is no default: which
     zones a region has differs by account, and asking AWS would make a preview need the network.
     A third can be added later, at the end, for nodes alone."""
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
-    cidr: Annotated[str, _VPC_CIDR, OnChange(NEVER)] = "10.0.0.0/16"
+    cidr: Annotated[
+        str, _VPC_CIDR, OnChange(NEVER), Sent("Vpc cidrBlock"), Tries("10.8.0.0/16")
+    ] = "10.0.0.0/16"
     """The range of the VPC, /16 to /18. Each zone's private subnet takes an eighth of it, its
     public one a 256th."""
-    nat: Literal["single", "per-zone"] = "single"
+    nat: Annotated[
+        Literal["single", "per-zone"], Sent("NatGateway", "RouteTableAssociation routeTableId")
+    ] = "single"
     """How many NAT gateways there are. `single` costs a third, and takes the way out from all zones
     if its zone fails."""
     subnet_ids: Annotated[
@@ -54,6 +61,8 @@ class EksNetworkArgs:
         Hint("EKS wants them in different zones"),
         UNIQUE,
         OnChange("node pools"),
+        Sent("Cluster vpcConfig.subnetIds[]", "NodeGroup subnetIds"),
+        Tries(["subnet-0123456789abcdef0", "subnet-0123456789abcdef2"]),
     ] = ()
     """Private subnets of an existing VPC, with a way out, in at least two zones. The control plane
     stays in those that it was made in."""

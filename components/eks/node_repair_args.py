@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Interval
 
 from components.decode import camel
+from components.effect import Sent, Tries
 from components.limits import Limit, check_limits
 
 Count = Annotated[int, Ge(1)]
@@ -22,13 +23,26 @@ _LIMITS = ("max_parallel_nodes_repaired", "max_unhealthy_node_threshold")
 class EksNodeRepairOverrideArgs:
     """Another answer to one finding of the node monitoring agent."""
 
-    node_monitoring_condition: Annotated[str, _REPORTED]
+    node_monitoring_condition: Annotated[
+        str,
+        _REPORTED,
+        Sent("NodeGroup nodeRepairConfig.nodeRepairConfigOverrides[].nodeMonitoringCondition"),
+    ]
     """The condition, such as `AcceleratedHardwareReady`."""
-    node_unhealthy_reason: Annotated[str, _REPORTED]
+    node_unhealthy_reason: Annotated[
+        str,
+        _REPORTED,
+        Sent("NodeGroup nodeRepairConfig.nodeRepairConfigOverrides[].nodeUnhealthyReason"),
+    ]
     """The reason, such as `NvidiaXID64Error`."""
-    min_repair_wait_time_mins: Count
+    min_repair_wait_time_mins: Annotated[
+        Count, Sent("NodeGroup nodeRepairConfig.nodeRepairConfigOverrides[].minRepairWaitTimeMins")
+    ]
     """How many minutes the finding must last, 1 or more."""
-    repair_action: Literal["Replace", "Reboot", "NoAction"]
+    repair_action: Annotated[
+        Literal["Replace", "Reboot", "NoAction"],
+        Sent("NodeGroup nodeRepairConfig.nodeRepairConfigOverrides[].repairAction"),
+    ]
     """What EKS does with the node."""
 
     def __post_init__(self) -> None:
@@ -55,17 +69,37 @@ https://github.com/aws/containers-roadmap/issues/2555
 class EksNodeRepairArgs:
     """Node auto repair: EKS replaces or reboots nodes that the monitoring agent finds unhealthy."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, Sent("NodeGroup nodeRepairConfig.enabled")] = True
     """Whether EKS repairs nodes."""
-    max_parallel_nodes_repaired_count: Count | None = None
+    max_parallel_nodes_repaired_count: Annotated[
+        Count | None, Sent("NodeGroup nodeRepairConfig.maxParallelNodesRepairedCount")
+    ] = None
     """How many nodes are repaired at a time; this or the percentage."""
-    max_parallel_nodes_repaired_percentage: Percentage | None = None
+    max_parallel_nodes_repaired_percentage: Annotated[
+        Percentage | None, Sent("NodeGroup nodeRepairConfig.maxParallelNodesRepairedPercentage")
+    ] = None
     """The same as a share of the unhealthy nodes, 1 to 100."""
-    max_unhealthy_node_threshold_count: Count | None = None
+    max_unhealthy_node_threshold_count: Annotated[
+        Count | None, Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdCount")
+    ] = None
     """Above so many unhealthy nodes nothing is repaired any more; this or the percentage."""
-    max_unhealthy_node_threshold_percentage: Percentage | None = None
+    max_unhealthy_node_threshold_percentage: Annotated[
+        Percentage | None, Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdPercentage")
+    ] = None
     """The same as a share of the pool's nodes, 1 to 100."""
-    overrides: Sequence[EksNodeRepairOverrideArgs] = ()
+    overrides: Annotated[
+        Sequence[EksNodeRepairOverrideArgs],
+        Tries(
+            [
+                {
+                    "nodeMonitoringCondition": "AcceleratedHardwareReady",
+                    "nodeUnhealthyReason": "NvidiaXID64Error",
+                    "minRepairWaitTimeMins": 5,
+                    "repairAction": "Reboot",
+                }
+            ]
+        ),
+    ] = ()
     """Findings with another action than EKS's own. Without an override of yours for it, the reason
     `DCGMError` has the action `NoAction`: it also appears on healthy nodes."""
 

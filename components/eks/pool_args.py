@@ -13,6 +13,7 @@ from components.catalog import room
 from components.catalog.accelerators import GPUS
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint
 from components.decode import EXAMPLE, shown
+from components.effect import Sent, Silent, Tries
 from components.eks import reservation as reservations
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.cluster_args import EksClusterArgs, check_desired, update_minutes
@@ -64,69 +65,128 @@ class EksGpuNodeGroupArgs:
         Hint("give one such as g4dn.xlarge"),
         UNIQUE,
         OnChange("GPU pool"),
+        Sent("NodeGroup instanceTypes"),
+        Tries(["g6.xlarge"]),
     ] = field(metadata={EXAMPLE: "[g6.xlarge]"})
     """One instance type, or several with the same GPUs of which EC2 takes what it has; the smallest
     first."""
-    accelerator: str | None = None
+    accelerator: Annotated[
+        str | None, Silent("the instance type decides it; another value is refused")
+    ] = None
     """The GPU, as `k8s.amazonaws.com/accelerator` has it; it follows from the instance type."""
-    gpus_per_node: Count | None = None
+    gpus_per_node: Annotated[
+        Count | None, Silent("the instance type decides it; another value is refused")
+    ] = None
     """GPUs of a node; they follow from the instance type."""
-    min_nodes: Annotated[int, Ge(0)] = 0
+    min_nodes: Annotated[
+        int, Ge(0), Sent("NodeGroup scalingConfig.minSize"), Tries(1, given={"desiredNodes": 1})
+    ] = 0
     """The least number of nodes in the whole pool."""
-    max_nodes: Annotated[int, Interval(ge=1, le=catalog.MAX_POOL_NODES)] = 1
+    max_nodes: Annotated[
+        int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
+    ] = 1
     """The largest number of nodes in the whole pool."""
-    desired_nodes: int | None = None
+    desired_nodes: Annotated[
+        int | None, Sent("NodeGroup scalingConfig.desiredSize", "NodeGroup (ignore_changes)")
+    ] = None
     """The size, for one update: needed where minNodes rises above the running size or maxNodes
     falls below it. Take it out afterwards, and the number is the autoscaler's again."""
-    zones: Annotated[Sequence[str], UNIQUE, OnChange("GPU pool")] = ()
+    zones: Annotated[
+        Sequence[str],
+        UNIQUE,
+        OnChange("GPU pool"),
+        Sent("NodeGroup subnetIds"),
+        Tries(["us-east-1a"]),
+    ] = ()
     """Some of the network's zones; left out, all of them. In several, Auto Scaling may terminate a
     node to even them out, and what runs on it."""
-    subnet_ids: Annotated[Sequence[SubnetId], UNIQUE, OnChange("GPU pool")] = ()
+    subnet_ids: Annotated[
+        Sequence[SubnetId], UNIQUE, OnChange("GPU pool"), Sent("NodeGroup subnetIds")
+    ] = ()
     """Some of an existing network's subnets; left out, all of them."""
-    labels: NodeLabels = field(default_factory=dict)
+    labels: Annotated[
+        NodeLabels, Sent("NodeGroup labels", "Tag"), Tries({"role": "train-gpu", "team": "ml"})
+    ] = field(default_factory=dict)
     """Further labels of the nodes."""
-    taints: Sequence[Taint] = ()
+    taints: Annotated[
+        Sequence[Taint],
+        Sent("NodeGroup taints[]", "Tag"),
+        Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
+    ] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
-    startup_taints: Sequence[Taint] = ()
+    startup_taints: Annotated[
+        Sequence[Taint],
+        Sent("NodeGroup taints[]", "Tag"),
+        Tries([{"key": "ebs.csi.aws.com/agent-not-ready", "value": "true", "effect": "NoExecute"}]),
+    ] = ()
     """Taints that something takes off a node once it is set up: no pod of this stack tolerates
     them, and Cluster Autoscaler takes a node for one that is still starting until they are gone.
     The drivers of volumes and buckets take off `ebs.csi.aws.com/agent-not-ready` and
     `s3.csi.aws.com/agent-not-ready`."""
-    capacity_type: Annotated[CapacityType, OnChange(bought)] = "on-demand"
+    capacity_type: Annotated[CapacityType, OnChange(bought), Sent("NodeGroup capacityType")] = (
+        "on-demand"
+    )
     """How the nodes are bought: `reservation` is out of on-demand Capacity Reservations alone. The
     pool of a Capacity Block takes an update (version, disk, tags) at size 0 alone: before the block
     starts, or after it ends."""
-    reservation: ReservationName | None = None
+    reservation: Annotated[
+        ReservationName | None,
+        Sent("LaunchTemplate capacityReservationSpecification"),
+        Tries("cr-0123456789abcdef1"),
+    ] = None
     """Out of which reservation the nodes come: with capacityType `capacity-block` the block's ID,
     with `reservation` that of an on-demand Capacity Reservation, or the ARN of a resource group of
     them. `gpu-cluster capacity` says what is left of it."""
-    os: Annotated[str, _OS, OnChange("GPU pool")] = "al2023"
+    os: Annotated[
+        str, _OS, OnChange("GPU pool"), Sent("NodeGroup amiType"), Tries("bottlerocket")
+    ] = "al2023"
     """The image of the nodes, `al2023` or `bottlerocket`; both carry the driver."""
-    ami_type: Annotated[str | None, _AMI_TYPE, OnChange("GPU pool")] = None
+    ami_type: Annotated[
+        str | None,
+        _AMI_TYPE,
+        OnChange("GPU pool"),
+        Silent("os and the instance type decide it; another value is refused"),
+        Tries("BOTTLEROCKET_x86_64_NVIDIA", given={"os": "bottlerocket"}),
+    ] = None
     """The image type of EKS; it follows from `os` and the instance type."""
-    release_version: Annotated[str | None, OnChange(never_lower)] = None
+    release_version: Annotated[
+        str | None, OnChange(never_lower), Sent("NodeGroup releaseVersion")
+    ] = None
     """The image's release such as `1.36.2-20260714`; left out, the newest when the group is made
     or its Kubernetes version changes."""
-    sharing: EksSharingArgs | None = None
+    sharing: Annotated[
+        EksSharingArgs | None, Tries({"strategy": "time-slicing", "replicas": 2})
+    ] = None
     """How pods share a GPU; left out, each GPU is one pod's."""
-    disk_size_gb: DiskSize = LEAST_DISK_GIB
+    disk_size_gb: Annotated[
+        DiskSize, Sent("LaunchTemplate blockDeviceMappings[].ebs.volumeSize", "Tag")
+    ] = LEAST_DISK_GIB
     """The size of a node's encrypted gp3 volume, for images and pods."""
-    disk_throughput: DiskThroughput = 500
+    disk_throughput: Annotated[
+        DiskThroughput, Sent("LaunchTemplate blockDeviceMappings[].ebs.throughput")
+    ] = 500
     """The throughput of that volume in MiB/s, 125 to 2000: a CUDA image of 20 GB unpacks no faster,
     and until then the GPU is idle."""
-    disk_iops: DiskIops = 3000
+    disk_iops: Annotated[DiskIops, Sent("LaunchTemplate blockDeviceMappings[].ebs.iops")] = 3000
     """The operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at most
     500 for each GiB."""
-    max_unavailable: Annotated[int, Interval(ge=1, le=_MAX_UNAVAILABLE)] | None = None
+    max_unavailable: Annotated[
+        Annotated[int, Interval(ge=1, le=_MAX_UNAVAILABLE)] | None,
+        Sent("NodeGroup updateConfig.maxUnavailable"),
+    ] = None
     """How many nodes an update replaces at a time, 1 to 100; left out, one."""
-    max_unavailable_percentage: Percentage | None = None
+    max_unavailable_percentage: Annotated[
+        Percentage | None, Sent("NodeGroup updateConfig.maxUnavailablePercentage")
+    ] = None
     """The same as a share of the pool's nodes, 1 to 100; instead of maxUnavailable."""
-    force_update: bool = False
+    force_update: Annotated[bool, Sent("NodeGroup forceUpdateVersion")] = False
     """Whether an update ends pods that a disruption budget keeps; otherwise it fails after 15
     minutes."""
     node_repair: EksNodeRepairArgs = field(default_factory=EksNodeRepairArgs)
     """What EKS does with nodes whose GPUs or kubelet fail."""
-    autoscaler: EksPoolAutoscalerArgs = field(default_factory=EksPoolAutoscalerArgs)
+    autoscaler: Annotated[EksPoolAutoscalerArgs, Sent("Tag")] = field(
+        default_factory=EksPoolAutoscalerArgs
+    )
     """Options of Cluster Autoscaler for this pool alone; left out, the cluster's."""
 
     def __post_init__(self) -> None:

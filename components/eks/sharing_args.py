@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from components.catalog.accelerators import GPUS
+from components.effect import Sent
 from components.limits import Limit, check_limits
 
 MAX_REPLICAS = 48
@@ -31,9 +32,17 @@ _STRATEGY = Limit(_not_on_eks, {"enum": ["time-slicing", "mps"]})
 class EksSharingArgs:
     """How several pods share a GPU of the pool."""
 
-    strategy: Annotated[Literal["time-slicing", "mps", "mig"], _STRATEGY]
+    strategy: Annotated[
+        Literal["time-slicing", "mps", "mig"], _STRATEGY, Sent("ConfigMap data.config.yaml.sharing")
+    ]
     """How a GPU is shared: in turns, or by NVIDIA's MPS."""
-    replicas: Annotated[int, Interval(ge=2, le=MAX_REPLICAS)]
+    replicas: Annotated[
+        int,
+        Interval(ge=2, le=MAX_REPLICAS),
+        Sent(
+            "ConfigMap data.config.yaml.sharing.timeSlicing.resources[].replicas", "NodeGroup tags"
+        ),
+    ]
     """How many pods share a GPU, 2 to 48."""
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from annotated_types import MinLen
 
 from components.catalog import kubernetes as names
 from components.decode import EXAMPLE, shown
+from components.effect import Sent, Tries
 from components.limits import DNS_LABEL, UNIQUE, Hint, Limit, check_limits, pattern
 
 _PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
@@ -40,13 +41,24 @@ class EksUserArgs:
     RoleBindings and `batch.queues.<name>.groups` give rights."""
 
     principals: Annotated[
-        Sequence[Principal], MinLen(1), UNIQUE, Hint("give the ARN of an IAM role or user")
+        Sequence[Principal],
+        MinLen(1),
+        UNIQUE,
+        Hint("give the ARN of an IAM role or user"),
+        Sent("AccessEntry principalArn"),
     ] = field(metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/researchers"]'})
     """ARNs of the IAM roles and users in the group."""
-    access: Literal["view", "edit"] | None = None
+    access: Annotated[Literal["view", "edit"] | None, Sent("AccessPolicyAssociation policyArn")] = (
+        None
+    )
     """What EKS itself lets the group do in `namespaces`: read everything but Secrets, or also
     change it. Left out, only what RoleBindings allow."""
-    namespaces: Annotated[Sequence[Annotated[str, DNS_LABEL]], UNIQUE] = ()
+    namespaces: Annotated[
+        Sequence[Annotated[str, DNS_LABEL]],
+        UNIQUE,
+        Sent("AccessPolicyAssociation accessScope.namespaces[]"),
+        Tries(["team-b"]),
+    ] = ()
     """The namespaces in which `access` holds; left out, `view` holds in all of them. For `edit`,
     those of the stack's `namespaces` whose `podSecurity` is `baseline`."""
 

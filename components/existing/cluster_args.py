@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 
 from components.catalog import kubernetes as names
+from components.effect import Sent, Tries
 from components.kube import credentials
 
 _FILE_KEYS = {
@@ -24,16 +25,16 @@ _FILE_KEYS = {
 class ExistingClusterArgs:
     """A cluster that somebody else made: nothing of the cluster itself is created or changed."""
 
-    name: str
+    name: Annotated[str, Sent("Provider"), Tries("other")]
     """What this stack calls it. Changing it replaces everything that the stack runs there."""
-    kubeconfig: str | None = None
+    kubeconfig: Annotated[str | None, Sent("Provider kubeconfig")] = None
     """The content of a kubeconfig; set it with `pulumi config set --secret --path`. It may sign in
     by `aws`, `aws-iam-authenticator`, `gke-gcloud-auth-plugin`, `kubelogin` or `tsh`, by no other
     command, and names files only below the program's folder."""
-    kubeconfig_file: str | None = None
+    kubeconfig_file: Annotated[str | None, Sent("Provider kubeconfig")] = None
     """The path of a kubeconfig, `~` allowed. Without either key it is `$KUBECONFIG`, else
     `~/.kube/config`. For a file below the program's folder the same holds as for `kubeconfig`."""
-    context: str | None = None
+    context: Annotated[str | None, Sent("Provider kubeconfig.current-context")] = None
     """The context to use; left out, the kubeconfig's current context."""
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Interval
 
 from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
+from components.effect import Sent, Silent, Tries
 from components.limits import Labels, check_limits
 
 _MAX_MPS_CLIENTS = 48
@@ -17,9 +18,11 @@ _MAX_MPS_CLIENTS = 48
 class ExistingSharingArgs:
     """How several pods share a GPU, through NVIDIA's device plugin."""
 
-    strategy: Literal["time-slicing", "mps"]
+    strategy: Annotated[Literal["time-slicing", "mps"], Sent("ConfigMap data.config.yaml.sharing")]
     """How a GPU is shared: in turns, or by NVIDIA's MPS."""
-    replicas: Annotated[int, Ge(2)]
+    replicas: Annotated[
+        int, Ge(2), Sent("ConfigMap data.config.yaml.sharing.timeSlicing.resources[].replicas")
+    ]
     """How many pods share a GPU, 2 or more; with MPS at most 48."""
 
     def __post_init__(self) -> None:
@@ -34,22 +37,46 @@ class ExistingSharingArgs:
 class ExistingGpuPoolArgs:
     """GPU nodes of a cluster that is already there, with their driver on the host."""
 
-    node_selector: Labels
+    node_selector: Annotated[
+        Labels,
+        Sent("Pod spec.nodeSelector", "DaemonSet spec.template.spec.affinity"),
+        Tries({"gpus": "yes"}),
+    ]
     """The labels that these nodes have and no others."""
-    gpus_per_node: Annotated[int, Interval(ge=1, le=16)]
+    gpus_per_node: Annotated[
+        int,
+        Interval(ge=1, le=16),
+        Silent("describes existing nodes; it decides what a pod may ask for"),
+    ]
     """GPUs of a node."""
-    accelerator: str = "nvidia"
+    accelerator: Annotated[str, Sent("ConfigMap data.settings.pools"), Tries("a100")] = "nvidia"
     """Your own word for the GPU."""
-    taints: Sequence[Taint] = (GPU_TAINT,)
+    taints: Annotated[
+        Sequence[Taint],
+        Sent("DaemonSet spec.template.spec.tolerations[]"),
+        Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
+    ] = (GPU_TAINT,)
     """Taints that the nodes have; tolerating one that they lack does no harm."""
-    tolerations: Sequence[Toleration] = ()
+    tolerations: Annotated[
+        Sequence[Toleration],
+        Sent("Pod spec.tolerations[]", "DaemonSet spec.template.spec.tolerations[]"),
+        Tries([{"key": "team", "operator": "Equal", "value": "ml", "effect": "NoSchedule"}]),
+    ] = ()
     """Further tolerations of pods on these nodes."""
-    device_plugin: Literal["nvidia", "none"] = "nvidia"
+    device_plugin: Annotated[
+        Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
+    ] = "nvidia"
     """Whose device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`), or somebody
     else's (`none`)."""
-    runtime_class: str | None = None
+    runtime_class: Annotated[
+        str | None,
+        Sent("Pod spec.runtimeClassName", "DaemonSet spec.template.spec.runtimeClassName"),
+        Tries("nvidia"),
+    ] = None
     """The RuntimeClass of GPU pods, where the NVIDIA runtime is not the nodes' default."""
-    sharing: ExistingSharingArgs | None = None
+    sharing: Annotated[
+        ExistingSharingArgs | None, Tries({"strategy": "time-slicing", "replicas": 2})
+    ] = None
     """How pods share a GPU; left out, each GPU is one pod's."""
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from components.addresses import authorized, example_warnings
 from components.catalog import gke as catalog
+from components.effect import Sent, Tries
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from components.gke.network_args import GkeNetworkArgs
 from components.limits import UNIQUE, check_limits
@@ -24,37 +25,84 @@ LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
 class GkeControlPlaneArgs:
     """A GKE cluster's control plane."""
 
-    name: Annotated[str, OnChange("cluster")]
+    name: Annotated[str, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
-    location: Annotated[str, OnChange("cluster")]
+    location: Annotated[str, OnChange("cluster"), Sent("Cluster location"), Tries("us-central1-b")]
     """A zone (cheaper, one control plane) or a region (three)."""
     network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
     """The addresses of the VPC that the stack makes, or the subnetwork of one that is there."""
-    authorized_networks: Mapping[str, str] = field(default_factory=dict)
+    authorized_networks: Annotated[
+        Mapping[str, str],
+        Sent("Cluster masterAuthorizedNetworksConfig.cidrBlocks[]"),
+        Tries({"office": "203.0.113.0/24", "home": "198.51.100.7/32"}),
+    ] = field(default_factory=dict)
     """Who may reach the control plane's address: display name -> IPv4 CIDR; public networks up to
     a /16. With `privateEndpoint`, private networks that are routed into the VPC."""
-    private_endpoint: bool = False
+    private_endpoint: Annotated[
+        bool, Sent("Cluster privateClusterConfig.enablePrivateEndpoint")
+    ] = False
     """Whether the control plane has no public address: only the cluster's own subnetwork and the
     authorized networks reach it. Pulumi must run in one of them, or `dnsEndpoint` be on."""
-    dns_endpoint: bool = False
+    dns_endpoint: Annotated[
+        bool,
+        Sent(
+            "Cluster controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic",
+            "Provider kubeconfig",
+        ),
+    ] = False
     """Whether the control plane has a DNS name beside its address, which the kubeconfig then uses.
     From anywhere, IAM decides who gets in (`container.clusters.connect`), and no network does."""
-    release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
+    release_channel: Annotated[
+        Literal["rapid", "regular", "stable", "extended"],
+        Sent("Cluster releaseChannel.channel"),
+        Tries("stable"),
+    ] = "regular"
     """The release channel, which decides when GKE upgrades. With `extended`, a minor whose standard
     support has ended costs six times the fee of the control plane."""
-    version: str | None = None
+    version: Annotated[str | None, Sent("Cluster minMasterVersion"), Tries("1.36")] = None
     """The minimum version of the control plane; left out, the channel's default."""
-    maintenance: GkeMaintenanceArgs | None = None
+    maintenance: Annotated[
+        GkeMaintenanceArgs | None,
+        Tries(
+            {"start": "03:00"},
+            {
+                "start": "2026-01-03T02:00:00Z",
+                "end": "2026-01-03T10:00:00Z",
+                "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
+            },
+            {
+                "start": "03:00",
+                "exclusions": {
+                    "freeze": {
+                        "start": "2026-12-20T00:00:00Z",
+                        "end": "2027-01-05T00:00:00Z",
+                        "scope": "no-upgrades",
+                    }
+                },
+            },
+        ),
+    ] = None
     """When GKE may upgrade the cluster and its nodes; left out, at any time."""
-    deletion_protection: bool = True
+    deletion_protection: Annotated[
+        bool, Sent("Cluster deletionProtection", "Cluster (protect)")
+    ] = True
     """Whether Pulumi and its provider refuse to delete or replace the cluster. GKE itself has no
     such protection: gcloud and the console still delete it, unless a lien or an IAM deny policy
     stops them."""
-    secrets_encryption_key: str | None = None
+    secrets_encryption_key: Annotated[
+        str | None,
+        Sent("Cluster databaseEncryption.keyName"),
+        Tries(
+            "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key",
+            "projects/my-project/locations/asia-northeast1/keyRings/ring/cryptoKeys/key",
+        ),
+    ] = None
     """The Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd,
     on top of Google's own encryption at rest. It is in the cluster's region, and GKE's service
     agent has `roles/cloudkms.cryptoKeyEncrypterDecrypter` on it."""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Annotated[Mapping[str, str], Sent("Cluster resourceLabels"), Tries({"team": "ml"})] = (
+        field(default_factory=dict)
+    )
     """The labels of the cluster resource, for billing."""
 
     def __post_init__(self) -> None:
@@ -135,16 +183,18 @@ class GkeControlPlaneArgs:
 class GkeSystemPoolArgs:
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
-    machine_type: str = "e2-standard-2"
+    machine_type: Annotated[
+        str, Sent("NodePool nodeConfig.machineType"), Tries("e2-standard-4")
+    ] = "e2-standard-2"
     """The machine type of the system nodes."""
-    min_nodes: int = 1
+    min_nodes: Annotated[int, Sent("NodePool autoscaling.totalMinNodeCount")] = 1
     """The least number of nodes in the whole pool, 1 or more: without one, none of the cluster's
     own pods run."""
-    max_nodes: int = 3
+    max_nodes: Annotated[int, Sent("NodePool autoscaling.totalMaxNodeCount")] = 3
     """The largest number of nodes in the whole pool."""
-    disk_size_gb: int = 50
+    disk_size_gb: Annotated[int, Sent("NodePool nodeConfig.diskSizeGb")] = 50
     """The size of a node's boot disk."""
-    spot: Annotated[bool, OnChange("system pool")] = False
+    spot: Annotated[bool, OnChange("system pool"), Sent("NodePool nodeConfig.spot")] = False
     """Whether the system nodes are Spot machines."""
 
     @property
@@ -194,12 +244,18 @@ class GkeClusterArgs(GkeControlPlaneArgs):
 
     # The provider keeps what is no longer given: the field is optional and computed.
     zones: Annotated[
-        Sequence[str], UNIQUE, OnChange(kept("name the zones that its nodes shall be in"))
+        Sequence[str],
+        UNIQUE,
+        OnChange(kept("name the zones that its nodes shall be in")),
+        Sent("Cluster nodeLocations[]"),
+        Tries(["us-central1-a", "us-central1-b"], given={"location": "us-central1"}),
     ] = ()
     """The zones of a regional cluster's nodes; left out, GKE takes three."""
     system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
     """The nodes without GPUs, on which the cluster's own pods run."""
-    managed_prometheus: bool = True
+    managed_prometheus: Annotated[
+        bool, Sent("Cluster monitoringConfig.managedPrometheus.enabled")
+    ] = True
     """Whether Google's managed Prometheus collects the cluster's metrics."""
 
     def __post_init__(self) -> None:

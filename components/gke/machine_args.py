@@ -5,6 +5,7 @@ from typing import Annotated
 
 from components.catalog import gke as catalog
 from components.decode import EXAMPLE
+from components.effect import Sent, Tries
 from components.on_change import OnChange
 
 
@@ -12,12 +13,24 @@ from components.on_change import OnChange
 class GkeGpuMachineArgs:
     """A machine type with its GPUs, built in or attached."""
 
-    machine_type: str = field(metadata={EXAMPLE: "g2-standard-4"})
+    machine_type: Annotated[
+        str, Sent("NodePool nodeConfig.machineType"), Tries("n1-standard-8")
+    ] = field(metadata={EXAMPLE: "g2-standard-4"})
     """The machine type of a node."""
-    accelerator: Annotated[str | None, OnChange("GPU pool")] = None
+    accelerator: Annotated[
+        str | None,
+        OnChange("GPU pool"),
+        Sent("NodePool nodeConfig.guestAccelerators[].type"),
+        Tries("nvidia-tesla-v100"),
+    ] = None
     """The GPU, as `guestAccelerators.type` has it; derived where the machine type has its GPUs
     built in."""
-    gpus_per_node: Annotated[int | None, OnChange("GPU pool")] = None
+    gpus_per_node: Annotated[
+        int | None,
+        OnChange("GPU pool"),
+        Sent("NodePool nodeConfig.guestAccelerators[].count"),
+        Tries(2),
+    ] = None
     """GPUs of a node; derived where the machine type has its GPUs built in, else 1."""
 
     def __post_init__(self) -> None:

@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from components.effect import Sent, Tries
 
 TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 INSTANT = re.compile(
@@ -34,11 +36,21 @@ Scope = Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"]
 class GkeMaintenanceExclusionArgs:
     """A time in which GKE leaves the cluster alone, once."""
 
-    start: str
+    start: Annotated[
+        str,
+        Sent("Cluster maintenancePolicy.maintenanceExclusions[].startTime"),
+        Tries("2026-12-21T00:00:00Z"),
+    ]
     """RFC 3339: `2026-12-20T00:00:00Z`."""
-    end: str
+    end: Annotated[
+        str,
+        Sent("Cluster maintenancePolicy.maintenanceExclusions[].endTime"),
+        Tries("2027-01-04T00:00:00Z"),
+    ]
     """RFC 3339. With scope `no-upgrades` at most 30 days later."""
-    scope: Scope = "no-upgrades"
+    scope: Annotated[
+        Scope, Sent("Cluster maintenancePolicy.maintenanceExclusions[].exclusionOptions.scope")
+    ] = "no-upgrades"
     """What does not happen: any upgrade; a new minor; a new minor and any upgrade of nodes."""
 
     def __post_init__(self) -> None:
@@ -57,12 +69,27 @@ class GkeMaintenanceExclusionArgs:
 class GkeMaintenanceArgs:
     """When GKE may upgrade control plane and nodes; the upgrade of a node ends the pods on it."""
 
-    start: str
+    start: Annotated[
+        str,
+        Sent(
+            "Cluster maintenancePolicy.dailyMaintenanceWindow.startTime",
+            "Cluster maintenancePolicy.recurringWindow.startTime",
+        ),
+        Tries("04:00", "2026-01-03T01:00:00Z"),
+    ]
     """Either a time of day in UTC, `03:00`, for a window every day whose length GKE chooses; or
     the first window's start in RFC 3339, `2026-01-03T02:00:00Z`, with `end` and `recurrence`."""
-    end: str | None = None
+    end: Annotated[
+        str | None,
+        Sent("Cluster maintenancePolicy.recurringWindow.endTime"),
+        Tries("2026-01-03T11:00:00Z"),
+    ] = None
     """End of the first window, RFC 3339: four hours or more after its start."""
-    recurrence: str | None = None
+    recurrence: Annotated[
+        str | None,
+        Sent("Cluster maintenancePolicy.recurringWindow.recurrence"),
+        Tries("FREQ=DAILY"),
+    ] = None
     """RFC 5545 rule of the windows' starts, such as `FREQ=WEEKLY;BYDAY=SA,SU`. In any 32 days the
     windows must have 48 hours."""
     exclusions: Mapping[str, GkeMaintenanceExclusionArgs] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from components.addresses import cidr
 from components.decode import camel
+from components.effect import Sent, Tries
 from components.gke.immutable import unless_grown
 from components.gke.sign_in import PROJECT
 from components.limits import check_limits, matching
@@ -45,29 +46,57 @@ class GkeNetworkArgs:
     """Address ranges (IPv4 CIDR) of the stack's own subnetwork, which may not overlap; or a
     subnetwork that is there."""
 
-    nodes_cidr: Annotated[str, _RANGE, OnChange(unless_grown)] = "10.0.0.0/20"
+    nodes_cidr: Annotated[
+        str, _RANGE, OnChange(unless_grown), Sent("Subnetwork ipCidrRange"), Tries("10.1.0.0/20")
+    ] = "10.0.0.0/20"
     """The range of the nodes; a /20 holds 4,092."""
     # https://github.com/hashicorp/terraform-provider-google/issues/7474
-    pods_cidr: Annotated[str, cidr(8, 24), OnChange(NEVER)] = "10.16.0.0/14"
+    pods_cidr: Annotated[
+        str,
+        cidr(8, 24),
+        OnChange(NEVER),
+        Sent("Subnetwork secondaryIpRanges[].ipCidrRange"),
+        Tries("10.32.0.0/14"),
+    ] = "10.16.0.0/14"
     """The range of the pods; each node takes a /24 of it."""
-    services_cidr: Annotated[str, _RANGE, OnChange(NEVER)] = "10.20.0.0/20"
+    services_cidr: Annotated[
+        str,
+        _RANGE,
+        OnChange(NEVER),
+        Sent("Subnetwork secondaryIpRanges[].ipCidrRange"),
+        Tries("10.40.0.0/20"),
+    ] = "10.20.0.0/20"
     """The range of the services; a /20 holds 4,096."""
-    flow_logs: bool = False
+    flow_logs: Annotated[
+        bool, Sent("Subnetwork logConfig", "Cluster enableIntranodeVisibility")
+    ] = False
     """Whether the VPC logs its flows, on GKE Standard also between pods of one node. The logs are
     billed by volume."""
     # No cluster moves to another network:
     # https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc
-    subnetwork: Annotated[str | None, _NAME, OnChange("cluster")] = None
+    subnetwork: Annotated[str | None, _NAME, OnChange("cluster"), Sent("Cluster subnetwork")] = None
     """An existing subnetwork in the cluster's region, by its name; its nodes have a way out. The
     stack then makes no network, no router and no Cloud NAT."""
-    vpc: Annotated[str | None, _NAME, OnChange("cluster")] = None
+    vpc: Annotated[str | None, _NAME, OnChange("cluster"), Sent("Cluster network")] = None
     """The VPC network of `subnetwork`, by its name."""
-    host_project: Annotated[str | None, PROJECT, OnChange("cluster")] = None
+    host_project: Annotated[
+        str | None, PROJECT, OnChange("cluster"), Sent("Cluster network", "Cluster subnetwork")
+    ] = None
     """The ID of the Shared VPC host project that has `vpc`; left out, the cluster's own project
     has it."""
-    pods_range: Annotated[str | None, _NAME, OnChange("cluster")] = None
+    pods_range: Annotated[
+        str | None,
+        _NAME,
+        OnChange("cluster"),
+        Sent("Cluster ipAllocationPolicy.clusterSecondaryRangeName"),
+    ] = None
     """The secondary range of `subnetwork` for pods, by its name; each node takes a /24 of it."""
-    services_range: Annotated[str | None, _NAME, OnChange("cluster")] = None
+    services_range: Annotated[
+        str | None,
+        _NAME,
+        OnChange("cluster"),
+        Sent("Cluster ipAllocationPolicy.servicesSecondaryRangeName"),
+    ] = None
     """The secondary range of `subnetwork` for services, by its name."""
 
     def __post_init__(self) -> None:

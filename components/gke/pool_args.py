@@ -17,6 +17,7 @@ from components.cluster import (
     Taint,
     Toleration,
 )
+from components.effect import Sent, Tries
 from components.gke import reservation as reservations
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.machine_args import GkeGpuMachineArgs
@@ -45,55 +46,113 @@ def attachable_classes(machine: catalog.MachineType) -> dict[str, Any]:
 class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """A GPU node pool on GKE Standard."""
 
-    min_nodes: int = 0
+    min_nodes: Annotated[int, Sent("NodePool autoscaling.totalMinNodeCount")] = 0
     """The least number of nodes in the whole pool, not per zone. GKE starts a pool with equally
     many nodes in each zone, so one with `minNodes: 1` in two zones begins with two; its autoscaler
     removes the one that nothing uses after 10 minutes."""
-    max_nodes: int = 1
+    max_nodes: Annotated[int, Sent("NodePool autoscaling.totalMaxNodeCount")] = 1
     """The largest number of nodes in the whole pool, not per zone."""
-    zones: Annotated[Sequence[str], UNIQUE] = ()
+    zones: Annotated[
+        Sequence[str], UNIQUE, Sent("NodePool nodeLocations[]"), Tries(["us-central1-b"])
+    ] = ()
     """The zones of the nodes, all in the cluster's region, also where the cluster itself is in one
     zone. Left out, every zone of the cluster's location that is known to have the accelerator."""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Annotated[
+        Mapping[str, str],
+        Sent("NodePool nodeConfig.labels"),
+        Tries({"role": "train-gpu", "team": "ml"}),
+    ] = field(default_factory=dict)
     """Further labels of the nodes."""
-    taints: Sequence[Taint] = ()
+    taints: Annotated[
+        Sequence[Taint],
+        Sent("NodePool nodeConfig.taints[]"),
+        Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
+    ] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
-    capacity_type: Annotated[Capacity, OnChange("GPU pool")] = "on-demand"
+    capacity_type: Annotated[
+        Capacity,
+        OnChange("GPU pool"),
+        Sent(
+            "NodePool nodeConfig.spot",
+            "NodePool nodeConfig.flexStart",
+            "NodePool nodeConfig.reservationAffinity.consumeReservationType",
+        ),
+    ] = "on-demand"
     """How the nodes are bought."""
-    reservation: Annotated[str | None, reservations.RESERVATION, OnChange("GPU pool")] = None
+    reservation: Annotated[
+        str | None,
+        reservations.RESERVATION,
+        OnChange("GPU pool"),
+        Sent("NodePool nodeConfig.reservationAffinity.values[]"),
+        Tries("projects/owner-1/reservations/theirs/reservationBlocks/block-1"),
+    ] = None
     """The reservation that the nodes come out of, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` where another project shares it; either with
     `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` says what is left of it."""
-    os_image: Literal["cos", "ubuntu"] = "cos"
+    os_image: Annotated[Literal["cos", "ubuntu"], Sent("NodePool nodeConfig.imageType")] = "cos"
     """The image of the nodes: Container-Optimized OS or Ubuntu."""
-    driver: Annotated[Literal["managed", "daemonset"], OnChange("GPU pool")] = "managed"
+    driver: Annotated[
+        Literal["managed", "daemonset"],
+        OnChange("GPU pool"),
+        Sent(
+            "NodePool nodeConfig.guestAccelerators[].gpuDriverInstallationConfig.gpuDriverVersion",
+            "DriverInstaller",
+        ),
+    ] = "managed"
     """Who installs the driver: GKE (`managed`), or a DaemonSet of this stack (`daemonset`)."""
-    driver_version: Annotated[Literal["default", "latest"], OnChange("GPU pool")] = "default"
+    driver_version: Annotated[
+        Literal["default", "latest"],
+        OnChange("GPU pool"),
+        Sent(
+            "NodePool nodeConfig.guestAccelerators[].gpuDriverInstallationConfig.gpuDriverVersion"
+        ),
+        Tries("latest", given={"driver": "managed"}),
+    ] = "default"
     """The driver that GKE installs; with driver `managed`."""
-    installer_image: str | None = None
+    installer_image: Annotated[
+        str | None, Sent("PodSpec initContainers[].image"), Tries("example.com/installer:1")
+    ] = None
     """Your own installer image instead of the one that GKE preloads; with driver `daemonset`."""
-    device_plugin: Literal["gke", "nvidia"] = "gke"
+    device_plugin: Annotated[
+        Literal["gke", "nvidia"], Sent("DevicePlugin", "NodePool nodeConfig.labels")
+    ] = "gke"
     """Whose device plugin runs: GKE's (`gke`), or NVIDIA's in a DaemonSet of this stack
     (`nvidia`)."""
-    sharing: Annotated[GkeSharingArgs | None, OnChange("GPU pool")] = None
+    sharing: Annotated[
+        GkeSharingArgs | None,
+        OnChange("GPU pool"),
+        Tries({"strategy": "time-slicing", "replicas": 2}),
+    ] = None
     """How pods share a GPU; left out, each GPU is one pod's."""
-    disk_size_gb: int = 100
+    disk_size_gb: Annotated[int, Sent("NodePool nodeConfig.diskSizeGb")] = 100
     """The size of the boot disk; CUDA images take 5 to 20 GB each."""
-    disk_type: str | None = None
+    disk_type: Annotated[str | None, Sent("NodePool nodeConfig.diskType"), Tries("pd-ssd")] = None
     """The type of the boot disk; left out, `pd-balanced`, or `hyperdisk-balanced` on machine types
     that take no other."""
-    image_streaming: Annotated[bool | None, OnChange(kept("set it to false to turn it off"))] = None
+    image_streaming: Annotated[
+        bool | None,
+        OnChange(kept("set it to false to turn it off")),
+        Sent("NodePool nodeConfig.gcfsConfig.enabled", "IAMMember role"),
+    ] = None
     """Whether containers start while their images still load. The images must be in Artifact
     Registry, and the API containerfilesystem.googleapis.com enabled. `false` turns it off again."""
-    secure_boot: bool | None = None
+    secure_boot: Annotated[
+        bool | None,
+        Sent("NodePool nodeConfig.shieldedInstanceConfig.enableSecureBoot"),
+        Tries(False),
+    ] = None
     """Whether the nodes boot only signed software. Left out, they do, except where the driver's
     kernel module may be unsigned (driver `daemonset` with Ubuntu or with your own installer
     image)."""
-    compact_placement: Annotated[bool, OnChange("GPU pool")] = False
+    compact_placement: Annotated[bool, OnChange("GPU pool"), Sent("NodePool placementPolicy")] = (
+        False
+    )
     """Whether the nodes are close together; one zone only."""
-    max_run_duration_seconds: Annotated[int | None, OnChange("GPU pool")] = None
+    max_run_duration_seconds: Annotated[
+        int | None, OnChange("GPU pool"), Sent("NodePool nodeConfig.maxRunDuration"), Tries(86400)
+    ] = None
     """The time after which a node is deleted; with capacityType `flex-start`, at most 7 days."""
-    delete_before_replace: bool = True
+    delete_before_replace: Annotated[bool, Sent("NodePool (delete_before_replace)")] = True
     """Whether a pool that is replaced is deleted first. `false` keeps the old nodes while a
     replacement starts, and takes the quota twice."""
 

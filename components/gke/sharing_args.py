@@ -1,22 +1,39 @@
 """How pods share a GPU on GKE, Standard and Autopilot."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from components.catalog import gke as catalog
 from components.cluster import Sharing
+from components.effect import Sent, Tries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeSharingArgs:
     """How several pods share a GPU of the pool."""
 
-    strategy: Literal["time-slicing", "mps", "mig"]
+    strategy: Annotated[
+        Literal["time-slicing", "mps", "mig"],
+        Sent(
+            "NodePool nodeConfig.guestAccelerators[].gpuSharingConfig.gpuSharingStrategy",
+            "PodSpec nodeSelector",
+        ),
+    ]
     """How a GPU is shared: in turns, by NVIDIA's MPS, or in MIG partitions."""
-    replicas: int = 1
+    replicas: Annotated[
+        int,
+        Sent(
+            "NodePool nodeConfig.guestAccelerators[].gpuSharingConfig.maxSharedClientsPerGpu",
+            "PodSpec nodeSelector",
+        ),
+    ] = 1
     """How many pods share a GPU, or a MIG partition: 2 to 48 with time-slicing or MPS, 1 with MIG
     alone."""
-    partition: str | None = None
+    partition: Annotated[
+        str | None,
+        Sent("NodePool nodeConfig.guestAccelerators[].gpuPartitionSize", "PodSpec nodeSelector"),
+        Tries("2g.10gb"),
+    ] = None
     """The MIG profile, such as `1g.5gb`."""
 
     def of(self, gpu_model: catalog.Accelerator) -> Sharing:

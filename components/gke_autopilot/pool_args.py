@@ -7,6 +7,7 @@ from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
 from components.decode import EXAMPLE
+from components.effect import Sent, Tries
 from components.gke import reservation as reservations
 from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.pool_args import SPOT_TAINT, Capacity, attachable_classes
@@ -20,19 +21,30 @@ _SHARING_LABELS = {"time-slicing": "time-sharing"}
 class GkeAutopilotPoolArgs:
     """GPUs that pods may have on Autopilot. There is no node pool: GKE starts a node for a pod."""
 
-    accelerator: str = field(metadata={EXAMPLE: "nvidia-l4"})
+    accelerator: Annotated[str, Sent("PodSpec nodeSelector"), Tries("nvidia-l4")] = field(
+        metadata={EXAMPLE: "nvidia-l4"}
+    )
     """The GPU, as the node label `cloud.google.com/gke-accelerator` has it."""
-    gpus_per_node: int | None = None
+    gpus_per_node: Annotated[int | None, Sent("PodSpec nodeSelector"), Tries(1)] = None
     """Physical GPUs of the node; left out, GKE takes a node as large as the pod asks for."""
-    capacity_type: Capacity = "on-demand"
+    capacity_type: Annotated[Capacity, Sent("PodSpec nodeSelector")] = "on-demand"
     """How the nodes are bought."""
-    reservation: Annotated[str | None, reservations.RESERVATION] = None
+    reservation: Annotated[
+        str | None,
+        reservations.RESERVATION,
+        Sent("PodSpec nodeSelector"),
+        Tries("mine", given={"capacityType": "reservation"}),
+    ] = None
     """The reservation that the nodes come out of, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` where another project shares it; either with
     `/reservationBlocks/BLOCK` for a part of it."""
-    driver_version: Literal["default", "latest"] | None = None
+    driver_version: Annotated[
+        Literal["default", "latest"] | None, Sent("PodSpec nodeSelector"), Tries("latest")
+    ] = None
     """The driver that GKE installs; left out, GKE's default for the accelerator."""
-    sharing: GkeSharingArgs | None = None
+    sharing: Annotated[
+        GkeSharingArgs | None, Tries({"strategy": "time-slicing", "replicas": 2})
+    ] = None
     """How pods share a GPU; left out, each GPU is one pod's."""
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from annotated_types import Ge, MinLen
 
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
+from components.effect import Sent
 from components.gpu.acceptance_request import ThresholdsArgs
 from components.gpu.pod_group import PodGroup
 from components.gpu.resources_args import ResourcesArgs, check_room
@@ -27,37 +28,45 @@ class GpuTestArgs:
     """A Job for each of some pools that measures every GPU of one node, and fails where one is
     broken or slow."""
 
-    pools: Annotated[Sequence[str], MinLen(1), UNIQUE]
+    pools: Annotated[Sequence[str], MinLen(1), UNIQUE, Sent("Job")]
     """The pools to measure. Each costs a node of that pool for some minutes, after every change of
     this block."""
-    image: Annotated[str, IMAGE]
+    image: Annotated[str, IMAGE, Sent("PodSpec containers[].image")]
     """An image with Python 3.10 or later and a PyTorch for the GPUs in question."""
-    generation: Annotated[int, Ge(1)] = 1
+    generation: Annotated[int, Ge(1), Sent("Job spec.template.metadata.annotations")] = 1
     """Raise it to measure again."""
-    gpus: Annotated[int, Ge(1)] | None = None
+    gpus: Annotated[Annotated[int, Ge(1)] | None, Sent("PodSpec containers[].resources.limits")] = (
+        None
+    )
     """How many GPUs to measure; left out, all of a node. On Autopilot, where a node is as large as
     its pod asks for, it is, left out, the pool's `gpusPerNode`, else the fewest that a pod may
     have."""
-    thresholds: ThresholdsArgs = field(default_factory=ThresholdsArgs)
-    """What share of the data sheet a GPU must reach."""
-    namespace: Annotated[str, DNS_LABEL] = "default"
-    """The namespace: one of `namespaces`, or one that exists."""
-    python: str = "python3"
-    """The interpreter that has PyTorch, where it is not the image's `python3`."""
-    mounts: Mapping[Annotated[str, ABSOLUTE], Annotated[str, ABSOLUTE]] = field(
-        default_factory=dict
+    thresholds: Annotated[ThresholdsArgs, Sent("ConfigMap data.request.json.sheets[].least")] = (
+        field(default_factory=ThresholdsArgs)
     )
+    """What share of the data sheet a GPU must reach."""
+    namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace")] = "default"
+    """The namespace: one of `namespaces`, or one that exists."""
+    python: Annotated[str, Sent("PodSpec containers[].command[]")] = "python3"
+    """The interpreter that has PyTorch, where it is not the image's `python3`."""
+    mounts: Annotated[
+        Mapping[Annotated[str, ABSOLUTE], Annotated[str, ABSOLUTE]],
+        Sent("PodSpec volumes[].hostPath.path"),
+    ] = field(default_factory=dict)
     """Directories of the host, read-only, by their path in the container: for PyTorch or driver
     libraries that are on the node and not in the image."""
-    env: Env = field(default_factory=dict)
+    env: Annotated[Env, Sent("PodSpec containers[].env[]")] = field(default_factory=dict)
     """Environment variables, such as `LD_LIBRARY_PATH`, or what NCCL is to know."""
-    requests: ResourcesArgs = field(
+    requests: Annotated[ResourcesArgs, Sent("PodSpec containers[].resources.requests")] = field(
         default_factory=lambda: ResourcesArgs(cpu="2", memory=LEAST_MEMORY)
     )
     """What the pod requests; left out, 2 CPUs and 8Gi."""
-    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    image_pull_policy: Annotated[
+        Literal["Always", "IfNotPresent", "Never"] | None,
+        Sent("PodSpec containers[].imagePullPolicy"),
+    ] = None
     """When the image is pulled; left out, Kubernetes' default."""
-    wait: bool = False
+    wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
     """Whether `pulumi up` waits until the GPUs are measured, and fails where one is not good."""
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from components.catalog import kubernetes as names
+from components.effect import Sent
 from components.limits import Limit, check_limits, pattern
 
 
@@ -33,7 +34,7 @@ _REGISTRY = Limit(
 class ImagesArgs:
     """The images of every pod that the stack declares, its own and the user's."""
 
-    registry: Annotated[str, _REGISTRY] | None = None
+    registry: Annotated[Annotated[str, _REGISTRY] | None, Sent("PodSpec containers[].image")] = None
     """A registry of yours, with a path if it has one, such as `registry.example.com/mirror`: it
     takes the place of each image's own. Images that GKE preloads on its nodes stay as they are.
     `gpu-cluster images` lists what it must have."""

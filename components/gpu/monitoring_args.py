@@ -9,6 +9,7 @@ from annotated_types import Interval
 
 from components.catalog.metrics import Source
 from components.cluster import Metrics
+from components.effect import Sent, Tries
 from components.limits import Labels, check_limits, matching
 
 CHANNEL = matching(
@@ -21,21 +22,34 @@ CHANNEL = matching(
 class MonitoringArgs:
     """Metrics of every GPU, a dashboard and alerts."""
 
-    enabled: bool
+    enabled: Annotated[bool, Sent("DaemonSet", "ConfigMap")]
     """Whether the stack monitors its GPUs."""
-    source: Source | None = None
+    source: Annotated[
+        Source | None, Sent("DaemonSet"), Tries("managed", given={"enabled": True})
+    ] = None
     """Who collects the metrics. `exporter` is NVIDIA's DCGM exporter, run by this stack. `managed`
     is GKE's own, which has neither XID errors nor throttling times, and so no alert for either.
     Left out, it is `managed` on Autopilot, which admits no other, and `exporter` elsewhere."""
-    interval_seconds: Annotated[int, Interval(ge=10, le=300)] = 30
+    interval_seconds: Annotated[
+        int,
+        Interval(ge=10, le=300),
+        Sent("DaemonSet spec.template.spec.containers[]"),
+        Tries(60, given={"enabled": True}),
+    ] = 30
     """How often the exporter samples, and is asked; 10 to 300. GKE's own always takes 30."""
-    notification_channels: Sequence[Annotated[str, CHANNEL]] = ()
+    notification_channels: Annotated[
+        Sequence[Annotated[str, CHANNEL]],
+        Sent("AlertPolicy notificationChannels"),
+        Tries(["projects/p/notificationChannels/1"], given={"enabled": True}),
+    ] = ()
     """Who hears of alerts, as `projects/.../notificationChannels/...`; on Google Cloud only."""
-    prometheus_operator: bool = False
+    prometheus_operator: Annotated[bool, Sent("ServiceMonitor")] = False
     """Whether the cluster has the Prometheus Operator's resource types, so that a ServiceMonitor
     and a PrometheusRule take the place of a scrape config and of a rules file; not on Google
     Cloud."""
-    prometheus_labels: Labels = field(default_factory=dict)
+    prometheus_labels: Annotated[Labels, Sent("ServiceMonitor metadata.labels")] = field(
+        default_factory=dict
+    )
     """The labels by which that Prometheus selects what it reads, such as `release: prometheus`."""
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from annotated_types import Interval
 from components.access import ServiceAccountArgs
 from components.cluster import GpuPool
 from components.decode import unknown
+from components.effect import Sent, Tries
 from components.gpu.resources_args import ResourcesArgs
 from components.gpu.volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 from components.kube import quantity
@@ -26,9 +27,13 @@ _EXCLUDE_EACH_OTHER = frozenset({"existing", "pod_security"})
 class EnvFromArgs:
     """Environment variables from an object that somebody else made: one variable for each key."""
 
-    secret: Annotated[str, SUBDOMAIN] | None = None
+    secret: Annotated[
+        Annotated[str, SUBDOMAIN] | None, Sent("PodSpec containers[].envFrom[].secretRef.name")
+    ] = None
     """A Secret of the pod's namespace."""
-    config_map: Annotated[str, SUBDOMAIN] | None = None
+    config_map: Annotated[
+        Annotated[str, SUBDOMAIN] | None, Sent("PodSpec containers[].envFrom[].configMapRef.name")
+    ] = None
     """A ConfigMap of the pod's namespace."""
 
     def __post_init__(self) -> None:
@@ -43,11 +48,13 @@ class NamespaceArgs:
     Removing its block deletes it with everything in it. Its `default` account mounts no token of
     the Kubernetes API."""
 
-    existing: bool = False
+    existing: Annotated[bool, Sent("Namespace")] = False
     """Whether somebody else creates the namespace, such as Argo CD or a fleet. The stack then only
     names it: it must exist before `pulumi up`, and its Pod Security Standard is not checked."""
 
-    pod_security: Literal["baseline", "privileged"] = "baseline"
+    pod_security: Annotated[
+        Literal["baseline", "privileged"], Sent("Namespace metadata.labels")
+    ] = "baseline"
     """The Pod Security Standard that the cluster enforces in it. Pods that mount directories of the
     host or share GPUs by GKE's MPS need `privileged`, and the namespace a place in
     `namespace-enforces` of `policy/config.json`."""
@@ -75,28 +82,39 @@ class Beside:
 class PodArgs:
     """Of pods on GPU nodes, whatever makes them."""
 
-    image: Annotated[str, IMAGE]
+    image: Annotated[str, IMAGE, Sent("PodSpec containers[].image")]
     """The container's image."""
-    namespace: Annotated[str, DNS_LABEL] = "default"
+    namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
+        "default"
+    )
     """The namespace: one of `namespaces`, or one that exists."""
-    env: Env = field(default_factory=dict)
+    env: Annotated[Env, Sent("PodSpec containers[].env[]")] = field(default_factory=dict)
     """Environment variables."""
-    requests: ResourcesArgs = field(default_factory=ResourcesArgs)
+    requests: Annotated[ResourcesArgs, Sent("PodSpec containers[].resources.requests")] = field(
+        default_factory=ResourcesArgs
+    )
     """What one pod requests."""
-    limits: ResourcesArgs = field(default_factory=ResourcesArgs)
+    limits: Annotated[ResourcesArgs, Sent("PodSpec containers[].resources.limits")] = field(
+        default_factory=ResourcesArgs
+    )
     """What one pod may use at most."""
-    service_account: str | None = None
+    service_account: Annotated[str | None, Sent("PodSpec serviceAccountName")] = None
     """Who the pods are in the cloud: one of `serviceAccounts`. Left out, nobody. In neither case do
     they get a token for the Kubernetes API."""
     volumes: Mapping[VolumeName, VolumeArgs] = field(default_factory=dict)
     """Files beside those of the image, by the volume's name."""
     env_from: Sequence[EnvFromArgs] = ()
     """Secrets and ConfigMaps whose keys are environment variables; what `env` names itself wins."""
-    image_pull_secrets: Sequence[Annotated[str, SUBDOMAIN]] = ()
+    image_pull_secrets: Annotated[
+        Sequence[Annotated[str, SUBDOMAIN]], Sent("PodSpec imagePullSecrets[]")
+    ] = ()
     """Secrets of type `kubernetes.io/dockerconfigjson`, for a registry that the nodes' own identity
     does not open. Somebody else makes them, in the pods' namespace."""
 
-    run_as_user: Annotated[int, Interval(ge=1, le=USER_MOST), Hint("0 is root")] | None = None
+    run_as_user: Annotated[
+        Annotated[int, Interval(ge=1, le=USER_MOST), Hint("0 is root")] | None,
+        Sent("PodSpec securityContext.runAsUser"),
+    ] = None
     """The number of the user that the containers run as; left out, the image decides. Give it for
     an image that runs as another user than root: without it such a container cannot write to
     claims and buckets, which are root's."""

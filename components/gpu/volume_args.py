@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from components.access import BUCKET_NAME
 from components.catalog import kubernetes as names
+from components.effect import Sent, Tries
 from components.kube import quantity
 from components.limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Limit, check_limits, none_of
 
@@ -76,25 +77,50 @@ _FREE, _FILE = Limit(_taken), Limit(_not_a_file)
 class VolumeArgs:
     """Files at one path of a container, from exactly one source."""
 
-    mount_path: Annotated[str, _below_root("/data"), _FREE]
+    mount_path: Annotated[
+        str, _below_root("/data"), _FREE, Sent("PodSpec containers[].volumeMounts[].mountPath")
+    ]
     """The absolute path at which the container finds it."""
-    claim: Annotated[str, SUBDOMAIN] | None = None
+    claim: Annotated[
+        Annotated[str, SUBDOMAIN] | None,
+        Sent("PodSpec volumes[].persistentVolumeClaim.claimName"),
+        Tries("other"),
+    ] = None
     """The name of one of `volumeClaims`."""
-    existing_claim: Annotated[str, SUBDOMAIN] | None = None
+    existing_claim: Annotated[
+        Annotated[str, SUBDOMAIN] | None, Sent("PodSpec volumes[].persistentVolumeClaim.claimName")
+    ] = None
     """A PersistentVolumeClaim of the pod's namespace that somebody else made."""
-    bucket: Annotated[str, BUCKET_NAME] | None = None
+    bucket: Annotated[
+        Annotated[str, BUCKET_NAME] | None,
+        Sent("PodSpec volumes[].csi.volumeAttributes.bucketName", "PersistentVolume"),
+        Tries("other"),
+    ] = None
     """A bucket of Cloud Storage (GKE) or S3 (EKS), mounted with the rights of the pod's
     `serviceAccount`."""
-    files: Sequence[Annotated[str, _FILE]] = ()
+    files: Annotated[
+        Sequence[Annotated[str, _FILE]],
+        Sent("PodSpec volumes[].configMap.name", "ConfigMap"),
+        Tries(["Pulumi.yaml"]),
+    ] = ()
     """Text files of this repository, such as `[train.py]`, which the stack puts into a ConfigMap. A
     changed file replaces the jobs that mount it."""
-    secret: Annotated[str, SUBDOMAIN] | None = None
+    secret: Annotated[
+        Annotated[str, SUBDOMAIN] | None, Sent("PodSpec volumes[].secret.secretName")
+    ] = None
     """A Secret of the pod's namespace that somebody else made; each of its keys is a file."""
-    memory: Annotated[str, QUANTITY] | None = None
+    memory: Annotated[
+        Annotated[str, QUANTITY] | None,
+        Sent("PodSpec volumes[].emptyDir.sizeLimit"),
+        Tries("128Mi"),
+    ] = None
     """The size of a volume in memory, part of the pod's own; empty when the pod starts."""
-    host_file: Annotated[str, _below_root("/etc/nccl.conf")] | None = None
+    host_file: Annotated[
+        Annotated[str, _below_root("/etc/nccl.conf")] | None,
+        Sent("PodSpec volumes[].hostPath.path"),
+    ] = None
     """One file of the node, for nodes whose image keeps there what a container needs."""
-    read_only: bool | None = None
+    read_only: Annotated[bool | None, Sent("PodSpec containers[].volumeMounts[].readOnly")] = None
     """Whether the container cannot write to it; left out, it cannot, except to `memory`."""
 
     def __post_init__(self) -> None:
@@ -174,24 +200,32 @@ class VolumeClaimArgs:
     """A PersistentVolumeClaim of this stack: a disk or file system that outlives the jobs that use
     it, and is deleted when its block is removed."""
 
-    size: Annotated[str, SIZE]
+    size: Annotated[
+        str, SIZE, Sent("PersistentVolumeClaim spec.resources.requests.storage"), Tries("2Gi")
+    ]
     """How large it is, such as `100Gi`; it can grow later where its class allows that, and never
     shrinks."""
-    storage_class: Annotated[str, SUBDOMAIN] | None = None
+    storage_class: Annotated[
+        Annotated[str, SUBDOMAIN] | None, Sent("PersistentVolumeClaim spec.storageClassName")
+    ] = None
     """The StorageClass; left out, the cluster's default, which on GKE is a disk of one node. On GKE
     the stack creates `gpu-cluster-hyperdisk`, for machines that attach Hyperdisk only, and
     `gpu-cluster-filestore`, `gpu-cluster-filestore-ssd`, `gpu-cluster-filestore-zonal` and
     `gpu-cluster-filestore-enterprise`, for file systems that many nodes mount. On EKS the key is
     refused: the stack itself creates the disk, an encrypted gp3 volume."""
-    zone: str | None = None
+    zone: Annotated[str | None, Sent("Volume availabilityZone")] = None
     """EKS only: the zone of the disk, and of the nodes that mount it; left out, the first of the
     cluster's network, if that is the stack's own. It cannot change while the claim exists: a disk
     does not move, and its data would be lost."""
-    access_mode: AccessMode = "ReadWriteOnce"
+    access_mode: Annotated[AccessMode, Sent("PersistentVolumeClaim spec.accessModes[]")] = (
+        "ReadWriteOnce"
+    )
     """Who may mount it: pods of one node (`ReadWriteOnce`), of several nodes (`ReadWriteMany`,
     `ReadOnlyMany`), or one pod (`ReadWriteOncePod`). Outside of EKS it, the class and the namespace
     cannot change while the claim exists: its disk would be deleted with its data."""
-    namespace: Annotated[str, DNS_LABEL] = "default"
+    namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
+        "default"
+    )
     """The namespace: one of `namespaces`, or one that exists."""
 
     def __post_init__(self) -> None:

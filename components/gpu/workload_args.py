@@ -10,6 +10,7 @@ from annotated_types import Ge, Interval
 from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, GpuPool
 from components.decode import shown
+from components.effect import Sent, Silent, Tries
 from components.gpu.pod_args import PodArgs
 from components.gpu.pod_group import PodGroup
 from components.gpu.resources_args import check_room
@@ -47,7 +48,7 @@ class ProbeArgs:
 
     path: str = "/"
     """The path that is asked."""
-    port: str
+    port: Annotated[str, Tries("other")]
     """The name of one of the workload's ports."""
     initial_delay_seconds: int = 10
     """How long the first question waits."""
@@ -59,51 +60,63 @@ class ProbeArgs:
 class WorkloadArgs(PodArgs):
     """A deployment, pod or job on a GPU pool. The pool alone says how its nodes are reached."""
 
-    kind: Literal["deployment", "pod", "job"]
+    kind: Annotated[Literal["deployment", "pod", "job"], Sent("Pod", "Deployment", "Job")]
     """What runs: a Deployment, a Pod or a Job."""
-    pool: str
+    pool: Annotated[str, Sent("PodSpec nodeSelector")]
     """The GPU pool on which it runs."""
-    gpus: Annotated[int, Ge(0)] = 1
+    gpus: Annotated[int, Ge(0), Sent("PodSpec containers[].resources.limits")] = 1
     """How many units of the pool's GPU resource one pod has. A pod with 0, with an NVIDIA runtime,
     sees every GPU of its node, also those that others hold."""
-    replicas: Annotated[int, Ge(0)] | None = None
+    replicas: Annotated[Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas")] = None
     """How many pods a deployment has; left out, 1."""
-    command: Sequence[str] = ()
+    command: Annotated[Sequence[str], Sent("PodSpec containers[].command[]")] = ()
     """The container's command; left out, the image's."""
-    args: Sequence[str] = ()
+    args: Annotated[Sequence[str], Sent("PodSpec containers[].args[]")] = ()
     """The arguments of the command; left out, the image's."""
-    ports: Mapping[Annotated[str, _PORT_NAME], Annotated[int, Interval(ge=1, le=65535)]] = field(
-        default_factory=dict
-    )
+    ports: Annotated[
+        Mapping[Annotated[str, _PORT_NAME], Annotated[int, Interval(ge=1, le=65535)]],
+        Sent("PodSpec containers[].ports[]"),
+    ] = field(default_factory=dict)
     """The container's ports: their names and numbers."""
-    readiness_probe: ProbeArgs | None = None
+    readiness_probe: Annotated[ProbeArgs | None, Sent("PodSpec containers[].readinessProbe")] = None
     """When the container is ready, asked over HTTP."""
-    liveness_probe: ProbeArgs | None = None
+    liveness_probe: Annotated[ProbeArgs | None, Sent("PodSpec containers[].livenessProbe")] = None
     """When the container is restarted, asked over HTTP."""
-    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    image_pull_policy: Annotated[
+        Literal["Always", "IfNotPresent", "Never"] | None,
+        Sent("PodSpec containers[].imagePullPolicy"),
+    ] = None
     """When the image is pulled; left out, Kubernetes' default."""
-    node_selector: Labels = field(default_factory=dict)
+    node_selector: Annotated[Labels, Sent("PodSpec nodeSelector")] = field(default_factory=dict)
     """Further labels that the node must have, beside the pool's."""
-    completions: Annotated[int, Ge(1)] | None = None
+    completions: Annotated[Annotated[int, Ge(1)] | None, Sent("Job spec.completions")] = None
     """How many pods of a job must succeed."""
-    parallelism: Annotated[int, Ge(0)] | None = None
+    parallelism: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.parallelism")] = None
     """How many pods of a job run at once."""
-    backoff_limit: Annotated[int, Ge(0)] | None = None
+    backoff_limit: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.backoffLimit")] = None
     """The retries of a job; left out, 3."""
-    shared_memory: Annotated[str, QUANTITY_OR_ZERO] | None = None
+    shared_memory: Annotated[
+        Annotated[str, QUANTITY_OR_ZERO] | None, Sent("PodSpec volumes[].emptyDir.sizeLimit")
+    ] = None
     """The size of `/dev/shm`, part of the pod's memory; `"0"` for the container runtime's 64 MiB.
     Left out, it is as large as the pod's memory with several GPUs, and those 64 MiB with one. A pod
     or job that exists keeps what it has when the key is removed."""
-    driver_libraries: Annotated[str, ABSOLUTE] | None = None
+    driver_libraries: Annotated[
+        Annotated[str, ABSOLUTE] | None, Sent("PodSpec volumes[].hostPath.path")
+    ] = None
     """The host directory with the driver's libraries, mounted at `/usr/local/nvidia`, for nodes
     without an NVIDIA container runtime."""
-    resource: Annotated[str, _RESOURCE] = GPU_RESOURCE
+    resource: Annotated[
+        str, _RESOURCE, Silent("one name is allowed, which pods have without it as well")
+    ] = GPU_RESOURCE
     """The resource to ask for; no other name is known any more."""
-    api_version: str | None = None
+    api_version: Annotated[
+        str | None, Silent("one is allowed for each kind, which objects have without it as well")
+    ] = None
     """The API version of the kind; left out, the kind's own."""
-    queue: str | None = None
+    queue: Annotated[str | None, Sent("ObjectMeta labels")] = None
     """The queue of `batch.queues` in which a job waits until the GPUs for all its pods are free."""
-    wait: bool = False
+    wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
     """Whether `pulumi up` waits until it runs (a job: completes, its time in a queue included)."""
 
     def __post_init__(self) -> None:

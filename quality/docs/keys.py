@@ -10,13 +10,15 @@ import textwrap
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from components.decode import camel
+from components.limits import unwrapped
 from components.platforms import PLATFORMS
 from components.settings.blocks import BLOCKS
 from tools.sections import REFERENCE, table
 
+T = TypeVar("T")
 FOLDER = REFERENCE / "configuration"
 PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
     **{
@@ -89,16 +91,63 @@ def _tables(tables: Mapping[str, type]) -> str:
     return "\n".join(parts)
 
 
-def leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key of a class that holds a value and no further keys, with the value's type."""
-    hints = typing.get_type_hints(kind)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A key of a class of args, with what its field says of it."""
+
+    key: str
+    """`systemPool.diskSizeGb`; `<name>` stands for the names in a map, `[]` for a list's elements.
+    """
+    kind: Any
+    """The type of its values, without `| None` and annotations."""
+    annotations: Sequence[Any]
+    default: Any
+    """None also where the key is required, or its default is made by a function."""
+    outer: "Setting | None"
+    """The block around it, where that is a key too."""
+    leaf: bool
+    """Whether it holds a value and no further keys."""
+
+    def marked(self, kind: type[T]) -> Sequence[T]:
+        """Its annotations of this kind."""
+        return [each for each in self.annotations if isinstance(each, kind)]
+
+    def inherited(self, kind: type[T]) -> Sequence[T]:
+        """Its annotations of this kind, else those of the nearest block around it that has any."""
+        own = self.marked(kind)
+        return self.outer.inherited(kind) if not own and self.outer else own
+
+
+def settings(kind: type, prefix: str = "", outer: Setting | None = None) -> Iterator[Setting]:
+    """Every key of a class and of the classes of its fields."""
+    hints = typing.get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
-        key, hint = prefix + camel(field.name), hints[field.name]
-        inner, suffix = nested(hint)
-        if inner is None:
-            yield key, plain(hint)
-        else:
-            yield from leaves(inner, f"{key}{suffix}.")
+        plain_kind, annotations = unwrapped(hints[field.name])
+        inner, suffix = nested(typing.get_type_hints(kind)[field.name])
+        setting = Setting(
+            key=prefix + camel(field.name),
+            kind=plain_kind,
+            annotations=annotations,
+            default=None if field.default is dataclasses.MISSING else field.default,
+            outer=outer,
+            leaf=inner is None,
+        )
+        yield setting
+        if inner is not None:
+            yield from settings(inner, f"{setting.key}{suffix}.", setting)
+
+
+def blocks(platform: str) -> Mapping[str, type]:
+    """Block of the config -> the class that it, or each of its entries, is decoded into."""
+    own = PLATFORMS[platform].settings
+    shared = {key: block.args for key, block in BLOCKS.items()}
+    return {"cluster": own.CLUSTER, "gpuPools": own.POOL, **shared}
+
+
+def settings_of(platform: str) -> Iterator[Setting]:
+    """Every key that a stack on the platform can have: `cluster.name`, `gpuPools.maxNodes`."""
+    for key, kind in blocks(platform).items():
+        yield from settings(kind, f"{key}.")
 
 
 def choices(hint: Any) -> tuple[Any, ...]:

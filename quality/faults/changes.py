@@ -4,6 +4,7 @@ place, it recycles the nodes of a pool, or it replaces the pool or the cluster.
 Each is previewed; those of the cluster and the pools are then applied, the ones that replace too.
 """
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,9 +14,13 @@ from typing import Any
 
 import yaml
 
+from components.decode import decode
+from components.effect import Tries
 from components.settings.blocks import BLOCKS
+from quality.docs.keys import blocks, settings_of
 from quality.faults.fault_run import FaultRunner, NotRecovered
-from stacks.files import stacks
+from quality.tries import ABSENT, tries
+from stacks.files import EXAMPLES, stacks
 from stacks.plan import Change as Planned
 from stacks.plan import codes, read_plan
 from stacks.urn import Urn
@@ -29,8 +34,9 @@ NAMED = ("gpuPools", *(key for key, block in BLOCKS.items() if block.names is no
 MADE = ("cluster", "gpuPools")
 """Parts of the config whose changes are applied too: what runs in the cluster is part of neither,
 and waits for nodes that a stack under proof does not get."""
-ABSENT = "absent"
-"""A value that takes the setting away."""
+FOLLOWED = (*MADE, "monitoring")
+"""Parts of the config whose changes follow from their fields. What runs in the cluster is changed
+by rows of several settings at once, since a preview of each would show no more."""
 REPLACES = {
     "REPLACE-CLUSTER": {"cluster", "GPU pool", "system pool"},
     "REPLACE-NODE-POOLS": {"GPU pool", "system pool"},
@@ -101,21 +107,75 @@ def _document() -> Mapping[str, Any]:
     return document
 
 
+@cache
 def table(platform: str, stack: str) -> Table:
-    """What the file says of a platform, and of one stack there; of those that are only for changes,
-    its own alone."""
+    """What the fields and the file say of a platform, and of one stack there; of those that are
+    only for changes, only what the file has of them. A row takes the place of what follows from the
+    field of its first key."""
     document = _document()
     rows = [document.get(stack) or {}]
     if stack not in MORE:
         rows = [document[platform], *rows, document["everywhere"]]
+    listed = [Change(key=next(iter(to)), to=to) for row in rows for to in row.get("changes") or ()]
+    not_here = {k: v for row in rows for k, v in (row.get("not_here") or {}).items()}
+    known = {*not_here, *(change.key for change in listed)}
+    along = {room: to for row in rows for room, to in (row.get("along") or {}).items()}
+    file = EXAMPLES / f"Pulumi.{stack}.yaml"
+    followed = () if stack in MORE else derived(platform, file, along)
     return Table(
-        changes=[
-            Change(key=next(iter(to)), to=to) for row in rows for to in row.get("changes") or ()
-        ],
-        not_here={k: v for row in rows for k, v in (row.get("not_here") or {}).items()},
+        changes=[*(change for change in followed if change.key not in known), *listed],
+        not_here=not_here,
         not_applied={k: v for row in rows for k, v in (row.get("not_applied") or {}).items()},
         stays=frozenset(key for row in rows for key in row.get("stays") or ()),
     )
+
+
+def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -> Iterator[Change]:
+    """The changes of a stack's cluster, pools and monitoring that follow from the fields: to every
+    value that a field names, else to the first one; only what the block accepts as another value.
+    A block whose field names values is changed as a whole. `along`: what a change of a part of the
+    config, such as `gpuPools`, needs besides.
+    """
+    config = _loaded(file.read_text())["config"]
+    for setting in settings_of(platform):
+        room = setting.key.partition(".")[0]
+        covered = setting.outer and setting.outer.inherited(Tries)
+        if room not in FOLLOWED or covered or "<name>" in setting.key or "[]" in setting.key:
+            continue
+        before = _block(config, room)
+        now = _read(platform, room, before)
+        beside = setting.key.rpartition(".")[0]
+        for value, given in tries(setting, _present(before, setting.key)):
+            others = {f"{beside}.{k}": ABSENT if v is None else v for k, v in given.items()}
+            to = {setting.key: value, **others, **along.get(room, {})}
+            after = copy.deepcopy(config)
+            apply(after, to)
+            if _read(platform, room, _block(after, room)) not in (None, now):
+                yield Change(key=setting.key, to=to)
+                if not setting.marked(Tries):
+                    break
+
+
+def _block(config: Mapping[str, Any], room: str) -> Mapping[str, Any]:
+    """A block of a stack file, of entries that have names the first."""
+    block: Mapping[str, Any] = config.get(f"gpu-cluster:{room}", {})
+    return block[next(iter(block))] if room in NAMED else block
+
+
+def _present(block: Any, key: str) -> Any:
+    """The value of a key in its block; None where it has none."""
+    for step in key.split(".")[1:]:
+        block = block.get(step) if isinstance(block, Mapping) else None
+    return block
+
+
+def _read(platform: str, room: str, block: Mapping[str, Any]) -> Any:
+    """What a block means by itself; None where it is refused."""
+    kind = blocks(platform)[room]
+    try:
+        return decode(room, kind, {key: v for key, v in block.items() if key != "platform"})
+    except ValueError:
+        return None
 
 
 def effects(runner: FaultRunner, planned: Table) -> Iterator[Effect]:
@@ -214,13 +274,24 @@ class _Standing:
 
 def changed(stack_file: str, change: Change) -> str:
     """A stack file's text with the change in it."""
-    document = json.loads(json.dumps(yaml.safe_load(stack_file)))  # without shared parts
-    for key, value in change.to.items():
+    document = _loaded(stack_file)
+    apply(document["config"], change.to)
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def _loaded(stack_file: str) -> Any:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a tenth of the time
+    return json.loads(json.dumps(yaml.load(stack_file, loader)))  # without shared parts
+
+
+def apply(config: dict[str, Any], to: Mapping[str, Any]) -> None:
+    """Sets keys of a stack file's config; of entries that have names, the first one's."""
+    for key, value in to.items():
         room, *path = key.split(".")
         if key == room and value == ABSENT:
-            document["config"].pop(f"gpu-cluster:{room}", None)
+            config.pop(f"gpu-cluster:{room}", None)
             continue
-        block = document["config"].setdefault(f"gpu-cluster:{room}", {})
+        block = config.setdefault(f"gpu-cluster:{room}", {})
         if not path:
             block |= value
             continue
@@ -233,7 +304,6 @@ def changed(stack_file: str, change: Change) -> str:
             block.pop(last, None)
         else:
             block[last] = value
-    return yaml.safe_dump(document, sort_keys=False)
 
 
 def _effect(runner: FaultRunner, change: Change) -> Effect:

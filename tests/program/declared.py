@@ -6,7 +6,6 @@ new input moves no other line. `..._choices.txt` has what other settings
 shown by their digest.
 """
 
-import contextlib
 import hashlib
 import json
 import logging
@@ -17,68 +16,37 @@ from typing import Any
 
 import yaml
 
-from stacks.urn import Urn, of_reference
 from tests.components.recording import Registration
 from tests.program import effects
 from tests.program.environments import STACKS, recorded, values_of
+from tests.program.registered import flat, inputs_of
 
 FOLDER = Path(__file__).parent / "declared"
 QUEUES = Path(__file__).parents[1] / "rehearsal" / "queues.yaml"
-OPTIONS = (
-    "parent",
-    "provider",
-    "depends_on",
-    "ignore_changes",
-    "protect",
-    "deleted_with",
-    "delete_before_replace",
-    "replace_on_changes",
-    "secret_outputs",
-    "update_timeout",
-    "hooks",
-)
 LONGEST = 160
-SHOWN = {"cluster", "gpuPools", "workloads", "namespaces", "serviceAccounts", "volumeClaims"}
-"""Blocks whose changes each platform shows."""
+"""Characters of a value that is shown; a longer one is shown by its digest."""
+LONGEST_JSON = 100
+"""Values of a JSON text that a choice shows one by one; a dashboard is one value there."""
+SHOWN = {"cluster", "gpuPools"}
+"""Blocks whose changes each platform shows; those of others are shown once, on `existing`."""
 
 Declared = Mapping[str, list[str]]
 """Type and name of a resource -> a line for each of its inputs and options."""
 
 
-def declared(config: Mapping[str, Any]) -> Declared:
-    """What the program declares with this config, and its outputs."""
+def declared(config: Mapping[str, Any], longest: float = float("inf")) -> Declared:
+    """What the program declares with this config, and its outputs. A JSON text of more than
+    `longest` values is one value."""
     found = recorded(config)
-    rows = {f"{each.type} {each.name}": list(_lines(each)) for each in found.resources}
-    rows["outputs"] = [f"{name} {_shown(value)}" for name, value in _flat(found.outputs)]
+    rows = {f"{each.type} {each.name}": list(_lines(each, longest)) for each in found.resources}
+    rows["outputs"] = [f"{name} {_shown(value)}" for name, value in flat(found.outputs)]
     return dict(sorted(rows.items()))
 
 
-def _lines(each: Registration) -> Iterator[str]:
-    for option in OPTIONS:
-        given = getattr(each, option)
-        for value in sorted(given) if isinstance(given, frozenset | tuple) else [given]:
-            if value:
-                urn = of_reference(value)[0] if option == "provider" else value
-                yield f"({option}) {_last(urn) if isinstance(urn, str) else urn}"
-    if each.type.endswith(":CustomResourceDefinition"):
-        yield _shown(json.dumps(each.inputs, sort_keys=True))
-    else:
-        for path, value in _flat(each.inputs):
-            yield f"{path} {_shown(value)}"
-
-
-def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, str) and value.startswith("{"):
-        with contextlib.suppress(ValueError):
-            value = json.loads(value)
-    if isinstance(value, Mapping) and value:
-        for key, each in sorted(value.items()):
-            yield from _flat(each, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list) and value:
-        for position, each in enumerate(value):
-            yield from _flat(each, f"{path}[{position}]")
-    else:
-        yield path, value
+def _lines(each: Registration, longest: float) -> Iterator[str]:
+    for path, value in inputs_of(each, longest=longest):
+        shown = value if path.startswith("(") else _shown(value)
+        yield f"{path} {shown}".strip()
 
 
 def _shown(value: Any) -> str:
@@ -88,11 +56,6 @@ def _shown(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{len(text)} characters, sha256 {digest}"
 
 
-def _last(urn: str) -> str:
-    """Type and name of a URN; anything else as it is."""
-    return Urn.parse(urn).label if urn.startswith("urn:") else urn
-
-
 def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None]]:
     """Each file's name, a config of it, and the one that it is a choice of."""
     for stack in STACKS:
@@ -100,8 +63,7 @@ def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None
     for platform, stack in effects.STACK_OF.items():
         sample, *others = effects.starts(platform)
         for config in others:
-            # Another name changes every line. Monitoring and checks are much the same everywhere,
-            # and are shown once: `onprem_choices`, queues in `train_queues`.
+            # Another name changes every line. Queues are shown in `train_queues`.
             rooms = {key.partition(":")[2] for key in _difference(sample, config)}
             shown = rooms <= SHOWN or platform == "existing"
             shown |= config.get("gpu-cluster:monitoring", {}).get("source") == "managed"
@@ -124,8 +86,11 @@ def documents() -> Mapping[str, str]:
     shown: set[tuple[str, ...]] = set()
     for name, config, sample in configs():
         after, text = declared(config), found.setdefault(name, [])
-        samples |= {name: after} if sample is None else {}
-        before = samples[name.partition("_")[0]] if sample is not None else {}
+        before: Declared = {}
+        if sample is None:
+            samples[name] = declared(config, LONGEST_JSON)
+        else:
+            after, before = declared(config, LONGEST_JSON), samples[name.partition("_")[0]]
         if sample is not None:
             text.append(f"\n== {json.dumps(_difference(sample, config), sort_keys=True)}")
         for resource in sorted({*before, *after}):

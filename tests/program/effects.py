@@ -1,7 +1,9 @@
-"""Whether a setting changes what the program declares: two configs that differ in it alone."""
+"""Whether a setting changes what the program declares, and where: two configs that differ only in
+it."""
 
 import copy
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -9,12 +11,15 @@ from typing import Any
 
 import yaml
 
+from components.effect import Sent
 from components.settings import load as settings
 from quality.docs import keys
-from quality.faults.changes import ABSENT, NAMED, Change, changed, table
-from stacks.files import EXAMPLES
-from tests.program.environments import as_engine_config, recorded
-from tests.unit.quality.test_changes import TITLE
+from quality.docs.keys import Setting
+from quality.faults.changes import NAMED, apply, table
+from quality.tries import ABSENT, tries
+from rehearsal.plugins.cloud.patterns import within
+from tests.program.environments import as_engine_config, recorded, values_of
+from tests.program.registered import inputs_of
 
 ROWS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 STACK_OF = {"gke": "dev", "gke-autopilot": "autopilot", "eks": "train", "existing": "onprem"}
@@ -22,31 +27,38 @@ STACK_OF = {"gke": "dev", "gke-autopilot": "autopilot", "eks": "train", "existin
 LISTED = "gpu-cluster:cluster:LastingSettings"
 """Repeats settings to compare the next run's with: no effect of theirs."""
 
+_POSITION = re.compile(r"\[\d+\]")
+_POD_SPEC = {"Pod": "spec", "JobSet": "spec.replicatedJobs[].template.spec.template.spec"}
+"""Where a resource has its pods' specification, if not in `spec.template.spec`."""
+
 Config = dict[str, Any]
+Input = tuple[str, str, str, str]
+"""Class of a resource, its name, the path of an input or option, its value as JSON."""
 
 
-def leaves(platform: str) -> Mapping[str, Any]:
-    """Every key of the platform that holds a value -> the value's type."""
-    found = {}
-    for title, kind in keys.TABLES.items():
-        parts = TITLE.match(f"## {title}")
-        assert parts
-        if (parts[2] or parts[3] or platform) == platform:
-            found |= {f"{parts[1]}.{key}": hint for key, hint in keys.leaves(kind)}
-    return found
+def leaves(platform: str) -> Mapping[str, Setting]:
+    """Every key of the platform that holds a value."""
+    return {setting.key: setting for setting in keys.settings_of(platform) if setting.leaf}
+
+
+def sent(setting: Setting) -> Sequence[str]:
+    """The inputs in which the setting shows, by its field: `NodePool nodeConfig.diskType`."""
+    return [each for marker in setting.inherited(Sent) for each in marker.inputs]
 
 
 @cache
 def starts(platform: str) -> Sequence[Config]:
     """The sample and what follows from it by one row each, those of `effects.yaml` first."""
-    stack = STACK_OF[platform]
-    sample = (EXAMPLES / f"Pulumi.{stack}.yaml").read_text()
-    own = [Change(key=next(iter(to)), to=to) for to in own_starts(platform)]
-    rows = own + table(platform, stack).changes
-    return [
-        yaml.safe_load(text)["config"]
-        for text in (sample, *(changed(sample, change) for change in rows))
-    ]
+    sample = values_of(STACK_OF[platform])
+    rows = [change.to for change in table(platform, STACK_OF[platform]).changes]
+    return [sample, *(after(sample, to) for to in (*own_starts(platform), *rows))]
+
+
+def after(config: Config, to: Mapping[str, Any]) -> Config:
+    """The config with a change in it."""
+    other = copy.deepcopy(config)
+    apply(other, copy.deepcopy(to))
+    return other
 
 
 def own_starts(platform: str) -> Sequence[Mapping[str, Any]]:
@@ -69,16 +81,19 @@ def places(config: Config, key: str) -> Iterator[tuple[dict[str, Any], str]]:
         yield block, last
 
 
-def values(platform: str, key: str, hint: Any) -> list[Any]:
-    """Values to try for the key: its choices, all that a start has there, and neighbours."""
+def values(platform: str, setting: Setting) -> list[Any]:
+    """Values to try: those of the field and of `effects.yaml`, its choices, all that a start has
+    there, and neighbours."""
+    key, hint = setting.key, setting.kind
     given = [
         block[last]
         for start in starts(platform)
         for block, last in places(start, key)
         if last in block
     ]
-    tried = [*ROWS["values"].get(key, ()), *keys.choices(hint), *given]
-    tried += [near for one in given for near in _near(one)]
+    tried = [*ROWS["values"].get(key, ()), *keys.choices(hint)]
+    tried += [value for value, _ in tries(setting)]
+    tried += given + [near for one in given for near in _near(one)]
     tried += {bool: [True, False], int: [2, 3]}.get(hint, [])
     return [one for i, one in enumerate([*tried, ABSENT]) if one not in tried[:i] or _odd(one)]
 
@@ -104,12 +119,13 @@ def _nearest(value: Any) -> Any:
     return next(iter(_near(value)), value)
 
 
-def pairs(platform: str, key: str, hint: Any) -> Iterator[tuple[Config, Config, set[str]]]:
-    """Accepted configs that differ in the key alone and mean different things, and its values."""
+def pairs(platform: str, setting: Setting) -> Iterator[tuple[Config, Config, set[str]]]:
+    """Accepted configs that differ only in the key and mean different things, and its values."""
+    key = setting.key
     for start in starts(platform):
         for number, (block, last) in enumerate(places(start, key)):
             before = block.get(last, ABSENT)
-            for value in values(platform, key, hint):
+            for value in values(platform, setting):
                 other = copy.deepcopy(start)
                 target, _ = list(places(other, key))[number]
                 if value == ABSENT:
@@ -121,23 +137,61 @@ def pairs(platform: str, key: str, hint: Any) -> Iterator[tuple[Config, Config, 
                     yield start, other, {str(before), str(value)}
 
 
-def effects(platform: str, key: str, hint: Any, most: int = 10) -> tuple[bool, Sequence[Any]]:
-    """Whether the key changes what is declared, and which choices of its type do not.
+def effects(
+    platform: str, setting: Setting, most: int = 10
+) -> tuple[bool, Sequence[str], Sequence[Any]]:
+    """Whether the setting changes what is declared, in which of the inputs that its field names it
+    does not show, and which choices of its type change nothing.
 
     A choice does where some other value in its place declares something else. Gives up after
-    `most` pairs without any effect.
+    `most` pairs that show nothing new.
     """
-    pending, seen, fruitless = {str(each) for each in keys.choices(hint)}, False, 0
-    for start, other, given in pairs(platform, key, hint):
-        if seen and not pending & given:
+    unseen, pending = [*sent(setting)], {str(each) for each in keys.choices(setting.kind)}
+    seen, fruitless = False, 0
+    for start, other, given in pairs(platform, setting):
+        if seen and not unseen and not pending & given:
             continue
-        if declared(start) != declared(other):
+        difference = inputs(start) ^ inputs(other)
+        shown = [each for each in unseen if any(_within(line, each) for line in difference)]
+        if difference and (shown or not seen or pending & given):
             seen, pending, fruitless = True, pending - given, 0
+            unseen = [each for each in unseen if each not in shown]
         else:
             fruitless += 1
-        if (seen and not pending) or fruitless == most:
+        if (seen and not unseen and not pending) or fruitless == most:
             break
-    return seen, sorted(pending)
+    return seen, unseen, sorted(pending)
+
+
+def _within(line: Input, place: str) -> bool:
+    """Whether the input is the one that a field names, or is beneath it."""
+    kind, _, path, _ = line
+    wanted, _, outer = place.partition(" ")
+    if wanted == "PodSpec":
+        wanted, outer = kind, f"{_POD_SPEC.get(kind, 'spec.template.spec')}.{outer}"
+    elif wanted == "ObjectMeta":
+        wanted, outer = kind, f"metadata.{outer}"
+    return kind == wanted and (not outer or within(_POSITION.sub("[]", path), outer))
+
+
+def inputs(config: Config, *, again: bool = False) -> frozenset[Input]:
+    """Every input and option of each resource that the program registers."""
+    return (_inputs.__wrapped__ if again else _inputs)(json.dumps(config), again)
+
+
+@cache
+def _inputs(config: str, again: bool) -> frozenset[Input]:
+    return frozenset(
+        (_class(each.type), each.name, path, json.dumps(value))
+        for each in recorded(json.loads(config), again=again).resources
+        if each.type != LISTED
+        for path, value in [("", ""), *inputs_of(each)]
+    )
+
+
+def _class(token: str) -> str:
+    """`NodePool` of `gcp:container/nodePool:NodePool`."""
+    return "Provider" if token.startswith("pulumi:providers:") else token.rpartition(":")[2]
 
 
 def read(config: Config) -> settings.Settings | None:
@@ -151,12 +205,3 @@ def _read(config: str) -> settings.Settings | None:
         return settings.from_config(as_engine_config(json.loads(config)))
     except ValueError:
         return None
-
-
-def declared(config: Config, *, again: bool = False) -> Sequence[str]:
-    """Every resource that the program registers, with inputs and options, as text."""
-    return sorted(
-        json.dumps({name: getattr(each, name) for name in each.__slots__}, default=sorted)
-        for each in recorded(config, again=again).resources
-        if each.type != LISTED
-    )

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.program.declared import FOLDER, _flat, documents
+from tests.program.declared import FOLDER, documents
+from tests.program.registered import flat
 
 FILES = sorted(file.stem for file in FOLDER.glob("*.txt"))
 
@@ -32,4 +33,4 @@ def test_every_config_has_its_file(found: Mapping[str, str]) -> None:
 def test_inputs_are_sorted_by_path() -> None:
     """The order in which the program gives them moves no line; the order of a list is a value."""
     inputs = {"b": {"d": 1, "c": '{"y": 1, "x": 2}'}, "a": ["z", "a"]}
-    assert [path for path, _ in _flat(inputs)] == ["a[0]", "a[1]", "b.c.x", "b.c.y", "b.d"]
+    assert [path for path, _ in flat(inputs)] == ["a[0]", "a[1]", "b.c.x", "b.c.y", "b.d"]

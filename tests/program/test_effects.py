@@ -1,10 +1,10 @@
 """Every setting changes what is declared: a line that uses a key cannot be lost unnoticed."""
 
-from typing import Any
-
 import pytest
 
-from tests.program.effects import ROWS, STACK_OF, declared, effects, leaves, read, starts
+from components.effect import Silent
+from quality.docs.keys import Setting
+from tests.program.effects import ROWS, STACK_OF, effects, inputs, leaves, read, sent, starts
 
 ONE_CODE = pytest.mark.prove(
     reason="what reads it is the same on every platform: `existing` has it in each run, and "
@@ -13,8 +13,22 @@ ONE_CODE = pytest.mark.prove(
 
 
 def reasons(platform: str) -> dict[str, str]:
-    """Key, or `key=choice` -> why it declares nothing by itself."""
-    return {**ROWS["none"]["everywhere"], **ROWS["none"][platform]}
+    """Key, or `key=choice` -> why it declares nothing by itself, by its field or by the file."""
+    silent = {
+        setting.key: marker.reason
+        for setting in leaves(platform).values()
+        for marker in setting.inherited(Silent)
+    }
+    return silent | ROWS["none"][platform]
+
+
+def shared(setting: Setting) -> list[str]:
+    """The platforms on which this field is a setting."""
+    return [
+        platform
+        for platform in STACK_OF
+        if (other := leaves(platform).get(setting.key)) and sent(other) == sent(setting)
+    ]
 
 
 def marks(platform: str, key: str) -> list[pytest.MarkDecorator]:
@@ -25,26 +39,59 @@ def marks(platform: str, key: str) -> list[pytest.MarkDecorator]:
 
 
 SETTINGS = [
-    pytest.param(platform, key, hint, id=f"{platform}-{key}", marks=marks(platform, key))
+    pytest.param(platform, setting, id=f"{platform}-{key}", marks=marks(platform, key))
     for platform in STACK_OF
-    for key, hint in leaves(platform).items()
+    for key, setting in leaves(platform).items()
 ]
 
 
-@pytest.mark.parametrize(("platform", "key", "hint"), SETTINGS)
-def test_a_setting_has_an_effect_or_a_reason(platform: str, key: str, hint: Any) -> None:
-    """Two accepted configs that differ in it alone declare different resources or options.
+@pytest.mark.parametrize(("platform", "setting"), SETTINGS)
+def test_a_setting_has_an_effect_or_a_reason(platform: str, setting: Setting) -> None:
+    """Two accepted configs that differ only in it declare different resources or options, in the
+    inputs that the field names with `Sent`.
 
     So does each choice, where the type names them. A reason that no longer applies fails as well.
     """
-    seen, silent = effects(platform, key, hint)
+    key = setting.key
+    seen, unseen, silent = effects(platform, setting)
     expected = reasons(platform)
     choices = {row.partition("=")[2] for row in expected if row.startswith(f"{key}=")}
     if key in expected:
-        assert not seen, f"{key} has an effect: drop its row in effects.yaml"
+        assert not seen, f"{key} has an effect: drop its reason"
+        return
+    assert seen, f"{key} changes nothing: use it, or say why with Silent or in effects.yaml"
+    if [platform] == shared(setting):
+        assert unseen == [], f"{key} does not show there: correct Sent of its field"
     else:
-        assert seen, f"{key} changes nothing: use it, or say why in effects.yaml"
-        assert set(silent) == choices
+        assert len(unseen) < len(sent(setting)) or not sent(setting)
+    assert set(silent) == choices
+
+
+SEVERAL = {
+    setting.key: setting
+    for platform in STACK_OF
+    for setting in leaves(platform).values()
+    if len(sent(setting)) > 1 and len(shared(setting)) > 1
+}
+
+
+@pytest.mark.prove(reason="each platform's own test sees one of the inputs in each run")
+@pytest.mark.parametrize("key", SEVERAL)
+def test_a_setting_of_several_platforms_shows_in_all_its_inputs(key: str) -> None:
+    """On one of them at least."""
+    unseen = set(sent(SEVERAL[key]))
+    for platform in shared(SEVERAL[key]):
+        unseen &= {*effects(platform, SEVERAL[key])[1]} if unseen else set()
+    assert not unseen, f"{key} does not show there: correct Sent of its field"
+
+
+@pytest.mark.parametrize("platform", STACK_OF)
+def test_every_field_says_where_it_shows_or_why_nowhere(platform: str) -> None:
+    """With `Sent` or `Silent`, or `effects.yaml` has the reason for the platform."""
+    told = reasons(platform)
+    assert [
+        key for key, setting in leaves(platform).items() if not sent(setting) and key not in told
+    ] == []
 
 
 @pytest.mark.parametrize("platform", STACK_OF)
@@ -65,4 +112,4 @@ def test_every_start_is_accepted(platform: str) -> None:
 def test_the_same_config_declares_the_same(platform: str) -> None:
     """Otherwise any two would differ."""
     sample = starts(platform)[0]
-    assert declared(sample) == declared(sample, again=True)
+    assert inputs(sample) == inputs(sample, again=True)

@@ -1,0 +1,40 @@
+"""What a setting does, in the annotation of its field: where it shows, and values to try.
+
+    disk_type: Annotated[str | None, Sent("NodePool nodeConfig.diskType"), Tries("pd-ssd")] = None
+
+Nothing that runs in a stack reads them. The changes of the fault injection, the test that each
+setting has an effect and the configs that tests draw follow from them. Without an SDK, as the
+classes of args are.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Sent:
+    """The inputs of resources in which the setting shows, each as `TYPE path`.
+
+    TYPE is the name of the resource's class, `PodSpec` for the pods of any resource that has some,
+    or `ObjectMeta` for the metadata of any Kubernetes object. `path` is in camelCase, with `[]` for
+    the elements of a list, or a resource option in parentheses. An input covers all that is beneath
+    it, a type without a path the whole resource.
+    """
+
+    def __init__(self, *inputs: str) -> None:
+        self.inputs = inputs
+
+
+class Silent:
+    """The setting declares nothing by itself, and why."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Tries:
+    """Values that a stack's setting may be changed to, in place of those that follow from its type
+    and limits. `given`: other settings of the same block, by key, that they need."""
+
+    def __init__(self, *values: Any, given: Mapping[str, Any] | None = None) -> None:
+        self.values = values
+        self.given = given or {}
