@@ -29,6 +29,8 @@ _ORDER = (
     "taints", "tags", "resourceManagerTags", "resourceLabels", "labels", "imageType", *_BY_ID,
 )  # fmt: skip
 """Fields of a `NodeConfig` in the provider's order (node_config.go); all sizes are in one."""
+_LISTED = ("locations", "upgradeSettings")
+"""Fields of a `NodePool` whose place in that order is known."""
 _ZEROS: Mapping[str, Any] = {
     "array": [], "boolean": False, "integer": 0, "number": 0, "object": {}, "string": "",
 }  # fmt: skip
@@ -136,13 +138,13 @@ class NodePool(ContainerResource):
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         self._seconds.pop(identity, None)  # of an update that failed on the way
-        wanted, scaling = self.expand(new), _scaling(new)
+        wanted, before, scaling = self.expand(new), self.expand(old), _scaling(new)
         if scaling != _scaling(old):
             forced = ("minNodeCount", "totalMinNodeCount")
             sent = {k: v for k, v in (scaling or {}).items() if v or k in forced}
             update = {"desiredNodePoolId": new["name"], "desiredNodePoolAutoscaling": sent}
             self.send("PUT", new["parent"], {"update": update}, "updating GKE node pool")
-        self._change_config(identity, new["name"], self.expand(old)["config"], wanted["config"])
+        self._change_config(identity, new["name"], before["config"], wanted["config"])
         if new.get("nodeCount") != old.get("nodeCount"):
             size = {"nodeCount": new.get("nodeCount") or 0}
             self.send("POST", f"{identity}:setSize", sparse(size), "updating GKE node pool size")
@@ -163,6 +165,10 @@ class NodePool(ContainerResource):
         if new.get("networkConfig") != old.get("networkConfig"):
             body = {"nodePoolId": new["name"], "nodeNetworkConfig": wanted["networkConfig"]}
             self._update(identity, body, "network_config")
+        changeable = self.document.schemas["UpdateNodePoolRequest"]["properties"]
+        for name in sorted(self.fields.keys() & changeable.keys() - {*_LISTED, "etag", "name"}):
+            if wanted.get(name) != before.get(name):
+                self._change_unlisted(identity, new["name"], "NodePool", name, wanted.get(name))
 
     def _change_config(
         self, identity: str, pool: str, before: Mapping[str, Any], after: Mapping[str, Any]
@@ -171,15 +177,18 @@ class NodePool(ContainerResource):
             self._change_field(identity, pool, name, before, after)
         differ = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         for name in sorted(set(differ) - {*_SIZES, *_ORDER}):
-            self._change_unlisted(identity, pool, name, after.get(name))
+            self._change_unlisted(identity, pool, "NodeConfig", name, after.get(name))
 
-    def _change_unlisted(self, identity: str, pool: str, name: str, value: Any) -> None:
-        """Sends a field that `_ORDER` does not have, as Google's document describes it."""
+    def _change_unlisted(
+        self, identity: str, pool: str, message: str, name: str, value: Any
+    ) -> None:
+        """Sends a field of a message whose place in the provider's order is not known, as Google's
+        document describes it."""
         schemas = self.document.schemas
         sent = schemas["UpdateNodePoolRequest"]["properties"].get(name)
         if sent is None:
             raise CloudError(f"Google's API has no field to change '{name}' of a node pool")
-        kind = schemas["NodeConfig"]["properties"][name]
+        kind = schemas[message]["properties"][name]
         if value is None:
             value = {} if "$ref" in kind else _ZEROS[kind["type"]]
         if "$ref" in sent and "$ref" not in kind:  # a list or map, in a block of its own

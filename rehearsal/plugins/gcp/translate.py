@@ -1,8 +1,7 @@
 """Properties as the provider calls them <-> fields as the API does, along Google's own documents.
 
-Most are called the same. `renamed` has the rest: the path of a property, with `[]` for elements
--> its field, None for a property that the API does not have, `a.b` for a field in a block.
-A block that the API has as a list is the only element of that.
+Most are called the same, or a list is in the plural here and in the singular there; `renamed` has
+the rest. A block that the API has as a list is the only element of that, and the other way round.
 """
 
 from collections.abc import Mapping
@@ -26,6 +25,8 @@ def _to_api(
     kind = document.schemas[kind["$ref"]] if "$ref" in kind else kind
     if isinstance(value, Mapping) and "items" in kind:
         return [_to_api(document, kind["items"], value, renamed, path)]
+    if isinstance(value, list) and "properties" in kind:
+        return _to_api(document, kind, value[0], renamed, f"{path}[]") if value else None
     if isinstance(value, list) and "items" in kind:
         return [
             _to_api(document, kind["items"], each, renamed, f"{path}[]")
@@ -37,6 +38,8 @@ def _to_api(
         for name, each in value.items():
             inner = f"{path}.{name}" if path else name
             field = renamed.get(inner, name)
+            if inner not in renamed and name not in kind["properties"]:
+                field = _singular(name)
             if field is not None and each is not None:
                 _put(document, kind, body, field, each, renamed, inner)
         return body
@@ -78,6 +81,9 @@ def _block(
         inner = f"{path}.{name}" if path else name
         field = renamed.get(inner, name)
         value = at(body, field) if field is not None else None
+        if value is None and inner not in renamed:
+            value = body.get(_singular(name)) if element_of(plain(kind)) else None
+            value = value if isinstance(value, list | Mapping) else None
         if value is not None:
             value = _from_api(plain(kind), value, renamed, inner)
         if value is not None:
@@ -95,6 +101,8 @@ def at(body: Mapping[str, Any], field: str) -> Any:
 def _from_api(kind: Any, value: Any, renamed: Names, path: str) -> Any:
     if (element := element_of(kind)) and isinstance(value, list):
         return [_from_api(element, each, renamed, f"{path}[]") for each in value]
+    if sdk.is_output_type(element) and isinstance(value, Mapping):
+        return [_from_api(element, value, renamed, f"{path}[]")]
     if sdk.is_output_type(kind) and isinstance(value, list):
         return _from_api(kind, value[0], renamed, path) if value else None
     if sdk.is_output_type(kind) and isinstance(value, Mapping):
@@ -104,3 +112,8 @@ def _from_api(kind: Any, value: Any, renamed: Names, path: str) -> Any:
     if kind is str and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     return value
+
+
+def _singular(name: str) -> str:
+    """As Pulumi's bridge puts the names of lists into the plural."""
+    return f"{name[:-3]}y" if name.endswith("ies") else name.removesuffix("s")

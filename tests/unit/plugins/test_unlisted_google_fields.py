@@ -112,3 +112,45 @@ def test_fields_whose_effect_is_known_are_not_assumed() -> None:
     stack.pool()
     stack.up(POOL, "gpu", pool(nodeConfig=t4(labels={"role": "other"}, diskSizeGb=200)))
     assert stack.cloud.assumptions() == []
+
+
+_HOST = {
+    "server": "registry.example",
+    "hosts": [
+        {
+            "host": "https://mirror.example",
+            "cas": [{"gcpSecretManagerSecretUri": "projects/p/secrets/ca/versions/1"}],
+            "headers": [{"key": "x", "values": ["y"]}],
+        }
+    ],
+}
+
+
+def test_lists_in_the_plural_are_sent_and_read() -> None:
+    """The bridge names lists in the plural, and has some that are blocks in the API."""
+    requests: list[Request] = []
+    stack = GoogleStack(seen=requests.append)
+    stack.cluster()
+    drain = {"graceTerminationDuration": "60s", "pdbTimeoutDuration": "60s"}
+    inputs = {
+        "nodeConfig": t4(containerdConfig={"registryHosts": [_HOST]}),
+        "nodeDrainConfigs": [drain],
+    }
+    stack.pool(**inputs)
+    (body,) = (body["nodePool"] for verb, path, body in requests if path.endswith("/nodePools"))
+    assert body["nodeDrainConfig"] == drain
+    (host,) = body["config"]["containerdConfig"]["registryHosts"]
+    assert host["hosts"][0] == {
+        "host": "https://mirror.example",
+        "ca": [{"gcpSecretManagerSecretUri": "projects/p/secrets/ca/versions/1"}],
+        "header": [{"key": "x", "value": ["y"]}],
+    }
+    state = stack.refresh(POOL, "gpu") or {}
+    assert state["nodeDrainConfigs"] == [drain]
+    assert state["nodeConfig"]["containerdConfig"]["registryHosts"] == [_HOST]
+    requests.clear()
+    longer = drain | {"graceTerminationDuration": "90s"}
+    stack.pool(**inputs | {"nodeDrainConfigs": [longer]})
+    assert [body for verb, _, body in requests if verb == "PUT"] == [
+        {"name": state["name"], "nodeDrainConfig": longer}
+    ]
