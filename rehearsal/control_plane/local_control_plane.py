@@ -41,7 +41,6 @@ class LocalControlPlane:
         on_start: Callable[[], None] = lambda: None,
         on_stop: Callable[[], None] = lambda: None,
         egress: Path | None = None,
-        extended_resource_toleration: bool = False,
     ) -> None:
         self._folder = folder
         self._processes = processes
@@ -51,9 +50,6 @@ class LocalControlPlane:
         """How the API server reaches webhooks; None: as it comes, which is not at all."""
         self._on_stop = on_stop
         """Called before the servers end."""
-        # GKE's own API server adds the toleration for nvidia.com/gpu to pods that ask for it; EKS
-        # and most others do not. Off, so that a toleration that the program forgot is seen.
-        self._extended_resource_toleration = extended_resource_toleration
         self._lock = threading.RLock()
         self._running = False
         self.pki = make_pki(folder / "pki")
@@ -218,8 +214,9 @@ class LocalControlPlane:
             flags["egress-selector-config-file"] = str(self._egress)
             # To a pod behind the Service, as there is nobody here who would route a cluster IP.
             flags["enable-aggregator-routing"] = "true"
-        if self._extended_resource_toleration:
-            flags["enable-admission-plugins"] = "ExtendedResourceToleration"
+        # GKE's own API server adds the toleration for nvidia.com/gpu to pods that ask for it; EKS
+        # and most others do not. The admission plugin ExtendedResourceToleration is off here, so
+        # that a missing toleration of the program is seen.
         return flags
 
     def _controller_manager_flags(self) -> Mapping[str, str]:
