@@ -17,6 +17,7 @@ def validate(stack: str, as_json: bool) -> ExitCode:
     the other commands say.
     """
     from cli.ceiling import kept_running, line
+    from components.settings.validate import warnings
     from stacks import validation
     from stacks.cost.stack_cost import bill_at
     from stacks.settings import NOWHERE, config_of, settings_of
@@ -26,8 +27,10 @@ def validate(stack: str, as_json: bool) -> ExitCode:
         if code is not ExitCode.OK:
             return code, document, text
         config = config_of(stack)
-        said = kept_running(stack, settings_of(stack, config, kubeconfig=NOWHERE))
-        lines = [text, line(stack, bill_at(stack, config)), *said]
+        settings = settings_of(stack, config, kubeconfig=NOWHERE)
+        warned = [f"warning: {each}" for each in warnings(settings)]
+        said = kept_running(stack, settings)
+        lines = [text, *warned, line(stack, bill_at(stack, config)), *said]
         return code, document, "\n".join(filter(None, lines))
 
     return say("validate", ask, as_json=as_json)

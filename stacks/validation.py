@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from components.catalog import kubernetes as names
 from components.settings.blocks import RUNNING
 from components.settings.load import from_config
 from stacks.files import (
@@ -169,8 +170,10 @@ def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[
     made = config.get("gpu-cluster:namespaces")
     name = _entry(made, path, "gpu-cluster:namespaces.")
     if name is not None and isinstance(made, dict):
-        # Whatever names it names something that the file declares; a wrong name is nobody's.
-        wrong_name = path.endswith(f".{name}") and isinstance(made.pop(name), dict)
+        # Whatever names it names something that the file declares; a wrong name is nobody's, unless
+        # it is the name of a namespace that may exist.
+        reserved = names.RESERVED_NAMESPACE.fullmatch(name)
+        wrong_name = path.endswith(f".{name}") and isinstance(made.pop(name), dict) and not reserved
         made |= {} if wrong_name else {name: _EXISTING}
         return config
     for room in ("gpuPools", *_NAMED):

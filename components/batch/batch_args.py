@@ -157,3 +157,21 @@ class BatchArgs:
                 f"queue: {name} hands out {quota} GPUs of pool {pool.name}, and {asked.pods} pods "
                 f"with {asked.gpus} each would wait for ever; ask for fewer, or raise {bound}"
             )
+
+    def past_queue(self, pool: GpuPool, gpus: int) -> str | None:
+        """Says that a job without a queue takes `gpus` of a pool which a queue hands out to others;
+        None if the queue's quota leaves enough for it. A pool without a maximum has a quota that
+        was set for it."""
+        name = next((name for name, each in self.queues.items() if pool.name in each.pools), None)
+        if name is None or pool.max_nodes is None:
+            return None
+        most = pool.max_nodes * pool.allocatable
+        if gpus + self.queues[name].quota(pool) <= most:
+            return None
+        way = f"set queue: {name}"
+        if gpus < most:
+            way += f", or batch.queues.{name}.nominalQuota.{pool.name} to at most {most - gpus}"
+        return (
+            f"queue: is missing, and pool {pool.name} belongs to queue {name}: the job does not "
+            f"wait for its turn, and a job that the queue has started may wait for its GPUs; {way}"
+        )

@@ -15,9 +15,8 @@ from components.access import ServiceAccountArgs
 from components.batch.batch_args import BatchArgs
 from components.batch.load import Available, read_gpu_test, read_training_jobs, read_workloads
 from components.batch.training_args import TrainingArgs
-from components.catalog import kubernetes
 from components.cluster import GpuPool
-from components.decode import NAMESPACE, shown
+from components.decode import NAMESPACE
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
@@ -25,7 +24,7 @@ from components.gpu.pod_args import NamespaceArgs
 from components.gpu.pod_group import PodGroup
 from components.gpu.volume_args import VolumeClaimArgs
 from components.gpu.workload_args import WorkloadArgs
-from components.limits import DNS_LABEL, Limit, matching, none_of, pattern, refusal
+from components.limits import DNS_LABEL, Limit, matching, none_of, refusal
 
 if TYPE_CHECKING:
     from components.gpu.prerequisites import Prerequisites
@@ -93,15 +92,6 @@ def _short_name(what: str, longest: int) -> Limit:
 _ACCOUNT_NAME = _short_name("an account's name", 32)
 _POOL_NAME = _short_name("a pool name", 32)
 _JOB_NAME = _short_name("a training job's name", 40)
-_NOT_RESERVED = Limit(
-    lambda name: (
-        f"{shown(name)} belongs to Kubernetes, the cloud or a controller; choose a name other than "
-        "default that does not begin with kube-, gke-, gmp- or amazon- and does not end in -system"
-        if kubernetes.RESERVED_NAMESPACE.fullmatch(name)
-        else None
-    ),
-    {"not": pattern(kubernetes.RESERVED_NAMESPACE)},
-)
 
 
 def _at(path: str, entries: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +109,7 @@ BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
     "namespaces": Block(
         args=NamespaceArgs,
         page="workloads",
-        names=[DNS_LABEL, _NOT_RESERVED],
+        names=[DNS_LABEL],
     ),
     "serviceAccounts": Block(
         args=ServiceAccountArgs,

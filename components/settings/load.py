@@ -32,6 +32,7 @@ from components.settings.validate import (
     check_groups,
     check_names,
     check_namespaces,
+    warnings,
 )
 
 _LONG_WORD = re.compile(r"\S{200,}")
@@ -56,7 +57,7 @@ def load() -> Settings[Any]:
         read = from_config(config)
     except ValueError as error:
         raise pulumi.RunError(str(error)) from None
-    for warning in (*foreign_endpoints(config), *check_groups(read)):
+    for warning in (*foreign_endpoints(config), *warnings(read)):
         pulumi.log.warn(warning)
     return read
 

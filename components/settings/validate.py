@@ -36,6 +36,14 @@ def check_namespaces(settings: Settings[Any]) -> None:
         for position, name in enumerate(namespaces):
             check_restricted_namespace(f"{NAMESPACE}:cluster.{key}[{position}]", name, created)
     _check_members(settings)
+    for name in created:
+        if names.RESERVED_NAMESPACE.fullmatch(name):
+            raise ValueError(
+                f"{NAMESPACE}:namespaces.{name}: {name!r} belongs to Kubernetes, the cloud or a "
+                "controller; set existing: true if the cluster has it, or choose a name other than "
+                "default that does not begin with kube-, gke-, gmp- or amazon- and does not end in "
+                "-system"
+            )
     existing = PLATFORMS[settings.platform].cloud is None
     for path, name, uses_host in _named(settings):
         if name not in (*settings.namespaces, *names.OWN_NAMESPACES) and not existing:
@@ -79,6 +87,36 @@ def check_groups(settings: Settings[Any]) -> list[str]:
             if namespace not in unknown:
                 check_restricted_namespace(f"{path}[{position}]", namespace, created)
     return warnings
+
+
+def warnings(settings: Settings[Any]) -> list[str]:
+    """What is accepted and may not be meant. Each line begins with the key's path."""
+    return [*check_groups(settings), *_past_queues(settings), *_without_pods(settings)]
+
+
+def _past_queues(settings: Settings[Any]) -> Iterator[str]:
+    """Jobs that take GPUs which a queue hands out, without waiting in it. A training job is refused
+    for it; a job of an older stack has run by then, and Kueue gives no queue to one that has."""
+    if settings.batch is None:
+        return
+    queued = {
+        f"{NAMESPACE}:workloads.{name}": each.kind != "job" or each.queue is not None
+        for name, each in settings.workloads.items()
+    }
+    for pods in settings.pod_groups_of("workloads"):
+        line = settings.batch.past_queue(settings.pools[pods.pool].pool, pods.count * pods.gpus)
+        if line and not queued[pods.path]:
+            yield f"{pods.path}.{line}"
+
+
+def _without_pods(settings: Settings[Any]) -> Iterator[str]:
+    for name, workload in settings.workloads.items():
+        if workload.pods == 0:
+            key = "replicas" if workload.kind == "deployment" else "parallelism"
+            yield (
+                f"{NAMESPACE}:workloads.{name}.{key}: is 0, so that none of its pods run; raise it "
+                "unless that is intended"
+            )
 
 
 def _check_members(settings: Settings[Any]) -> None:

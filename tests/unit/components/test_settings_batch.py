@@ -9,7 +9,7 @@ import yaml
 
 from components.settings import load as settings
 from components.settings.load import from_config
-from components.settings.validate import check_groups
+from components.settings.validate import check_groups, warnings
 from tests.program.environments import as_engine_config, values_of, with_changes, without_keys
 from tests.unit.components.test_settings import refusal
 
@@ -97,15 +97,23 @@ def existing_with_groups(namespace: str, namespaces: dict[str, Any]) -> dict[str
     return as_engine_config({**values, **more})
 
 
-@pytest.mark.parametrize("existing", [{}, {"team": {"existing": True}}])
+@pytest.mark.parametrize(
+    ("namespace", "existing"),
+    [
+        ("team", {}),
+        ("team", {"team": {"existing": True}}),
+        ("ml-system", {}),
+        ("ml-system", {"ml-system": {"existing": True}}),
+    ],
+)
 def test_groups_in_a_namespace_of_others_are_a_warning_on_an_existing_cluster(
-    existing: dict[str, Any],
+    namespace: str, existing: dict[str, Any]
 ) -> None:
     """Nobody here knows which Pod Security Standard it enforces; of the stack's own it is known."""
-    (warning,) = check_groups(from_config(existing_with_groups("team", existing)))
+    (warning,) = check_groups(from_config(existing_with_groups(namespace, existing)))
     assert warning.startswith(
         "gpu-cluster:batch.queues.training.namespaces: the groups of the queue can run privileged "
-        "pods in team unless "
+        f"pods in {namespace} unless "
     )
     assert check_groups(from_config(existing_with_groups("team", {"team": {}}))) == []
 
@@ -126,3 +134,53 @@ def test_groups_are_refused_where_the_node_is_open_on_an_existing_cluster(
     with pytest.raises(ValueError, match=r"^gpu-cluster:batch\.queues\.training\.namespaces\[0\]: "
                        f"the namespace '{namespace}' {reason}, "):  # fmt: skip
         from_config(existing_with_groups(namespace, namespaces))
+
+
+def test_a_job_past_the_queue_of_its_pool_is_a_warning() -> None:
+    """It takes GPUs that the queue hands out to others, unless the quota leaves them to it. A
+    deployment has no queue."""
+    assert warnings(from_config(as_engine_config(dev()))) == []
+    values = with_changes(
+        dev(),
+        [
+            ["gpu-cluster:workloads", "sweep", "queue", "absent"],
+            ["gpu-cluster:trainingJobs", "ddp", "absent"],
+        ],
+    )
+    found = {}
+    for quota in (1, 2, 3):
+        queue = values["gpu-cluster:batch"]["queues"]["training"]
+        queue["nominalQuota"] = {"train-gpu": quota}
+        found[quota] = warnings(from_config(as_engine_config(values)))
+    past = (
+        "gpu-cluster:workloads.sweep.queue: is missing, and pool train-gpu belongs to queue "
+        "training: the job does not wait for its turn, and a job that the queue has started may "
+        "wait for its GPUs; set queue: training, or batch.queues.training.nominalQuota.train-gpu "
+        "to at most 1"
+    )
+    assert found == {1: [], 2: [past], 3: [past]}
+
+
+def test_a_job_of_a_whole_pool_has_only_the_queue() -> None:
+    """No quota leaves it enough."""
+    values = with_changes(
+        dev(),
+        [
+            ["gpu-cluster:workloads", "sweep", "queue", "absent"],
+            ["gpu-cluster:gpuPools", "train-gpu", "maxNodes", 2],
+            ["gpu-cluster:workloads", "sample-gpu-pod", "absent"],
+        ],
+    )
+    (line,) = warnings(from_config(as_engine_config(values)))
+    assert line.endswith("may wait for its GPUs; set queue: training")
+
+
+@pytest.mark.parametrize(("kind", "key"), [("deployment", "replicas"), ("job", "parallelism")])
+def test_a_workload_without_pods_is_a_warning(kind: str, key: str) -> None:
+    """Nothing of it runs, which may be intended."""
+    idle = {"kind": kind, "pool": "train-gpu", "image": "example.com/job:1", key: 0}
+    values = with_changes(values_of("dev"), [["gpu-cluster:workloads", "idle", idle]])
+    assert warnings(from_config(as_engine_config(values))) == [
+        f"gpu-cluster:workloads.idle.{key}: is 0, so that none of its pods run; raise it unless "
+        "that is intended"
+    ]

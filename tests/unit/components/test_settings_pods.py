@@ -225,3 +225,12 @@ def test_files_are_read_below_the_root(tmp_path: Path) -> None:
     assert read.training_jobs["ddp"].volumes["code"].contents(tmp_path) == {
         "train.py": "print('hello')\n"
     }
+
+
+@pytest.mark.parametrize("name", ["ml-system", "kube-system", "gmp-public"])
+def test_a_reserved_namespace_that_exists_may_be_named(name: str) -> None:
+    """The stack creates nothing there but what names it."""
+    values = dev() | {"gpu-cluster:namespaces": {name: {"existing": True}}}
+    values["gpu-cluster:workloads"]["sample-gpu-pod"]["namespace"] = name
+    read = settings.from_config(as_engine_config(values))
+    assert read.workloads["sample-gpu-pod"].namespace == name

@@ -93,6 +93,18 @@ def test_a_minimum_that_the_policies_refuse_is_said(
     assert kept_running("prod", settings_of("prod", config)) == []
 
 
+def test_the_warnings_of_a_preview_are_printed_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They change no exit code."""
+    config = config_of("dev")
+    config["gpu-cluster:workloads"]["sample-gpu-pod"]["replicas"] = 0
+    monkeypatch.setattr("stacks.settings.config_of", lambda stack: config)
+    assert main(["validate", "dev"]) == ExitCode.OK
+    said = "warning: gpu-cluster:workloads.sample-gpu-pod.replicas: is 0, so that none of its pods"
+    assert said in capsys.readouterr().out
+
+
 def test_what_the_program_refuses_is_the_first_finding() -> None:
     """Each row of the tables of refusals, in the program's own words; and it comes to an end."""
     for says, values in refused():
@@ -338,6 +350,15 @@ def test_a_broken_namespace_is_declared_all_the_same(given: object) -> None:
     first, second = refusals(config)
     assert first.startswith("gpu-cluster:namespaces.team_b: 'team_b' must be lowercase")
     assert second.startswith("gpu-cluster:namespaces.team-vision")
+
+
+def test_a_reserved_namespace_is_one_finding() -> None:
+    """It may exist, and then what names it is right."""
+    config = yaml.safe_load((EXAMPLES / "Pulumi.train.yaml").read_text())["config"]
+    config["gpu-cluster:namespaces"] = {"ml-system": {}}
+    config["gpu-cluster:serviceAccounts"] = {"trainer": {"namespace": "ml-system"}}
+    (said,) = refusals(config)
+    assert said.startswith("gpu-cluster:namespaces.ml-system: belongs to ")
 
 
 @pytest.mark.parametrize(
