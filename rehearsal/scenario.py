@@ -10,6 +10,7 @@ import yaml
 
 from components.platforms import PLATFORMS, Platform
 from components.settings.blocks import RUNNING
+from rehearsal.control_plane.cluster_cache import KINDS, has_its_gpus
 from rehearsal.engine import Outcome, run_in_thread
 from rehearsal.nodes.gpus import GPU, part
 from rehearsal.nodes.pods import gpus_asked, phase
@@ -195,7 +196,8 @@ class Rehearsal:
     def _wait_for(
         self, workloads: list[Workload], excused: Callable[[Workload], bool] = lambda one: False
     ) -> None:
-        """Until these have reached their state, or are `excused` from it."""
+        """Until these have reached their state, or are `excused` from it, and the nodes of their
+        pods have been seen."""
         began = time.monotonic()
         permanent: dict[str, float] = {}
         while waiting := [one for one in self._waiting(workloads) if not excused(one)]:
@@ -204,6 +206,25 @@ class Rehearsal:
             if time.monotonic() - began > self.deadline:
                 raise Failure(*self._timed_out(waiting), *self._reasons())
             time.sleep(0.1)
+        while self._nodes_behind() and time.monotonic() - began < self.deadline:
+            time.sleep(0.1)
+
+    def _nodes_behind(self) -> set[str]:
+        """The nodes on which GPU pods have run that were not seen with their GPUs yet, and will be:
+        each kind has a watch of its own, and that of nodes may be behind that of pods."""
+        sandbox, events = self.sandbox, self.sandbox.event_log.events
+        ran = {
+            pod.node
+            for pod in pod_lives(events)
+            if pod.gpus and pod.node and (pod.ready is not None or pod.done is not None)
+        }
+        ended = {e.subject for e in events if e.kind == "node" and e.what in ("left", "taken back")}
+        seen = {node["metadata"]["name"] for node in sandbox.cluster_cache.gpu_nodes}
+        if not (behind := ran - ended - seen):
+            return behind
+        nodes = sandbox.control_plane.api.items(KINDS["Node"])
+        there = {node["metadata"]["name"]: node for node in nodes}
+        return {name for name in behind if name not in there or has_its_gpus(there[name])}
 
     def _every_pool_grows(self) -> str:
         """A pool without a node of this `up`, because nothing of the stack runs there or because

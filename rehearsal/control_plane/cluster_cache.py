@@ -83,7 +83,7 @@ class ClusterCache:
                 self._items[kind].pop(name, None)
             else:
                 self._items[kind][name] = item
-                if kind == "Node" and _has_its_gpus(item):
+                if kind == "Node" and has_its_gpus(item):
                     self._with_gpus[name] = item
         self._record(kind, before, None if change == "DELETED" else item)
 
@@ -122,8 +122,9 @@ class ClusterCache:
         )
 
 
-def _has_its_gpus(node: dict[str, Any]) -> bool:
-    """Not so while the node starts: the autoscaler's own idea of it has GPUs from the beginning."""
+def has_its_gpus(node: dict[str, Any]) -> bool:
+    """Whether it is ready and offers GPUs. Not so while the node starts: the autoscaler's own idea
+    of it has GPUs from the beginning."""
     taints = {taint["key"] for taint in node["spec"].get("taints") or []}
     starting = taints & {STARTING["key"], "karpenter.sh/unregistered"}
     return allocatable_gpus(node) > 0 and holds(node, "Ready") and not starting

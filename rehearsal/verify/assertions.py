@@ -32,7 +32,9 @@ def settle_seconds() -> float:
 def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[str]:
     """GPU pods on nodes without those GPUs; installers and plugins on nodes without any."""
     by_name = {group.name: group for group in groups}
-    nodes = {node["metadata"]["name"]: node for node in cluster_cache.nodes}
+    # The node of a job that is done may have left by now.
+    known = (*cluster_cache.gpu_nodes, *cluster_cache.nodes)
+    nodes = {node["metadata"]["name"]: node for node in known}
     wrong: list[str] = []
     for pod in cluster_cache.pods:
         node = nodes.get(pod["spec"].get("nodeName") or "")

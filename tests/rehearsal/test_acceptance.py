@@ -44,9 +44,8 @@ def test_it_completes_on_a_node_of_its_pool(
         assert holds(job, "Complete")
         (pod,) = [one for one in cluster_cache.pods if one["metadata"]["labels"].get("app") == name]
         assert gpus_asked(pod["spec"]) == (gpus or 1)
-        (node,) = [
-            one for one in cluster_cache.nodes if one["metadata"]["name"] == pod["spec"]["nodeName"]
-        ]
+        ran_on = pod["spec"]["nodeName"]
+        (node,) = [one for one in cluster_cache.gpu_nodes if one["metadata"]["name"] == ran_on]
         assert label in node["metadata"]["labels"]
         selector = pod["spec"]["nodeSelector"]
         assert selector.items() <= node["metadata"]["labels"].items()

@@ -174,10 +174,6 @@ def test_a_change_that_replaces_a_pool(tmp_path: Path) -> None:
     assert run.failures == []
 
 
-@pytest.mark.prove(
-    reason="on a busy machine the probe's node may be gone when its labels are compared: the "
-    "comparison has to remember them first; its parts are in tests/unit/rehearsal"
-)
 def test_a_pool_whose_job_is_done_is_tried_again_after_a_change(tmp_path: Path) -> None:
     """The node of before is gone, or still has the labels of before; a node of the change is what
     the Auto Scaling group's tags are compared with, and it comes up for a probe pod."""

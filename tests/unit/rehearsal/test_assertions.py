@@ -180,6 +180,15 @@ def test_who_tolerates_spot_by_name_is_meant_for_spot() -> None:
     assert assertions.misplaced([group(spot=True)], where) == []
 
 
+def test_a_done_pod_is_judged_by_the_node_that_has_left() -> None:
+    """Else the verdict depended on how soon somebody looked."""
+    spot = {"key": "cloud.google.com/gke-spot", "operator": "Exists"}
+    done = pod(on="n1", phase="Succeeded", tolerations=[spot])
+    left = cluster_cache(done, nodes=[], gpu_nodes=[on_node("n1", group())])
+    (line,) = assertions.misplaced([group()], left)
+    assert "runs on node n1 of pool train-gpu, which is no Spot node" in line
+
+
 def test_a_plugin_that_selects_a_node_and_is_kept_away_is_named() -> None:
     """Nobody waits for those GPUs, so that nothing else would tell."""
     intolerant = daemon_set("plugin", {**DEVICE_PLUGIN, "nodeSelector": T4, "tolerations": []})
