@@ -99,10 +99,10 @@ def _config(program: Path, stack: str) -> dict[str, str]:
 
 
 def _ask(candidates: dict[str, str]) -> bool:
-    print("What may have been made, and then becomes part of the stack:")
+    print("The interrupted run may have created these, and those that exist become the stack's:")
     for name in candidates.values():
         print(f"  {name}")
-    return _yes("Did this stack make them?")
+    return _yes("Were they created by this stack?")
 
 
 def _is_over(holder: str) -> bool:
