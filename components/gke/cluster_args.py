@@ -284,6 +284,12 @@ class GkeClusterArgs(GkeControlPlaneArgs):
                 "neither its price nor whether Google Cloud offers it is known; gcloud compute "
                 f"machine-types describe {machine.name} --zone ZONE says whether it does"
             )
+        if machine is not None and machine.arch == "arm64":
+            found.append(
+                f"systemPool.machineType: {machine.name} is Arm, and GKE taints Arm nodes with "
+                "kubernetes.io/arch=arm64:NoSchedule, so that the controllers of batch never run "
+                "there; take an x86 machine type such as e2-standard-2"
+            )
         return found
 
     @property

@@ -1,6 +1,9 @@
 """`gpu-cluster rehearse --from REV`: an earlier revision is up, and the change comes on top."""
 
+import json
+import re
 import shutil
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +11,16 @@ import pytest
 import yaml
 
 from rehearsal.change import ChangeRehearsal, before
+from rehearsal.control_plane.api import STRATEGIC
 from rehearsal.report import text
 from rehearsal.run import POLICIES, make_report
 from rehearsal.sandbox import ROOT, Sandbox
+from rehearsal.scenario import Rehearsal
 from stacks.files import EXAMPLES
 from stacks.program import FILES, FOLDERS
 from tests.integration.stacks.test_cost import git
-from tests.rehearsal.conftest import patched
+from tests.rehearsal.conftest import patched, until
+from tools.sections import DOCS
 
 
 def repository(folder: Path, stack: str = "dev") -> Path:
@@ -76,6 +82,49 @@ def volumes_of(sandbox: Sandbox) -> list[tuple[str, str]]:
     return [(name, csi["volumeHandle"]) for name, csi in specs.items() if "ebs" in csi["driver"]]
 
 
+def hand_over(sandbox: Sandbox, volume: str) -> None:
+    """Follows 'A disk that the driver created' of the page, with its own patches and claim: the
+    disk of the claim `results` is that of a claim `checkpoints-old` then, which the job mounts."""
+    page = (DOCS / "how-to" / "give-jobs-data.md").read_text()
+    _, found, rest = page.partition("### A disk that the driver created\n")
+    assert found
+    steps = rest.partition("\n### ")[0]
+    (kept, released) = re.findall(r"kubectl patch pv \$PV (?:--type (\w+) )?--patch '(.+)'", steps)
+    (manifest,) = re.findall(r"<<END\n(.*?)\n +END", steps, re.DOTALL)
+    api, path = sandbox.control_plane.api, f"{VOLUMES}/{volume}"
+    assert kept[0] == ""
+    api.patch(path, json.loads(kept[1]), STRATEGIC)
+    shown = api.get(path)["spec"]
+    assert shown["persistentVolumeReclaimPolicy"] == "Retain"
+
+    file = sandbox.folder / "program" / "Pulumi.train.yaml"
+    document = yaml.safe_load(file.read_text())
+    del document["config"]["gpu-cluster:volumeClaims"]
+    mounted = document["config"]["gpu-cluster:workloads"]["sample-gpu-job"]["volumes"]
+    del mounted["out"]
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    outcome = sandbox.engine.up()
+    assert outcome.ok, outcome.errors
+
+    assert released[0] == "json"
+    api.patch(path, json.loads(released[1]), "application/json-patch+json")
+    claim = yaml.safe_load(textwrap.dedent(manifest).replace("$PV", volume))
+    claim["spec"] |= {
+        "storageClassName": shown["storageClassName"],
+        "accessModes": shown["accessModes"],
+        "resources": {"requests": dict(shown["capacity"])},
+    }
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    api.create(claims, claim)
+    at = f"{claims}/{claim['metadata']['name']}"
+    until(lambda: api.get(at)["status"]["phase"] == "Bound", "the claim has the disk")
+
+    mounted["out"] = {"mountPath": "/out", "existingClaim": claim["metadata"]["name"]}
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    run = Rehearsal(sandbox=sandbox)
+    assert run.run_up_only(), run.failures
+
+
 @pytest.mark.parametrize("case", ["the driver created the disk", "another zone"])
 def test_an_update_that_would_delete_a_disk_is_refused(tmp_path: Path, case: str) -> None:
     """In a preview and in an `up` without one, before anything happens to the claim or the disk."""
@@ -104,6 +153,9 @@ def test_an_update_that_would_delete_a_disk_is_refused(tmp_path: Path, case: str
         assert volumes_of(sandbox) == held
         described = sandbox.cloud.list_resources()
         assert any(held[0][1] in line for line in described), described
+        if by_driver:
+            hand_over(sandbox, held[0][0])
+            assert volumes_of(sandbox) == held
 
 
 @pytest.mark.prove

@@ -1,6 +1,6 @@
 """The nodes that GKE would start for what it holds: labels, taints, capacity, who does what."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from components.catalog.gke import (
@@ -45,12 +45,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         most = scaling.get("totalMaxNodeCount") or per_zone
     shape = NodeTemplate(
         labels=_labels(state, cluster.state),
-        taints=tuple(
-            NodeTaint(
-                key=taint["key"], value=taint.get("value", ""), effect=_EFFECTS[taint["effect"]]
-            )
-            for taint in config.get("taints", ())
-        ),
+        taints=tuple(_taints(config)),
         capacity=_capacity(state),
     )
     disabled = driver_version(config) == "INSTALLATION_DISABLED"
@@ -112,6 +107,17 @@ def node_os(image_type: str) -> Literal["cos", "ubuntu", "other"]:
     """The operating system of a `NodeConfig.imageType`."""
     name = image_type.upper()
     return "cos" if name.startswith("COS") else "ubuntu" if name.startswith("UBUNTU") else "other"
+
+
+def _taints(config: Mapping[str, Any]) -> Iterator[NodeTaint]:
+    """GKE taints every Arm node: docs.cloud.google.com/kubernetes-engine/docs/how-to/
+    prepare-arm-workloads-for-deployment, "Overview", read on 2026-11-23."""
+    for taint in config.get("taints", ()):
+        yield NodeTaint(
+            key=taint["key"], value=taint.get("value", ""), effect=_EFFECTS[taint["effect"]]
+        )
+    if _machine(config).arch == "arm64":
+        yield NodeTaint(key="kubernetes.io/arch", value="arm64", effect="NoSchedule")
 
 
 def _labels(pool: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, str]:

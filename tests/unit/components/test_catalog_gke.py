@@ -287,8 +287,10 @@ def test_a_size_that_is_not_listed_is_taken_with_its_familys_disk(name: str, dis
         name="c", location="us-central1-a", authorized_networks={"a": "8.8.8.8/32"},
         system_pool=pool,
     )  # fmt: skip
-    (warning,) = cluster.warnings()
+    warning, *more = cluster.warnings()
     assert warning.startswith(f"systemPool.machineType: {name} is of no size")
+    arm = f"systemPool.machineType: {name} is Arm, and GKE taints Arm nodes with "
+    assert [line.startswith(arm) for line in more] == [True] * (row.arch == "arm64")
     assert gke_node(name).on_demand is None
 
 

@@ -44,6 +44,15 @@ def test_a_pool_becomes_a_group_of_nodes() -> None:
     assert group.on_demand_per_hour == pytest.approx(0.19 + 0.35, abs=0.001)
 
 
+@pytest.mark.parametrize(("machine", "arm"), [("t2a-standard-4", True), ("t2d-standard-4", False)])
+def test_gke_taints_arm_nodes(machine: str, arm: bool) -> None:
+    """A pod that does not tolerate it, and does not select the architecture, stays off them."""
+    taint = NodeTaint(key="kubernetes.io/arch", value="arm64", effect="NoSchedule")
+    group = one_pool(nodeConfig={"machineType": machine})
+    assert group.node.taints == ((taint,) if arm else ())
+    assert (group.node.labels["kubernetes.io/arch"] == "arm64") == arm
+
+
 def driver(version: str | None, image: str = "COS_CONTAINERD") -> dict[str, Any]:
     accelerator: dict[str, Any] = {"type": "nvidia-tesla-t4", "count": 1}
     if version:
