@@ -191,3 +191,78 @@ def test_an_auto_scaling_group_takes_fifty_tags(ml: Account) -> None:
         ml.autoscaling.create_or_update_tags(Tags=many)
     ml.autoscaling.create_or_update_tags(Tags=many[:45])
     ml.autoscaling.create_or_update_tags(Tags=many[:45])
+
+
+SERVICE_ROLE = "aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
+AUTO_SCALING = role(SERVICE_ROLE)
+LAUNCHED = "Instance became unhealthy while waiting for instance to be in InService state. "
+
+
+def key_policy(*statements: dict[str, Any]) -> str:
+    root = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{NUMBER}:root"},
+            "Action": "kms:*", "Resource": "*"}  # fmt: skip
+    return json.dumps({"Version": "2012-10-17", "Statement": [root, *statements]})
+
+
+def lets_use(principal: Any, **condition: Any) -> list[dict[str, Any]]:
+    """The two statements that AWS's guide prints, for this principal."""
+    shared = {"Effect": "Allow", "Principal": principal, "Resource": "*"}
+    use = [
+        "kms:Encrypt",
+        "kms:Decrypt",
+        "kms:ReEncrypt*",
+        "kms:GenerateDataKey*",
+        "kms:DescribeKey",
+    ]
+    grant = {"Bool": {"kms:GrantIsForAWSResource": True}}
+    return [
+        {**shared, "Action": use, **condition},
+        {**shared, "Action": "kms:CreateGrant", "Condition": grant},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statements", "state", "reason"),
+    [
+        ([], "Enabled", "Termination Reason: Client.InternalError: Client error on launch"),
+        (lets_use({"AWS": role("nodes")}), "Enabled", "Client.InternalError: Client error on"),
+        (lets_use({"AWS": AUTO_SCALING})[:1], "Enabled", "Client.InternalError: Client error on"),
+        (lets_use({"AWS": AUTO_SCALING}), "Enabled", None),
+        (lets_use("*"), "Enabled", None),
+        (
+            lets_use(
+                "*", Condition={"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}
+            ),
+            "Enabled",
+            "Client.InternalError: Client error on launch",
+        ),
+        (lets_use({"AWS": AUTO_SCALING}), "Disabled", "Client.InvalidKMSKey.InvalidState: The KMS"),
+    ],
+)
+def test_a_key_that_auto_scaling_may_not_use_starts_no_node(
+    ml: Account, statements: list[dict[str, Any]], state: str, reason: str | None
+) -> None:
+    """Whether the launch template names the key or it is the account's default for disks."""
+    made = ml.kms.create_key(Policy=key_policy(*statements))["KeyMetadata"]
+    key = made["Arn"]
+    if state == "Disabled":
+        ml.kms.disable_key(KeyId=made["KeyId"])
+    before = ml.ec2.get_ebs_default_kms_key_id()["KmsKeyId"]
+    for number, volume in enumerate(({"KmsKeyId": key}, {})):
+        ebs = {"VolumeSize": 50, "Encrypted": True, **volume}
+        data = {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": ebs}]}
+        ml.ec2.create_launch_template(LaunchTemplateName=f"disks-{number}", LaunchTemplateData=data)
+        if not volume:
+            ml.ec2.modify_ebs_default_kms_key_id(KmsKeyId=key)
+        try:
+            size = {"minSize": 0, "maxSize": 2, "desiredSize": 1}
+            template = {"name": f"disks-{number}", "version": "1"}
+            found = ml.group(f"g{number}", launchTemplate=template, scalingConfig=size)
+            assert found["status"] == ("CREATE_FAILED" if reason else "ACTIVE")
+            said = [(one["code"], one["message"]) for one in found["health"]["issues"]]
+            assert [code for code, _ in said] == ["AsgInstanceLaunchFailures"] * bool(reason)
+            assert all(text.startswith(LAUNCHED) and str(reason) in text for _, text in said)
+        finally:
+            ml.ec2.delete_launch_template(LaunchTemplateName=f"disks-{number}")
+            ml.ec2.modify_ebs_default_kms_key_id(KmsKeyId=before)
+    ml.kms.schedule_key_deletion(KeyId=made["KeyId"])

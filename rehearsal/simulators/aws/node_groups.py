@@ -9,6 +9,7 @@ from rehearsal.simulators.aws import ami_releases
 from rehearsal.simulators.aws import node_group_rules as rules
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import Params, operation, page
+from rehearsal.simulators.aws.disk_keys import why_no_disks
 from rehearsal.simulators.aws.eks import (
     begun,
     cluster_of,
@@ -101,7 +102,8 @@ def why_not_started(account: Account, cluster: Cluster, group: Group, nodes: int
     if reason := why_nodes_fail(account, cluster, group.row):
         words = f"Instances failed to join the kubernetes cluster: {reason}"
         return issue("NodeCreationFailure", words, name)
-    if reason := why_not_launched(account, group, nodes):
+    reason = why_not_launched(account, group, nodes)
+    if reason := reason or (why_no_disks(account, group.data) if nodes else ""):
         return issue("AsgInstanceLaunchFailures", reason, name)
     return None
 
