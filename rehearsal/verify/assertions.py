@@ -32,20 +32,23 @@ def settle_seconds() -> float:
 def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[str]:
     """GPU pods on nodes without those GPUs; installers and plugins on nodes without any."""
     by_name = {group.name: group for group in groups}
-    # The node of a job that is done may have left by now.
-    known = (*cluster_cache.gpu_nodes, *cluster_cache.nodes)
-    nodes = {node["metadata"]["name"]: node for node in known}
+    there, ever = (
+        {node["metadata"]["name"]: node for node in nodes}
+        for nodes in (cluster_cache.nodes, cluster_cache.gpu_nodes)
+    )
     wrong: list[str] = []
     for pod in cluster_cache.pods:
-        node = nodes.get(pod["spec"].get("nodeName") or "")
-        if node is None or phase(pod) not in ("ready", "succeeded"):
+        name, state = pod["spec"].get("nodeName") or "", phase(pod)
+        # The node of a pod that is done may have left by now; any other pod leaves with its node.
+        node = there.get(name) or (ever.get(name) if state == "succeeded" else None)
+        if node is None or state not in ("ready", "succeeded"):
             continue
         group = by_name.get(group_name(node, groups) or "")
         where = f"node {node['metadata']['name']}" + (f" of pool {group.name}" if group else "")
         asked, kind = gpus_asked(pod["spec"]), workload(pod).partition(" ")[0]
         if kind != "DaemonSet" and group is not None:
             wrong += _mistaken(pod, asked, where, group)
-        if asked and phase(pod) == "ready" and allocatable_gpus(node) < asked:
+        if asked and state == "ready" and allocatable_gpus(node) < asked:
             wrong.append(
                 f"{full_name(pod)} asks for {asked} {GPU} on {where}, which has "
                 f"{allocatable_gpus(node)}"

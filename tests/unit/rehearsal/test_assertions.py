@@ -181,12 +181,16 @@ def test_who_tolerates_spot_by_name_is_meant_for_spot() -> None:
 
 
 def test_a_done_pod_is_judged_by_the_node_that_has_left() -> None:
-    """Else the verdict depended on how soon somebody looked."""
+    """Else the verdict would depend on when it is looked at. A pod that runs leaves with its node,
+    and may be seen for longer."""
     spot = {"key": "cloud.google.com/gke-spot", "operator": "Exists"}
     done = pod(on="n1", phase="Succeeded", tolerations=[spot])
     left = cluster_cache(done, nodes=[], gpu_nodes=[on_node("n1", group())])
     (line,) = assertions.misplaced([group()], left)
     assert "runs on node n1 of pool train-gpu, which is no Spot node" in line
+    running = pod(on="n1", phase="Running", tolerations=[spot])
+    gone = cluster_cache(running, nodes=[], gpu_nodes=[on_node("n1", group())])
+    assert assertions.misplaced([group()], gone) == []
 
 
 def test_a_plugin_that_selects_a_node_and_is_kept_away_is_named() -> None:
