@@ -3,13 +3,16 @@
 A Service of type LoadBalancer gets a load balancer and an address, and so do an Ingress and a
 Gateway where the cloud has a controller for them; a PersistentVolumeClaim gets a disk, of a class
 that waits for a consumer once the scheduler has a node for the first pod that uses it. Each is
-taken away with its object. A cluster that is deleted takes nobody's along: what its controllers had
-made stays, bills, and keeps the network from being deleted.
+deleted with its object, unless the reclaim policy of a disk's volume is `Retain`. A cluster that is
+deleted deletes none of them: what its controllers had made stays, bills, and keeps the network from
+being deleted.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import urllib3
 
 from components.kube import quantity
 from rehearsal.control_plane.api import Api
@@ -154,6 +157,8 @@ class Attachments:
         """Claim's uid -> why the driver creates no volume for it, as the claim's events say."""
         self._released: set[str] = set()
         """Claims that are gone, whose disk the driver has not deleted yet."""
+        self._retained: set[str] = set()
+        """Claims that are gone, whose volume has the reclaim policy `Retain`."""
 
     def follow(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """Tells the cloud what changed, and the objects what they got."""
@@ -163,7 +168,7 @@ class Attachments:
             if (name := its["metadata"]["name"]) not in self._classes:
                 self._api.apply(f"/apis/storage.k8s.io/v1/storageclasses/{name}", dict(its))
                 self._classes.add(name)
-        now = wanted(objects)
+        now = self._wanted(objects)
         if now == self._known and not self._due | self._released:
             return
         refused = self._provisioning_errors(now, objects)
@@ -180,6 +185,23 @@ class Attachments:
         self._known = now
         self._due = {each.uid for each in now if each.kind == "disk" and each.uid not in made}
 
+    def _wanted(self, objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
+        """What the objects ask for, and the disks of claims that are gone, but not their disks."""
+        now = wanted(objects)
+        there = {each.uid for each in now}
+        gone = [each for each in self._known if each.kind == "disk" and each.uid not in there]
+        self._retained |= {
+            each.uid for each in gone if each.uid not in self._retained and self._retains(each.uid)
+        }
+        return [*now, *(each for each in gone if each.uid in self._retained)]
+
+    def _retains(self, uid: str) -> bool:
+        try:
+            its = self._api.get(f"/api/v1/persistentvolumes/pvc-{uid}")
+        except (ApiError, urllib3.exceptions.HTTPError):
+            return False
+        return bool(its["spec"]["persistentVolumeReclaimPolicy"] == "Retain")
+
     def _provisioning_errors(
         self, now: Sequence[Wanted], objects: Mapping[str, Sequence[Object]]
     ) -> dict[str, str]:
@@ -189,7 +211,11 @@ class Attachments:
         claims = {
             each["metadata"]["uid"]: each for each in objects.get("PersistentVolumeClaim", ())
         }
-        disks = [each for each in now if each.kind == "disk" and not _has_volume(claims[each.uid])]
+        disks = [
+            each
+            for each in now
+            if each.kind == "disk" and each.uid in claims and not _has_volume(claims[each.uid])
+        ]
         errors = {each.uid: self._cloud.why_not_provisioned(each) for each in disks}
         errors = {uid: error for uid, error in errors.items() if error}
         for uid, error in errors.items():
@@ -201,7 +227,7 @@ class Attachments:
     def end(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """The cluster is deleted: what its controllers have heard of by now they still do, as they
         run for the minutes that takes. A driver that is pods has no nodes any more."""
-        now = wanted(objects)
+        now = self._wanted(objects)
         if now != self._known and isinstance(self._cloud, Attaching):
             self._cloud.attach([each for each in now if each.uid not in self._refused])
 

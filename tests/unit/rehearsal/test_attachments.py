@@ -9,6 +9,7 @@ import pytest
 
 from rehearsal.control_plane.api import Api
 from rehearsal.control_plane.attachments import Attachments, wanted
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import Wanted, storage_class
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import CLUSTER, NETWORK, SUBNETWORK, GoogleStack
@@ -109,6 +110,51 @@ class LateDriver:
 
     def create(self, path: str, manifest: dict[str, Any]) -> None:
         self.volumes.append(manifest["spec"]["csi"]["volumeHandle"])
+
+
+class Disks(LateDriver):
+    """A cloud that keeps the disks that it is asked for, and volumes with this reclaim policy."""
+
+    def __init__(self, policy: str | None) -> None:
+        super().__init__()
+        self.policy = policy
+        self.disks: list[str] = []
+        self.deleted: list[str] = []
+
+    def attach(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+        self.disks = [one.uid for one in wanted]
+        return {one.uid: "ebs.csi.aws.com:vol-1" for one in wanted}
+
+    def get(self, path: str) -> dict[str, Any]:
+        assert path == "/api/v1/persistentvolumes/pvc-9abc"
+        if self.policy is None:
+            raise ApiError(404, "NotFound", "persistentvolumes not found")
+        return {"spec": {"persistentVolumeReclaimPolicy": self.policy}}
+
+    def delete(self, path: str) -> None:
+        self.deleted.append(path.rpartition("/")[2])
+
+
+@pytest.mark.parametrize("policy", ["Retain", "Delete", None])
+def test_a_disk_stays_if_its_volume_is_retained(policy: str | None) -> None:
+    """Also when the cluster is deleted. Any other is deleted with its claim."""
+    cloud = Disks(policy)
+    attachments = Attachments(cloud, cast("Api", cloud))
+    spec = {
+        "storageClassName": "at-once",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1500Mi"}},
+    }
+    classes = [storage_class("at-once", "ebs.csi.aws.com", waits=False)]
+    claims = [{"metadata": named("9abc", "data"), "spec": spec}]
+    attachments.follow({"PersistentVolumeClaim": claims, "StorageClass": classes})
+    assert cloud.disks == ["9abc"]
+    for _ in range(3):
+        attachments.follow({"StorageClass": classes})
+    attachments.end({})
+    kept = policy == "Retain"
+    assert cloud.disks == (["9abc"] if kept else [])
+    assert cloud.deleted == ([] if kept else ["pvc-9abc"])
 
 
 def test_a_disk_is_made_once_its_driver_is_up() -> None:
