@@ -358,7 +358,7 @@ def test_a_reserved_namespace_is_one_finding() -> None:
     config["gpu-cluster:namespaces"] = {"ml-system": {}}
     config["gpu-cluster:serviceAccounts"] = {"trainer": {"namespace": "ml-system"}}
     (said,) = refusals(config)
-    assert said.startswith("gpu-cluster:namespaces.ml-system: belongs to ")
+    assert said.startswith("gpu-cluster:namespaces.ml-system: 'ml-system' belongs to ")
 
 
 @pytest.mark.parametrize(
