@@ -1,5 +1,6 @@
 """The rows of `aws.yaml`, whose header says what each word means."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -7,6 +8,7 @@ from typing import Any
 
 from clouds.read import read
 
+PLACEHOLDER = re.compile(r"\{([A-Za-z][\w.]*)\}")
 Names = Mapping[str, str]
 
 
@@ -96,6 +98,21 @@ def rows() -> Mapping[str, Row]:
     Raises ValueError for a row with a word that there is not, or without one that it needs.
     """
     return {token: _row(token, words) for token, words in read("rows/aws").items()}
+
+
+def filled(text: str, values: Mapping[str, Any]) -> str:
+    """A text of a row with its placeholders filled in: paths such as `tag.key`.
+
+    Raises KeyError for a value that is missing.
+    """
+    return PLACEHOLDER.sub(lambda found: str(at(values, found[1])), text)
+
+
+def at(values: Any, path: str) -> Any:
+    """The value at a path of names; raises KeyError."""
+    for name in path.split("."):
+        values = values[name]
+    return values
 
 
 def _row(token: str, words: Mapping[str, Any]) -> Row:

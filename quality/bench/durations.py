@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from clouds.rows.aws import rows
 from components.catalog.clouds import AWS, GOOGLE
 from stacks.urn import Urn
 
@@ -41,16 +42,8 @@ CREATION: Final[Mapping[str, float]] = MappingProxyType(
         "gcp:monitoring/alertPolicy:AlertPolicy": 2.0,
         AWS.cluster: 900.0,
         AWS.node_pool: 180.0,
-        "aws:eks/addon:Addon": 45.0,
-        "aws:eks/accessEntry:AccessEntry": 2.0,
-        "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": 2.0,
-        "aws:eks/podIdentityAssociation:PodIdentityAssociation": 2.0,
-        "aws:ec2/vpc:Vpc": 12.0,
-        "aws:ec2/subnet:Subnet": 12.0,
-        "aws:ec2/natGateway:NatGateway": 110.0,
-        "aws:ec2/vpcEndpoint:VpcEndpoint": 7.0,
         "aws:ec2/launchTemplate:LaunchTemplate": 7.0,
-        "aws:kms/key:Key": 15.0,
+        **{token: row.seconds for token, row in rows().items() if row.seconds},
     }
 )
 """Resource type -> seconds. `OTHER` where it is not in the list."""

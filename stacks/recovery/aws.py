@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from clouds.rows.aws import Row, filled, rows
 from components.ownership import AWS_TAG
 from stacks.recovery.state import check_own, check_within
 
@@ -24,50 +25,37 @@ class Aws:
         self._client = client
         """Service -> its client, such as boto3's."""
         self._finders: Mapping[str, Callable[[Inputs], list[str]]] = {
-            "aws:ec2/vpc:Vpc": self._vpc,
             "aws:ec2/internetGateway:InternetGateway": self._internet_gateway,
-            "aws:ec2/subnet:Subnet": self._subnet,
             "aws:ec2/routeTable:RouteTable": self._route_table,
             "aws:ec2/route:Route": lambda i: [route_id(i)],
             "aws:ec2/routeTableAssociation:RouteTableAssociation": self._association,
-            "aws:ebs/volume:Volume": lambda i: self._ec2(
-                "volumes", "Volumes", "VolumeId", tags=i["tags"]
-            ),
-            "aws:ec2/eip:Eip": self._address,
             "aws:ec2/natGateway:NatGateway": self._nat_gateway,
-            "aws:ec2/vpcEndpoint:VpcEndpoint": self._endpoint,
             "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": self._ingress_rule,
             "aws:ec2/launchTemplate:LaunchTemplate": self._launch_template,
             "aws:iam/role:Role": self._role,
-            "aws:iam/rolePolicy:RolePolicy": lambda i: [f"{i['role']}:{i['name']}"],
-            "aws:iam/rolePolicyAttachment:RolePolicyAttachment": lambda i: [
-                f"{i['role']}/{i['policyArn']}"
-            ],
             "aws:kms/key:Key": self._key,
             "aws:kms/alias:Alias": self._alias,
             "aws:cloudwatch/logGroup:LogGroup": self._log_group,
             "aws:eks/cluster:Cluster": self._cluster,
             "aws:eks/nodeGroup:NodeGroup": self._node_group,
-            "aws:eks/addon:Addon": self._addon,
-            "aws:eks/accessEntry:AccessEntry": lambda i: [
-                f"{i['clusterName']}:{i['principalArn']}"
-            ],
-            "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": lambda i: [
-                f"{i['clusterName']}#{i['principalArn']}#{i['policyArn']}"
-            ],
             "aws:eks/podIdentityAssociation:PodIdentityAssociation": self._pod_identity,
-            "aws:autoscaling/tag:Tag": lambda i: [f"{i['autoscalingGroupName']},{i['tag']['key']}"],
         }
+
+    def knows(self, type_token: str) -> bool:
+        """Whether AWS can be asked for resources of this type."""
+        row = rows().get(type_token)
+        told = row is not None and ("{" in row.id or row.found_by is not None)
+        return type_token in self._finders or told
 
     def find(self, type_token: str, inputs: Inputs) -> list[str] | None:
         """Ids of what may be it, none where AWS has no such thing; None where its type or its
         inputs do not tell. Raises LookupError in AWS's words."""
         import botocore.exceptions  # not everybody is on AWS
 
-        if (finder := self._finders.get(type_token)) is None:
-            return None
         try:
-            return finder(inputs)
+            if finder := self._finders.get(type_token):
+                return finder(inputs)
+            return self._by_row(rows()[type_token], inputs) if self.knows(type_token) else None
         except KeyError:  # an input that it would be known by
             return None
         except botocore.exceptions.ClientError as error:
@@ -76,6 +64,23 @@ class Aws:
             raise LookupError(f"AWS: {error}") from None
         except botocore.exceptions.BotoCoreError as error:
             raise LookupError(f"AWS: {error}") from None
+
+    def _by_row(self, row: Row, i: Inputs) -> list[str]:
+        """By an id that the inputs tell, else by the filters of the row."""
+        from botocore import xform_name
+
+        if "{" in row.id:
+            return [filled(row.id, i)]
+        by = row.found_by or {}
+        wanted = {f: str(i[name]) for f, name in by.items() if f != "tags"}
+        if "tags" in by:
+            tags = i.get("tags", {}) if wanted else i["tags"]
+            wanted |= {f"tag:{key}": str(text) for key, text in tags.items()}
+        filters = [{"Name": name, "Values": [text]} for name, text in wanted.items()]
+        answer = getattr(self._client(row.api), xform_name(row.read.call))(Filters=filters)
+        found = answer[row.read.at.partition("[")[0]]
+        key = row.id.rpartition(".")[2]
+        return [each[key] for each in found if str(each.get("State")).lower() not in _GONE]
 
     def caller(self) -> tuple[str, str]:
         """The account that answers, 12 digits, and the ARN of the identity that asks. Raises
@@ -118,9 +123,6 @@ class Aws:
         answer = getattr(self._client("ec2"), f"describe_{noun}")(Filters=given)[rows]
         return [row[key] for row in answer if str(row.get("State")).lower() not in _GONE]
 
-    def _vpc(self, i: Inputs) -> list[str]:
-        return self._ec2("vpcs", "Vpcs", "VpcId", cidr=i["cidrBlock"], tags=i.get("tags"))
-
     def _internet_gateway(self, i: Inputs) -> list[str]:
         # Not by its VPC: it is made first and attached then.
         rows = self._client("ec2").describe_internet_gateways(Filters=_tagged(i))[
@@ -131,10 +133,6 @@ class Aws:
             for row in rows
             if all(each["VpcId"] == i.get("vpcId") for each in row["Attachments"])
         ]
-
-    def _subnet(self, i: Inputs) -> list[str]:
-        place = {"vpc_id": i["vpcId"], "cidr_block": i["cidrBlock"]}
-        return self._ec2("subnets", "Subnets", "SubnetId", **place)
 
     def _route_table(self, i: Inputs) -> list[str]:
         place = {"vpc_id": i["vpcId"], "tags": i.get("tags")}
@@ -151,18 +149,11 @@ class Aws:
             if each.get("SubnetId") == i["subnetId"]
         ]
 
-    def _address(self, i: Inputs) -> list[str]:
-        return self._ec2("addresses", "Addresses", "AllocationId", tags=i.get("tags"))
-
     def _nat_gateway(self, i: Inputs) -> list[str]:
         found = self._ec2("nat_gateways", "NatGateways", "NatGatewayId", subnet_id=i["subnetId"])
         if found:
             self._client("ec2").get_waiter("nat_gateway_available").wait(NatGatewayIds=found)
         return found
-
-    def _endpoint(self, i: Inputs) -> list[str]:
-        place = {"vpc_id": i["vpcId"], "service_name": i["serviceName"]}
-        return self._ec2("vpc_endpoints", "VpcEndpoints", "VpcEndpointId", **place)
 
     def _ingress_rule(self, i: Inputs) -> list[str]:
         place = [{"Name": "group-id", "Values": [i["securityGroupId"]]}]
@@ -246,9 +237,6 @@ class Aws:
                 _until(eks, "nodegroup", **group)
                 found.append(f"{cluster}:{name}")
         return found
-
-    def _addon(self, i: Inputs) -> list[str]:
-        return [f"{i['clusterName']}:{i['addonName']}"]
 
     def _pod_identity(self, i: Inputs) -> list[str]:
         place = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import jmespath  # type: ignore[import-untyped]
 
-from clouds.rows.aws import Row, Update, rows
+from clouds.rows.aws import PLACEHOLDER, Row, Update, at, filled, rows
 from rehearsal.plugins.aws.api import GLOBAL, Api, service_model
 from rehearsal.plugins.aws.api_request import place, shown, spelled_or_plural
 from rehearsal.plugins.aws.documents import document_text
@@ -26,7 +26,6 @@ from rehearsal.plugins.cloud.schema import UNKNOWN, ResourceSchema, resource_sch
 _POLL_SECONDS = 0.05
 _NEVER_SENT = ("tags", "tagsAll", "region")
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
-_PLACEHOLDER = re.compile(r"\{([A-Za-z][\w.]*)\}")
 
 
 class Rowed(Kind):
@@ -128,7 +127,7 @@ class Rowed(Kind):
                 continue
             for path in self._parts(name):
                 if target := self._path(operation, path, step):
-                    place(shape, request, target, _at(inputs, path), path)
+                    place(shape, request, target, at(inputs, path), path)
         return request
 
     def always(self, operation: str) -> dict[str, Any]:
@@ -163,7 +162,7 @@ class Rowed(Kind):
             for path in self._parts(name):
                 target = self._path(operation, path)
                 if target and target[0] in shape.required_members and _has(context, path):
-                    place(shape, request, target, _at(context, path), path)
+                    place(shape, request, target, at(context, path), path)
         return request
 
     def _context(self, identity: str, state: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -174,8 +173,8 @@ class Rowed(Kind):
     @staticmethod
     def _value(expression: str, context: Mapping[str, Any], row: Any) -> Any:
         """A text with placeholders filled in, or what JMESPath finds in a description."""
-        if _PLACEHOLDER.search(expression):
-            return _filled(expression, context)
+        if PLACEHOLDER.search(expression):
+            return filled(expression, context)
         return jmespath.search(expression, row())
 
     @staticmethod
@@ -184,7 +183,7 @@ class Rowed(Kind):
             return {}
         return {
             "Filters": [
-                {"Name": name, "Values": [_filled(value, context)]}
+                {"Name": name, "Values": [filled(value, context)]}
                 for name, value in filters.items()
             ]
         }
@@ -213,7 +212,7 @@ class Rowed(Kind):
         }
         answer = self.call(operation, request)
         text = self.row.id
-        identity = str(_filled(text, inputs) if "{" in text else jmespath.search(text, answer))
+        identity = str(filled(text, inputs) if "{" in text else jmespath.search(text, answer))
         for step in self.row.update:
             if step.on_create:
                 self._apply(step, identity, {}, inputs)
@@ -230,7 +229,7 @@ class Rowed(Kind):
             read.call, identity, state, read.by
         )
         answer = self.call(read.call, request)
-        row = jmespath.search(_filled(read.at, context), answer)
+        row = jmespath.search(filled(read.at, context), answer)
         if row is None:
             raise NotFoundError(f"{self.token} {identity} does not exist")
         return dict(row)
@@ -422,30 +421,20 @@ class _Context(dict[str, Any]):
         raise KeyError(name)
 
 
-def _at(values: Any, path: str) -> Any:
-    for name in path.split("."):
-        values = values[name]
-    return values
-
-
 def _has(values: Any, path: str) -> bool:
     try:
-        return _at(values, path) is not None
+        return at(values, path) is not None
     except (KeyError, TypeError):
         return False
 
 
-def _filled(text: str, context: Mapping[str, Any]) -> str:
-    return _PLACEHOLDER.sub(lambda found: str(_at(context, found[1])), text)
-
-
 def _parsed(template: str, identity: str) -> dict[str, Any]:
     """The parts of an id, by the placeholders of its template; empty if AWS chose the id."""
-    names = _PLACEHOLDER.findall(template)
+    names = PLACEHOLDER.findall(template)
     if not names:
         return {}
     pattern, last = "", 0
-    for number, found in enumerate(_PLACEHOLDER.finditer(template), 1):
+    for number, found in enumerate(PLACEHOLDER.finditer(template), 1):
         lazy = ".*" if number == len(names) else ".*?"
         pattern += re.escape(template[last : found.start()]) + f"({lazy})"
         last = found.end()

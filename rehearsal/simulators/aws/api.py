@@ -24,6 +24,7 @@ Rule = Callable[[Account, Params], Iterator[None] | None]
 
 _OPERATIONS: dict[tuple[str, str], Operation] = {}
 _RULES: dict[tuple[str, str], list[Rule]] = {}
+_LISTS: list[Callable[["Account"], Iterator[str]]] = []
 _READS = ("Describe", "List", "Get")
 SECONDS = "x-simulated-seconds"
 """Header of an answer: how long in life what was begun takes, where that is longer than here."""
@@ -48,6 +49,21 @@ def rule(service: str, *names: str) -> Callable[[Rule], Rule]:
         return function
 
     return register
+
+
+def listed(
+    function: Callable[["Account"], Iterator[str]],
+) -> Callable[["Account"], Iterator[str]]:
+    """The function names what the account holds of its kind: `VPC vpc-...`, one line each, without
+    what a fresh account has."""
+    _LISTS.append(function)
+    return function
+
+
+def list_resources(account: "Account") -> Iterator[str]:
+    """What an account holds, as one line for each thing."""
+    for function in _LISTS:
+        yield from function(account)
 
 
 def page(

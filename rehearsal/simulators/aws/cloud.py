@@ -8,6 +8,7 @@ from rehearsal.simulators.aws import node_template_check, nodes
 from rehearsal.simulators.aws.account import Account, Bucket
 from rehearsal.simulators.aws.addons import taints_taken_off, why_unrepaired
 from rehearsal.simulators.aws.ami_types import has_driver
+from rehearsal.simulators.aws.api import list_resources
 from rehearsal.simulators.aws.attached import DRIVER, Parts, attach, why_not_mounted
 from rehearsal.simulators.aws.buckets import why_not_mounted as why_no_bucket
 from rehearsal.simulators.aws.eks import (
@@ -20,7 +21,6 @@ from rehearsal.simulators.aws.eks import (
     running,
 )
 from rehearsal.simulators.aws.instances import instance
-from rehearsal.simulators.aws.list_resources import list_resources
 from rehearsal.simulators.aws.node_groups import why_not_started
 from rehearsal.simulators.aws.nodes import GPU
 from rehearsal.simulators.aws.permissions import why_late, why_not_scaled

@@ -1,18 +1,18 @@
-"""What an account holds, as one line for each thing."""
+"""What an account holds of the things that moto has itself, and of EKS. A module that adds a type
+to moto lists it too."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import listed
 
 _GONE = ("deleting", "deleted", "Deleted")
 """EC2 shows NAT gateways and endpoints for a while after they were deleted, moto for ever."""
 
 
-def list_resources(account: Account) -> Iterator[str]:
-    """`VPC vpc-...`, one line each: whatever a fresh account would not have."""
-    yield from _network(account)
-    yield from _eks(account)
+@listed
+def _services(account: Account) -> Iterator[str]:
     iam, kms, logs = (account.client(name) for name in ("iam", "kms", "logs"))
     for role in iam.list_roles()["Roles"]:
         if not role["Path"].startswith("/aws-service-role/"):
@@ -46,6 +46,7 @@ def list_resources(account: Account) -> Iterator[str]:
         yield f"log group {group['logGroupName']}"
 
 
+@listed
 def _network(account: Account) -> Iterator[str]:
     ec2 = account.client("ec2")
     usual = {vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if vpc["IsDefault"]}
@@ -91,6 +92,7 @@ def _network(account: Account) -> Iterator[str]:
                 yield f"instance {each['InstanceId']}"
 
 
+@listed
 def _eks(account: Account) -> Iterator[str]:
     for name in account.backend("autoscaling").autoscaling_groups:
         yield f"Auto Scaling group {name}"

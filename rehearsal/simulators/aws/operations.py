@@ -1,24 +1,11 @@
 """All that is added to moto."""
 
+import pkgutil
 from importlib import import_module
-
-_MODULES = (
-    "access",
-    "addons",
-    "clusters",
-    "eks",
-    "iam_rules",
-    "key_rules",
-    "network_rules",
-    "node_groups",
-    "pod_identity",
-    "quotas",
-    "reservations",
-    "scaling",
-)
+from pathlib import Path
 
 
 def load() -> None:
-    """Imports the modules, which register what they add."""
-    for name in _MODULES:
-        import_module(f"rehearsal.simulators.aws.{name}")
+    """Imports the modules of this folder, which register what they add."""
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        import_module(f"rehearsal.simulators.aws.{module.name}")

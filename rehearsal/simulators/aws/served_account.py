@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 from rehearsal.simulators.aws import api, operations, scaling
 from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import list_resources
 from rehearsal.simulators.aws.existing_network import lay_out
-from rehearsal.simulators.aws.list_resources import list_resources
 from rehearsal.simulators.serving import RequestHandler, Served
 
 

@@ -498,7 +498,7 @@ def test_every_type_that_the_program_declares_is_known() -> None:
     unknown = {
         kind
         for kind in kinds
-        if kind not in aws._finders
+        if not aws.knows(kind)
         and on_google.identity(kind, defaultdict(str, inputs)) is None
         and on_google.find(kind, "x", inputs, lambda *_: {}) is None
     }
