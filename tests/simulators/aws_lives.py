@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 import yaml
 
 from rehearsal.plugins.aws import api
+from rehearsal.plugins.aws.kind import Kind
+from stacks.recovery.aws import Aws
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack
 
@@ -215,7 +217,8 @@ _EKS: tuple[Step, ...] = (
 
 
 def lives() -> dict[str, list[dict[str, Any]]]:
-    """Resource -> its steps: verb, writing requests and state, every id under a name of its own."""
+    """Resource -> its steps: verb, writing requests, state and the ids that recovery finds for its
+    inputs, every id under a name of its own."""
     with _sent() as requests, aws.stack() as stack:
         found: dict[str, list[dict[str, Any]]] = {}
         for steps in (_NETWORK, _IDENTITY, _EKS):
@@ -248,11 +251,19 @@ def _made(
         verb = "update" if number else "create"
         step = {verb: list(requests), "id": identity, "state": shown}
         requests.clear()
+        if not number:
+            step["found"] = Aws(_client(stack)).find(token, stack.state[stack.urn(token, name)][1])
         if differs := stack.diff(token, name, _resolved(stack, given))[0]:
             step["differs"] = differs
         if (refreshed := stack.refresh(token, name)) != state:
             step["refreshed"] = refreshed
         yield step
+
+
+def _client(stack: AwsStack) -> Callable[[str], Any]:
+    handler = stack.provider.settings.handlers[aws.VPC]
+    assert isinstance(handler, Kind)
+    return handler.api.client
 
 
 def _resolved(stack: AwsStack, value: Any) -> Any:
@@ -322,7 +333,7 @@ def _text(found: Mapping[str, list[dict[str, Any]]]) -> str:
         for step in steps:
             start = "- "
             for key, value in step.items():
-                if isinstance(value, list):
+                if isinstance(value, list) and key in ("create", "update", "delete"):
                     lines.append(f"{start}{key}:{'' if value else ' []'}")
                     lines += [f"  - {_flow(each)}" for each in value]
                 else:
