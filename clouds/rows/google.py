@@ -94,7 +94,7 @@ class Row:
     """Requests of an update, in the provider's order."""
 
     @property
-    def placed(self) -> list[str]:
+    def in_path(self) -> list[str]:
         """The properties that are part of the path."""
         return [*re.findall(r"{(\w+)}", self.place), self.key]
 

@@ -51,7 +51,7 @@ class Resource(Handler):
         """What the API calls otherwise. What is part of the path or kept by the provider has no
         field unless the message has it."""
         row = self.row
-        unsent = [name for name in (*row.placed, *row.kept) if name not in self.fields]
+        unsent = [name for name in (*row.in_path, *row.kept) if name not in self.fields]
         return {
             **dict.fromkeys((*KEPT, *row.own, *row.keyed, *unsent)),
             **{name: f"{block}.{name}" for block, names in row.inside.items() for name in names},
@@ -68,9 +68,11 @@ class Resource(Handler):
     def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs with what the provider itself has: project, region, location."""
         found = {**inputs, "project": project_of(config, inputs)}
-        if "region" in self.row.placed:
+        if "region" in self.row.in_path:
             found["region"] = region_of(config, inputs)
-        if "location" in self.row.placed and not found.setdefault("location", config.get("region")):
+        if "location" in self.row.in_path and not found.setdefault(
+            "location", config.get("region")
+        ):
             raise CloudError("cannot determine the location: set it here, or gcp:region")
         return found
 
@@ -151,7 +153,7 @@ class Resource(Handler):
         sent = {**request.empty, **{name: body[name] for name in body if name in names}}
         if request.sparse:
             sent = {name: value for name, value in sent.items() if value}
-        if not sent and not request.verb:
+        if not (sent or request.verb or request.mask):
             return
         path, query = self.path(identity), {"updateMask": ",".join(differ)}
         try:

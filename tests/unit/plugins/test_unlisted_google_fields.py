@@ -8,6 +8,7 @@ import pytest
 
 from rehearsal.plugins import sdk
 from rehearsal.plugins.cloud.schema import block
+from rehearsal.simulators.cloud import Assuming
 from rehearsal.simulators.google.api.server import Request
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import POOL, GoogleStack, pool, t4
@@ -109,6 +110,7 @@ def test_a_field_that_the_api_cannot_change_is_refused() -> None:
 def test_fields_whose_effect_is_known_are_not_assumed() -> None:
     """The report mentions only what no source describes."""
     stack = GoogleStack.with_cluster()
+    assert isinstance(stack.cloud, Assuming)
     stack.pool()
     stack.up(POOL, "gpu", pool(nodeConfig=t4(labels={"role": "other"}, diskSizeGb=200)))
     assert stack.cloud.assumptions() == []
