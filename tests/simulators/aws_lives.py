@@ -163,7 +163,8 @@ _EKS: tuple[Step, ...] = (
         aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"]) | _OWN,
         aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"], deletionProtection=True,
                     enabledClusterLogTypes=["api"], version="1.36") | _TEAM,
-        aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"], version="1.36"),
+        aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"], deletionProtection=False,
+                    version="1.36"),
     )),
     (_OIDC, "issuer", (
         {"url": f"@{aws.CLUSTER}@ml@identities.0.oidcs.0.issuer",

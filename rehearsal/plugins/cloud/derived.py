@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.plugins.cloud.schema import resource_schema
+from rehearsal.plugins.cloud.schema import ResourceSchema, resource_schema
 
 _UNLIKE_THEIR_OUTPUT = {"aws": frozenset({"region"}), "gcp": frozenset({"deletionPolicy"})}
 """Inputs that the provider always fills in and nevertheless does not keep once they are removed."""
@@ -31,9 +31,16 @@ def derived(token: str) -> Mapping[str, Any]:
         "kept_when_removed": sorted(filled_in - auto_named),
         "auto_named": sorted(auto_named),
         "conflicts": [[name.removesuffix("Prefix"), name] for name in sorted(prefixes)],
-        "foreseen": (
-            {name: value for name, value in _FORESEEN.items() if name in optional}
-            if cloud == "gcp"
-            else {}
-        ),
+        "foreseen": _foreseen(schema, optional) if cloud == "gcp" else {},
     }
+
+
+def _foreseen(schema: ResourceSchema, optional: set[str]) -> dict[str, Any]:
+    """What Google's provider knows before the cloud says it: its own labels among others."""
+    found: dict[str, Any] = {name: value for name, value in _FORESEEN.items() if name in optional}
+    for labels in optional & {"labels", "resourceLabels"}:
+        found |= {
+            name: {"of": labels, "with": {"goog-pulumi-provisioned": "true"}}
+            for name in schema.output_only & {"effectiveLabels", "pulumiLabels"}
+        }
+    return found
