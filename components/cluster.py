@@ -42,6 +42,10 @@ class Taint:
     effect: Effect = "NoSchedule"
     """What happens to pods that do not tolerate it."""
 
+    def __str__(self) -> str:
+        """As `kubectl taint` takes it: `key=value:NoSchedule`."""
+        return f"{self.key}={self.value}:{self.effect}"
+
     @property
     def cloud_effect(self) -> str:
         """The effect as the GKE and EKS APIs spell it: `NO_SCHEDULE`."""

@@ -1,9 +1,10 @@
 """Kubernetes names and syntax, as apimachinery 1.36 and the GPU stack define them.
 
 Read on 2026-11-21: syntax in k8s.io/apimachinery validation; GKE's labels in the GKE autoscaler
-source (2026) and GoogleCloudPlatform/container-engine-accelerators; NVIDIA's in k8s-device-plugin
-0.20.0; AWS's in kubernetes/autoscaler cloudprovider/aws. The validators return None for a good
-name, else the reason as a clause that completes "`<the name>` ...".
+source (2026) and GoogleCloudPlatform/container-engine-accelerators; NVIDIA's in the
+k8s-device-plugin of `images.DEVICE_PLUGIN`; AWS's in kubernetes/autoscaler cloudprovider/aws. The
+validators return None for a good name, else the reason as a clause that completes "`<the name>`
+...".
 """
 
 import re

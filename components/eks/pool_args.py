@@ -113,7 +113,7 @@ class EksGpuNodeGroupArgs:
         Sent("NodeGroup taints[]", "Tag"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = ()
-    """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
+    """Further taints; `GPU_TAINT` is always there."""
     startup_taints: Annotated[
         Sequence[Taint],
         Sent("NodeGroup taints[]", "Tag"),

@@ -68,7 +68,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool nodeConfig.taints[]"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = ()
-    """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
+    """Further taints; `GPU_TAINT` is always there."""
     capacity_type: Annotated[
         Capacity,
         OnChange("GPU pool"),

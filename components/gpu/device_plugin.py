@@ -1,7 +1,8 @@
 """NVIDIA's device plugin, on the pools where nobody else runs one.
 
-The manifest follows NVIDIA/k8s-device-plugin 0.20.0, deployments/static/nvidia-device-plugin.yml,
-and for MIG and MPS its chart (read 2026-11-21), narrowed to the pools that asked for it.
+The manifest follows deployments/static/nvidia-device-plugin.yml of NVIDIA/k8s-device-plugin, in the
+version of `images.DEVICE_PLUGIN`, and for MIG and MPS its chart (read 2026-11-21), narrowed to the
+pools that asked for it.
 """
 
 import hashlib

@@ -1,6 +1,7 @@
 """Shared GPUs as NVIDIA's device plugin has them: its config, and what MPS needs on the node.
 
-From NVIDIA/k8s-device-plugin 0.20.0, its README and chart (read 2026-11-21).
+From the README and chart of NVIDIA/k8s-device-plugin, in the version of `images.DEVICE_PLUGIN`
+(read 2026-11-21).
 """
 
 import json

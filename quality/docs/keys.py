@@ -12,6 +12,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from components.cluster import GPU_TAINT
 from components.decode import camel
 from components.limits import unwrapped
 from components.platforms import PLATFORMS
@@ -166,7 +167,8 @@ def _rows(kind: type, prefix: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def meanings(kind: type) -> dict[str, str]:
-    """The docstring below each attribute, in the class and what it derives from."""
+    """The docstring below each attribute, in the class and what it derives from, with the value of
+    a constant that it names."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
@@ -179,7 +181,7 @@ def meanings(kind: type) -> dict[str, str]:
                 and isinstance(text.value, ast.Constant)
             ):
                 found[field.target.id] = " ".join(str(text.value.value).split())
-    return found
+    return {name: text.replace("GPU_TAINT", str(GPU_TAINT)) for name, text in found.items()}
 
 
 def plain(hint: Any) -> Any:

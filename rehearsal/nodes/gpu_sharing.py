@@ -1,7 +1,8 @@
 """How a device plugin's pod shares out a node's GPUs: read from the pod, and what it mounts.
 
-As NVIDIA/k8s-device-plugin 0.20.0 reads its config (api/config/v1): where that program would not
-start, or would offer another resource, `GpuSharing.fault` says so.
+As NVIDIA/k8s-device-plugin reads its config (api/config/v1), in the version of
+`images.DEVICE_PLUGIN`: where that program would not start, or would offer another resource,
+`GpuSharing.fault` says so.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import yaml
 
 from components.catalog import kubernetes as names
-from components.cluster import ResolvedPool
+from components.cluster import GPU_TAINT, ResolvedPool
 from components.eks.settings import EksSettings
 from components.existing.settings import ExistingSettings
 from components.kube import quantity
@@ -240,7 +240,7 @@ def _check_machine(stack: str, at: str, machine: Machine) -> None:
         ):
             raise wrong(
                 stack, f"{at}.taints[{position}]", f"{taint!r} is not a taint; write it as "
-                "{ key: nvidia.com/gpu, value: present, effect: NoSchedule }"
+                f"{{ key: {GPU_TAINT.key}, value: {GPU_TAINT.value}, effect: {GPU_TAINT.effect} }}"
             )  # fmt: skip
 
 
