@@ -1,16 +1,48 @@
-"""A copy of the tree with one platform more: `fixtures/toy`, a folder, and a row of the table."""
+"""Copies of the tree with one platform more, or one block of settings more."""
 
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from stacks.files import INSTEAD, ROOT
 
-TOY = ROOT / "tests" / "fixtures" / "toy"
-ROW = """    "toy": Platform(
+_ROOMS = ("cli", "clouds", "components", "policy", "quality", "rehearsal", "stacks", "tools")
+_FIXTURES = ROOT / "tests" / "fixtures"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """Something that a contributor adds."""
+
+    folder: Path
+    """Its new files, as they lie in the tree."""
+    rows: Mapping[str, tuple[str, str]]
+    """File -> the text before which a row is inserted, and the row."""
+
+    def add(self, copy: Path) -> tuple[list[str], list[str]]:
+        """Adds it to a copy of the tree; returns the new files, and the files that changed."""
+        before = _contents(copy)
+        shutil.copytree(self.folder, copy, dirs_exist_ok=True, ignore=_IGNORED)
+        for name, (place, row) in self.rows.items():
+            head, found, tail = (copy / name).read_text().partition(place)
+            assert found, f"{name} has no {place!r}"
+            (copy / name).write_text(head + row + found + tail)
+        after = _contents(copy)
+        changed = [name for name, content in before.items() if after[name] != content]
+        return sorted(after.keys() - before.keys()), changed
+
+
+PLATFORM = Addition(
+    folder=_FIXTURES / "toy",
+    rows={
+        "components/platforms.py": (
+            '})  # fmt: skip\n"""`cluster.platform`',
+            """    "toy": Platform(
         title="Toy",
         folder="toy",
         cloud="toy",
@@ -18,26 +50,49 @@ ROW = """    "toy": Platform(
         capacity="stacks.capacity.toy",
         rehearsal="rehearsal.platforms.toy",
     ),
-"""
-_ROOMS = ("cli", "components", "policy", "rehearsal", "stacks", "tools")
+""",
+        ),
+        "components/catalog/clouds.py": (
+            '})\n"""The cloud\'s name',
+            """, "toy": Cloud(
+        title="Toy",
+        package="toy",
+        cluster="toy:index:Cluster",
+        node_pool="toy:index:Pool",
+        price_region="toy",
+        endpoint="TOY_ENDPOINT",
+    )""",
+        ),
+    },
+)
+BLOCK = Addition(
+    folder=_FIXTURES / "toy_block",
+    rows={
+        "components/settings/blocks.py": (
+            '})  # fmt: skip\n"""Key -> the block',
+            """    "services": RunningBlock(
+        args=import_module("components.batch.service_args").ServiceArgs,
+        page="workloads",
+        names=[DNS_LABEL],
+        read=import_module("components.batch.service_args").read_services,
+        module="components.batch.service",
+    ),
+""",
+        ),
+    },
+)
+_IGNORED = shutil.ignore_patterns("__pycache__", "tests")
 
 
-def tree(folder: Path) -> tuple[Path, list[str]]:
-    """The copy, and which of the files that were there before the platform changed for it."""
+def tree(folder: Path) -> Path:
+    """A copy of the tree."""
     copy = folder / "tree"
-    ignored = shutil.ignore_patterns("__pycache__", "tests")
     for room in _ROOMS:
-        shutil.copytree(ROOT / room, copy / room, ignore=ignored)
+        shutil.copytree(ROOT / room, copy / room, ignore=_IGNORED)
     for name in ("Pulumi.yaml", "__main__.py", "requirements.txt"):
         shutil.copy2(ROOT / name, copy / name)
     (copy / ".venv").symlink_to(ROOT / ".venv")
-    before = _contents(copy)
-    shutil.copytree(TOY, copy, dirs_exist_ok=True, ignore=ignored)
-    table = copy / "components" / "platforms.py"
-    head, end, tail = table.read_text().rpartition("})")
-    table.write_text(head + ROW + end + tail)
-    after = _contents(copy)
-    return copy, [name for name, content in before.items() if after[name] != content]
+    return copy
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -45,7 +100,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
         str(path.relative_to(folder)): path.read_bytes()
         for room in (".", *_ROOMS)
         for path in (folder / room).glob("*" if room == "." else "**/*")
-        if path.is_file()
+        if path.is_file() and "__pycache__" not in path.parts
     }
 
 

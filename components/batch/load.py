@@ -14,7 +14,7 @@ from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import at, decode, decode_map, unknown
 from components.gpu.acceptance_args import GpuTestArgs
-from components.gpu.pod_args import Beside
+from components.gpu.pod_args import Beside, PodArgs
 from components.gpu.pod_parts import contents_of
 from components.gpu.workload_args import WorkloadArgs
 
@@ -85,7 +85,7 @@ def read_training_jobs(
 
 def check_pods(
     path: str,
-    args: WorkloadArgs | TrainingArgs,
+    args: PodArgs,
     request: QueueRequest,
     available: Available,
 ) -> None:

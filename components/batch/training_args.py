@@ -11,7 +11,6 @@ from components.cluster import GpuPool
 from components.effect import Sent, Silent
 from components.gpu.pod_args import PodArgs
 from components.gpu.pod_group import PodGroup
-from components.gpu.resources_args import check_room
 from components.limits import VARIABLE, Hint, none_of
 
 _FREE = none_of("MASTER_ADDR", "MASTER_PORT", why="is set by the job itself; drop it")
@@ -95,7 +94,7 @@ class TrainingArgs(PodArgs):
                 f"gpus: {gpus} is not possible for a pod on pool {pool.name}; allowed: "
                 f"{', '.join(map(str, pool.gpus_per_pod))}"
             )
-        check_room(self.requests, self.limits, pool)
+        PodArgs.check_fits(self, pool)
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
             raise ValueError(
                 f"nodes: {self.nodes} are more than pool {pool.name} can have, {pool.max_nodes}; "

@@ -10,7 +10,7 @@ from components.access import ServiceAccountArgs
 from components.cluster import GpuPool
 from components.decode import unknown
 from components.effect import Sent, Tries
-from components.gpu.resources_args import ResourcesArgs
+from components.gpu.resources_args import ResourcesArgs, check_room
 from components.gpu.volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 from components.kube import quantity
 from components.limits import DNS_LABEL, IMAGE, SUBDOMAIN, Env, Hint, check_limits
@@ -126,6 +126,10 @@ class PodArgs:
             if low and high and quantity.parse(low) > quantity.parse(high):
                 raise ValueError(f"requests.{resource}: {low} is above limits.{resource} {high}")
         self._check_volumes()
+
+    def check_fits(self, pool: GpuPool) -> None:
+        """Raises ValueError where no node of `pool` could ever carry one of the pods."""
+        check_room(self.requests, self.limits, pool)
 
     def uses_host(self, pool: GpuPool) -> bool:
         """Whether pods on `pool` mount something of the host, or enter its IPC namespace."""

@@ -13,7 +13,6 @@ from components.decode import shown
 from components.effect import Sent, Silent, Tries
 from components.gpu.pod_args import PodArgs
 from components.gpu.pod_group import PodGroup
-from components.gpu.resources_args import check_room
 from components.kube import quantity
 from components.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
 
@@ -220,7 +219,7 @@ class WorkloadArgs(PodArgs):
                 f"sharedMemory: pods of pool {pool.name} have the host's, through which they reach "
                 "MPS; drop the key"
             )
-        check_room(self.requests, self.limits, pool)
+        PodArgs.check_fits(self, pool)
         for key, value in self.node_selector.items():
             if pool.labels.get(key, value) != value:
                 raise ValueError(

@@ -1,18 +1,20 @@
-"""A platform of one folder and one row is rehearsed: its simulator starts, its pods get GPUs."""
+"""A toy platform and a toy block of settings are rehearsed: pods get GPUs, and are scaled down."""
 
 import json
 from pathlib import Path
 
-from tests.toy import python, tree
+from tests.toy import BLOCK, PLATFORM, python, tree
 
 REHEARSE = """
 import json, sys
 from pathlib import Path
 
+import yaml
+
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 
-with Sandbox("toy", folder=Path(sys.argv[1])) as sandbox:
+with Sandbox("serving", folder=Path(sys.argv[1])) as sandbox:
     run = Rehearsal(sandbox=sandbox, deadline=45)
     said = {"ready": run.run_until_ready(), "failures": run.failures}
     said["pools"] = sandbox.engine.outputs()["gpuPools"]
@@ -20,15 +22,21 @@ with Sandbox("toy", folder=Path(sys.argv[1])) as sandbox:
         node["status"]["allocatable"].get("nvidia.com/gpu", "0")
         for node in sandbox.cluster_cache.nodes
     )
-    said["destroyed"] = sandbox.engine.destroy().errors
+    said["declared"] = sorted(map(str, run.workloads))
+    said["torn down"] = run.teardown()
+    said["failures"] = run.failures
+    config = yaml.safe_load(sandbox.program.file.read_text())["config"]
+    said["emptied"] = [config[f"gpu-cluster:{key}"] for key in ("workloads", "services")]
     said["left"] = sandbox.cloud.list_resources()
 print(json.dumps(said))
 """
 
 
-def test_a_toy_platform_is_rehearsed(tmp_path: Path) -> None:
-    """Up, its pod on a GPU of one of its two machines, a second up without a change, destroy."""
-    copy, _ = tree(tmp_path)
+def test_a_toy_platform_is_rehearsed_with_a_toy_block(tmp_path: Path) -> None:
+    """Up, pods on the GPUs of both machines, a second up without a change, scale down, destroy."""
+    copy = tree(tmp_path)
+    PLATFORM.add(copy)
+    BLOCK.add(copy)
     done = python(copy, "-c", REHEARSE, str(tmp_path / "sandbox"), seconds=150)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
@@ -36,4 +44,7 @@ def test_a_toy_platform_is_rehearsed(tmp_path: Path) -> None:
     assert said["ready"]
     assert said["pools"]["bricks"]["nodeSelector"] == {"gpu-cluster/pool": "bricks"}
     assert said["offered"] == ["0", "1", "1"]
-    assert said["destroyed"] == said["left"] == []
+    assert {"Deployment default/web", "Pod default/sample"} <= set(said["declared"])
+    assert said["torn down"]
+    assert said["emptied"] == [{}, {}]
+    assert said["left"] == []

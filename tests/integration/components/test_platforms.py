@@ -9,18 +9,61 @@ import pytest
 
 from components.platforms import PLATFORMS
 from stacks.files import ROOT
-from tests.toy import python, tree
+from tests.toy import PLATFORM, python, tree
 
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """The tree with a toy platform, and which of its files changed for it."""
-    return tree(tmp_path_factory.mktemp("toy"))
+    copy = tree(tmp_path_factory.mktemp("toy"))
+    return copy, PLATFORM.add(copy)[1]
 
 
-def test_a_platform_changes_one_file_that_was_there(toy: tuple[Path, list[str]]) -> None:
-    """Its row; all else is new."""
-    assert toy[1] == ["components/platforms.py"]
+def test_a_platform_changes_two_files(toy: tuple[Path, list[str]]) -> None:
+    """Its row and its cloud's; all else is new. The design allows eight."""
+    assert toy[1] == ["components/platforms.py", "components/catalog/clouds.py"]
+
+
+def test_its_stack_file_is_validated(toy: tuple[Path, list[str]]) -> None:
+    """By the settings module that the row names; the toy cloud's own settings are known too."""
+    file = toy[0] / "Pulumi.toy.yaml"
+    text = file.read_text()
+    for change, finding in (
+        ("  toy:account: mine\n", ""),
+        ("  joy:account: mine\n", "call the key toy:account"),
+    ):
+        file.write_text(text.replace("config:\n", f"config:\n{change}"))
+        done = python(toy[0], "-m", "cli", "validate", "toy")
+        file.write_text(text)
+        assert bool(done.returncode) == bool(finding), done.stdout + done.stderr
+        assert finding in done.stdout
+
+
+def test_a_change_of_its_cluster_is_a_loss(toy: tuple[Path, list[str]]) -> None:
+    """By the type that the cloud's row names."""
+    code = """
+from stacks.plan import Change
+urn = "urn:pulumi:s::p::{}::n"
+print(*(Change(urn=urn.format(f"toy:index:{kind}"), verb="replace").loss
+        for kind in ("Cluster", "Pool", "Disk")), sep=", ")
+"""
+    done = python(toy[0], "-c", code)
+    assert done.stdout == "cluster, system pool, None\n", done.stderr
+
+
+def test_its_keys_are_documented(toy: tuple[Path, list[str]]) -> None:
+    """On a page of its own, and in the schema that editors read."""
+    code = """
+import json
+from quality.docs import keys, stack_schema
+schema = stack_schema.schema()["properties"]["config"]["properties"]
+print(json.dumps([keys.pages()["toy"], schema["gpu-cluster:cluster"]["properties"]["platform"]]))
+"""
+    done = python(toy[0], "-c", code)
+    assert done.returncode == 0, done.stderr
+    page, platform = json.loads(done.stdout)
+    assert "`machines`" in page
+    assert "toy" in platform["enum"]
 
 
 def test_its_quota_is_asked_for(toy: tuple[Path, list[str]]) -> None:

@@ -1,0 +1,90 @@
+"""The table of blocks: a new kind of workload is a row, its args and what declares it."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from components.settings.blocks import BLOCKS, RUNNING
+from tests.toy import BLOCK, PLATFORM, python, tree
+
+IMAGE = "example.com/web:1.0"
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], list[str]]:
+    """The tree with a toy block on the toy platform; the block's new files, and those changed."""
+    copy = tree(tmp_path_factory.mktemp("toy-block"))
+    PLATFORM.add(copy)
+    return copy, *BLOCK.add(copy)
+
+
+def test_a_block_takes_five_files_at_most(toy: tuple[Path, list[str], list[str]]) -> None:
+    """Args, what declares it, its row, and an environment that has one."""
+    _, new, changed = toy
+    assert changed == ["components/settings/blocks.py"]
+    assert len([*new, *changed]) <= 5
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("pool: bricks", ""),
+        ("pool: brick", "services.web.pool: 'brick' is not a pool; did you mean 'bricks'?"),
+        ("pods: none, pool: bricks", "services.web.pods: 'none'"),
+        ("namespace: team, pool: bricks", "services.web.namespace: nothing creates the namespace"),
+    ],
+)
+def test_it_is_loaded(toy: tuple[Path, list[str], list[str]], given: str, says: str) -> None:
+    """By its own class and `read`, with the key's path in front of what is refused."""
+    file = toy[0] / "Pulumi.serving.yaml"
+    text = file.read_text()
+    file.write_text(text.replace("pool: bricks, image", f"{given}, image"))
+    done = python(toy[0], "-m", "cli", "validate", "serving")
+    file.write_text(text)
+    assert bool(done.returncode) == bool(says), done.stdout + done.stderr
+    assert says in done.stdout
+
+
+def test_its_images_are_listed(toy: tuple[Path, list[str], list[str]]) -> None:
+    """With those of the stack's own registry."""
+    done = python(toy[0], "-m", "cli", "images", "serving", "--json")
+    assert done.returncode == 0, done.stderr
+    assert IMAGE in [row["image"] for row in json.loads(done.stdout)["images"]]
+
+
+def test_its_pods_are_counted(toy: tuple[Path, list[str], list[str]]) -> None:
+    """What counts GPUs, claims and namespaces reads its pods as those of any other block."""
+    code = """
+from stacks.settings import config_of, settings_of
+pods = settings_of("serving", config_of("serving")).pod_groups
+print([(one.path, one.pool, one.count, one.gpus) for one in pods])
+"""
+    done = python(toy[0], "-c", code)
+    assert "('gpu-cluster:services.web', 'bricks', 1, 1)" in done.stdout, done.stderr
+
+
+def test_its_keys_are_documented(toy: tuple[Path, list[str], list[str]]) -> None:
+    """On the page that the row names, in the schema, and as a block with named entries."""
+    code = """
+import json
+from quality.docs import keys, stack_schema
+from quality.faults.changes import NAMED
+schema = stack_schema.schema()["properties"]["config"]["properties"]
+print(json.dumps([keys.pages()["workloads"], schema["gpu-cluster:services"], NAMED]))
+"""
+    done = python(toy[0], "-c", code)
+    assert done.returncode == 0, done.stderr
+    page, schema, named = json.loads(done.stdout)
+    assert "`gpu-cluster:services.<name>`" in page
+    assert "pods" in schema["additionalProperties"]["properties"]
+    assert "services" in named
+
+
+@pytest.mark.parametrize("key", RUNNING)
+def test_every_block_that_runs_pods_says_which(key: str) -> None:
+    """Its class has `pod_groups`, and its module is there to declare it."""
+    assert callable(RUNNING[key].args.pod_groups)
+    assert callable(import_module(RUNNING[key].module).declare)
+    assert BLOCKS[key] is RUNNING[key]
