@@ -86,7 +86,7 @@ def test_a_flavor_is_what_brings_a_pod_to_the_pool() -> None:
     spec = of(batch(), "ResourceFlavor", "train").inputs["spec"]
     assert spec["nodeLabels"] == {"pool": "train"}
     assert spec["nodeTaints"] == [
-        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
+        {"key": "nvidia.com/gpu", "value": GPU_TAINT.value, "effect": "NoSchedule"},
         {"key": "team", "value": "a", "effect": "NoSchedule"},
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from components.catalog import autoscaler_tags
-from components.cluster import Taint
+from components.cluster import GPU_TAINT, Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
@@ -81,7 +81,7 @@ def test_nodes_carry_labels_and_the_taint_with_a_value(trained: Recording) -> No
         "role": "train-gpu",
     }
     assert inputs["taints"] == [
-        {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+        {"key": "nvidia.com/gpu", "value": GPU_TAINT.value, "effect": "NO_SCHEDULE"}
     ]
 
 
@@ -331,7 +331,7 @@ def test_every_tag_of_the_training_pool(trained: Recording) -> None:
         f"{PREFIX}/label/nvidia.com/gpu.present": "true",
         f"{PREFIX}/label/k8s.amazonaws.com/accelerator": "nvidia-tesla-t4",
         f"{PREFIX}/label/role": "train-gpu",
-        f"{PREFIX}/taint/nvidia.com/gpu": "present:NoSchedule",
+        f"{PREFIX}/taint/nvidia.com/gpu": f"{GPU_TAINT.value}:NoSchedule",
         f"{PREFIX}/resources/nvidia.com/gpu": "1",
         f"{PREFIX}/resources/ephemeral-storage": "88Gi",
         # Of 4 CPUs and 16384 MiB: without them a pod that fits those starts nodes in vain.

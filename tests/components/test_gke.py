@@ -116,7 +116,7 @@ def test_the_gpu_pool_starts_at_zero_and_the_autoscaler_owns_its_size(t4: Record
 def test_the_gpu_taint_is_always_declared(t4: Recording) -> None:
     """The taint stands in the pool itself, in the API's spelling, whatever GKE would add."""
     taints = t4.one(NODE_POOL, "train-gpu").inputs["nodeConfig"]["taints"]
-    assert taints == [{"key": GPU_TAINT.key, "value": "present", "effect": "NO_SCHEDULE"}]
+    assert taints == [{"key": GPU_TAINT.key, "value": GPU_TAINT.value, "effect": "NO_SCHEDULE"}]
 
 
 def test_an_upgrade_needs_no_spare_gpu(t4: Recording) -> None:

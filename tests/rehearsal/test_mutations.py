@@ -5,6 +5,7 @@ Only the engine, a real scheduler and a real autoscaler show that a pod stays pe
 
 import pytest
 
+from components.cluster import GPU_TAINT
 from rehearsal.plugins.faults import Faults
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, plain
@@ -55,11 +56,11 @@ pod["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecut
 MUTATIONS = {
     "a toleration is dropped": (
         [sample('pod["tolerations"] = []')],
-        REFUSED + "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule",
+        REFUSED + f"it does not tolerate the taint {GPU_TAINT}",
     ),
     "a toleration has another value": (
         [sample('pod["tolerations"] = [{"key": "nvidia.com/gpu", "value": "true"}]')],
-        REFUSED + "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule, only "
+        REFUSED + f"it does not tolerate the taint {GPU_TAINT}, only "
         "nvidia.com/gpu=true:any effect",
     ),
     "the pool has one more taint": (
@@ -99,8 +100,7 @@ MUTATIONS = {
     ),
     "the installer does not tolerate the GPU taint": (
         [installer('pod["tolerations"] = []')],
-        WAITS + f"{INSTALLER} misses it: it does not tolerate the taint "
-        "nvidia.com/gpu=present:NoSchedule",
+        WAITS + f"{INSTALLER} misses it: it does not tolerate the taint {GPU_TAINT}",
     ),
     "the installer selects another node": (
         [installer('pod["nodeSelector"] = {"gpus": "true"}')],

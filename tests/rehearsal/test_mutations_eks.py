@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from components.cluster import GPU_TAINT
 from rehearsal.nodes.node_registration import karpenters
 from rehearsal.plugins.faults import Faults
 from rehearsal.scenario import Rehearsal
@@ -47,7 +48,7 @@ FROM_ZERO = f"{REFUSED}the pool cannot scale up from zero for it: to the autosca
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 PROMISE = f"pool train-gpu: tag {TEMPLATE}"
 FOR_NOTHING = "pool train-gpu: unnecessary scale-up: 1 node came up on which no pod ever ran"
-TAINT = "nvidia.com/gpu=present:NoSchedule"
+TAINT = str(GPU_TAINT)
 NO_NODES = (
     f"{GROUP} {{}}: waiting for EKS Node Group (k8s-ml:{{}}) create: unexpected state "
     "'CREATE_FAILED', wanted target 'ACTIVE'. last error: NodeCreationFailure: Instances failed to "
@@ -167,10 +168,10 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         ],
     ),
     "the taint's tag is in EKS's own spelling": (
-        [tag("taint-nvidia.com/gpu", 'tag["value"] = "present:NO_SCHEDULE"')],
+        [tag("taint-nvidia.com/gpu", f'tag["value"] = "{GPU_TAINT.value}:NO_SCHEDULE"')],
         [
-            PROMISE + "/taint/nvidia.com/gpu does not say present:NoSchedule, the nodes have "
-            f"{TAINT}: a pod that does not tolerate it triggers an unnecessary scale-up"
+            PROMISE + f"/taint/nvidia.com/gpu does not say {GPU_TAINT.value}:NoSchedule, the nodes "
+            f"have {TAINT}: a pod that does not tolerate it triggers an unnecessary scale-up"
         ],
     ),
     "the node group's taint has no value": (
@@ -179,9 +180,9 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
             PROMISE + "/taint/nvidia.com/gpu does not say :NoSchedule, the nodes have "
             "nvidia.com/gpu=:NoSchedule: a pod that does not tolerate it triggers an unnecessary "
             "scale-up",
-            PROMISE + "/taint/nvidia.com/gpu says present:NoSchedule, the nodes have no such "
-            "taint: a pod that does not tolerate it never triggers a scale-up, though it could run "
-            "there",
+            PROMISE + f"/taint/nvidia.com/gpu says {GPU_TAINT.value}:NoSchedule, the nodes have no "
+            "such taint: a pod that does not tolerate it never triggers a scale-up, though it "
+            "could run there",
         ],
     ),
     "the tags promise no GPU": (
@@ -400,8 +401,9 @@ def test_without_the_taints_tag_a_pool_grows_for_a_pod_that_cannot_run_there(
     rehearsal = rehearse(TOLERATES_NOTHING, NO_TAINT_TAG, stack="train")
     assert said(rehearsal) == [
         REFUSED + f"it does not tolerate the taint {TAINT}",
-        PROMISE + f"/taint/nvidia.com/gpu does not say present:NoSchedule, the nodes have {TAINT}: "
-        "a pod that does not tolerate it triggers an unnecessary scale-up",
+        PROMISE
+        + f"/taint/nvidia.com/gpu does not say {GPU_TAINT.value}:NoSchedule, the nodes have "
+        f"{TAINT}: a pod that does not tolerate it triggers an unnecessary scale-up",
         FOR_NOTHING,
     ]
     assert gpu_nodes(rehearsal) >= 1

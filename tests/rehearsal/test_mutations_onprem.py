@@ -5,6 +5,7 @@ Nothing scales here: what counts is whether driver, plugin, labels and pods fit 
 
 import pytest
 
+from components.cluster import GPU_TAINT
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, every_pool, patched, said
 
@@ -13,7 +14,7 @@ PLUGIN = "DaemonSet kube-system/nvidia-device-plugin"
 WHO = "Pod default/gpu-k8s"
 REFUSED = f"pool dgx-a: {WHO} cannot be scheduled: "
 WAITS = f"pool dgx-a: {WHO} waits for GPUs that never become allocatable on node dgx-a: "
-TAINT = "nvidia.com/gpu=present:NoSchedule"
+TAINT = str(GPU_TAINT)
 
 
 def sample(code: str, name: str = "gpu-k8s") -> Mutation:

@@ -5,6 +5,7 @@ The job, unlike the deployment of `dev`, selects the pool's role as well, and en
 
 import pytest
 
+from components.cluster import GPU_TAINT
 from rehearsal.plugins.faults import Faults
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, patched, said
@@ -36,7 +37,7 @@ def pools(**values: object) -> Mutation:
 MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
     "a toleration is dropped": (
         [sample('pod["tolerations"] = []')],
-        REFUSED + "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule",
+        REFUSED + f"it does not tolerate the taint {GPU_TAINT}",
     ),
     "the job selects another role": (
         [sample('pod["node_selector"]["role"] = "serve"')],

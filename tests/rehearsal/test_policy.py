@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from components.cluster import GPU_TAINT
 from policy.pack import POLICIES
 from rehearsal.engine import Outcome
 from rehearsal.run import POLICIES as PACK
@@ -133,7 +134,7 @@ ON_GKE = [
 
 ON_GKE_TOGETHER = [
     Break("gpu-toleration", changed(DEPLOYMENT, POD + 'pod["tolerations"] = []'),
-          "deployment sample-gpu-pod does not tolerate nvidia.com/gpu=present:NoSchedule of pool "
+          f"deployment sample-gpu-pod does not tolerate {GPU_TAINT} of pool "
           "train-gpu"),
     Break("one-driver", added("from components.gpu.driver import _spec\n"
               "pool = cluster.pools['train-gpu']\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from components.cluster import GPU_TAINT
 from rehearsal.sandbox import ROOT
 
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
@@ -50,7 +51,7 @@ def test_the_whole_rehearsal_of_train(tmp_path: Path) -> None:
         f"{TEMPLATE}/label/nvidia.com/gpu.present": "true",
         f"{TEMPLATE}/label/role": "train-gpu",
         f"{TEMPLATE}/resources/nvidia.com/gpu": "1",
-        f"{TEMPLATE}/taint/nvidia.com/gpu": "present:NoSchedule",
+        f"{TEMPLATE}/taint/nvidia.com/gpu": f"{GPU_TAINT.value}:NoSchedule",
     }  # fmt: skip
     steps = {step["name"]: step["detail"] for step in report["steps"]}
     assert steps["idempotency"] == "no changes"

@@ -21,8 +21,8 @@ from stacks.outcome import CheckError
 from stacks.table import table
 
 GPU = "nvidia.com/gpu"
-TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
-PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+TAINT = {"key": GPU, "value": GPU_TAINT.value, "effect": "NoSchedule"}
+PLUGIN_IMAGE = f"{images.DEVICE_PLUGIN.repository}:{images.DEVICE_PLUGIN.tag}"
 
 
 def a_node(
@@ -283,7 +283,7 @@ def test_missing_taints() -> None:
     pools = [a_pool(taints=[GPU_TAINT, Taint(key="team", value="ml", effect="NoExecute")])]
     _, found = survey(a_node(taints=()), PLUGIN, pools=pools)
     assert [(one.lacks, one.command) for one in found] == [
-        ("taint", "kubectl taint node n nvidia.com/gpu=present:NoSchedule"),
+        ("taint", f"kubectl taint node n {GPU_TAINT}"),
         ("taint", "kubectl taint node n team=ml:NoExecute"),
     ]
     _, found = survey(a_node(taints=[TAINT | {"value": "true"}]), PLUGIN)

@@ -1,0 +1,58 @@
+"""A version, a taint: each is one constant, and a change of it is a change of one file."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from components.catalog.images import DEVICE_PLUGIN
+from components.cluster import GPU_TAINT
+from stacks.files import ROOT
+from tests.toy import python
+
+TESTS = (
+    "tests/components/test_batch.py",
+    "tests/components/test_device_plugin.py",
+    "tests/components/test_eks_node_group.py",
+    "tests/components/test_gke.py",
+    "tests/components/test_gpu_layer.py",
+    "tests/policy",
+    "tests/unit/components/test_catalog.py",
+    "tests/unit/components/test_catalog_kubernetes.py",
+    "tests/unit/simulators/test_inventory.py",
+    "tests/unit/stacks/test_gpu_survey.py",
+)
+"""Those that see the device plugin's image, or the taint of GPU nodes, on any platform."""
+
+
+@pytest.mark.prove(reason="the tests that it runs in the copy take half a minute")
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("components/cluster.py", f'value="{GPU_TAINT.value}"', 'value="reserved"'),
+        ("components/catalog/images.py", f'tag="{DEVICE_PLUGIN.tag}"', 'tag="v1.2.3"'),
+    ],
+)
+def test_one_file_changes(tmp_path: Path, file: str, old: str, new: str) -> None:
+    """The tests of the area pass in a copy of the tree where only this file is changed."""
+    copy = tmp_path / "tree"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    (copy / ".venv").symlink_to(ROOT / ".venv")
+    text = (copy / file).read_text()
+    assert text.count(old) == 1
+    (copy / file).write_text(text.replace(old, new))
+    done = python(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, seconds=600)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_no_other_file_names_the_device_plugins_version() -> None:
+    """Docstrings name the constant; the program that a rehearsal builds has its own version."""
+    assert DEVICE_PLUGIN.tag is not None
+    version = DEVICE_PLUGIN.tag.removeprefix("v")
+    found = [
+        path.relative_to(ROOT)
+        for room in ("components", "policy", "quality", "rehearsal", "stacks")
+        for path in (ROOT / room).rglob("*.py")
+        if f"device-plugin {version}" in " ".join(path.read_text().split())
+    ]
+    assert found == []
