@@ -20,7 +20,9 @@ _FREE = none_of("MASTER_ADDR", "MASTER_PORT", why="is set by the job itself; dro
 class TrainingArgs(PodArgs):
     """PyTorch's `torchrun` on several nodes of a pool, one worker pod on each, all or none."""
 
-    env: Mapping[Annotated[str, VARIABLE, _FREE], str] = field(default_factory=dict)
+    env: Annotated[
+        Mapping[Annotated[str, VARIABLE, _FREE], str], Sent("PodSpec containers[].env[]")
+    ] = field(default_factory=dict)
     """Environment variables."""
     pool: Annotated[str, Sent("PodSpec nodeSelector")]
     """The GPU pool on which the workers run."""

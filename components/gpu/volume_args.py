@@ -93,7 +93,10 @@ class VolumeArgs:
     """A PersistentVolumeClaim of the pod's namespace that somebody else made."""
     bucket: Annotated[
         Annotated[str, BUCKET_NAME] | None,
-        Sent("PodSpec volumes[].csi.volumeAttributes.bucketName", "PersistentVolume"),
+        Sent(
+            "PodSpec volumes[].csi.volumeAttributes.bucketName",
+            "PodSpec volumes[].persistentVolumeClaim.claimName",
+        ),
         Tries("other"),
     ] = None
     """A bucket of Cloud Storage (GKE) or S3 (EKS), mounted with the rights of the pod's
