@@ -13,7 +13,9 @@ import yaml
 
 from rehearsal.plugins.aws import api
 from rehearsal.plugins.aws.kind import Kind
+from rehearsal.plugins.aws.rowed import Rowed
 from stacks.recovery.aws import Aws
+from stacks.urn import Urn
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack
 
@@ -231,6 +233,9 @@ def lives() -> dict[str, list[dict[str, Any]]]:
                 requests.clear()
             for token, name, inputs in steps:
                 found[f"{token} {name}"] = list(_made(stack, requests, token, name, inputs))
+        found["inputs that no read shows"] = [
+            {token: unread} for token, unread in _unread(stack).items() if unread
+        ]
         for token, name, _ in reversed([*_NETWORK, *_IDENTITY, *_EKS]):
             stack.delete(token, name)
             found[f"{token} {name}"].append({"delete": list(requests)})
@@ -261,10 +266,28 @@ def _made(
         yield step
 
 
-def _client(stack: AwsStack) -> Callable[[str], Any]:
-    handler = stack.provider.settings.handlers[aws.VPC]
+def _unread(stack: AwsStack) -> dict[str, list[str]]:
+    """Type -> the inputs that it accepts and that its reads show of none of its resources: whether
+    the simulator took them, nothing tells."""
+    found: dict[str, set[str]] = {}
+    for urn, (identity, _, state) in stack.state.items():
+        token = Urn.parse(urn).type
+        handler = _handler(stack, token)
+        own = handler.row.provider_own if isinstance(handler, Rowed) else ()
+        accepted = {*handler.supported_inputs} - {*own, "tags"}
+        shown = {name for name, value in handler.read(identity, state).items() if value is not None}
+        found[token] = found.get(token, accepted) - shown
+    return {token: sorted(names) for token, names in sorted(found.items())}
+
+
+def _handler(stack: AwsStack, token: str) -> Kind:
+    handler = stack.provider.settings.handlers[token]
     assert isinstance(handler, Kind)
-    return handler.api.client
+    return handler
+
+
+def _client(stack: AwsStack) -> Callable[[str], Any]:
+    return _handler(stack, aws.VPC).api.client
 
 
 def _resolved(stack: AwsStack, value: Any) -> Any:
