@@ -6,12 +6,13 @@ one `GpuPool`; no value of it is written down a second time.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from components.access import BucketDriver, ServiceAccountArgs
 from components.catalog.accelerators import GPUS
 from components.catalog.metrics import Source
 from components.kube.taints import CLOUD_EFFECTS, Effect
+from components.limits import LABEL_KEY, LABEL_VALUE, check_limits
 
 # Settings are read by commands that answer at once and declare nothing: the SDKs take a second.
 if TYPE_CHECKING:
@@ -34,13 +35,16 @@ preview."""
 class Taint:
     """A node taint, in Kubernetes spelling."""
 
-    key: str
+    key: Annotated[str, LABEL_KEY]
     """The taint's key."""
-    value: str
+    value: Annotated[str, LABEL_VALUE]
     """The taint's value. It is never empty: Cluster Autoscaler drops an EKS node group's taint that
     has no value."""
     effect: Effect = "NoSchedule"
     """What happens to pods that do not tolerate it."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
 
     def __str__(self) -> str:
         """As `kubectl taint` takes it: `key=value:NoSchedule`."""

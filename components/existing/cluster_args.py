@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import yaml
 
-from components.catalog import kubernetes as names
 from components.effect import Sent, Tries
 from components.kube import credentials
+from components.limits import DNS_LABEL, check_limits
 
 _FILE_KEYS = {
     "certificate-authority": "certificate-authority-data",
@@ -25,7 +25,7 @@ _FILE_KEYS = {
 class ExistingClusterArgs:
     """A cluster that somebody else made: nothing of the cluster itself is created or changed."""
 
-    name: Annotated[str, Sent("Provider"), Tries("other")]
+    name: Annotated[str, DNS_LABEL, Sent("Provider"), Tries("other")]
     """What this stack calls it. Changing it replaces everything that the stack runs there."""
     kubeconfig: Annotated[str | None, Sent("Provider kubeconfig")] = None
     """The content of a kubeconfig; set it with `pulumi config set --secret --path`. It may sign in
@@ -38,8 +38,7 @@ class ExistingClusterArgs:
     """The context to use; left out, the kubeconfig's current context."""
 
     def __post_init__(self) -> None:
-        if reason := names.invalid_dns_label(self.name):
-            raise ValueError(f"name: {self.name!r} {reason}")
+        check_limits(self)
         if self.kubeconfig is not None and self.kubeconfig_file is not None:
             raise ValueError("kubeconfigFile: and kubeconfig exclude each other; drop one")
 

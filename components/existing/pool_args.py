@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Interval
+from annotated_types import Ge, Interval, MinLen
 
 from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
 from components.effect import Sent, Silent, Tries
-from components.limits import Labels, check_limits
+from components.limits import Hint, Labels, check_limits
 
 _MAX_MPS_CLIENTS = 48
 """Of one GPU; NVIDIA's device plugin does not start with more replicas."""
@@ -39,6 +39,8 @@ class ExistingGpuPoolArgs:
 
     node_selector: Annotated[
         Labels,
+        MinLen(1),
+        Hint("without it every node would count as a GPU node; name a label that only these have"),
         Sent("Pod spec.nodeSelector", "DaemonSet spec.template.spec.affinity"),
         Tries({"gpus": "yes"}),
     ]
@@ -81,11 +83,6 @@ class ExistingGpuPoolArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
-        if not self.node_selector:
-            raise ValueError(
-                "nodeSelector: is empty, so every node would count as a GPU node; name a label "
-                "that only these nodes have"
-            )
         if self.sharing is not None and self.device_plugin == "none":
             raise ValueError(
                 "sharing: is done by the device plugin; set devicePlugin: nvidia, or drop the key"

@@ -1,38 +1,105 @@
 """What a user says of a GKE cluster: control plane, system pool."""
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from components.addresses import authorized, example_warnings
+from annotated_types import Ge, Interval
+
+from components.addresses import AuthorizedNetworks, example_warnings
 from components.catalog import gke as catalog
+from components.decode import shown
 from components.effect import Sent, Tries
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from components.gke.network_args import GkeNetworkArgs
-from components.limits import UNIQUE, check_limits
+from components.limits import UNIQUE, Limit, check_limits, matching, pattern
 from components.on_change import OnChange, kept
 
-_NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
+
+def _dashed(name: str) -> str | None:
+    dashed = name.lower().replace("_", "-")
+    return f"did you mean {dashed!r}?" if catalog.CLUSTER_NAME.fullmatch(dashed) else None
+
+
+def unknown_location(location: str) -> str | None:
+    """Why this is neither a zone nor a region; None if it can be one."""
+    if not (catalog.is_zone(location) or catalog.is_region(location)):
+        return (
+            f"{shown(location)} is neither a zone nor a region of Google Cloud; give one such as "
+            "us-central1-a or us-central1"
+        )
+    if meant := catalog.meant_location(location):
+        what = "zone" if catalog.is_zone(location) else "region"
+        return f"there is no such {what} as {location}; did you mean {meant!r}?"
+    return None
+
+
+def _not_a_system_machine(name: str) -> str | None:
+    machine = catalog.machine_type(name)
+    if machine is None:
+        near = difflib.get_close_matches(name, catalog.CPU_MACHINE_TYPES, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        families = ", ".join(catalog.FAMILIES)
+        return (
+            f"{shown(name)} is not known; {hint}allowed: the sizes of {families}, such as "
+            "e2-standard-2"
+        )
+    if machine.accelerator is not None:
+        return (
+            f"{name!r} carries GPUs; give a CPU machine type here such as e2-standard-2, and the "
+            "GPUs a pool under gpuPools"
+        )
+    return None
+
+
+_NAME = matching(
+    "a GKE cluster name; allowed: at most 40 lowercase letters, digits and '-', a letter first, "
+    "no '-' at the end",
+    catalog.CLUSTER_NAME,
+    hint=_dashed,
+)
+ZONE = matching("a zone such as us-central1-a", catalog.ZONE)
 KMS_KEY = re.compile(
     r"projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+"
 )
-LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
+_KEY = matching(
+    "a Cloud KMS key; give it as projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
+    KMS_KEY,
+)
+_LABEL_KEY, _LABEL_VALUE = (
+    matching(
+        f"the {part} of a Google Cloud label; allowed: {least} to 63 lowercase letters, digits, "
+        "'-' and '_'",
+        re.compile(rf"[a-z0-9_-]{{{least},63}}"),
+    )
+    for part, least in (("key", 1), ("value", 0))
+)
+_PLACE = pattern(catalog.REGION, catalog.ZONE)
+_SYSTEM_MACHINE = Limit(_not_a_system_machine, {"not": {"enum": list(catalog.MACHINE_TYPES)}})
+DiskSize = Annotated[int, Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_GB)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeControlPlaneArgs:
     """A GKE cluster's control plane."""
 
-    name: Annotated[str, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
+    name: Annotated[str, _NAME, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
-    location: Annotated[str, OnChange("cluster"), Sent("Cluster location"), Tries("us-central1-b")]
+    location: Annotated[
+        str,
+        Limit(unknown_location, _PLACE),
+        OnChange("cluster"),
+        Sent("Cluster location"),
+        Tries("us-central1-b"),
+    ]
     """A zone (cheaper, one control plane) or a region (three)."""
     network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
     """The addresses of the VPC that the stack makes, or the subnetwork of one that is there."""
     authorized_networks: Annotated[
-        Mapping[str, str],
+        AuthorizedNetworks,
         Sent("Cluster masterAuthorizedNetworksConfig.cidrBlocks[]"),
         Tries({"office": "203.0.113.0/24", "home": "198.51.100.7/32"}),
     ] = field(default_factory=dict)
@@ -91,6 +158,7 @@ class GkeControlPlaneArgs:
     stops them."""
     secrets_encryption_key: Annotated[
         str | None,
+        _KEY,
         Sent("Cluster databaseEncryption.keyName"),
         Tries(
             "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key",
@@ -100,58 +168,34 @@ class GkeControlPlaneArgs:
     """The Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd,
     on top of Google's own encryption at rest. It is in the cluster's region, and GKE's service
     agent has `roles/cloudkms.cryptoKeyEncrypterDecrypter` on it."""
-    labels: Annotated[Mapping[str, str], Sent("Cluster resourceLabels"), Tries({"team": "ml"})] = (
-        field(default_factory=dict)
-    )
+    labels: Annotated[
+        Mapping[Annotated[str, _LABEL_KEY], Annotated[str, _LABEL_VALUE]],
+        Sent("Cluster resourceLabels"),
+        Tries({"team": "ml"}),
+    ] = field(default_factory=dict)
     """The labels of the cluster resource, for billing."""
 
     def __post_init__(self) -> None:
-        if not _NAME.match(self.name):
-            dashed = self.name.lower().replace("_", "-")
-            hint = f"did you mean {dashed!r}? " if _NAME.match(dashed) else ""
-            raise ValueError(
-                f"name: {self.name!r} is not a GKE cluster name; {hint}allowed: at most 40 "
-                "lowercase letters, digits and '-', a letter first, no '-' at the end"
-            )
-        if not (catalog.is_zone(self.location) or catalog.is_region(self.location)):
-            raise ValueError(
-                f"location: {self.location!r} is neither a zone nor a region of Google Cloud; "
-                "give one such as us-central1-a or us-central1"
-            )
-        if meant := catalog.meant_location(self.location):
-            what = "zone" if catalog.is_zone(self.location) else "region"
-            raise ValueError(
-                f"location: there is no such {what} as {self.location}; did you mean {meant!r}?"
-            )
+        check_limits(self)
         if not (self.authorized_networks or self.private_endpoint or self.dns_endpoint):
             raise ValueError(
                 "authorizedNetworks: is empty, so nobody could reach the control plane; name the "
                 "networks that may, or set privateEndpoint: true or dnsEndpoint: true"
             )
-        for name, block in authorized(self.authorized_networks).items():
+        for name, text in self.authorized_networks.items():
             # The API: "... is not a reserved network, which is required for private endpoints".
-            if self.private_endpoint and block.is_global:
+            if self.private_endpoint and ipaddress.IPv4Network(text).is_global:
                 raise ValueError(
-                    f"authorizedNetworks.{name}: '{block}' is public, and with privateEndpoint "
+                    f"authorizedNetworks.{name}: {text!r} is public, and with privateEndpoint "
                     "only private addresses reach the control plane; drop it or privateEndpoint"
                 )
         if (key := self.secrets_encryption_key) is not None:
             found = KMS_KEY.fullmatch(key)
-            if found is None:
-                raise ValueError(
-                    f"secretsEncryptionKey: {key!r} is not a Cloud KMS key; give it as "
-                    "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
-                )
+            assert found
             if found["location"] != self.region:
                 raise ValueError(
                     f"secretsEncryptionKey: {key!r} is in {found['location']}, and GKE takes a key "
                     f"of the cluster's region; give one in {self.region}"
-                )
-        for key, value in self.labels.items():
-            if not (LABEL.match(key) and key and LABEL.match(value)):
-                raise ValueError(
-                    f"labels.{key}: {value!r} is not a Google Cloud label; allowed: at most 63 "
-                    "lowercase letters, digits, '-' and '_'"
                 )
 
     @property
@@ -184,15 +228,19 @@ class GkeSystemPoolArgs:
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
     machine_type: Annotated[
-        str, Sent("NodePool nodeConfig.machineType"), Tries("e2-standard-4")
+        str, _SYSTEM_MACHINE, Sent("NodePool nodeConfig.machineType"), Tries("e2-standard-4")
     ] = "e2-standard-2"
     """The machine type of the system nodes."""
-    min_nodes: Annotated[int, Sent("NodePool autoscaling.totalMinNodeCount")] = 1
+    min_nodes: Annotated[int, Ge(1), Sent("NodePool autoscaling.totalMinNodeCount")] = 1
     """The least number of nodes in the whole pool, 1 or more: without one, none of the cluster's
     own pods run."""
-    max_nodes: Annotated[int, Sent("NodePool autoscaling.totalMaxNodeCount")] = 3
+    max_nodes: Annotated[
+        int,
+        Interval(ge=1, le=catalog.MAX_POOL_NODES_PER_ZONE),
+        Sent("NodePool autoscaling.totalMaxNodeCount"),
+    ] = 3
     """The largest number of nodes in the whole pool."""
-    disk_size_gb: Annotated[int, Sent("NodePool nodeConfig.diskSizeGb")] = 50
+    disk_size_gb: Annotated[DiskSize, Sent("NodePool nodeConfig.diskSizeGb")] = 50
     """The size of a node's boot disk."""
     spot: Annotated[bool, OnChange("system pool"), Sent("NodePool nodeConfig.spot")] = False
     """Whether the system nodes are Spot machines."""
@@ -205,36 +253,10 @@ class GkeSystemPoolArgs:
         return machine.boot_disk or catalog.DEFAULT_DISK_TYPE
 
     def __post_init__(self) -> None:
-        machine = catalog.machine_type(self.machine_type)
-        if machine is None:
-            near = difflib.get_close_matches(self.machine_type, catalog.CPU_MACHINE_TYPES, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(
-                f"machineType: {self.machine_type!r} is not known; {hint}allowed: the sizes "
-                f"of {', '.join(catalog.FAMILIES)}, such as e2-standard-2"
-            )
-        if machine.accelerator is not None:
-            raise ValueError(
-                f"machineType: {self.machine_type!r} carries GPUs; give a CPU machine type here "
-                "such as e2-standard-2, and the GPUs a pool under gpuPools"
-            )
-        if self.min_nodes < 1:
-            raise ValueError(f"minNodes: {self.min_nodes} is too small; allowed: 1 or more")
+        check_limits(self)
         if self.max_nodes < self.min_nodes:
             raise ValueError(
                 f"maxNodes: {self.max_nodes} is below minNodes {self.min_nodes}; raise it"
-            )
-        if self.max_nodes > catalog.MAX_POOL_NODES_PER_ZONE:
-            raise ValueError(
-                f"maxNodes: {self.max_nodes} is too large; allowed: at most "
-                f"{catalog.MAX_POOL_NODES_PER_ZONE}"
-            )
-        if self.disk_size_gb < 10:
-            raise ValueError(f"diskSizeGb: {self.disk_size_gb} is too small; allowed: 10 or more")
-        if self.disk_size_gb > catalog.MAX_DISK_GB:
-            raise ValueError(
-                f"diskSizeGb: {self.disk_size_gb} is too large; allowed: at most "
-                f"{catalog.MAX_DISK_GB}"
             )
 
 
@@ -244,7 +266,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
 
     # The provider keeps what is no longer given: the field is optional and computed.
     zones: Annotated[
-        Sequence[str],
+        Sequence[Annotated[str, ZONE]],
         UNIQUE,
         OnChange(kept("name the zones that its nodes shall be in")),
         Sent("Cluster nodeLocations[]"),
@@ -259,11 +281,10 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     """Whether Google's managed Prometheus collects the cluster's metrics."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
         # A dataclass with slots is another class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
         for zone in self.zones:
-            if not catalog.is_zone(zone) or catalog.region_of(zone) != self.region:
+            if catalog.region_of(zone) != self.region:
                 raise ValueError(
                     f"zones: {zone!r} is not a zone of {self.region}; "
                     f"{catalog.zones_of(self.region)}"

@@ -1,12 +1,66 @@
 """The machine of a GPU node on GKE Standard, and the GPUs that it carries."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from annotated_types import Ge
+
 from components.catalog import gke as catalog
-from components.decode import EXAMPLE
+from components.decode import EXAMPLE, shown
 from components.effect import Sent, Tries
+from components.limits import Limit, check_limits, pattern
 from components.on_change import OnChange
+
+_OFFERED = [row.name for row in catalog.ACCELERATORS.values() if not row.retired]
+
+
+def _not_a_gpu_machine(name: str) -> str | None:
+    machine = catalog.machine_type(name)
+    if machine is None or (machine.accelerator is None and machine.family != "n1"):
+        return (
+            f"{shown(name)} is not a machine type that carries GPUs; allowed: N1 such as "
+            "n1-standard-4 with an accelerator, or a type of G2, G4, A2, A3, A4 or A4X such as "
+            "g2-standard-4"
+        )
+    if machine.fractional:
+        return (
+            f"{name} has a fraction of a GPU, which Kubernetes cannot count; take one with a whole "
+            "GPU and set sharing"
+        )
+    return None
+
+
+def _not_an_accelerator(name: str) -> str | None:
+    if name in _OFFERED:
+        return None
+    if row := catalog.ACCELERATORS.get(name):
+        return (
+            f"{name} is retired: Google Cloud has started none since {row.retired_since}; take "
+            f"{row.replacement} instead"
+        )
+    right = catalog.spelling(name)
+    if right and (row := catalog.ACCELERATORS[right]).retired:
+        right = row.replacement
+    hint = f"did you mean {right!r}? " if right else ""
+    return f"{shown(name)} is not known; {hint}allowed: {', '.join(_OFFERED)}"
+
+
+_ACCELERATOR = Limit(_not_an_accelerator, {"enum": _OFFERED})
+_MACHINE = Limit(
+    _not_a_gpu_machine,
+    {
+        "anyOf": [
+            {
+                "enum": [
+                    *(row.name for row in catalog.MACHINE_TYPES.values() if not row.fractional),
+                    *(name for name in catalog.CPU_MACHINE_TYPES if name.startswith("n1-")),
+                ]
+            },
+            pattern(re.compile(r"(?:n1-)?custom-[0-9]+-[0-9]+")),
+        ]
+    },
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,11 +68,12 @@ class GkeGpuMachineArgs:
     """A machine type with its GPUs, built in or attached."""
 
     machine_type: Annotated[
-        str, Sent("NodePool nodeConfig.machineType"), Tries("n1-standard-8")
+        str, _MACHINE, Sent("NodePool nodeConfig.machineType"), Tries("n1-standard-8")
     ] = field(metadata={EXAMPLE: "g2-standard-4"})
     """The machine type of a node."""
     accelerator: Annotated[
         str | None,
+        _ACCELERATOR,
         OnChange("GPU pool"),
         Sent("NodePool nodeConfig.guestAccelerators[].type"),
         Tries("nvidia-tesla-v100"),
@@ -27,6 +82,7 @@ class GkeGpuMachineArgs:
     built in."""
     gpus_per_node: Annotated[
         int | None,
+        Ge(1),
         OnChange("GPU pool"),
         Sent("NodePool nodeConfig.guestAccelerators[].count"),
         Tries(2),
@@ -34,22 +90,13 @@ class GkeGpuMachineArgs:
     """GPUs of a node; derived where the machine type has its GPUs built in, else 1."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         machine, gpu_model = self.machine, self.gpu_model
-        if gpu_model.retired:
-            raise ValueError(
-                f"accelerator: {gpu_model.name} is retired: Google Cloud has started none since "
-                f"{gpu_model.retired_since}; take {gpu_model.replacement} instead"
-            )
         if machine.accelerator is not None:
             if gpu_model.name != machine.accelerator:
                 raise ValueError(
                     f"accelerator: {gpu_model.name} contradicts {self.machine_type}, which carries "
                     f"{machine.accelerator}; drop one of the two"
-                )
-            if machine.gpus != int(machine.gpus):
-                raise ValueError(
-                    f"machineType: {self.machine_type} has a fraction of a GPU, which Kubernetes "
-                    "cannot count; take one with a whole GPU and set sharing"
                 )
             if self.gpus_per_node not in (None, int(machine.gpus)):
                 raise ValueError(
@@ -57,7 +104,7 @@ class GkeGpuMachineArgs:
                     f"carries {int(machine.gpus)}; drop the key"
                 )
             return
-        if machine.family != "n1" or gpu_model.machine_family != "n1":
+        if gpu_model.machine_family != "n1":
             fitting = [
                 row.name
                 for row in catalog.MACHINE_TYPES.values()
@@ -65,7 +112,7 @@ class GkeGpuMachineArgs:
             ]
             raise ValueError(
                 f"accelerator: {gpu_model.name} cannot be attached to {self.machine_type}; machine "
-                f"types that carry it: {', '.join(fitting) or 'n1-standard-4 and others of N1'}"
+                f"types that carry it: {', '.join(fitting)}"
             )
         if self.gpus not in gpu_model.counts:
             raise ValueError(
@@ -83,12 +130,7 @@ class GkeGpuMachineArgs:
     def machine(self) -> catalog.MachineType:
         """The catalog's row."""
         machine = catalog.machine_type(self.machine_type)
-        if machine is None:
-            raise ValueError(
-                f"machineType: {self.machine_type!r} is not a machine type that carries GPUs; "
-                "allowed: N1 such as n1-standard-4 with an accelerator, or a type of G2, G4, A2, "
-                "A3, A4 or A4X such as g2-standard-4"
-            )
+        assert machine is not None
         return machine
 
     @property
@@ -99,15 +141,6 @@ class GkeGpuMachineArgs:
             raise ValueError(
                 f"accelerator: is missing; {self.machine_type} has no GPU of its own, give one of "
                 f"{', '.join(_attachable())}"
-            )
-        if name not in catalog.ACCELERATORS:
-            right = catalog.spelling(name)
-            if right and (row := catalog.ACCELERATORS[right]).retired:
-                right = row.replacement
-            hint = f"did you mean {right!r}? " if right else ""
-            raise ValueError(
-                f"accelerator: {name!r} is not known; {hint}allowed: "
-                f"{', '.join(row.name for row in catalog.ACCELERATORS.values() if not row.retired)}"
             )
         return catalog.ACCELERATORS[name]
 

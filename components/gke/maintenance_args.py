@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from components.effect import Sent, Tries
+from annotated_types import MaxLen
 
-TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
-INSTANT = re.compile(
+from components.decode import shown
+from components.effect import Sent, Tries
+from components.limits import Limit, check_limits, pattern
+
+_TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
+_INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
 )
 """https://www.rfc-editor.org/rfc/rfc3339, as the Google provider reads it."""
@@ -27,9 +31,57 @@ _LEAST_WINDOW = timedelta(hours=4)
 _LEAST_AVAILABLE = timedelta(hours=48)
 _ROLLING_DAYS = 32
 _MOST_NO_UPGRADES = timedelta(days=30)
-_MOST_EXCLUSIONS = 20
 
 Scope = Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"]
+
+
+def _not_an_instant(text: str) -> str | None:
+    if reason := _yaml_date(text):
+        return reason
+    try:
+        if _INSTANT.fullmatch(text) and _utc(text):
+            return None
+    except (ValueError, OverflowError):
+        pass  # a 31st of February, say, or the first hours of year 1
+    return f"{shown(text)} is not an RFC 3339 time such as 2026-01-03T02:00:00Z"
+
+
+def _not_a_start(text: str) -> str | None:
+    if _TIME_OF_DAY.fullmatch(text):
+        return None
+    reason = _not_an_instant(text)
+    if reason is None or reason == _yaml_date(text):
+        return reason
+    return (
+        f"{shown(text)} is neither a time of day such as 03:00 nor an RFC 3339 time such as "
+        "2026-01-03T02:00:00Z"
+    )
+
+
+def _yaml_date(text: str) -> str | None:
+    """YAML reads a time without quotes as a date, which the engine then writes its own way."""
+    return f"{text!r} is a date to YAML; put the time in quotes" if text.endswith(" UTC") else None
+
+
+def _not_a_rule(text: str) -> str | None:
+    for part in text.split(";"):
+        name, _, value = part.partition("=")
+        if name not in _PARTS or not value:
+            return (
+                f"{shown(part)} in {shown(text)} is not part of a rule; give one such as "
+                "FREQ=WEEKLY;BYDAY=SA,SU"
+            )
+    rule = _rule(text)
+    if rule.get("FREQ") not in _FREQUENCIES:
+        return f"{shown(text)} has no FREQ that GKE knows; allowed: {', '.join(_FREQUENCIES)}"
+    if not re.fullmatch("0*[1-9][0-9]*", rule.get("INTERVAL", "1")):
+        return f"INTERVAL in {shown(text)} is not a number of 1 or more"
+    return None
+
+
+_START = Limit(_not_a_start, pattern(_TIME_OF_DAY, _INSTANT))
+_TIME = Limit(_not_an_instant, pattern(_INSTANT))
+_RULE = Limit(_not_a_rule, {"pattern": f"(^|;)FREQ=({'|'.join(_FREQUENCIES)})(;|$)"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +90,14 @@ class GkeMaintenanceExclusionArgs:
 
     start: Annotated[
         str,
+        _TIME,
         Sent("Cluster maintenancePolicy.maintenanceExclusions[].startTime"),
         Tries("2026-12-21T00:00:00Z"),
     ]
     """RFC 3339: `2026-12-20T00:00:00Z`."""
     end: Annotated[
         str,
+        _TIME,
         Sent("Cluster maintenancePolicy.maintenanceExclusions[].endTime"),
         Tries("2027-01-04T00:00:00Z"),
     ]
@@ -54,7 +108,8 @@ class GkeMaintenanceExclusionArgs:
     """What does not happen: any upgrade; a new minor; a new minor and any upgrade of nodes."""
 
     def __post_init__(self) -> None:
-        start, end = _instant("start", self.start), _instant("end", self.end)
+        check_limits(self)
+        start, end = _utc(self.start), _utc(self.end)
         if end <= start:
             raise ValueError(f"end: {self.end!r} is not after start {self.start}; swap them")
         if self.scope == "no-upgrades" and end - start > _MOST_NO_UPGRADES:
@@ -71,6 +126,7 @@ class GkeMaintenanceArgs:
 
     start: Annotated[
         str,
+        _START,
         Sent(
             "Cluster maintenancePolicy.dailyMaintenanceWindow.startTime",
             "Cluster maintenancePolicy.recurringWindow.startTime",
@@ -81,22 +137,27 @@ class GkeMaintenanceArgs:
     the first window's start in RFC 3339, `2026-01-03T02:00:00Z`, with `end` and `recurrence`."""
     end: Annotated[
         str | None,
+        _TIME,
         Sent("Cluster maintenancePolicy.recurringWindow.endTime"),
         Tries("2026-01-03T11:00:00Z"),
     ] = None
     """End of the first window, RFC 3339: four hours or more after its start."""
     recurrence: Annotated[
         str | None,
+        _RULE,
         Sent("Cluster maintenancePolicy.recurringWindow.recurrence"),
         Tries("FREQ=DAILY"),
     ] = None
     """RFC 5545 rule of the windows' starts, such as `FREQ=WEEKLY;BYDAY=SA,SU`. In any 32 days the
     windows must have 48 hours."""
-    exclusions: Mapping[str, GkeMaintenanceExclusionArgs] = field(default_factory=dict)
+    exclusions: Annotated[Mapping[str, GkeMaintenanceExclusionArgs], MaxLen(20)] = field(
+        default_factory=dict
+    )
     """Name -> a time without upgrades, for a long training run for instance."""
 
     def __post_init__(self) -> None:
-        if TIME_OF_DAY.fullmatch(self.start):
+        check_limits(self)
+        if _TIME_OF_DAY.fullmatch(self.start):
             for key in ("end", "recurrence"):
                 if getattr(self, key) is not None:
                     raise ValueError(
@@ -105,24 +166,14 @@ class GkeMaintenanceArgs:
                     )
         else:
             self._check_recurring()
-        if len(self.exclusions) > _MOST_EXCLUSIONS:
-            raise ValueError(
-                f"exclusions: there are {len(self.exclusions)}; allowed: {_MOST_EXCLUSIONS}"
-            )
 
     def _check_recurring(self) -> None:
-        _refuse_date("start", self.start)
-        if not INSTANT.fullmatch(self.start):
-            raise ValueError(
-                f"start: {self.start!r} is neither a time of day such as 03:00 nor an RFC 3339 "
-                "time such as 2026-01-03T02:00:00Z"
-            )
         for key in ("end", "recurrence"):
             if getattr(self, key) is None:
                 raise ValueError(f"{key}: is missing; a start with a date needs it")
         assert self.end is not None
         assert self.recurrence is not None
-        length = _instant("end", self.end) - _instant("start", self.start)
+        length = _utc(self.end) - _utc(self.start)
         if length < _LEAST_WINDOW:
             raise ValueError(
                 f"end: {self.end!r} leaves less than four hours after start {self.start}, which "
@@ -161,40 +212,13 @@ class GkeMaintenanceArgs:
         }
 
 
-def _refuse_date(key: str, text: str) -> None:
-    """YAML reads a time without quotes as a date, which the engine then writes its own way."""
-    if text.endswith(" UTC"):
-        raise ValueError(f"{key}: {text!r} is a date to YAML; put the time in quotes")
-
-
-def _instant(key: str, text: str) -> datetime:
-    _refuse_date(key, text)
-    try:
-        if INSTANT.fullmatch(text):
-            return datetime.fromisoformat(text).astimezone(UTC)
-    except ValueError:
-        pass  # a 31st of February, say: refused below
-    raise ValueError(f"{key}: {text!r} is not an RFC 3339 time such as 2026-01-03T02:00:00Z")
+def _utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def _rule(text: str) -> dict[str, str]:
     """The parts of a recurrence rule."""
-    parts = {}
-    for part in text.split(";"):
-        name, equals, value = part.partition("=")
-        if name not in _PARTS or not equals or not value:
-            raise ValueError(
-                f"recurrence: {part!r} in {text!r} is no part of a rule; give one such as "
-                "FREQ=WEEKLY;BYDAY=SA,SU"
-            )
-        parts[name] = value
-    if parts.get("FREQ") not in _FREQUENCIES:
-        raise ValueError(
-            f"recurrence: {text!r} has no FREQ that GKE knows; allowed: {', '.join(_FREQUENCIES)}"
-        )
-    if not parts.get("INTERVAL", "1").isdigit() or parts.get("INTERVAL") == "0":
-        raise ValueError(f"recurrence: INTERVAL in {text!r} is no number of 1 or more")
-    return parts
+    return dict(part.split("=", 1) for part in text.split(";"))
 
 
 def _occurrences(rule: Mapping[str, str]) -> int | None:

@@ -1,8 +1,10 @@
 """What a user says of a GPU node pool on GKE Standard, and the pool that follows from it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Interval
 
 from components.catalog import gke as catalog
 from components.catalog import gke_volumes, room
@@ -19,10 +21,10 @@ from components.cluster import (
 )
 from components.effect import Sent, Tries
 from components.gke import reservation as reservations
-from components.gke.cluster_args import GkeClusterArgs
+from components.gke.cluster_args import ZONE, DiskSize, GkeClusterArgs
 from components.gke.machine_args import GkeGpuMachineArgs
 from components.gke.sharing_args import GkeSharingArgs
-from components.limits import UNIQUE, check_limits
+from components.limits import IMAGE, UNIQUE, Hint, Labels, one_of
 from components.on_change import OnChange, kept
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
@@ -46,19 +48,22 @@ def attachable_classes(machine: catalog.MachineType) -> dict[str, Any]:
 class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """A GPU node pool on GKE Standard."""
 
-    min_nodes: Annotated[int, Sent("NodePool autoscaling.totalMinNodeCount")] = 0
+    min_nodes: Annotated[int, Ge(0), Sent("NodePool autoscaling.totalMinNodeCount")] = 0
     """The least number of nodes in the whole pool, not per zone. GKE starts a pool with equally
     many nodes in each zone, so one with `minNodes: 1` in two zones begins with two; its autoscaler
     removes the one that nothing uses after 10 minutes."""
-    max_nodes: Annotated[int, Sent("NodePool autoscaling.totalMaxNodeCount")] = 1
+    max_nodes: Annotated[int, Ge(1), Sent("NodePool autoscaling.totalMaxNodeCount")] = 1
     """The largest number of nodes in the whole pool, not per zone."""
     zones: Annotated[
-        Sequence[str], UNIQUE, Sent("NodePool nodeLocations[]"), Tries(["us-central1-b"])
+        Sequence[Annotated[str, ZONE]],
+        UNIQUE,
+        Sent("NodePool nodeLocations[]"),
+        Tries(["us-central1-b"]),
     ] = ()
     """The zones of the nodes, all in the cluster's region, also where the cluster itself is in one
     zone. Left out, every zone of the cluster's location that is known to have the accelerator."""
     labels: Annotated[
-        Mapping[str, str],
+        Labels,
         Sent("NodePool nodeConfig.labels"),
         Tries({"role": "train-gpu", "team": "ml"}),
     ] = field(default_factory=dict)
@@ -110,7 +115,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = "default"
     """The driver that GKE installs; with driver `managed`."""
     installer_image: Annotated[
-        str | None, Sent("PodSpec initContainers[].image"), Tries("example.com/installer:1")
+        str | None, IMAGE, Sent("PodSpec initContainers[].image"), Tries("example.com/installer:1")
     ] = None
     """Your own installer image instead of the one that GKE preloads; with driver `daemonset`."""
     device_plugin: Annotated[
@@ -124,9 +129,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Tries({"strategy": "time-slicing", "replicas": 2}),
     ] = None
     """How pods share a GPU; left out, each GPU is one pod's."""
-    disk_size_gb: Annotated[int, Sent("NodePool nodeConfig.diskSizeGb")] = 100
+    disk_size_gb: Annotated[DiskSize, Sent("NodePool nodeConfig.diskSizeGb")] = 100
     """The size of the boot disk; CUDA images take 5 to 20 GB each."""
-    disk_type: Annotated[str | None, Sent("NodePool nodeConfig.diskType"), Tries("pd-ssd")] = None
+    disk_type: Annotated[
+        str | None,
+        one_of(*catalog.DISK_TYPES),
+        Sent("NodePool nodeConfig.diskType"),
+        Tries("pd-ssd"),
+    ] = None
     """The type of the boot disk; left out, `pd-balanced`, or `hyperdisk-balanced` on machine types
     that take no other."""
     image_streaming: Annotated[
@@ -149,7 +159,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     )
     """Whether the nodes are close together; one zone only."""
     max_run_duration_seconds: Annotated[
-        int | None, OnChange("GPU pool"), Sent("NodePool nodeConfig.maxRunDuration"), Tries(86400)
+        int | None,
+        Interval(ge=1, le=catalog.MAX_RUN_SECONDS),
+        Hint("a node lives for 7 days at most"),
+        OnChange("GPU pool"),
+        Sent("NodePool nodeConfig.maxRunDuration"),
+        Tries(86400),
     ] = None
     """The time after which a node is deleted; with capacityType `flex-start`, at most 7 days."""
     delete_before_replace: Annotated[bool, Sent("NodePool (delete_before_replace)")] = True
@@ -157,7 +172,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     replacement starts, and takes the quota twice."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
         # A dataclass with slots is another class, which zero-argument super() does not find.
         GkeGpuMachineArgs.__post_init__(self)
         self._check_counts()
@@ -211,8 +225,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         region = catalog.region_of(location)
         # A zonal cluster's pools may be in any zone of its region, where its GPU is for instance.
         for zone in self.zones:
-            if not catalog.is_zone(zone) or catalog.region_of(zone) != region:
-                meant = catalog.meant_location(zone) if catalog.is_zone(zone) else None
+            if catalog.region_of(zone) != region:
+                meant = catalog.meant_location(zone)
                 hint = f"did you mean {meant!r}? " if meant else ""
                 raise ValueError(
                     f"zones: {zone!r} is not a zone of the cluster's region {region}; {hint}"
@@ -328,10 +342,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         )
 
     def _check_counts(self) -> None:
-        if self.min_nodes < 0:
-            raise ValueError(f"minNodes: {self.min_nodes} is negative; allowed: 0 or more")
-        if self.max_nodes < 1:
-            raise ValueError(f"maxNodes: {self.max_nodes} is too small; allowed: 1 or more")
         if self.min_nodes > self.max_nodes:
             raise ValueError(
                 f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
@@ -350,12 +360,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"minNodes: {self.min_nodes} is not possible with capacityType flex-start; "
                 "allowed: 0"
             )
-        seconds = self.max_run_duration_seconds
-        if seconds is not None and not 0 < seconds <= catalog.MAX_RUN_SECONDS:
-            raise ValueError(
-                f"maxRunDurationSeconds: {seconds} is out of range; allowed: 1 to "
-                f"{catalog.MAX_RUN_SECONDS} (7 days)"
-            )
 
     def _check_driver(self) -> None:
         if self.driver == "daemonset" and self.driver_version != "default":
@@ -363,10 +367,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"driverVersion: {self.driver_version!r} needs driver managed; a DaemonSet "
                 "installs what its image carries, so drop the key or set installerImage"
             )
-        if self.installer_image is not None and (
-            reason := names.invalid_image(self.installer_image)
-        ):
-            raise ValueError(f"installerImage: {reason}")
         if self.driver == "managed" and self.installer_image is not None:
             raise ValueError("installerImage: needs driver daemonset; drop the key or set driver")
         if self.os_image == "ubuntu" and self.driver_version == "latest":
@@ -398,9 +398,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
 
     def _check_disk(self) -> None:
-        if self.disk_type is not None and self.disk_type not in catalog.DISK_TYPES:
-            allowed = ", ".join(catalog.DISK_TYPES)
-            raise ValueError(f"diskType: {self.disk_type!r} is not known; allowed: {allowed}")
         only = self.machine.boot_disk
         if only is not None and self.boot_disk != only:
             raise ValueError(
@@ -412,29 +409,15 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"diskType: {self.disk_type} does not go with {self.machine_type}; allowed: "
                 f"{allowed}"
             )
-        if self.disk_size_gb < catalog.MIN_DISK_GB:
-            raise ValueError(
-                f"diskSizeGb: {self.disk_size_gb} is too small; allowed: {catalog.MIN_DISK_GB} or "
-                "more"
-            )
-        if self.disk_size_gb > catalog.MAX_DISK_GB:
-            raise ValueError(
-                f"diskSizeGb: {self.disk_size_gb} is too large; allowed: at most "
-                f"{catalog.MAX_DISK_GB}"
-            )
 
     def _check_labels(self) -> None:
-        for key, value in self.labels.items():
-            reason = names.invalid_label_key(key) or names.invalid_label_value(value)
-            if reason is None and (key == POOL_LABEL or names.reserved_domain(key)):
-                reason = "is set by GKE or by this stack; choose another key"
-            if reason is not None:
-                raise ValueError(f"labels.{key}: {reason}")
+        for key in self.labels:
+            if key == POOL_LABEL or names.reserved_domain(key):
+                raise ValueError(
+                    f"labels.{key}: is set by GKE or by this stack; choose another key"
+                )
         seen = {(GPU_RESOURCE, GPU_TAINT.effect)}
         for position, taint in enumerate(self.taints):
-            reason = names.invalid_label_key(taint.key) or names.invalid_label_value(taint.value)
-            if reason is not None:
-                raise ValueError(f"taints[{position}]: {reason}")
             if (taint.key, taint.effect) in seen:
                 raise ValueError(
                     f"taints[{position}]: {taint.key}:{taint.effect} is a duplicate; remove it"

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from annotated_types import Interval
+
 from components.catalog import gke as catalog
 from components.cluster import Sharing
 from components.effect import Sent, Tries
+from components.limits import Hint, check_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,8 @@ class GkeSharingArgs:
     """How a GPU is shared: in turns, by NVIDIA's MPS, or in MIG partitions."""
     replicas: Annotated[
         int,
+        Interval(ge=1, le=catalog.MAX_SHARED_CLIENTS),
+        Hint("2 or more unless strategy is mig"),
         Sent(
             "NodePool nodeConfig.guestAccelerators[].gpuSharingConfig.maxSharedClientsPerGpu",
             "PodSpec nodeSelector",
@@ -35,6 +40,9 @@ class GkeSharingArgs:
         Tries("2g.10gb"),
     ] = None
     """The MIG profile, such as `1g.5gb`."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
 
     def of(self, gpu_model: catalog.Accelerator) -> Sharing:
         """How many pods a GPU of this GPU then holds."""
@@ -63,7 +71,7 @@ class GkeSharingArgs:
                 "partition too"
             )
         low, high = catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS
-        if self.strategy != "mig" and not low <= self.replicas <= high:
+        if self.strategy != "mig" and self.replicas < low:
             raise ValueError(
                 f"sharing.replicas: {self.replicas} is out of range; allowed: {low} to {high}"
             )

@@ -3,29 +3,45 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from annotated_types import Ge
+
 from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
-from components.decode import EXAMPLE
+from components.decode import EXAMPLE, shown
 from components.effect import Sent, Tries
 from components.gke import reservation as reservations
 from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.pool_args import SPOT_TAINT, Capacity, attachable_classes
 from components.gke.sharing_args import GkeSharingArgs
-from components.limits import check_limits
+from components.limits import Limit, check_limits
 
 _SHARING_LABELS = {"time-slicing": "time-sharing"}
+_OFFERED = [row.name for row in catalog.ACCELERATORS.values() if row.autopilot_counts]
+
+
+def _not_offered(name: str) -> str | None:
+    if name in _OFFERED:
+        return None
+    known = name in catalog.ACCELERATORS
+    right = catalog.spelling(name)
+    hint = f"did you mean {right!r}? " if right in _OFFERED and not known else ""
+    what = "offered on Autopilot" if known else "known"
+    return f"{shown(name)} is not {what}; {hint}allowed: {', '.join(_OFFERED)}"
+
+
+_ACCELERATOR = Limit(_not_offered, {"enum": _OFFERED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeAutopilotPoolArgs:
     """GPUs that pods may have on Autopilot. There is no node pool: GKE starts a node for a pod."""
 
-    accelerator: Annotated[str, Sent("PodSpec nodeSelector"), Tries("nvidia-l4")] = field(
-        metadata={EXAMPLE: "nvidia-l4"}
+    accelerator: Annotated[str, _ACCELERATOR, Sent("PodSpec nodeSelector"), Tries("nvidia-l4")] = (
+        field(metadata={EXAMPLE: "nvidia-l4"})
     )
     """The GPU, as the node label `cloud.google.com/gke-accelerator` has it."""
-    gpus_per_node: Annotated[int | None, Sent("PodSpec nodeSelector"), Tries(1)] = None
+    gpus_per_node: Annotated[int | None, Ge(1), Sent("PodSpec nodeSelector"), Tries(1)] = None
     """Physical GPUs of the node; left out, GKE takes a node as large as the pod asks for."""
     capacity_type: Annotated[Capacity, Sent("PodSpec nodeSelector")] = "on-demand"
     """How the nodes are bought."""
@@ -49,16 +65,7 @@ class GkeAutopilotPoolArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
-        gpu_model = catalog.ACCELERATORS.get(self.accelerator)
-        if gpu_model is None or not gpu_model.autopilot_counts:
-            offered = [row.name for row in catalog.ACCELERATORS.values() if row.autopilot_counts]
-            right = catalog.spelling(self.accelerator)
-            hint = f"did you mean {right!r}? " if right in offered and gpu_model is None else ""
-            what = "known" if gpu_model is None else "offered on Autopilot"
-            raise ValueError(
-                f"accelerator: {self.accelerator!r} is not {what}; {hint}allowed: "
-                f"{', '.join(offered)}"
-            )
+        gpu_model = catalog.ACCELERATORS[self.accelerator]
         if self.gpus_per_node is not None and self.gpus_per_node not in gpu_model.autopilot_counts:
             raise ValueError(
                 f"gpusPerNode: {self.gpus_per_node} is not possible with {gpu_model.name}; "
