@@ -19,14 +19,6 @@ _PRIVATE, _PUBLIC = 8, 16
 """Shortest prefix of a network that may reach a control plane. Of public space few have a /16."""
 
 
-def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
-    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`."""
-    try:
-        return _network(text)
-    except ValueError as error:
-        raise ValueError(f"{key}: {error}") from None
-
-
 def _network(text: str) -> ipaddress.IPv4Network:
     """A single address is refused: Python takes it for a network of one, and GKE does not."""
     try:
@@ -94,14 +86,6 @@ def _too_large(text: str) -> str | None:
 
 AuthorizedNetworks = Mapping[str, Annotated[str, Limit(_too_large, _form(_PRIVATE, 32))]]
 """Display name -> an IPv4 CIDR that may reach a control plane."""
-
-
-def authorized(networks: Mapping[str, str]) -> dict[str, ipaddress.IPv4Network]:
-    """The networks of `authorizedNetworks`; raises ValueError if one of them is too large."""
-    for name, text in networks.items():
-        if reason := _too_large(text):
-            raise ValueError(f"authorizedNetworks.{name}: {reason}")
-    return {name: ipaddress.IPv4Network(text) for name, text in networks.items()}
 
 
 def example_warnings(networks: Mapping[str, str], then: str) -> list[str]:
