@@ -15,11 +15,12 @@ from typing import Any
 from components.catalog.clouds import CLOUDS
 from components.decode import camel
 from components.eks.provider_args import ENVIRONMENT_INSTEAD
-from components.limits import fragment, unwrapped
+from components.eks.regions import REGION
+from components.gke.sign_in import PROJECT
+from components.limits import fragment, pattern, unwrapped
 from components.platforms import PLATFORMS
 from components.settings.blocks import ENTRY_NAMES
 from quality.docs import keys
-from quality.docs.limits import ASSUMED_ROLES, LIMITS, PROVIDERS
 from stacks.files import KEYS
 from tools.sections import REFERENCE
 
@@ -35,6 +36,14 @@ _SECRET = {
     "required": ["secure"],
     "additionalProperties": False,
 }
+_PROVIDERS = {"gcp:project": PROJECT.fragment, "aws:region": pattern(REGION)}
+"""Keys of the providers' own config that the program reads, strings all."""
+_ASSUMED_ROLES = {
+    "type": "array",
+    "maxItems": 1,
+    "items": {"type": "object", "required": ["roleArn"], "properties": {"externalId": False}},
+}
+"""`aws:assumeRoles`, of which `aws eks get-token` can assume one."""
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 Schema = dict[str, Any]
@@ -49,8 +58,8 @@ def schema() -> Schema:
         "type": "object",
         "required": [CLUSTER],
         "properties": {
-            **{key: _text(limit, False) for key, limit in PROVIDERS.items()},
-            "aws:assumeRoles": dict(ASSUMED_ROLES),
+            **{key: _text(limit, False) for key, limit in _PROVIDERS.items()},
+            "aws:assumeRoles": _ASSUMED_ROLES,
             CLUSTER: {
                 "type": "object",
                 "required": ["platform"],
@@ -129,7 +138,7 @@ def record(kind: type, *, required: bool = True) -> Schema:
     properties = {}
     for field in fields:
         must = _required(field)
-        found = _value(hints[field.name], _limit(kind, field.name), must)
+        found = _value(hints[field.name], must)
         if meaning := meanings.get(field.name):
             found["description"] = meaning
         properties[camel(field.name)] = found | _default(field)
@@ -142,30 +151,22 @@ def record(kind: type, *, required: bool = True) -> Schema:
     }
 
 
-def _limit(kind: type, name: str) -> Schema:
-    """What the class, and what it derives from, says of a field; the class itself first."""
-    for base in kind.__mro__:
-        if name in LIMITS.get(base.__name__, {}):
-            return dict(LIMITS[base.__name__][name])
-    return {}
-
-
-def _value(hint: Any, limit: Schema, required: bool) -> Schema:
+def _value(hint: Any, required: bool) -> Schema:
     """A value of a field or of what is in it. A key that may be left out may also be empty."""
     hint, limits = unwrapped(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     entries = {Mapping: "Properties", str: "Length"}.get(origin or hint, "Items")
-    limit = limit | fragment(limits, entries)
+    limit = fragment(limits, entries)
     if origin is typing.Literal:
         words = limit.get("enum", inner)
         return {"enum": [*words, *(() if required else (None,))]}
     if origin is Mapping:
-        each = _value(inner[1], limit.pop("additionalProperties", {}), True)
+        each = _value(inner[1], True)
         allowed = fragment(unwrapped(inner[0])[1], "Length")
         named = {"propertyNames": allowed} if allowed else {}
         return {"type": _or_null("object", required), "additionalProperties": each} | named | limit
     if origin is Sequence:
-        each = _value(inner[0], limit.pop("items", {}), True)
+        each = _value(inner[0], True)
         return {"type": _or_null("array", required), "items": each} | limit
     if dataclasses.is_dataclass(hint):
         return record(typing.cast("type", hint), required=required) | limit

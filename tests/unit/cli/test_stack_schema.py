@@ -1,9 +1,7 @@
 """The JSON Schema of stack files says what the program says, as far as a schema can."""
 
 import json
-import typing
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from quality.docs import keys, stack_schema
-from quality.docs.limits import LIMITS
+from quality.docs import stack_schema
 from stacks.files import EXAMPLES, ROOT, SAMPLES, document_in
 from tests.program.environments import values_of, with_changes
 from tests.unit.components import (
@@ -123,23 +120,3 @@ def test_an_encrypted_value_passes_where_a_string_does() -> None:
 def test_what_is_beside_the_config_is_refused() -> None:
     """The engine ignores a key that is not indented, without a word."""
     assert complaints({"config": values_of("dev"), "gpu-cluster:workloads": {}})
-
-
-def test_every_limit_is_of_a_setting() -> None:
-    """A class or a field that is renamed takes its limits along."""
-    found = {(kind.__name__, field.name) for kind in classes() for field in fields(kind)}
-    assert {(kind, name) for kind, limits in LIMITS.items() for name in limits} <= found
-
-
-def classes() -> set[Any]:
-    """Every class that a part of a stack file becomes."""
-    kinds: set[Any] = set()
-    waiting: list[Any] = list(keys.TABLES.values())
-    while waiting:
-        kind = waiting.pop()
-        if kind in kinds:
-            continue
-        kinds |= set(kind.__mro__[:-1])
-        inner = (keys.nested(hint)[0] for hint in typing.get_type_hints(kind).values())
-        waiting += [each for each in inner if each is not None]
-    return kinds
