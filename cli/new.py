@@ -99,7 +99,7 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
     }
     for question in questions.get("google" if platform.startswith("gke") else platform, ()):
         question()
-    if platform != "existing":
+    if platform not in PLATFORMS or PLATFORMS[platform].cloud:
         answered("location", "location", new_stack.LOCATIONS.get(platform))
         answered("gpu", "GPU (gpu-cluster offers lists all)", new_stack.GPU)
         if not given["private_endpoint"]:

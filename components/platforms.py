@@ -76,6 +76,10 @@ class Platform:
     """Module that prices a stack (`stacks.cost.bill.Prices`); none without a cloud."""
     capacity: str = ""
     """Module that knows what to ask the cloud (`stacks.capacity.questions.Capacity`)."""
+    gpu_pool: str = ""
+    """Type of the component that declares a GPU pool; none if the stack creates no pools."""
+    measures: str = ""
+    """Module that knows how it is measured (`quality.platforms.Measured`); none without pools."""
     rehearsal: str
     """Module that simulates it (`rehearsal.cloud_simulators.Simulator`)."""
 
@@ -96,6 +100,8 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         home=("gcp:project", "cluster.location"),
         cost="stacks.cost.gke",
         capacity="stacks.capacity.gke",
+        gpu_pool="gpu-cluster:gke:GpuNodePool",
+        measures="quality.platforms.gke",
         rehearsal="rehearsal.platforms.google",
     ),
     "gke-autopilot": Platform(
@@ -115,6 +121,8 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         home=("aws:region",),
         cost="stacks.cost.eks",
         capacity="stacks.capacity.eks",
+        gpu_pool="gpu-cluster:eks:GpuNodeGroup",
+        measures="quality.platforms.eks",
         rehearsal="rehearsal.platforms.aws",
     ),
     "existing": Platform(

@@ -53,7 +53,7 @@ def prepared(stack: str, folder: Path) -> ProgramCopy:
     config = document.get("config")
     provide(config if isinstance(config, dict) else {})
     named = platform_of(config) if isinstance(config, dict) else ""
-    platform = named if named in PLATFORMS else "gke"
+    platform = named if named in PLATFORMS else next(iter(PLATFORMS))
     notes: tuple[str, ...] = ()
     if PLATFORMS[platform].cloud is None:
         notes = on_its_own_cluster(document)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from components.catalog.clouds import CLOUDS
+from components.platforms import PLATFORMS
 from stacks.outcome import CheckError
 from stacks.urn import Urn
 
@@ -31,7 +32,7 @@ _VERB_OF: Mapping[str, Verb] = {
 _CODE = re.compile(r"\[GPUC-([A-Z-]+)\]")
 _CLUSTERS = {cloud.cluster for cloud in CLOUDS.values()}
 _POOLS = {cloud.node_pool for cloud in CLOUDS.values()}
-_GPU_COMPONENTS = ("gpu-cluster:gke:GpuNodePool", "gpu-cluster:eks:GpuNodeGroup")
+_GPU_POOLS = {platform.gpu_pool for platform in PLATFORMS.values()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class Change:
         if self.type in _CLUSTERS:
             return "cluster"
         if self.type in _POOLS:
-            gpu = any(parent in _GPU_COMPONENTS for parent in Urn.parse(self.urn).parents)
+            gpu = any(parent in _GPU_POOLS for parent in Urn.parse(self.urn).parents)
             return "GPU pool" if gpu else "system pool"
         return None
 

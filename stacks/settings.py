@@ -8,6 +8,7 @@ from typing import Any
 import tools
 from components.existing.settings import ExistingSettings
 from components.kube import credentials
+from components.platforms import PLATFORMS
 from components.settings.load import from_config
 from components.settings.model import Settings
 from stacks import files
@@ -63,6 +64,12 @@ def platform_of(config: Mapping[str, Any]) -> str:
     return str(cluster.get("platform")) if isinstance(cluster, dict) else ""
 
 
+def is_existing(config: Mapping[str, Any]) -> bool:
+    """Whether somebody else creates the stack's cluster."""
+    platform = PLATFORMS.get(platform_of(config))
+    return platform is not None and platform.cloud is None
+
+
 def settings_of(
     stack: str, config: Mapping[str, Any], *, kubeconfig: str | None = None
 ) -> Settings[Any]:
@@ -82,7 +89,7 @@ def settings_of(
 def with_kubeconfig(config: Mapping[str, Any], kubeconfig: str) -> dict[str, Any]:
     """The config with the content of this kubeconfig for an existing cluster's; of another platform
     as it is."""
-    if platform_of(config) != "existing":
+    if not is_existing(config):
         return dict(config)
     others = {key: value for key, value in config[CLUSTER].items() if key not in REACHED_BY}
     return {**config, CLUSTER: {**others, "kubeconfig": kubeconfig}}
@@ -95,7 +102,7 @@ def own_kubeconfig(stack: str, config: Mapping[str, Any], *, trusted: bool = Fal
     it comes with the stack's file and signs in by a command, unless it is `trusted`: who wrote the
     file chose the server that gets the credential.
     """
-    if platform_of(config) != "existing" or config[CLUSTER].get("kubeconfig") == PLACEHOLDER:
+    if not is_existing(config) or config[CLUSTER].get("kubeconfig") == PLACEHOLDER:
         return None
     own = settings_of(stack, config).own
     if not isinstance(own, ExistingSettings):

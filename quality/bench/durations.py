@@ -48,26 +48,6 @@ CREATION: Final[Mapping[str, float]] = MappingProxyType(
 )
 """Resource type -> seconds. `OTHER` where it is not in the list."""
 
-ONE_AFTER_ANOTHER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "gke": (
-            "gcp:compute/network:Network",
-            "gcp:compute/subnetwork:Subnetwork",
-            GOOGLE.cluster,
-        ),
-        # Nodes wait for their network plugin, and coredns for the first of them.
-        "eks": (
-            "aws:ec2/vpc:Vpc",
-            "aws:ec2/subnet:Subnet",
-            AWS.cluster,
-            "aws:eks/addon:Addon",
-            AWS.node_pool,
-            "aws:eks/addon:Addon",
-        ),
-    }
-)
-"""What a cloud itself puts in this order before a GPU can be asked for, whatever the program."""
-
 OTHER: Final = 2.0
 
 

@@ -4,23 +4,27 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import median
 
+from components.platforms import PLATFORMS
 from quality.bench.measure import Comparison, Section, alternately
 from quality.bench.processes import child
 from quality.environments import with_pools
+from quality.platforms import measured
 from stacks.settings import flat
 
 LIMIT = 1.5
 SIZES = (100, 300)
 REFERENCE = 10
 QUANTITIES = {"seconds": ("time", "ms", 1000.0), "memory": ("memory", "KiB", 1024.0)}
-ENVIRONMENTS = {"gke": "dev", "eks": "train"}
-"""Platform with node pools of its own -> the environment whose first pool is copied."""
 
 
 def measure(chosen: Sequence[str], runs: int) -> Section:
     """Under mocks: the engine's and the clouds' costs of a resource would hide the program's."""
     rows, notes = [], []
-    for platform, stack in ENVIRONMENTS.items():
+    for platform in PLATFORMS:
+        known = measured(platform)
+        if known is None:
+            continue
+        stack = known.ENVIRONMENT
         if chosen and stack not in chosen:
             continue
         for size in SIZES:

@@ -13,6 +13,7 @@ from quality.bench.gantt import gantt
 from quality.bench.measure import Comparison, Section
 from quality.bench.timing import Span, longest_chain, timed_up
 from quality.environments import platform_of, values_of
+from quality.platforms import measured
 from rehearsal.plugins.faults import Faults
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from stacks.program import Mutation
@@ -21,10 +22,6 @@ CHAIN_LIMIT = 1.05
 ORDER_LIMIT = 0.8
 STACKS = ("dev", "train")
 """One environment on each cloud that has node pools."""
-SCALE = {"gke": 4.0, "eks": 10.0}
-"""One second here is so many in a cloud: an `up` takes some two minutes on either. More would
-blow up what is not the cloud's: the engine's start, 2 s."""
-
 CLUSTERS = {cloud.cluster for cloud in CLOUDS.values()}
 
 LAYERS = """
@@ -67,9 +64,10 @@ def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
     there is one of each."""
     rows, pictures, notes = [], {}, []
     for stack in chosen or STACKS:
-        if platform_of(stack) not in SCALE:
+        known = measured(platform_of(stack))
+        if known is None:
             continue
-        scale = all_at or SCALE[platform_of(stack)]
+        scale = all_at or known.SCALE
         ours, chain = _up(stack, scale)
         theirs, _ = _up(stack, scale, mutate=_common_order(stack))
         rows += [
@@ -86,7 +84,7 @@ def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
                 ours=[_gpu_at(stack, ours) * scale],
                 theirs=[_gpu_at(stack, theirs) * scale],
                 limit=ORDER_LIMIT,
-                bound=_least(stack, ours) / _gpu_at(stack, theirs),
+                bound=_least(stack, known.ORDER, ours) / _gpu_at(stack, theirs),
             ),
         ]
         pictures[f"gantt-{stack}.svg"] = gantt(
@@ -164,12 +162,12 @@ def _common_order(stack: str) -> Mutation:
     return mutate
 
 
-def _least(stack: str, spans: Sequence[Span]) -> float:
+def _least(stack: str, order: Sequence[str], spans: Sequence[Span]) -> float:
     """Seconds that no order can save, as they were in this run: moto starts with the VPC."""
     pools = set(values_of(stack)["gpu-cluster:gpuPools"])
     return sum(
         min(span.seconds for span in spans if span.token == token and span.name not in pools)
-        for token in durations.ONE_AFTER_ANOTHER[platform_of(stack)]
+        for token in order
     )
 
 

@@ -3,14 +3,16 @@
 from collections.abc import Iterator, Mapping
 
 from components.cluster import GpuPool
+from components.platforms import PLATFORMS
 from quality.docs.keys import meanings
 from quality.docs.support_matrix import DRIVERS, pool_of
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "outputs.md"
 
+_NAMES = [f"`{name}`" for name in PLATFORMS]
 OUTPUTS: Mapping[str, str] = {
-    "platform": "`gke`, `gke-autopilot`, `eks` or `existing`.",
+    "platform": "{} or {}.".format(", ".join(_NAMES[:-1]), _NAMES[-1]),
     "clusterName": "The cluster's name in its cloud; on an existing cluster, what the stack calls "
     "it.",
     "kubeconfig": "A secret. It names a plugin that signs in and holds no token of its own, except "

@@ -15,6 +15,7 @@ from quality.faults.changes import MORE, STACKS, Effect, applied, effects, table
 from quality.faults.fault_injector import InjectionPoint, Moment
 from quality.faults.fault_run import FaultResult, FaultRunner, NotRecovered, cycle
 from quality.faults.injected import FAULTS, hits_any, inject
+from quality.platforms import measured
 from rehearsal.processes import ProcessError
 from rehearsal.provider_plugins import Choice
 from rehearsal.simulators.inventory import INVENTORIES
@@ -24,9 +25,6 @@ from stacks.outcome import CheckError
 ASKED_EVERY = 6
 """Of so many operations one is also killed at before the cloud acts on it: to the state that is
 the kill after the one before, with another operation under way."""
-PARTS = {"eks": 3}
-"""Platform -> the parts into which its kills are dealt; an EKS stack has four times as many
-operations as one on GKE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,8 @@ class Result:
 
 def parts_of(stack: str) -> list[Part]:
     """The parts of a stack, the long ones first."""
-    count = PARTS.get(platform_of(stack), 1)
+    known = measured(platform_of(stack))
+    count = known.KILL_PARTS if known else 1
     kills = [Part(stack=stack, work="kills", number=n, of=count) for n in range(1, count + 1)]
     return [*kills, Part(stack=stack, work="errors"), Part(stack=stack, work="changes")]
 

@@ -15,7 +15,7 @@ from pulumi.runtime import mocks, stack
 
 from components.catalog.clouds import AWS, GOOGLE
 from stacks.files import EXAMPLES, ROOT, SAMPLES
-from stacks.settings import NOWHERE, flat
+from stacks.settings import NOWHERE, flat, is_existing
 
 BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
 """Package -> resource type -> inputs, of what no sample declares."""
@@ -112,6 +112,6 @@ def _of(sample: str) -> list[Declared]:
 
 def _config(sample: str, kubeconfig: str) -> dict[str, str]:
     values = yaml.safe_load((EXAMPLES / f"Pulumi.{sample}.yaml").read_text())["config"]
-    if values["gpu-cluster:cluster"]["platform"] == "existing":
+    if is_existing(values):
         values["gpu-cluster:cluster"]["kubeconfigFile"] = kubeconfig
     return flat(values)

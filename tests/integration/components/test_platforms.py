@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from components.platforms import PLATFORMS
+from quality.environments import platform_of
+from quality.platforms import measured
 from stacks.files import ROOT
 from tests.toy import PLATFORM, python, tree
 
@@ -113,6 +115,12 @@ def test_every_row_leads_to_modules_with_what_they_must_have(name: str) -> None:
         assert callable(import_module(row.cost).bill)
         assert callable(import_module(row.capacity).questions)
     assert callable(import_module(row.rehearsal).serve)
+    assert bool(row.gpu_pool) == bool(row.measures)
+    if row.measures:
+        known = measured(name)
+        assert known is not None
+        assert platform_of(known.ENVIRONMENT) == name
+        assert callable(known.idle)
 
 
 @pytest.mark.parametrize("room", ["gpu", "batch"])
