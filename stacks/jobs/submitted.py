@@ -16,6 +16,8 @@ from components.batch.published import Published
 from components.batch.training import among_themselves, labels, spec
 from components.batch.training_args import TrainingArgs
 from components.gpu.pod_parts import config_map_name, contents_of
+from components.limits import refusal
+from components.settings.blocks import ENTRY_NAMES
 from stacks.outcome import CheckError
 
 ROOM = "trainingJobs"
@@ -62,6 +64,9 @@ def read(
     given = document[ROOM]
     if not isinstance(given, dict) or not given:
         raise CheckError(f"{ROOM}: has no job; give one by its name")
+    for name in given:
+        if reason := refusal(ENTRY_NAMES[ROOM], str(name)):
+            raise CheckError(f"{ROOM}.{name}: {reason}")
     named = {
         name: {"namespace": namespace, **job} if isinstance(job, dict) else job
         for name, job in given.items()

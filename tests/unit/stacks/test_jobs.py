@@ -164,7 +164,7 @@ def test_more_pods_than_the_queue_ever_hands_out_are_refused(tmp_path: Path) -> 
         ({}, "trainingJobs: is missing, or not alone"),
         ({"trainingJobs": {"a": JOB}, "workloads": {}}, "trainingJobs: is missing, or not alone"),
         ({"trainingJobs": {}}, "trainingJobs: has no job"),
-        ({"trainingJobs": {"A": JOB}}, "trainingJobs.A: must be lowercase"),
+        ({"trainingJobs": {"A": JOB}}, "trainingJobs.A: 'A' is not a training job's name"),
     ],
 )
 def test_a_job_file_has_jobs_and_nothing_else(tmp_path: Path, document: Any, says: str) -> None:
