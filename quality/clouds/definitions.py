@@ -1,6 +1,6 @@
 """Google's provider as its own definitions describe it: magic-modules' `mmv1/products`.
 
-They lack what is written in Go there: clusters and node pools of GKE, and members of IAM policies.
+Clusters and node pools of GKE are written in Go there; members of IAM policies are not read.
 """
 
 import re
@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from quality.clouds import go_schema
 from rehearsal.plugins import sdk
 from rehearsal.plugins.cloud.schema import Block, block, element_of, resource_schema
 from stacks.outcome import CheckError
@@ -21,7 +22,16 @@ WORDS = frozenset({
     "patterns", "conflicts", "exactly_one_of", "at_least_one_of",
 })  # fmt: skip
 """The kinds of facts that the definitions have of every input."""
-_BETWEEN = re.compile(r"validation\.IntBetween\((-?\d+), (-?\d+)\)")
+_GKE = ("node_config", "resource_container_node_pool", "resource_container_cluster")
+_IN_GO = {
+    "gcp:container/cluster:Cluster": ("ResourceContainerCluster", _GKE),
+    "gcp:container/nodePool:NodePool": ("ResourceContainerNodePool", _GKE),
+}
+"""Type -> the function that answers its schema, and the files that it is in."""
+_ELSEWHERE = {"gcp:container/cluster:Cluster": ("nodeConfig.", "nodePools[].")}
+"""Beginnings of paths of which only what replaces is of this type: the rest is of a node pool."""
+_BETWEEN = re.compile(r"validation\.(?:Int|Float)Between\((\d+), (\d+)\)")
+_AT_LEAST = re.compile(r"validation\.IntAtLeast\((\d+)\)")
 
 Node = Mapping[str, Any]
 
@@ -33,20 +43,33 @@ def source(folder: Path) -> str:
     )
     if asked.returncode:
         raise CheckError(f"{folder} is not a checkout of magic-modules: {asked.stderr.strip()}")
-    return f"GoogleCloudPlatform/magic-modules@{asked.stdout.strip()}, mmv1/products"
+    return f"GoogleCloudPlatform/magic-modules@{asked.stdout.strip()}, mmv1"
 
 
 def row(folder: Path, token: str) -> dict[str, Any] | None:
     """What the definition of a type says of its inputs; None if there is no definition."""
+    given = _definition(folder, token)
+    if given is None:
+        return None
+    fields = list(_fields(given, resource_schema(token).inputs))
+    elsewhere = _ELSEWHERE.get(token, ())
+    own = [field for field in fields if not field.path.startswith(elsewhere)]
+    found = _facts(own) | {"immutable": list(_immutable(fields))}
+    return {word: values for word, values in found.items() if values}
+
+
+def _definition(folder: Path, token: str) -> Node | None:
     _, module, name = token.split(":")
+    if token in _IN_GO:
+        function, files = _IN_GO[token]
+        at = folder / "mmv1" / "third_party" / "terraform" / "services" / "container"
+        go = go_schema.Source([at / f"{file}.go.tmpl" for file in files])
+        return {"properties": go.fields(function)}
     file = folder / "mmv1" / "products" / module.partition("/")[0] / f"{name}.yaml"
     if not file.is_file():
         return None
-    given = yaml.safe_load(file.read_text(encoding="utf-8"))
-    if given.get("exclude_resource"):
-        return None  # written in Go
-    fields = list(_fields(given, resource_schema(token).inputs))
-    return {word: values for word, values in _facts(fields).items() if values}
+    given: Node = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return None if given.get("exclude_resource") else given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +116,7 @@ def _beneath(
         path, theirs = f"{at[0]}{name}", f"{at[1]}{_letters(node['name'])}"
         each = path if element is None else f"{path}[]"
         yield _Field(path=path, element=each, theirs=theirs, node=node, replaces=replaces)
-        if sdk.is_input_type(held := element or kind):
+        if sdk.is_input_type(held := element or kind) and not node.get("output"):
             beneath = (f"{each}.", f"{theirs}.0.")
             yield from _beneath(inner, block(held), beneath, whole=whole, above=replaces)
 
@@ -101,7 +124,6 @@ def _beneath(
 def _facts(fields: Sequence[_Field]) -> dict[str, Any]:
     elements = {field.theirs: field.element for field in fields}
     found: dict[str, Any] = {
-        "immutable": list(_immutable(fields)),
         "kept_when_removed": [f.path for f in fields if f.node.get("default_from_api")],
         "not_inputs": [field.path for field in fields if field.node.get("output")],
         "sets": [field.path for field in fields if field.node.get("is_set")],
@@ -140,7 +162,7 @@ def _enums(fields: Sequence[_Field]) -> Iterator[tuple[str, list[Any]]]:
     """The provider takes an empty text for none, unless one is needed."""
     for field in fields:
         item = field.node.get("item_type", {})
-        if field.node["type"] == "Enum" and not field.node.get("output"):
+        if field.node.get("type") == "Enum" and not field.node.get("output"):
             none = [] if field.node.get("required") else [""]
             yield field.path, [*field.node["enum_values"], *none]
         elif item.get("type") == "Enum":
@@ -149,7 +171,10 @@ def _enums(fields: Sequence[_Field]) -> Iterator[tuple[str, list[Any]]]:
 
 def _bound(node: Node) -> dict[str, int]:
     """Of a number the function that checks it, of a list its sizes."""
-    between = _BETWEEN.fullmatch(node.get("validation", {}).get("function", ""))
+    checked = node.get("validation", {}).get("function", "")
+    if least := _AT_LEAST.fullmatch(checked):
+        return {"min": int(least[1])}
+    between = _BETWEEN.fullmatch(checked)
     words = {"min": "min_size", "max": "max_size"}
     sizes = {f"{word}_length": node[size] for word, size in words.items() if node.get(size, 1) > 1}
     if node.get("min_size") == 1:

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import yaml
 
-from quality.clouds import definitions, generate, plugin_schema
+from quality.clouds import definitions, generate, go_schema, plugin_schema
 from stacks.outcome import CheckError
 
 SCHEMA = {
@@ -209,6 +209,83 @@ def test_a_type_that_is_written_in_go_has_no_definition(tmp_path: Path) -> None:
     """Neither one without a file nor one that is left out of the provider's generation."""
     assert defined(tmp_path, "Network", NETWORK + "exclude_resource: true\n") is None
     assert definitions.row(tmp_path, "gcp:projects/service:Service") is None
+
+
+GO = """
+var schemaPool = map[string]*schema.Schema{
+	"autoscaling": {
+		Type: schema.TypeList, MaxItems: 1, Optional: true,
+		Elem: &schema.Resource{Schema: map[string]*schema.Schema{
+			// the same for all zones
+			"location_policy": {Type: schema.TypeString, Optional: true, Computed: true,
+				ValidateFunc: validation.StringInSlice([]string{"BALANCED", "ANY"}, false)},
+			"min_node_count": {Type: schema.TypeInt, ValidateFunc: validation.IntAtLeast(0)},
+		}},
+	},
+	"node_locations": {Type: schema.TypeSet, Optional: true,
+		Elem: &schema.Schema{Type: schema.TypeString}},
+}
+var (
+	keys = []string{"name", "name_prefix"}
+)
+func version() *schema.Schema {
+	return &schema.Schema{Type: schema.TypeString, Computed: true}
+}
+func ResourcePool() *schema.Resource {
+	return &schema.Resource{
+		Create: create,
+		Timeouts: &schema.ResourceTimeout{Create: schema.DefaultTimeout(2 * time.Hour)},
+		Schema: tpgresource.MergeSchemas(
+			schemaPool,
+			map[string]*schema.Schema{
+				"name": {Type: schema.TypeString, Optional: true, ForceNew: true,
+					ExactlyOneOf: keys,
+					StateFunc: func(v interface{}) string { return fmt.Sprintf("{%s}", v) }},
+				"spot": {Type: schema.TypeBool, Optional: true, Default: false},
+				"version": version(),
+{{- if ne $.TargetVersionName "ga" }}
+				"beta": {Type: schema.TypeFloat, Required: true,
+					ValidateFunc: validation.FloatBetween(0.0, 1.0)},
+{{- else }}
+				"stable": {Type: schema.TypeBool},
+{{- end }}
+				"labels": tpgresource.Labels("all"),
+			}),
+	}
+}
+"""
+
+
+def test_a_schema_in_go_is_read_as_a_definition(tmp_path: Path) -> None:
+    """Names and functions stand for what they are; of one elsewhere only the name is known."""
+    file = tmp_path / "pool.go.tmpl"
+    file.write_text(GO)
+    fields = {each["name"]: each for each in go_schema.Source([file]).fields("ResourcePool")}
+    told = {
+        name: {word: value for word, value in field.items() if value and word != "name"}
+        for name, field in fields.items()
+    }
+    assert told["autoscaling"].pop("properties") == [
+        {**_NOTHING, "name": "location_policy", "type": "Enum", "enum_values": ["BALANCED", "ANY"],
+         "required": True, "default_from_api": True},
+        {**_NOTHING, "name": "min_node_count",
+         "validation": {"function": "validation.IntAtLeast(0)"}},
+    ]  # fmt: skip
+    assert told == {
+        "autoscaling": {},
+        "node_locations": {"is_set": True},
+        "name": {"immutable": True, "exactly_one_of": ["name", "name_prefix"]},
+        "spot": {},
+        "version": {"output": True},
+        "beta": {"required": True,
+                 "validation": {"function": "validation.FloatBetween(0, 1)"}},
+        "labels": {},
+    }  # fmt: skip
+    assert fields["spot"]["default_value"] is False
+
+
+_NOTHING = {"required": False, "output": False, "default_from_api": False,
+            "immutable": False, "is_set": False}  # fmt: skip
 
 
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
