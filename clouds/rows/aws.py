@@ -54,7 +54,7 @@ class Tags:
     tag: str = "TagResource"
     untag: str = "UntagResource"
     read: str = ""
-    arn: str = "arn"
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

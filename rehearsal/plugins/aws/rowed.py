@@ -381,9 +381,15 @@ class Rowed(Kind):
         assert self.row.tags
         for name in self.shape(operation).required_members:
             if name.lower() == "resourcearn":
-                arn = self.row.tags.arn
-                return {name: state.get(arn) or self.read(identity, state)[arn]}
+                return {name: self._tagged_by("arn", identity, state)}
         return self.address(operation, identity, state)
+
+    def _tagged_by(self, usual: str, identity: str, state: Mapping[str, Any]) -> Any:
+        """What names the resource in a request about its tags: an output, or else its id."""
+        assert self.row.tags
+        if name := self.row.tags.by or usual:
+            return state.get(name) or self.read(identity, state)[name]
+        return identity
 
     def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
@@ -391,7 +397,7 @@ class Rowed(Kind):
         assert self.row.tags
         if self.row.tags.spec:
             names = "DeleteTags", "CreateTags"
-            where: dict[str, Any] = {"Resources": [identity]}
+            where: dict[str, Any] = {"Resources": [self._tagged_by("", identity, state)]}
         else:
             names = self.row.tags.untag, self.row.tags.tag
             where = self._tag_address(names[1], identity, state)
