@@ -76,9 +76,13 @@ class Aws:
         if "tags" in by:
             tags = i.get("tags", {}) if wanted else i["tags"]
             wanted |= {f"tag:{key}": str(text) for key, text in tags.items()}
-        filters = [{"Name": name, "Values": [text]} for name, text in wanted.items()]
-        answer = getattr(self._client(row.api), xform_name(row.read.call))(Filters=filters)
-        found = answer[row.read.at.partition("[")[0]]
+        describe = getattr(self._client(row.api), xform_name(row.read.call))
+        rows_at = row.read.at.partition("[")[0]
+        if row.api == "ec2":
+            filters = [{"Name": name, "Values": [text]} for name, text in wanted.items()]
+            found = describe(Filters=filters)[rows_at]
+        else:  # other services have no filters, and show the tags
+            found = [each for each in describe()[rows_at] if wanted.items() <= _tags(each).items()]
         key = row.id.rpartition(".")[2]
         return [each[key] for each in found if str(each.get("State")).lower() not in _GONE]
 
@@ -249,6 +253,11 @@ class Aws:
             row["associationId"]
             for row in _pages(eks, "list_pod_identity_associations", "associations", **place)
         ]
+
+
+def _tags(row: Mapping[str, Any]) -> dict[str, str]:
+    """The tags of a description, under the names that filters have for them."""
+    return {f"tag:{tag['Key']}": tag["Value"] for tag in row.get("Tags") or ()}
 
 
 def _label(i: Inputs) -> str | None:
