@@ -158,6 +158,22 @@ Labels = Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]]
 """Labels of Kubernetes objects."""
 
 
+def node_label_key(cloud: str, *taken: str, domains: Sequence[str] = ()) -> Limit:
+    """A label's key that neither Kubernetes nor the cloud nor this stack sets on its nodes.
+
+    `taken`: keys of this stack; `domains`: those of the cloud, each with its subdomains.
+    """
+    reserved = "|".join((*names.RESERVED_DOMAINS, *domains)).replace(".", "[.]")
+    ours = "|".join(taken).replace(".", "[.]")
+    keys = re.compile(f"{ours}|(?:[^/]+[.])?(?:{reserved})/.*")
+
+    def refusal(key: str) -> str | None:
+        found = keys.fullmatch(key)
+        return f"is set by {cloud} or by this stack; choose another key" if found else None
+
+    return Limit(refusal, {"not": pattern(keys)})
+
+
 def check_limits(args: Any) -> None:
     """Raises ValueError, `key: what is wrong`, for the first field that is beyond its limits.
 

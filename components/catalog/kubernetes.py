@@ -203,18 +203,3 @@ def unpinned(image: str) -> bool:
     reference, at, _ = image.partition("@")
     tag = reference.rpartition("/")[2].partition(":")[2]
     return not at and tag in ("", "latest")
-
-
-def reserved_domain(key: str) -> str | None:
-    """The reserved domain that a label key belongs to, or None."""
-    prefix, slash, _ = key.rpartition("/")
-    if not slash:
-        return None
-    return next(
-        (
-            domain
-            for domain in RESERVED_DOMAINS
-            if prefix == domain or prefix.endswith(f".{domain}")
-        ),
-        None,
-    )

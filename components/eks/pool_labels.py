@@ -6,14 +6,10 @@ from typing import Annotated
 from components.catalog import eks as catalog
 from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, POOL_LABEL, Taint
-from components.limits import LABEL_KEY, LABEL_VALUE, Limit
+from components.limits import LABEL_KEY, LABEL_VALUE, Limit, node_label_key
 
 
-def _label_key(key: str) -> str | None:
-    domain = key.rpartition("/")[0]
-    ours = (POOL_LABEL, names.GPU_PRESENT)
-    if key in ours or names.reserved_domain(key) or domain.endswith("amazonaws.com"):
-        return "is set by EKS or by this stack; choose another key"
+def _length(key: str) -> str | None:
     most = catalog.LABEL_KEY_MAX
     return None if len(key) <= most else f"has {len(key)} characters; EKS takes at most {most}"
 
@@ -23,7 +19,12 @@ def _label_value(value: str) -> str | None:
 
 
 NodeLabels = Mapping[
-    Annotated[str, LABEL_KEY, Limit(_label_key, {"maxLength": catalog.LABEL_KEY_MAX})],
+    Annotated[
+        str,
+        LABEL_KEY,
+        node_label_key("EKS", POOL_LABEL, names.GPU_PRESENT, domains=("amazonaws.com",)),
+        Limit(_length, {"maxLength": catalog.LABEL_KEY_MAX}),
+    ],
     Annotated[str, LABEL_VALUE, Limit(_label_value, {"minLength": catalog.LABEL_VALUE_MIN})],
 ]
 """Labels that are the user's to set, and that EKS takes."""
@@ -36,8 +37,8 @@ def check_taints(taints: Sequence[Taint], startup: Sequence[Taint]) -> None:
         *((f"taints[{position}]", taint) for position, taint in enumerate(taints)),
         *((f"startupTaints[{position}]", taint) for position, taint in enumerate(startup)),
     ]:
-        reason = names.invalid_label_key(taint.key) or names.invalid_label_value(taint.value)
-        if reason is None and not taint.value:
+        reason = None
+        if not taint.value:
             reason = "has no value, and Cluster Autoscaler drops such a taint; give it one"
         if reason is None and len(taint.key) > catalog.TAINT_KEY_MAX:
             reason = f"has {len(taint.key)} characters, EKS takes {catalog.TAINT_KEY_MAX}"

@@ -10,7 +10,7 @@ from annotated_types import MaxLen
 
 from components.decode import shown
 from components.effect import Sent, Tries
-from components.limits import Limit, check_limits, pattern
+from components.limits import Limit, check_limits, matching, pattern
 
 _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _INSTANT = re.compile(
@@ -20,10 +20,11 @@ _INSTANT = re.compile(
 _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 """The API: "the FREQ values of HOURLY, MINUTELY, and SECONDLY are not supported"."""
 _PARTS = (
-    "FREQ", "INTERVAL", "COUNT", "UNTIL", "BYDAY", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYMONTH",
-    "BYSETPOS", "WKST",
+    "FREQ", "COUNT", "UNTIL", "BYDAY", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYMONTH", "BYSETPOS",
+    "WKST",
 )  # fmt: skip
-"""https://www.rfc-editor.org/rfc/rfc5545#section-3.3.10, but for the time of day."""
+"""https://www.rfc-editor.org/rfc/rfc5545#section-3.3.10, without INTERVAL, which is a
+number, and without the time of day."""
 # https://cloud.google.com/kubernetes-engine/docs/how-to/maintenance-windows-and-exclusions: "at
 # least 48 hours of maintenance availability in a 32-day rolling window. Only contiguous
 # availability windows of at least four hours are considered." Read on 2026-11-21.
@@ -63,25 +64,16 @@ def _yaml_date(text: str) -> str | None:
     return f"{text!r} is a date to YAML; put the time in quotes" if text.endswith(" UTC") else None
 
 
-def _not_a_rule(text: str) -> str | None:
-    for part in text.split(";"):
-        name, _, value = part.partition("=")
-        if name not in _PARTS or not value:
-            return (
-                f"{shown(part)} in {shown(text)} is not part of a rule; give one such as "
-                "FREQ=WEEKLY;BYDAY=SA,SU"
-            )
-    rule = _rule(text)
-    if rule.get("FREQ") not in _FREQUENCIES:
-        return f"{shown(text)} has no FREQ that GKE knows; allowed: {', '.join(_FREQUENCIES)}"
-    if not re.fullmatch("0*[1-9][0-9]*", rule.get("INTERVAL", "1")):
-        return f"INTERVAL in {shown(text)} is not a number of 1 or more"
-    return None
-
-
 _START = Limit(_not_a_start, pattern(_TIME_OF_DAY, _INSTANT))
 _TIME = Limit(_not_an_instant, pattern(_INSTANT))
-_RULE = Limit(_not_a_rule, {"pattern": f"(^|;)FREQ=({'|'.join(_FREQUENCIES)})(;|$)"})
+_PART = f"INTERVAL=0*[1-9][0-9]*|(?:{'|'.join(_PARTS)})=[^;]+"
+_RULE = matching(
+    "a recurrence rule that GKE takes; give one such as FREQ=WEEKLY;BYDAY=SA,SU, with FREQ one of "
+    f"{', '.join(_FREQUENCIES)} and INTERVAL, if any, 1 or more",
+    re.compile(
+        rf"(?=(?:.*;)?FREQ=(?:{'|'.join(_FREQUENCIES)})(?:;|$))(?:{_PART})(?:;(?:{_PART}))*"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

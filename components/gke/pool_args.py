@@ -1,6 +1,6 @@
 """What a user says of a GPU node pool on GKE Standard, and the pool that follows from it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -24,7 +24,15 @@ from components.gke import reservation as reservations
 from components.gke.cluster_args import ZONE, DiskSize, GkeClusterArgs
 from components.gke.machine_args import GkeGpuMachineArgs
 from components.gke.sharing_args import GkeSharingArgs
-from components.limits import IMAGE, UNIQUE, Hint, Labels, one_of
+from components.limits import (
+    IMAGE,
+    LABEL_KEY,
+    LABEL_VALUE,
+    UNIQUE,
+    Hint,
+    node_label_key,
+    one_of,
+)
 from components.on_change import OnChange, kept
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
@@ -63,7 +71,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """The zones of the nodes, all in the cluster's region, also where the cluster itself is in one
     zone. Left out, every zone of the cluster's location that is known to have the accelerator."""
     labels: Annotated[
-        Labels,
+        Mapping[
+            Annotated[str, LABEL_KEY, node_label_key("GKE", POOL_LABEL)],
+            Annotated[str, LABEL_VALUE],
+        ],
         Sent("NodePool nodeConfig.labels"),
         Tries({"role": "train-gpu", "team": "ml"}),
     ] = field(default_factory=dict)
@@ -178,7 +189,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self._check_capacity()
         self._check_driver()
         self._check_sharing()
-        self._check_labels()
+        self._check_taints()
         self._check_disk()
         if self.compact_placement and self.machine.family == "n1":
             raise ValueError(
@@ -410,12 +421,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"{allowed}"
             )
 
-    def _check_labels(self) -> None:
-        for key in self.labels:
-            if key == POOL_LABEL or names.reserved_domain(key):
-                raise ValueError(
-                    f"labels.{key}: is set by GKE or by this stack; choose another key"
-                )
+    def _check_taints(self) -> None:
         seen = {(GPU_RESOURCE, GPU_TAINT.effect)}
         for position, taint in enumerate(self.taints):
             if (taint.key, taint.effect) in seen:

@@ -107,24 +107,6 @@ def test_the_catalogues_own_keys_are_label_keys() -> None:
     assert kubernetes.invalid_label_key(f"{kubernetes.MIG_RESOURCE_PREFIX}1g.5gb") is None
 
 
-@pytest.mark.parametrize(
-    ("key", "domain"),
-    [
-        ("kubernetes.io/hostname", "kubernetes.io"),
-        ("node.kubernetes.io/instance-type", "kubernetes.io"),
-        ("cloud.google.com/gke-accelerator", "cloud.google.com"),
-        ("k8s.io/x", "k8s.io"),
-        ("notkubernetes.io/x", None),
-        ("nvidia.com/gpu.present", None),
-        ("kubernetes.io", None),
-        ("role", None),
-    ],
-)
-def test_reserved_domains_include_their_subdomains(key: str, domain: str | None) -> None:
-    """A key is reserved by its prefix alone, at a dot."""
-    assert kubernetes.reserved_domain(key) == domain
-
-
 def test_removed_things_have_replacements() -> None:
     """The alpha GPU resource and the beta DaemonSet each lead to what took their place."""
     gone = kubernetes.REMOVED_RESOURCES

@@ -26,6 +26,7 @@ from components.limits import (
     check_limits,
     fragment,
     matching,
+    node_label_key,
     none_of,
     one_of,
     refusal,
@@ -231,3 +232,27 @@ def test_a_limit_of_its_own_says_why() -> None:
     even = Limit(lambda value: None if value % 2 == 0 else f"{value} is odd; give an even number")
     assert refusal([even], 3) == "3 is odd; give an even number"
     assert refusal([even], 4) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "taken"),
+    [
+        ("kubernetes.io/hostname", True),
+        ("node.kubernetes.io/instance-type", True),
+        ("cloud.google.com/gke-accelerator", True),
+        ("k8s.io/x", True),
+        ("eks.amazonaws.com/nodegroup", True),
+        ("ours/pool", True),
+        ("ours/pools", False),
+        ("notkubernetes.io/x", False),
+        ("kubernetes-io/x", False),
+        ("nvidia.com/gpu.present", False),
+        ("kubernetes.io", False),
+        ("role", False),
+    ],
+)
+def test_keys_of_labels_that_others_set_are_refused(key: str, taken: bool) -> None:
+    """A domain with its subdomains, and the keys of this stack; in the JSON Schema too."""
+    limit = node_label_key("EKS", "ours/pool", domains=("amazonaws.com",))
+    assert (limit.refusal(key) is not None) == taken
+    assert jsonschema.Draft7Validator(fragment([limit])).is_valid(key) != taken
