@@ -156,3 +156,11 @@ def test_lists_in_the_plural_are_sent_and_read() -> None:
     assert [body for verb, _, body in requests if verb == "PUT"] == [
         {"name": state["name"], "nodeDrainConfig": longer}
     ]
+
+
+def test_a_block_of_a_cluster_may_be_a_list_in_the_sdk_only() -> None:
+    """As the Ray operator, of which the API has one."""
+    stack = GoogleStack()
+    ray = {"rayOperatorConfigs": [{"enabled": True, "rayClusterLoggingConfig": {"enabled": True}}]}
+    state = stack.cluster(addonsConfig=ray)
+    assert state["addonsConfig"]["rayOperatorConfigs"] == ray["rayOperatorConfigs"]
