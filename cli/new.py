@@ -1,7 +1,6 @@
 """`gpu-cluster new`."""
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -87,20 +86,12 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
 
     answered("platform", "platform", "gke", click.Choice(list(PLATFORMS)))
     platform = given["platform"] or "gke"
-    questions: dict[str, list[Callable[[], None]]] = {
-        "google": [lambda: answered("project", "Google Cloud project's ID", new_stack.PROJECT)],
-        "eks": [lambda: answered("admin", "ARN of the IAM role that runs Pulumi", new_stack.ADMIN)],
-        "existing": [
-            lambda: answered(
-                "node_label", "label of the GPU nodes", "=".join(new_stack.NODE_LABEL), _Pair()
-            ),
-            lambda: answered("gpus_per_node", "GPUs of each node", 1, int),
-        ],
-    }
-    for question in questions.get("google" if platform.startswith("gke") else platform, ()):
-        question()
-    if platform not in PLATFORMS or PLATFORMS[platform].cloud:
-        answered("location", "location", new_stack.LOCATIONS.get(platform))
+    row = PLATFORMS.get(platform)
+    environment = new_stack.environment_of(platform) if row else None
+    for one in environment.QUESTIONS if environment else ():
+        answered(one.key, one.text, one.default, _Pair() if one.pair else type(one.default))
+    if row is None or row.cloud:
+        answered("location", "location", environment.LOCATION if environment else None)
         answered("gpu", "GPU (gpu-cluster offers lists all)", new_stack.GPU)
         if not given["private_endpoint"]:
             answered("networks", "network that may reach the control plane, as name=CIDR",

@@ -76,6 +76,8 @@ class Platform:
     """Module that prices a stack (`stacks.cost.bill.Prices`); none without a cloud."""
     capacity: str = ""
     """Module that knows what to ask the cloud (`stacks.capacity.questions.Capacity`)."""
+    environment: str = ""
+    """Module that writes the file of a new stack (`stacks.new_stack.Environment`)."""
     gpu_pool: str = ""
     """Type of the component that declares a GPU pool; none if the stack creates no pools."""
     measures: str = ""
@@ -100,6 +102,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         home=("gcp:project", "cluster.location"),
         cost="stacks.cost.gke",
         capacity="stacks.capacity.gke",
+        environment="stacks.environments.gke",
         gpu_pool="gpu-cluster:gke:GpuNodePool",
         measures="quality.platforms.gke",
         rehearsal="rehearsal.platforms.google",
@@ -111,6 +114,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         home=("gcp:project", "cluster.location"),
         cost="stacks.cost.gke_autopilot",
         capacity="stacks.capacity.gke_autopilot",
+        environment="stacks.environments.gke_autopilot",
         rehearsal="rehearsal.platforms.google",
     ),
     "eks": Platform(
@@ -121,13 +125,17 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         home=("aws:region",),
         cost="stacks.cost.eks",
         capacity="stacks.capacity.eks",
+        environment="stacks.environments.eks",
         gpu_pool="gpu-cluster:eks:GpuNodeGroup",
         measures="quality.platforms.eks",
         rehearsal="rehearsal.platforms.aws",
     ),
     "existing": Platform(
         title="An existing cluster",
-        folder="existing", cloud=None, rehearsal="rehearsal.platforms.existing"
+        folder="existing",
+        cloud=None,
+        environment="stacks.environments.existing",
+        rehearsal="rehearsal.platforms.existing",
     ),
 })  # fmt: skip
 """`cluster.platform`, as users write it -> the platform."""

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from components.catalog.clouds import CLOUDS
 from rehearsal.plugins.official import installed, sdk_version
 from stacks.outcome import CheckError
 
 Choice = Literal["auto", "official", "offline"]
 
 POINTED: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, str]]] = {
-    # Its APIs are simulated, and the provider asks where the environment says.
-    "gcp": lambda points: points,
+    # A cloud's APIs are simulated, and its provider asks where the environment says.
+    **{cloud.package: lambda points: points for cloud in CLOUDS.values()},
     # The AWS SDK for Go reads these too; on a machine of AWS it would ask for real credentials.
     "aws": lambda points: {**points, "AWS_EC2_METADATA_DISABLED": "true"},
     # The control plane is a real one, and the program gives the provider a kubeconfig for it.

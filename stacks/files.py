@@ -13,11 +13,11 @@ from components.decode import NAMESPACE
 from stacks.names import StackError, stack_name
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLES = ("autopilot", "dev", "onprem", "train", "train-gke")
+EXAMPLES = ROOT / "examples" / "stacks"
+SAMPLES = tuple(sorted(each.name.split(".")[1] for each in EXAMPLES.glob("Pulumi.*.yaml")))
 """The environments that come with the program. Its own tests, faults and measurements take these,
 as `examples/stacks` has them: what has a file at the root is a user's, to edit in place, and
 changes nothing for them."""
-EXAMPLES = ROOT / "examples" / "stacks"
 INSTEAD = "GPU_CLUSTER_STACKS"
 """Names a folder whose stack files take the place of those at the root."""
 KEYS = ("config", "environment", "encryptionsalt", "encryptedkey", "secretsprovider")

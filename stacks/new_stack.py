@@ -4,8 +4,9 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 import yaml
 
@@ -20,8 +21,6 @@ from stacks.owners import refuse_shared
 from stacks.validation import refusals
 
 SCHEMA = "docs/reference/stack.schema.json"
-LOCATIONS = {"gke": "us-central1-a", "gke-autopilot": "us-central1", "eks": "us-east-1"}
-"""Platform -> where a cluster is if nothing is said."""
 PROJECT = "my-project"
 ADMIN = "arn:aws:iam::123456789012:role/deployer"
 NETWORKS = {"office": "203.0.113.0/24"}
@@ -29,9 +28,9 @@ NODE_LABEL = ("nvidia.com/gpu.present", "true")
 GPU = "t4"
 """What stands for the user's own where nothing is said, as in the samples."""
 POOL = "gpus"
-_Parts = tuple[str, list[str], list[str], int]
+Parts = tuple[str, list[str], list[str], int]
 """What the file is about, lines of the cluster, lines of the pool, GPUs of a pod that tries one."""
-_YOURS = " # yours instead of this example"
+YOURS = " # yours instead of this example"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class Choices:
     admin: str = ADMIN
     """ARN of the IAM role or user that runs Pulumi."""
     location: str = ""
-    """A zone or region; left out, that of `LOCATIONS`."""
+    """A zone or region; left out, that of the platform's module."""
     zones: Sequence[str] = ()
     """Of an EKS cluster; left out, the first two by name."""
     gpu: str = GPU
@@ -89,30 +88,59 @@ def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict
     return file, config
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something that `gpu-cluster new` asks for a platform."""
+
+    key: str
+    """The field of `Choices`."""
+    text: str
+    default: Any
+    pair: bool = False
+    """Whether the answer is `name=value`."""
+
+
+class Environment(Protocol):
+    """The module that `Platform.environment` names."""
+
+    LOCATION: str
+    """Where a cluster is if nothing is said; empty if the question makes no sense."""
+    QUESTIONS: Sequence[Question]
+
+    def provider(self, choices: Choices) -> list[str]:
+        """Lines of the config for the cloud's provider."""
+
+    def parts(self, choices: Choices) -> Parts:
+        """What the file says of cluster and pool."""
+
+
+def environment_of(platform: str) -> Environment:
+    """Raises StackError for a platform of which no file can be written."""
+    name = PLATFORMS[platform].environment
+    if not name:
+        raise StackError(f"no file can be written for {platform} yet; write one by hand")
+    return cast(Environment, import_module(name))
+
+
 def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     """The file's text; raises StackError for a platform or GPU that there is not."""
     if choices.platform not in PLATFORMS:
         raise StackError(f"{choices.platform!r} is no platform; allowed: {', '.join(PLATFORMS)}")
     _check_network(choices)
-    location = choices.location or LOCATIONS.get(choices.platform, "")
+    environment = environment_of(choices.platform)
+    location = choices.location or environment.LOCATION
     chosen = replace(choices, name=choices.name or _name(stack), location=location)
-    write_platform = {
-        "gke": _gke,
-        "gke-autopilot": _autopilot,
-        "eks": _eks,
-        "existing": _existing,
-    }[choices.platform]
-    head, cluster, pool, gpus = write_platform(chosen)
+    head, cluster, pool, gpus = environment.parts(chosen)
     lines = [
         f"# yaml-language-server: $schema={schema}",
         f"# {head}.",
         f"# Try it without a cloud: gpu-cluster rehearse {stack}",
         "config:",
-        *_provider(chosen),
+        *environment.provider(chosen),
         "  pulumi:disable-default-providers: [kubernetes]",
         "  gpu-cluster:cluster:",
         f"    platform: {choices.platform}",
-        f"    name: {_scalar(chosen.name)}",
+        f"    name: {scalar(chosen.name)}",
         *(f"    {line}" for line in cluster),
         "  gpu-cluster:gpuPools:",
         f"    {POOL}:",
@@ -127,88 +155,11 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _provider(choices: Choices) -> list[str]:
-    if choices.platform == "eks":
-        return [f"  aws:region: {_scalar(choices.location)}"]
-    if choices.platform == "existing":
-        return []
-    yours = _YOURS if choices.project == PROJECT else ""
-    return [f"  gcp:project: {_scalar(choices.project)}{yours}"]
-
-
-def _gke(choices: Choices) -> _Parts:
-    offer = _offer(choices, "google")
-    pool = [f"machineType: {offer.machine}"]
-    if gke.MACHINE_TYPES.get(offer.machine) is None:
-        pool.append(f"accelerator: {offer.accelerator}")
-    pool += _capacity(offer)
-    pool.append(f"maxNodes: {choices.max_nodes} # from 0, as pods need them")
-    return (
-        f"GKE Standard with {offer.gpu} GPUs, which cost nothing until a pod needs one",
-        [f"location: {_scalar(choices.location)}", *_reachable(choices), *_network(choices)],
-        pool,
-        1,
-    )
-
-
-def _autopilot(choices: Choices) -> _Parts:
-    offer = _offer(choices, "google")
-    return (
-        f"GKE Autopilot: a pod gets a node with {offer.gpu} GPUs while it runs",
-        [f"location: {_scalar(choices.location)}", *_reachable(choices), *_network(choices)],
-        [f"accelerator: {offer.accelerator}", *_capacity(offer)],
-        offer.gpus,
-    )
-
-
-def _eks(choices: Choices) -> _Parts:
-    offer = _offer(choices, "aws")
-    subnets = ", ".join(map(_scalar, choices.subnet_ids))
-    zones = list(choices.zones) or [f"{choices.location}a", f"{choices.location}b"]
-    note = "" if choices.zones else " # aws ec2 describe-availability-zones lists yours"
-    network = [f"  subnetIds: [{subnets}] # private, in two zones at least"] if subnets else []
-    if choices.zones or not subnets:
-        network.append(f"  zones: [{', '.join(map(_scalar, zones))}]{note}")
-    return (
-        f"EKS with {offer.gpu} GPUs, which cost nothing until a pod needs one",
-        [
-            "admins: # whoever runs Pulumi must be one",
-            f"  - {_scalar(choices.admin)}{_YOURS if choices.admin == ADMIN else ''}",
-            *_reachable(choices),
-            "network:",
-            *network,
-        ],
-        [
-            f"instanceTypes: [{offer.machine}]",
-            f"maxNodes: {choices.max_nodes} # from 0, as pods need them",
-            *(
-                [f"subnetIds: [{_scalar(choices.subnet_ids[0])}] # one zone for each pool"]
-                if subnets
-                else []
-            ),
-        ],
-        1,
-    )
-
-
-def _existing(choices: Choices) -> _Parts:
-    key, value = choices.node_label
-    return (
-        "A cluster that is already there, reached by the current kubeconfig ($KUBECONFIG)",
-        [],
-        [
-            f"nodeSelector: {{ {_scalar(key)}: {_scalar(value)} }} # on GPU nodes, and no others",
-            f"gpusPerNode: {choices.gpus_per_node}",
-        ],
-        1,
-    )
-
-
-def _reachable(choices: Choices) -> list[str]:
+def reachable(choices: Choices) -> list[str]:
     """Who may reach the control plane, and that nobody deletes it by mistake."""
     networks, yours = choices.networks, ""
     if not networks and not choices.private_endpoint:
-        networks, yours = NETWORKS, _YOURS
+        networks, yours = NETWORKS, YOURS
     return [
         *(
             ["privateEndpoint: true # run Pulumi where the VPC is reached"]
@@ -216,34 +167,33 @@ def _reachable(choices: Choices) -> list[str]:
             else []
         ),
         *(["authorizedNetworks:"] if networks else []),
-        *(f"  {_scalar(name)}: {_scalar(block)}{yours}" for name, block in networks.items()),
+        *(f"  {scalar(name)}: {scalar(block)}{yours}" for name, block in networks.items()),
         "deletionProtection: true # pulumi destroy is refused until this is false",
     ]
 
 
-def _network(choices: Choices) -> list[str]:
+def network(choices: Choices) -> list[str]:
     """The existing subnetwork of a GKE cluster."""
-    keys = [f"  {key}: {_scalar(name)}" for key, name in choices.network.items()]
+    keys = [f"  {key}: {scalar(name)}" for key, name in choices.network.items()]
     return ["network:", *keys] if keys else []
 
 
 def _check_network(choices: Choices) -> None:
     """Refuses what only another platform has a use for."""
-    google = choices.platform.startswith("gke")
-    if choices.network and not google:
+    cloud = PLATFORMS[choices.platform].cloud
+    if choices.network and cloud != "google":
         raise StackError("a subnetwork is for gke and gke-autopilot; on eks give --subnet-id")
-    if choices.subnet_ids and choices.platform != "eks":
+    if choices.subnet_ids and cloud != "aws":
         raise StackError("--subnet-id is for eks; on gke give --vpc, --subnetwork and its ranges")
-    if choices.private_endpoint and choices.platform == "existing":
+    if choices.private_endpoint and cloud is None:
         raise StackError("--private-endpoint: an existing cluster has its own; drop it")
 
 
-def _offer(choices: Choices, cloud: str) -> Offer:
+def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer:
     """The smallest machine with the GPU where the cluster is.
 
     Raises StackError where it is nowhere there, with where it is.
     """
-    autopilot = choices.platform == "gke-autopilot"
     region = gke.region_of(choices.location) if cloud == "google" else choices.location
     every = [offer for offer in offers(choices.gpu) if offer.cloud == cloud]
     if autopilot:
@@ -251,7 +201,7 @@ def _offer(choices: Choices, cloud: str) -> Offer:
     what = "GKE Autopilot" if autopilot else CLOUDS[cloud].title
     if not every:
         raise StackError(f"{choices.gpu}: {what} has no such GPU; gpu-cluster offers lists all")
-    place = choices.location if choices.platform == "gke" else region
+    place = region if autopilot else choices.location
     # AWS says for an account alone what a region has.
     there = every
     if cloud == "google":
@@ -275,7 +225,7 @@ def _offer(choices: Choices, cloud: str) -> Offer:
     return min(sold, key=lambda one: ("on-demand" not in one.sold, one.gpus, one.vcpu))
 
 
-def _capacity(offer: Offer) -> list[str]:
+def capacity(offer: Offer) -> list[str]:
     return [] if "on-demand" in offer.sold else ["capacityType: spot # it is not sold on demand"]
 
 
@@ -284,7 +234,7 @@ def _name(stack: str) -> str:
     return f"gpu-{re.sub('[^a-z0-9]+', '-', stack.lower()).strip('-')}"[:40].rstrip("-")
 
 
-def _scalar(value: str) -> str:
+def scalar(value: str) -> str:
     """A string as YAML has it, in quotes where it would be something else without."""
     dumped: str = yaml.safe_dump(value, width=1000)
     return dumped.removesuffix("\n").removesuffix("\n...")

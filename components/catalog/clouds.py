@@ -24,6 +24,8 @@ class Cloud:
     """The region whose list prices the catalog has."""
     endpoint: str
     """An environment variable that points the cloud's clients at a simulator."""
+    creates: Mapping[str, str]
+    """Kind of Kubernetes object -> what the cluster's controllers create in the cloud for one."""
 
 
 GOOGLE: Final = Cloud(
@@ -33,6 +35,11 @@ GOOGLE: Final = Cloud(
     node_pool="gcp:container/nodePool:NodePool",
     price_region="us-central1",
     endpoint="GOOGLE_COMPUTE_CUSTOM_ENDPOINT",
+    creates={
+        "Service": "forwarding rule, firewall rules k8s-*, perhaps target pool or NEGs",
+        "Ingress": "forwarding rules, URL map, backend services, NEGs, firewall rule k8s-*",
+        "Gateway": "forwarding rules, URL map, backend services, NEGs, firewall rule",
+    },
 )
 AWS: Final = Cloud(
     title="AWS",
@@ -41,6 +48,10 @@ AWS: Final = Cloud(
     node_pool="aws:eks/nodeGroup:NodeGroup",
     price_region="us-east-1",
     endpoint="AWS_ENDPOINT_URL",
+    creates=dict.fromkeys(
+        ("Service", "Ingress", "Gateway"),
+        "load balancer, target groups, network interfaces, security group",
+    ),
 )
 CLOUDS: Final[Mapping[str, Cloud]] = MappingProxyType({"google": GOOGLE, "aws": AWS})
 """The cloud's name, as commands take and print it -> the cloud."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import kubernetes.client
 
+from components.catalog.clouds import CLOUDS
 from components.ownership import owner_of
 from components.platforms import PLATFORMS
 from stacks.files import project_name
@@ -24,19 +25,6 @@ from stacks.settings import ROOT, config_of, platform_of
 
 Object = Mapping[str, Any]
 
-_MADE = {
-    "google": {
-        "Service": "forwarding rule, firewall rules k8s-*, perhaps target pool or NEGs",
-        "Ingress": "forwarding rules, URL map, backend services, NEGs, firewall rule k8s-*",
-        "Gateway": "forwarding rules, URL map, backend services, NEGs, firewall rule",
-    },
-    "aws": {
-        "Service": "load balancer, target groups, network interfaces, security group",
-        "Ingress": "load balancer, target groups, network interfaces, security group",
-        "Gateway": "load balancer, target groups, network interfaces, security group",
-    },
-}
-"""Cloud -> kind of object -> what its controllers create for one."""
 _NEG, _NEGS = "cloud.google.com/neg", "standalone NEGs, one for each zone and port"
 """GKE's annotation for network endpoint groups of a Service of any type, and what they are.
 https://docs.cloud.google.com/kubernetes-engine/docs/how-to/standalone-neg, read 2026-11-23."""
@@ -170,7 +158,8 @@ def _balancer(cloud: str, kind: str, one: Object) -> Leftover:
     return Leftover(
         kind=kind,
         name=_full_name(one),
-        what=_MADE[cloud][kind] + (f"; address {', '.join(addresses)}" if addresses else ""),
+        what=CLOUDS[cloud].creates[kind]
+        + (f"; address {', '.join(addresses)}" if addresses else ""),
         remove=_delete(kind, one["metadata"]),
     )
 

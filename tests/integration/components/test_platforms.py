@@ -11,6 +11,7 @@ from components.platforms import PLATFORMS
 from quality.environments import platform_of
 from quality.platforms import measured
 from stacks.files import ROOT
+from stacks.new_stack import environment_of
 from tests.toy import PLATFORM, python, tree
 
 
@@ -39,6 +40,15 @@ def test_its_stack_file_is_validated(toy: tuple[Path, list[str]]) -> None:
         file.write_text(text)
         assert bool(done.returncode) == bool(finding), done.stdout + done.stderr
         assert finding in done.stdout
+
+
+def test_a_new_stack_can_be_on_it(toy: tuple[Path, list[str]]) -> None:
+    """`gpu-cluster new` writes a file that the program takes."""
+    done = python(toy[0], "-m", "cli", "new", "fresh", "--platform", "toy", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    config = json.loads(done.stdout)["config"]
+    assert config["toy:account"] == "mine"
+    assert config["gpu-cluster:gpuPools"] == {"gpus": {"machines": 2}}
 
 
 def test_a_change_of_its_cluster_is_a_loss(toy: tuple[Path, list[str]]) -> None:
@@ -115,6 +125,7 @@ def test_every_row_leads_to_modules_with_what_they_must_have(name: str) -> None:
         assert callable(import_module(row.cost).bill)
         assert callable(import_module(row.capacity).questions)
     assert callable(import_module(row.rehearsal).serve)
+    assert callable(environment_of(name).parts)
     assert bool(row.gpu_pool) == bool(row.measures)
     if row.measures:
         known = measured(name)

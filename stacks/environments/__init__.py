@@ -1,0 +1,1 @@
+"""A new environment's file on each platform: a module each, named in the platform's row."""

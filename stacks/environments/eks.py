@@ -1,0 +1,42 @@
+"""A new environment on EKS."""
+
+from stacks.new_stack import ADMIN, YOURS, Choices, Parts, Question, offer_for, reachable, scalar
+
+LOCATION = "us-east-1"
+QUESTIONS = (Question("admin", "ARN of the IAM role that runs Pulumi", ADMIN),)
+
+
+def provider(choices: Choices) -> list[str]:
+    """As `Environment` has it."""
+    return [f"  aws:region: {scalar(choices.location)}"]
+
+
+def parts(choices: Choices) -> Parts:
+    """As `Environment` has it."""
+    offer = offer_for(choices, "aws")
+    subnets = ", ".join(map(scalar, choices.subnet_ids))
+    zones = list(choices.zones) or [f"{choices.location}a", f"{choices.location}b"]
+    note = "" if choices.zones else " # aws ec2 describe-availability-zones lists yours"
+    network = [f"  subnetIds: [{subnets}] # private, in two zones at least"] if subnets else []
+    if choices.zones or not subnets:
+        network.append(f"  zones: [{', '.join(map(scalar, zones))}]{note}")
+    return (
+        f"EKS with {offer.gpu} GPUs, which cost nothing until a pod needs one",
+        [
+            "admins: # whoever runs Pulumi must be one",
+            f"  - {scalar(choices.admin)}{YOURS if choices.admin == ADMIN else ''}",
+            *reachable(choices),
+            "network:",
+            *network,
+        ],
+        [
+            f"instanceTypes: [{offer.machine}]",
+            f"maxNodes: {choices.max_nodes} # from 0, as pods need them",
+            *(
+                [f"subnetIds: [{scalar(choices.subnet_ids[0])}] # one zone for each pool"]
+                if subnets
+                else []
+            ),
+        ],
+        1,
+    )

@@ -1,0 +1,28 @@
+"""A new environment on a cluster that somebody else creates."""
+
+from stacks.new_stack import NODE_LABEL, Choices, Parts, Question, scalar
+
+LOCATION = ""
+QUESTIONS = (
+    Question("node_label", "label of the GPU nodes", "=".join(NODE_LABEL), pair=True),
+    Question("gpus_per_node", "GPUs of each node", 1),
+)
+
+
+def provider(choices: Choices) -> list[str]:
+    """As `Environment` has it."""
+    return []
+
+
+def parts(choices: Choices) -> Parts:
+    """As `Environment` has it."""
+    key, value = choices.node_label
+    return (
+        "A cluster that is already there, reached by the current kubeconfig ($KUBECONFIG)",
+        [],
+        [
+            f"nodeSelector: {{ {scalar(key)}: {scalar(value)} }} # on GPU nodes, and no others",
+            f"gpusPerNode: {choices.gpus_per_node}",
+        ],
+        1,
+    )

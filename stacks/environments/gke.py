@@ -1,0 +1,40 @@
+"""A new environment on GKE Standard."""
+
+from components.catalog import gke
+from stacks.new_stack import (
+    PROJECT,
+    YOURS,
+    Choices,
+    Parts,
+    Question,
+    capacity,
+    network,
+    offer_for,
+    reachable,
+    scalar,
+)
+
+LOCATION = "us-central1-a"
+QUESTIONS = (Question("project", "Google Cloud project's ID", PROJECT),)
+
+
+def provider(choices: Choices) -> list[str]:
+    """As `Environment` has it."""
+    yours = YOURS if choices.project == PROJECT else ""
+    return [f"  gcp:project: {scalar(choices.project)}{yours}"]
+
+
+def parts(choices: Choices) -> Parts:
+    """As `Environment` has it."""
+    offer = offer_for(choices, "google")
+    pool = [f"machineType: {offer.machine}"]
+    if gke.MACHINE_TYPES.get(offer.machine) is None:
+        pool.append(f"accelerator: {offer.accelerator}")
+    pool += capacity(offer)
+    pool.append(f"maxNodes: {choices.max_nodes} # from 0, as pods need them")
+    return (
+        f"GKE Standard with {offer.gpu} GPUs, which cost nothing until a pod needs one",
+        [f"location: {scalar(choices.location)}", *reachable(choices), *network(choices)],
+        pool,
+        1,
+    )

@@ -1,0 +1,18 @@
+"""A new environment on GKE Autopilot."""
+
+from stacks.environments.gke import QUESTIONS, provider
+from stacks.new_stack import Choices, Parts, capacity, network, offer_for, reachable, scalar
+
+__all__ = ["LOCATION", "QUESTIONS", "parts", "provider"]
+LOCATION = "us-central1"
+
+
+def parts(choices: Choices) -> Parts:
+    """As `Environment` has it."""
+    offer = offer_for(choices, "google", autopilot=True)
+    return (
+        f"GKE Autopilot: a pod gets a node with {offer.gpu} GPUs while it runs",
+        [f"location: {scalar(choices.location)}", *reachable(choices), *network(choices)],
+        [f"accelerator: {offer.accelerator}", *capacity(offer)],
+        offer.gpus,
+    )
