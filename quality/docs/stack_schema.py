@@ -114,7 +114,7 @@ def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
     own: Schema = {
         f"gpu-cluster:{room}": found for (of, room), found in rooms.items() if of == platform
     }
-    if platform == "eks":
+    if PLATFORMS[platform].cloud == "aws":
         own |= {f"aws:{key}": False for key in ENVIRONMENT_INSTEAD}
     then: Schema = {"properties": own}
     if cloud := CLOUDS.get(PLATFORMS[platform].cloud or ""):
