@@ -1,5 +1,6 @@
 """What a user says of queues, and how many GPUs each may hand out."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -9,7 +10,12 @@ from annotated_types import Ge, MinLen
 from components.cluster import GpuPool
 from components.decode import unknown
 from components.effect import Sent, Tries
-from components.limits import DNS_LABEL, UNIQUE, check_limits
+from components.limits import DNS_LABEL, UNIQUE, check_limits, matching
+
+_GROUP = matching(
+    "a group of yours; give a name that does not begin with system:",
+    re.compile(r"(?!system:).*\S.*"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +42,7 @@ class QueueArgs:
     ] = field(default_factory=dict)
     """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
     `maxNodes` times what a node has allocatable."""
-    groups: Annotated[Sequence[str], UNIQUE, Sent("RoleBinding subjects[]")] = ()
+    groups: Annotated[Sequence[Annotated[str, _GROUP]], UNIQUE, Sent("RoleBinding subjects[]")] = ()
     """The Kubernetes groups that may submit jobs, with any pod that the namespace admits; with
     `jobSet`. On EKS a name in `cluster.users`. The stack must create the namespaces of such a queue
     with `podSecurity: baseline`. On an existing cluster they can be others, not `default` or
@@ -44,12 +50,6 @@ class QueueArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
-        for position, group in enumerate(self.groups):
-            if not group.strip() or group.startswith("system:"):
-                raise ValueError(
-                    f"groups[{position}]: {group!r} is not a group of yours; give a name that does "
-                    "not begin with system:"
-                )
         for pool in self.nominal_quota:
             if pool not in self.pools:
                 raise ValueError(
