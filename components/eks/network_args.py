@@ -35,7 +35,7 @@ class EksNetworkArgs:
     zones: Annotated[
         Sequence[str],
         Len(2, 3),
-        Hint("EKS wants subnets in two zones at least"),
+        Hint("EKS needs subnets in at least two zones"),
         UNIQUE,
         OnChange(if_longer("node pools")),
         Sent("Subnet availabilityZone", "NodeGroup subnetIds"),
@@ -58,7 +58,7 @@ class EksNetworkArgs:
     subnet_ids: Annotated[
         Sequence[SubnetId],
         MinLen(catalog.MIN_SUBNETS),
-        Hint("EKS wants them in different zones"),
+        Hint("EKS needs them in different zones"),
         UNIQUE,
         OnChange("node pools"),
         Sent("Cluster vpcConfig.subnetIds[]", "NodeGroup subnetIds"),

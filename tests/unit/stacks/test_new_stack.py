@@ -92,7 +92,7 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--platform eks --network vpn=10.8.0.0/16", "set privateEndpoint: true"),
         (
             "--platform eks --subnet-id subnet-0123456789abcdef0",
-            "has 1; allowed: 2 or more; EKS wants them in different zones",
+            "has 1; allowed: 2 or more; EKS needs them in different zones",
         ),
         ("--platform eks --subnetwork gke", "is for gke and gke-autopilot; on eks give --subnet-"),
         ("--platform gke --subnet-id a", "--subnet-id is for eks; on gke give --vpc, --subnetwork"),
