@@ -23,7 +23,7 @@ class ProgramCopy:
     stack: str
     folder: Path
     platform: str
-    """That of the stack file; if the program will refuse that, "gke"."""
+    """That of the stack file; if the program will refuse that, the first of `PLATFORMS`."""
     settings: Settings[Any] | None
     """None if the program will refuse the stack file."""
     notes: tuple[str, ...] = ()

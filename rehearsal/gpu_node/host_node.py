@@ -19,7 +19,7 @@ from rehearsal.processes import Processes
 from rehearsal.simulators.cloud import NodeGroup
 from rehearsal.simulators.inventory import checked_machines, described_machines
 from stacks.outcome import CheckError
-from stacks.settings import config_of, platform_of
+from stacks.settings import config_of, is_existing, platform_of
 
 PROGRAMS = (
     "kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit", "jobset",
@@ -97,9 +97,10 @@ def pool_of(stack: str) -> str:
     """The pool of the stack that selects the machine marked as real."""
     try:
         config = config_of(stack)
-        if (platform := platform_of(config)) != "existing":
+        if not is_existing(config):
             raise NodeError(
-                f"--node gpu needs a cluster that is already there, and {stack} is on {platform}: "
+                f"--node gpu needs a cluster that is already there, and {stack} is on "
+                f"{platform_of(config)}: "
                 "take onprem"
             )
         found = described_machines(stack)
