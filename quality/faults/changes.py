@@ -15,9 +15,9 @@ from typing import Any
 import yaml
 
 from components.decode import decode
-from components.effect import Tries
+from components.effect import Silent, Tries
 from components.settings.blocks import BLOCKS
-from quality.docs.keys import blocks, settings_of
+from quality.docs.keys import Setting, blocks, settings_of
 from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.tries import ABSENT, tries
 from stacks.files import EXAMPLES, stacks
@@ -93,6 +93,8 @@ class Table:
     """What the file says of a platform."""
 
     changes: list[Change]
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Keys that declare nothing on the platform -> why."""
     not_here: Mapping[str, str] = field(default_factory=dict)
     """Keys that cannot be changed in a stack that stands -> why."""
     not_applied: Mapping[str, str] = field(default_factory=dict)
@@ -117,15 +119,18 @@ def table(platform: str, stack: str) -> Table:
     if stack not in MORE:
         rows = [document[platform], *rows, document["everywhere"]]
     listed = [Change(key=next(iter(to)), to=to) for row in rows for to in row.get("changes") or ()]
-    not_here = {k: v for row in rows for k, v in (row.get("not_here") or {}).items()}
-    known = {*not_here, *(change.key for change in listed)}
-    along = {room: to for row in rows for room, to in (row.get("along") or {}).items()}
+    along, silent, not_here, not_applied = (
+        {key: value for row in rows for key, value in (row.get(part) or {}).items()}
+        for part in ("along", "silent", "not_here", "not_applied")
+    )
+    known = {*silent, *not_here, *(change.key for change in listed)}
     file = EXAMPLES / f"Pulumi.{stack}.yaml"
     followed = () if stack in MORE else derived(platform, file, along)
     return Table(
         changes=[*(change for change in followed if change.key not in known), *listed],
+        silent=silent,
         not_here=not_here,
-        not_applied={k: v for row in rows for k, v in (row.get("not_applied") or {}).items()},
+        not_applied=not_applied,
         stays=frozenset(key for row in rows for key in row.get("stays") or ()),
     )
 
@@ -139,8 +144,7 @@ def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -
     config = _loaded(file.read_text())["config"]
     for setting in settings_of(platform):
         room = setting.key.partition(".")[0]
-        covered = setting.outer and setting.outer.inherited(Tries)
-        if room not in FOLLOWED or covered or "<name>" in setting.key or "[]" in setting.key:
+        if room not in FOLLOWED or not _followed(setting):
             continue
         before = _block(config, room)
         now = _read(platform, room, before)
@@ -154,6 +158,14 @@ def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -
                 yield Change(key=setting.key, to=to)
                 if not setting.marked(Tries):
                     break
+
+
+def _followed(setting: Setting) -> bool:
+    """Whether a change of its own follows from the field: not of what changes nothing."""
+    if setting.marked(Silent) and not setting.marked(Tries):
+        return False
+    covered = setting.outer is not None and setting.outer.inherited(Tries)
+    return not covered and "<name>" not in setting.key and "[]" not in setting.key
 
 
 def _block(config: Mapping[str, Any], room: str) -> Mapping[str, Any]:

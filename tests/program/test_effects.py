@@ -4,6 +4,7 @@ import pytest
 
 from components.effect import Silent
 from quality.docs.keys import Setting
+from quality.faults.changes import table
 from tests.program.effects import ROWS, STACK_OF, effects, inputs, leaves, read, sent, starts
 
 ONE_CODE = pytest.mark.prove(
@@ -13,13 +14,17 @@ ONE_CODE = pytest.mark.prove(
 
 
 def reasons(platform: str) -> dict[str, str]:
-    """Key, or `key=choice` -> why it declares nothing by itself, by its field or by the file."""
+    """Key, or `key=choice` -> why it declares nothing by itself, by its field or the files."""
     silent = {
         setting.key: marker.reason
         for setting in leaves(platform).values()
         for marker in setting.inherited(Silent)
     }
-    return silent | ROWS["none"][platform]
+    return {
+        **silent,
+        **table(platform, STACK_OF[platform]).silent,
+        **ROWS["none"].get(platform, {}),
+    }
 
 
 def shared(setting: Setting) -> list[str]:
@@ -34,7 +39,7 @@ def shared(setting: Setting) -> list[str]:
 def marks(platform: str, key: str) -> list[pytest.MarkDecorator]:
     """What one platform declares is known to its own tests: others need not wait for it."""
     own = key.startswith(("cluster.", "gpuPools.")) or platform == "existing"
-    silent = {row.partition("=")[0] for row in ROWS["none"]["existing"]}
+    silent = {row.partition("=")[0] for row in reasons("existing")}
     return [] if own or key in silent else [ONE_CODE]
 
 
