@@ -42,7 +42,6 @@ CREATION: Final[Mapping[str, float]] = MappingProxyType(
         "gcp:monitoring/alertPolicy:AlertPolicy": 2.0,
         AWS.cluster: 900.0,
         AWS.node_pool: 180.0,
-        "aws:ec2/launchTemplate:LaunchTemplate": 7.0,
         **{token: row.seconds for token, row in rows().items() if row.seconds},
     }
 )

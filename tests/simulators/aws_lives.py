@@ -13,7 +13,6 @@ import yaml
 
 from rehearsal.plugins.aws import api
 from rehearsal.plugins.aws.kind import Kind
-from rehearsal.plugins.aws.rowed import Rowed
 from stacks.recovery.aws import Aws
 from stacks.urn import Urn
 from tests.rehearsal import aws_stack as aws
@@ -273,8 +272,7 @@ def _unread(stack: AwsStack) -> dict[str, list[str]]:
     for urn, (identity, _, state) in stack.state.items():
         token = Urn.parse(urn).type
         handler = _handler(stack, token)
-        own = handler.row.provider_own if isinstance(handler, Rowed) else ()
-        accepted = {*handler.supported_inputs} - {*own, "tags"}
+        accepted = {*handler.supported_inputs} - {"tags"}
         shown = {name for name, value in handler.read(identity, state).items() if value is not None}
         found[token] = found.get(token, accepted) - shown
     return {token: sorted(names) for token, names in sorted(found.items())}

@@ -46,17 +46,24 @@ def spelled_or_plural(members: Container[str], name: str) -> str | None:
     return None
 
 
-def place(shape: Any, request: dict[str, Any], path: Sequence[str], value: Any, name: str) -> None:
+def place(
+    shape: Any,
+    request: dict[str, Any],
+    path: Sequence[str],
+    value: Any,
+    name: str,
+    renamed: Mapping[str, str] | None = None,
+) -> None:
     """Puts the input `name` into a request of `shape` at `path`, its members from the outside in; a
     list on the way has one element."""
     first, *rest = path
     inner = shape.members[first]
     if not rest:
-        request[first] = _value(inner, value, None, name)
+        request[first] = _value(inner, value, renamed, name)
     elif inner.type_name == "list":
-        place(inner.member, request.setdefault(first, [{}])[0], rest, value, name)
+        place(inner.member, request.setdefault(first, [{}])[0], rest, value, name, renamed)
     else:
-        place(inner, request.setdefault(first, {}), rest, value, name)
+        place(inner, request.setdefault(first, {}), rest, value, name, renamed)
 
 
 def shown(value: Any, kind: Any) -> Any:

@@ -127,7 +127,7 @@ class Rowed(Kind):
                 continue
             for path in self._parts(name):
                 if target := self._path(operation, path, step):
-                    place(shape, request, target, at(inputs, path), path)
+                    place(shape, request, target, at(inputs, path), path, self.row.names)
         return request
 
     def always(self, operation: str) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Rowed(Kind):
             for path in self._parts(name):
                 target = self._path(operation, path)
                 if target and target[0] in shape.required_members and _has(context, path):
-                    place(shape, request, target, at(context, path), path)
+                    place(shape, request, target, at(context, path), path, self.row.names)
         return request
 
     def _context(self, identity: str, state: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -287,20 +287,28 @@ class Rowed(Kind):
         if any(sent):
             self._wait(identity, new, "update")
 
+    def _takes(self, step: Update) -> list[str]:
+        """The inputs that an update's request takes: none that replaces the resource."""
+        return [
+            name
+            for name in self.supported_inputs
+            if name not in (*_NEVER_SENT, *self.row.provider_own)
+            and not self.facts.replaces(name)
+            and self._path(step.call, name, step)
+        ]
+
+    def differing(self, step: Update, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+        """The inputs for which a request of an update is sent; those given if nothing is old."""
+        takes = self._takes(step)
+        if not old:
+            return [name for name in takes if name in new]
+        return [name for name in takes if (old.get(name) or None) != (new.get(name) or None)]
+
     def _apply(
         self, step: Update, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]
     ) -> bool:
         """One request of an update, if what it takes differs; whether it was sent."""
-        takes = [
-            name
-            for name in self.supported_inputs
-            if name not in _NEVER_SENT
-            and not self.facts.replaces(name)
-            and self._path(step.call, name, step)
-        ]
-        differ = [name for name in takes if (old.get(name) or None) != (new.get(name) or None)]
-        if not old:
-            differ = [name for name in takes if name in new]
+        takes, differ = self._takes(step), self.differing(step, old, new)
 
         def send(inputs: Mapping[str, Any]) -> None:
             request = self.address(step.call, identity, new, step.by)

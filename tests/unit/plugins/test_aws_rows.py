@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator
 
 import jmespath  # type: ignore[import-untyped]
@@ -34,12 +35,13 @@ def test_a_row_names_what_botocore_and_the_sdk_have(token: str) -> None:
     assert {path.partition(".")[0] for path in row.always} <= members
     for step in row.update:
         inputs = shapes[step.call].members
-        assert {target for target in (*step.by, *step.names.values()) if target} <= {*inputs}
+        targets = {path.partition(".")[0] for path in (*step.by, *step.names.values()) if path}
+        assert targets <= {*inputs}
     assert {*row.read.by} <= {*shapes[row.read.call].members}
     assert {*row.delete.by} <= {*shapes[row.delete.call].members}
     named = {
         *row.outputs, *row.provider_own, *row.unsimulated, *row.documents,
-        *(name.partition(".")[0] for name in row.names if name != "id"),
+        *(re.split(r"[.[]", name)[0] for name in row.names if name != "id"),
         *(name for more in row.more for name in more.outputs),
     }  # fmt: skip
     assert named <= {*kinds}
