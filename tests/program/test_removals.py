@@ -4,7 +4,6 @@ Where an input is optional and computed, its provider does nothing once the prog
 it, and the preview says nothing.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,7 +18,8 @@ from components.on_change import Kept, Lasting, lasting
 from quality.faults.changes import MADE, changed, table
 from rehearsal.plugins.cloud import facts
 from stacks.files import EXAMPLES
-from tests.program.effects import STACK_OF, declared, read
+from tests.program.effects import STACK_OF, read
+from tests.program.environments import recorded
 
 STAYS: Mapping[str, Mapping[str, tuple[Lasting, str, str, str]]] = {
     "gke": {
@@ -58,8 +58,7 @@ def lost(before: Any, after: Any, pattern: str = "") -> Iterator[str]:
 
 
 def inputs(config: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    rows = map(json.loads, declared(config))
-    return {(row["type"], row["name"]): row["inputs"] for row in rows}
+    return {(each.type, each.name): each.inputs for each in recorded(config).resources}
 
 
 def kept(platform: str) -> set[str]:
