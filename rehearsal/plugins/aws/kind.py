@@ -8,8 +8,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import jmespath  # type: ignore[import-untyped]
-
 from rehearsal.plugins.aws.api import Api, answering
 from rehearsal.plugins.aws.provider_config import default_tags
 from rehearsal.plugins.cloud.handler import (
@@ -156,21 +154,6 @@ def pascal(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def pick(row: Mapping[str, Any], outputs: Mapping[str, str]) -> dict[str, Any]:
-    """Property -> what its JMESPath expression finds in an answer."""
-    return {name: jmespath.search(path, row) for name, path in outputs.items()}
-
-
-def pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    """Tags as EC2's and IAM's API want them."""
-    return [{"Key": key, "Value": value} for key, value in tags.items()]
-
-
-def mapping(tags: list[dict[str, str]] | None) -> dict[str, str]:
-    """Tags as Pulumi shows them."""
-    return {tag["Key"]: tag["Value"] for tag in tags or []}
-
-
 __all__ = [
     "CloudError",
     "Config",
@@ -178,8 +161,5 @@ __all__ = [
     "Kind",
     "NotFoundError",
     "Problem",
-    "mapping",
-    "pairs",
     "pascal",
-    "pick",
 ]
