@@ -152,6 +152,7 @@ _IDENTITY: tuple[Step, ...] = (
         {"name": "alias/ml", "targetKeyId": f"@{aws.KEY}@other@arn"},
         {"name": "alias/ml", "targetKeyId": f"@{aws.KEY}@key"},
     )),
+    (_ALIAS, "bare", ({"name": "bare", "targetKeyId": f"@{aws.KEY}@key"},)),
     (aws.LOGS, "logs", (
         {"name": "/ml", "retentionInDays": 7, "kmsKeyId": f"@{aws.KEY}@other@arn"} | _OWN,
         {"name": "/ml", "retentionInDays": 14, "kmsKeyId": f"@{aws.KEY}@other@arn"} | _TEAM,
