@@ -448,8 +448,9 @@ def test_an_addon_works_with_the_role_of_its_own_service_account(fresh: AwsStack
 def test_access_comes_with_the_policy_and_not_at_once(
     fresh: AwsStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An access entry alone opens nothing; its policy does, seconds later: sooner than a node
-    group that is made after it, which takes minutes in AWS."""
+    """An access entry without a policy opens nothing; its policy does, seconds later: sooner than
+    a node group that is created meanwhile, which takes minutes in AWS."""
+    monkeypatch.setattr("rehearsal.simulators.aws.eks.NODE_GROUP_SECONDS", 0.0)
     subnets = fresh.cluster()
     fresh.group(subnets)
     entry = {"clusterName": "k8s-ml", "principalArn": fresh.role("admin", "ec2.amazonaws.com")}
@@ -458,6 +459,10 @@ def test_access_comes_with_the_policy_and_not_at_once(
     assert not access_granted(cluster)
     scope = {"policyArn": aws.ADMIN_POLICY, "accessScope": {"type": "cluster"}}
     fresh.up(aws.ACCESS, "admin", entry | scope)
+    assert not access_granted(cluster)
+    with monkeypatch.context() as slow:
+        slow.setattr("rehearsal.simulators.aws.eks.NODE_GROUP_SECONDS", 60.0)
+        assert access_granted(cluster)
     assert not access_granted(cluster)
     fresh.up(aws.GROUP, "another", aws.group(subnets, nodeGroupName="another"))
     assert access_granted(cluster)

@@ -250,7 +250,7 @@ def identified_at(cluster: Cluster, account: tuple[str, str]) -> float | None:
 
 
 LATE_SECONDS = 10.0
-"""How long an access policy takes to work, unless a node group was made after it."""
+"""How long an access policy takes to work, unless a node group is created meanwhile."""
 
 
 def access_granted(cluster: Cluster) -> bool:
@@ -269,4 +269,6 @@ def _seconds_left(cluster: Cluster, admin: tuple[str, str]) -> float:
     """Until an access policy works; 0 or less where it does. EKS says that it takes several seconds
     after the answer: less than a node group does, which takes minutes in AWS and no time here."""
     granted = cluster.granted.get(admin, float("-inf"))
-    return 0.0 if granted < cluster.grew else granted + LATE_SECONDS - time.monotonic()
+    if granted <= cluster.grew + NODE_GROUP_SECONDS:
+        return 0.0
+    return granted + LATE_SECONDS - time.monotonic()
