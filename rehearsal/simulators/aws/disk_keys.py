@@ -35,7 +35,7 @@ def why_no_disks(account: Account, template: Mapping[str, Any]) -> str:
                 f"{_ENDED}Client.InvalidKMSKey.InvalidState: The KMS key provided is in an "
                 "incorrect state"
             )
-        if row["KeyManager"] != "AWS" and not _may_use(account, row["Arn"]):
+        if not _aws_own(account, row["KeyId"]) and not _may_use(account, row["Arn"]):
             return f"{_ENDED}Client.InternalError: Client error on launch"
     return ""
 
@@ -48,6 +48,13 @@ def _keys(account: Account, template: Mapping[str, Any]) -> Iterator[str]:
         encrypted = str(volume.get("Encrypted")).lower() == "true"
         if key := volume.get("KmsKeyId") or (default if encrypted else ""):
             yield key
+
+
+def _aws_own(account: Account, key: str) -> bool:
+    """Whether AWS manages the key: then an alias of AWS's names it. moto calls such a key of EBS,
+    which comes with the first disk that it encrypts, a customer's."""
+    aliases = account.client("kms").list_aliases(KeyId=key)["Aliases"]
+    return any(alias["AliasName"].startswith("alias/aws/") for alias in aliases)
 
 
 def _may_use(account: Account, key: str) -> bool:
