@@ -22,7 +22,7 @@ CHANNEL = matching(
 class MonitoringArgs:
     """Metrics of every GPU, a dashboard and alerts."""
 
-    enabled: Annotated[bool, Sent("DaemonSet", "ConfigMap")]
+    enabled: Annotated[bool, Sent("DaemonSet", "ConfigMap", "Dashboard")]
     """Whether the stack monitors its GPUs."""
     source: Annotated[
         Source | None, Sent("DaemonSet"), Tries("managed", given={"enabled": True})
