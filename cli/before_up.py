@@ -18,9 +18,9 @@ def validate(stack: str, as_json: bool) -> ExitCode:
     """
     from cli.ceiling import kept_running, line
     from components.settings.validate import warnings
-    from stacks import validation
     from stacks.cost.stack_cost import bill_at
-    from stacks.settings import NOWHERE, config_of, settings_of
+    from stacks.definition import validation
+    from stacks.definition.settings import NOWHERE, config_of, settings_of
 
     def ask() -> Answer:
         code, document, text = validation.answer(stack)
@@ -45,7 +45,7 @@ def offers(gpu: str | None, region: str | None, as_json: bool) -> ExitCode:
 
     Nobody is asked. What is not known says so; below the table stand the sources and their dates.
     """
-    from stacks import gpu_offers
+    from stacks.cost import gpu_offers
 
     return say("offers", lambda: gpu_offers.answer(gpu, region), as_json=as_json)
 
@@ -80,7 +80,7 @@ def cost(
     from cli.ceiling import line
     from stacks.cost.cost_text import csv_rows
     from stacks.cost.stack_cost import answer, bill_at
-    from stacks.settings import config_of
+    from stacks.definition.settings import config_of
 
     if as_csv and (as_json or compare is not None):
         raise click.UsageError("--csv excludes --json and --compare; drop one of the two")

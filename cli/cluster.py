@@ -44,8 +44,8 @@ def _asks(name: str, module: str) -> Callable[[Callable[[], None]], click.Comman
 def _answer(
     module: str, stack: str, kubeconfig: Path | None, rehearsal: bool, trusted: bool
 ) -> Answer:
+    from stacks.definition.settings import config_of
     from stacks.live.cluster import kubeconfig_of
-    from stacks.settings import config_of
 
     if rehearsal and kubeconfig is not None:
         raise click.UsageError("give --kubeconfig or --rehearsal, not both")

@@ -61,7 +61,7 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
     Asks for what no option says, unless there is no terminal. Writes nothing that the program would
     refuse, and over no file.
     """
-    from stacks import new_stack
+    from stacks.environments import new_stack
 
     def ask() -> Answer:
         choices = _choices(given, asking=not yes and sys.stdin.isatty())
@@ -78,7 +78,7 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
     """What the options say, and what the user answers."""
     from components.decode import camel
     from components.platforms import PLATFORMS
-    from stacks import new_stack
+    from stacks.environments import new_stack
 
     def answered(key: str, question: str, default: Any, kind: Any = None) -> None:
         if given[key] in (None, ()) and asking:

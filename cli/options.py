@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from stacks.names import StackError, stack_name
+from stacks.definition.names import StackError, stack_name
 
 ROOT = Path(__file__).resolve().parents[1]
 

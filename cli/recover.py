@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import ROOT, rehearsal_option, stack_argument
-from stacks.names import StackError
+from stacks.definition.names import StackError
+from stacks.engine.urn import Urn
 from stacks.outcome import ExitCode
-from stacks.urn import Urn
 
 if TYPE_CHECKING:
     from stacks.recovery.command import Recovery
@@ -47,7 +47,7 @@ def recover(
     if rehearsal:
         return _in_rehearsal(stack, adopt_orphans=adopt_orphans, yes=yes)
     import tools
-    from stacks.engine import EngineError
+    from stacks.engine.pulumi import EngineError
     from stacks.recovery.clouds import LiveClouds
     from stacks.recovery.command import recover as put_in_order
     from stacks.recovery.engine import RecoveringPulumi
@@ -88,9 +88,9 @@ def _in_rehearsal(stack: str, **flags: bool) -> ExitCode:
 def _config(program: Path, stack: str) -> dict[str, str]:
     """The config of the stack's file, with a placeholder for each encrypted value; raises
     StackError if the file cannot be used."""
-    from stacks.files import read_stack, without_secrets
-    from stacks.owners import refuse_shared
-    from stacks.settings import flat
+    from stacks.definition.files import read_stack, without_secrets
+    from stacks.definition.owners import refuse_shared
+    from stacks.definition.settings import flat
 
     config = read_stack(program, stack).get("config")
     plain = without_secrets(config) if isinstance(config, dict) else {}

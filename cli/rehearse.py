@@ -93,7 +93,7 @@ def rehearse(
 def _prepared(stack: str, *, real_node: bool) -> bool:
     """Looks at the stack's file and, with `real_node`, at the machine, then builds what is not
     built yet; whether that succeeded. Raises CheckError."""
-    from stacks.files import ROOT, read_stack
+    from stacks.definition.files import ROOT, read_stack
 
     read_stack(ROOT, stack)
     if not real_node:

@@ -77,7 +77,7 @@ class Platform:
     capacity: str = ""
     """Module that knows what to ask the cloud (`stacks.capacity.questions.Capacity`)."""
     environment: str = ""
-    """Module that writes the file of a new stack (`stacks.new_stack.Environment`)."""
+    """Module that writes the file of a new stack (`stacks.environments.new_stack.Environment`)."""
     gpu_pool: str = ""
     """Type of the component that declares a GPU pool; none if the stack creates no pools."""
     measures: str = ""

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from stacks.files import ROOT, stack_file
+from stacks.definition.files import ROOT, stack_file
 
 
 def values_of(stack: str) -> dict[str, Any]:

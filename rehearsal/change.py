@@ -15,11 +15,11 @@ from rehearsal.event_log import Event
 from rehearsal.program_copy import ProgramCopy, prepared
 from rehearsal.sandbox import ROOT
 from rehearsal.scenario import SCALE_IN_SECONDS, Failure, Rehearsal
-from stacks.files import document_in, read_stack, stack_file
-from stacks.names import StackError
-from stacks.program import FILES, FOLDERS, copy_program, files_named
-from stacks.settings import platform_of
-from stacks.urn import Urn
+from stacks.definition.files import document_in, read_stack, stack_file
+from stacks.definition.names import StackError
+from stacks.definition.program import FILES, FOLDERS, copy_program, files_named
+from stacks.definition.settings import platform_of
+from stacks.engine.urn import Urn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

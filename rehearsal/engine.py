@@ -17,9 +17,9 @@ import tools
 import tools.programs
 from rehearsal.fork_server import launcher
 from rehearsal.processes import kill_tree, spawn_supervised
-from stacks.engine import Pulumi
-from stacks.state import ROOT_TYPE, Row, resources
-from stacks.urn import Urn
+from stacks.engine.pulumi import Pulumi
+from stacks.engine.state import ROOT_TYPE, Row, resources
+from stacks.engine.urn import Urn
 
 BIN = Path(__file__).with_name("bin")
 """Credential plugins that answer with the rehearsal's own token."""

@@ -21,8 +21,8 @@ from rehearsal.simulators.cloud import (
     TemplateComparison,
 )
 from rehearsal.simulators.inventory import Machine
-from stacks.files import ROOT
-from stacks.names import StackError
+from stacks.definition.files import ROOT
+from stacks.definition.names import StackError
 
 DEFINITIONS = ROOT / "components" / "batch" / "crds"
 """Also what others install: upstream's, for which a test compares them."""

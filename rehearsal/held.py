@@ -20,9 +20,9 @@ from rehearsal.gpu_node.machine import NodeError, look
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.processes import PDEATHSIG, ProcessError
 from rehearsal.provider_plugins import Choice
-from stacks.files import read_stack
+from stacks.definition.files import read_stack
+from stacks.definition.owners import refuse_shared
 from stacks.outcome import CheckError, ExitCode
-from stacks.owners import refuse_shared
 
 ROOT = Path(__file__).resolve().parents[1]
 REHEARSALS = ROOT / ".rehearsal"

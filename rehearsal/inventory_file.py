@@ -12,8 +12,8 @@ import yaml
 
 from components.existing.settings import ExistingSettings
 from rehearsal.simulators.inventory import INVENTORIES, Machine, checked_machines
-from stacks.names import StackError
-from stacks.settings import NOWHERE, config_of, own_kubeconfig, settings_of
+from stacks.definition.names import StackError
+from stacks.definition.settings import NOWHERE, config_of, own_kubeconfig, settings_of
 
 GPU = "nvidia.com/gpu"
 _OWN = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from rehearsal.sandbox import Sandbox
-from stacks.files import ROOT
+from stacks.definition.files import ROOT
 
 
 def write_runner(sandbox: Sandbox) -> Path:

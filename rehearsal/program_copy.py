@@ -10,10 +10,17 @@ import yaml
 from components.platforms import PLATFORMS
 from components.settings.model import Settings
 from rehearsal.control_plane.controllers import provide
-from stacks.files import document_in
+from stacks.definition.files import document_in
+from stacks.definition.program import Mutation, copy_program
+from stacks.definition.settings import (
+    CLUSTER,
+    NOWHERE,
+    REACHED_BY,
+    config_in,
+    platform_of,
+    settings_of,
+)
 from stacks.outcome import CheckError
-from stacks.program import Mutation, copy_program
-from stacks.settings import CLUSTER, NOWHERE, REACHED_BY, config_in, platform_of, settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

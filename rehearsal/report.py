@@ -8,8 +8,8 @@ from typing import Any
 
 from rehearsal.event_log import Event
 from rehearsal.gpu_node.report_blocks import blocks as real_node_blocks
-from stacks.state import ROOT_TYPE
-from stacks.urn import Urn
+from stacks.engine.state import ROOT_TYPE
+from stacks.engine.urn import Urn
 
 NARROWEST = 12
 """Columns that a cell of a table keeps on a narrow terminal."""

@@ -38,8 +38,8 @@ from rehearsal.proxied_plugins import ProxiedPlugins
 from rehearsal.simulators.cloud import Cloud
 from rehearsal.simulators.inventory import INVENTORIES, controllers
 from rehearsal.verify.diagnosis import ClusterSnapshot
-from stacks.files import stack_file
-from stacks.program import Mutation
+from stacks.definition.files import stack_file
+from stacks.definition.program import Mutation
 
 if TYPE_CHECKING:
     from rehearsal.gpu_node.host_node import HostNode

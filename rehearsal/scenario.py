@@ -22,8 +22,8 @@ from rehearsal.simulators.cloud import NodeGroup
 from rehearsal.verify import assertions, probes, stack_output_checks, volumes, workers
 from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
-from stacks.files import document_in
-from stacks.urn import Urn
+from stacks.definition.files import document_in
+from stacks.engine.urn import Urn
 
 POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
 SCALE_IN_SECONDS = 60.0

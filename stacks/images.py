@@ -9,8 +9,8 @@ from typing import Any
 from components.catalog import images
 from components.eks.settings import EksSettings
 from components.settings.model import Settings
+from stacks.definition.settings import config_of, settings_of
 from stacks.outcome import Answer, ExitCode
-from stacks.settings import config_of, settings_of
 from stacks.table import table
 
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from rehearsal.fork_server import SHARED, launcher
-from stacks.files import use_examples
+from stacks.definition.files import use_examples
 
 # How long one example takes says more of the machine's load than of the code.
 hypothesis.settings.register_profile("unhurried", deadline=None)

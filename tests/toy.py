@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stacks.files import INSTEAD, ROOT
+from stacks.definition.files import INSTEAD, ROOT
 
 _ROOMS = ("cli", "clouds", "components", "policy", "quality", "rehearsal", "stacks", "tools")
 _FIXTURES = ROOT / "tests" / "fixtures"

@@ -19,9 +19,9 @@ def ci() -> None:
 def changed(revision: str) -> None:
     """Print what has changed since REV: whether code has, and which stacks are concerned.
 
-    Before anything is installed, python -m stacks.changed REV prints the same.
+    Before anything is installed, python -m stacks.definition.changed REV prints the same.
     """
-    from stacks.changed import report
+    from stacks.definition.changed import report
 
     print(report(revision))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pulumi import _types
 
-from stacks.files import PLACEHOLDER
+from stacks.definition.files import PLACEHOLDER
 
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from cli.ci.kept_state import opened
-from stacks.names import StackError
-from stacks.program import copy_program
-from stacks.settings import ROOT
+from stacks.definition.names import StackError
+from stacks.definition.program import copy_program
+from stacks.definition.settings import ROOT
 
 STATE = "state.json"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from stacks.cost import stack_cost as cost
 from stacks.cost.bill import TIMES, Bill
 from stacks.cost.cost_text import money, signed
+from stacks.definition.settings import ROOT, config_of
+from stacks.engine.plan import VERBS, Change, Plan, read_plan
 from stacks.outcome import CheckError, ExitCode
-from stacks.plan import VERBS, Change, Plan, read_plan
-from stacks.settings import ROOT, config_of
 
 MARK = "<!-- gpu-cluster: preview -->"
 """By which the next run finds the comment, to write over it."""

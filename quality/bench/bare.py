@@ -17,9 +17,9 @@ from typing import Any
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import resource_pb2
 
-from stacks import state
-from stacks.state import PROVIDER_TYPE, ROOT_TYPE
-from stacks.urn import Urn, of_reference, reference
+from stacks.engine import state
+from stacks.engine.state import PROVIDER_TYPE, ROOT_TYPE
+from stacks.engine.urn import Urn, of_reference, reference
 
 SECRET = "4dabf18193072939515e22adb298388d"
 """The key that marks a special value in a state; a secret is the one kind that occurs."""

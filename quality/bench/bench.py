@@ -10,7 +10,7 @@ from pathlib import Path
 from quality.bench import growth, idle, imports, makespan, overhead, page
 from quality.bench.child import ROOT
 from quality.bench.measure import Section, read
-from stacks.files import SAMPLES, stack_file, use_examples
+from stacks.definition.files import SAMPLES, stack_file, use_examples
 from stacks.outcome import ExitCode
 from tools.sections import BENCHMARKS, IMAGES, fill
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from clouds.rows.aws import rows
 from components.catalog.clouds import AWS, GOOGLE
-from stacks.urn import Urn
+from stacks.engine.urn import Urn
 
 SOURCES: Final = (
     "EKS control plane: 793 to 971 s over 21 regions, 900 s in us-west-2 (easontechtalk.com)",

@@ -9,7 +9,7 @@ from quality.bench.measure import Comparison, Section, alternately
 from quality.bench.processes import child
 from quality.environments import with_pools
 from quality.platforms import measured
-from stacks.settings import flat
+from stacks.definition.settings import flat
 
 LIMIT = 1.5
 SIZES = (100, 300)

@@ -13,8 +13,8 @@ from quality.environments import platform_of, values_of
 from quality.platforms import measured
 from stacks.cost.bill import Bill
 from stacks.cost.stack_cost import bill_at
-from stacks.files import SAMPLES
-from stacks.settings import settings_of
+from stacks.definition.files import SAMPLES
+from stacks.definition.settings import settings_of
 
 READ = date(2026, 11, 21)
 

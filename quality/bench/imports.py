@@ -6,8 +6,8 @@ from functools import partial
 from quality.bench.measure import Comparison, Section, alternately
 from quality.bench.processes import child
 from quality.environments import values_of
-from stacks.files import SAMPLES
-from stacks.settings import flat
+from stacks.definition.files import SAMPLES
+from stacks.definition.settings import flat
 
 LIMIT = 1.3
 POD_KINDS = ("pulumi_kubernetes.apps.v1", "pulumi_kubernetes.batch.v1")

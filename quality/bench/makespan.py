@@ -16,7 +16,7 @@ from quality.environments import platform_of, values_of
 from quality.platforms import measured
 from rehearsal.plugins.faults import Faults
 from rehearsal.sandbox import Sandbox, SandboxOptions
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 
 CHAIN_LIMIT = 1.05
 ORDER_LIMIT = 0.8

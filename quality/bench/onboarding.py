@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from stacks.names import StackError
+from stacks.definition.names import StackError
 from stacks.outcome import ExitCode
 from tools.sections import BENCHMARKS, ROOT, fill, table
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from rehearsal.engine import run_in_thread
 from rehearsal.sandbox import Sandbox
-from stacks.state import PROVIDER_TYPE, waits_for
-from stacks.urn import Urn
+from stacks.engine.state import PROVIDER_TYPE, waits_for
+from stacks.engine.urn import Urn
 
 POLL_SECONDS = 0.005
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rehearsal.sandbox import Sandbox
-from stacks.engine import Pulumi
+from stacks.engine.pulumi import Pulumi
 
 PROBE = Path(__file__).with_name("probe")
 Operation = Literal["preview", "up"]

@@ -21,7 +21,7 @@ from components.limits import fragment, pattern, unwrapped
 from components.platforms import PLATFORMS
 from components.settings.blocks import ENTRY_NAMES
 from quality.docs import keys
-from stacks.files import KEYS
+from stacks.definition.files import KEYS
 from tools.sections import REFERENCE
 
 FILE = REFERENCE / "stack.schema.json"

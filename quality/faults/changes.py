@@ -20,10 +20,10 @@ from components.settings.blocks import BLOCKS
 from quality.docs.keys import Setting, blocks, settings_of
 from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.tries import ABSENT, tries
-from stacks.files import EXAMPLES, stacks
-from stacks.plan import Change as Planned
-from stacks.plan import codes, read_plan
-from stacks.urn import Urn
+from stacks.definition.files import EXAMPLES, stacks
+from stacks.engine.plan import Change as Planned
+from stacks.engine.plan import codes, read_plan
+from stacks.engine.urn import Urn
 
 CHANGES = Path(__file__).with_suffix(".yaml")
 STACKS = Path(__file__).with_name("stacks")

@@ -15,13 +15,13 @@ from rehearsal.provider_plugins import Choice
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.simulators.cloud import Cloud
 from rehearsal.simulators.inventory import INVENTORIES
-from stacks.engine import EngineError
+from stacks.engine.pulumi import EngineError
+from stacks.engine.state import Row, in_backend
+from stacks.engine.urn import Urn
 from stacks.recovery.aws import Aws
 from stacks.recovery.clouds import LiveClouds
 from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi
-from stacks.state import Row, in_backend
-from stacks.urn import Urn
 
 TRIES = 3
 """Recoveries after which a fault counts as not recovered from."""

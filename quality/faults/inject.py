@@ -13,7 +13,7 @@ from quality.faults.table import document, markdown, read, replacements, summary
 from quality.faults.workers import Part, parts_of, run
 from rehearsal.provider_plugins import Choice
 from rehearsal.sandbox import ROOT
-from stacks.files import SAMPLES, use_examples
+from stacks.definition.files import SAMPLES, use_examples
 from stacks.outcome import ExitCode
 from tools.sections import IMMUTABLE, RELIABILITY, fill
 

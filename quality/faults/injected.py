@@ -10,7 +10,7 @@ from components.catalog.clouds import CLOUDS
 from quality.faults.fault_injector import Moment
 from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecovered
 from rehearsal.engine import Outcome
-from stacks.urn import Urn
+from stacks.engine.urn import Urn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,10 @@ import yaml
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.simulators.google.container.cluster_defaults import MANAGED_PROMETHEUS
-from stacks.files import SAMPLES
-from stacks.names import StackError
+from stacks.definition.files import SAMPLES
+from stacks.definition.names import StackError
+from stacks.engine.state import resources
 from stacks.outcome import ExitCode
-from stacks.state import resources
 
 FIXTURES = ROOT / "tests" / "fixtures"
 ENDPOINT, CERTIFICATE, FOLDER = "ENDPOINT", "Q0VSVElGSUNBVEU=", "FOLDER"

@@ -19,7 +19,7 @@ from quality.platforms import measured
 from rehearsal.processes import ProcessError
 from rehearsal.provider_plugins import Choice
 from rehearsal.simulators.inventory import INVENTORIES
-from stacks.files import use_instead
+from stacks.definition.files import use_instead
 from stacks.outcome import CheckError
 
 ASKED_EVERY = 6

@@ -14,8 +14,8 @@ import yaml
 from pulumi.runtime import mocks, stack
 
 from components.catalog.clouds import AWS, GOOGLE
-from stacks.files import EXAMPLES, ROOT, SAMPLES
-from stacks.settings import NOWHERE, flat, is_existing
+from stacks.definition.files import EXAMPLES, ROOT, SAMPLES
+from stacks.definition.settings import NOWHERE, flat, is_existing
 
 BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
 """Package -> resource type -> inputs, of what no sample declares."""

@@ -18,8 +18,8 @@ from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.processes import Processes
 from rehearsal.simulators.cloud import NodeGroup
 from rehearsal.simulators.inventory import checked_machines, described_machines
+from stacks.definition.settings import config_of, is_existing, platform_of
 from stacks.outcome import CheckError
-from stacks.settings import config_of, is_existing, platform_of
 
 PROGRAMS = (
     "kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit", "jobset",

@@ -25,9 +25,9 @@ from rehearsal.gpu_node.training import Training
 from rehearsal.nodes.pods import allocatable_gpus, condition, phase
 from rehearsal.scenario import Failure, Rehearsal
 from rehearsal.verify.diagnosis import diagnose
+from stacks.definition.settings import config_of, settings_of
 from stacks.live.gpu_survey import survey
 from stacks.live.gpu_survey import text as table_of
-from stacks.settings import config_of, settings_of
 
 _SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")
 """A GPU's own number: enough of it to tell two apart."""

@@ -10,8 +10,8 @@ from rehearsal.simulators import inventory
 from rehearsal.simulators.aws import AwsCloud
 from rehearsal.simulators.aws.account import Bucket
 from rehearsal.simulators.reservations import reservations
+from stacks.definition.settings import config_in
 from stacks.outcome import CheckError
-from stacks.settings import config_in
 
 
 def serve(of: Rehearsed) -> RunningSimulator:

@@ -20,8 +20,8 @@ from components.existing.settings import ExistingSettings
 from components.kube import quantity
 from components.settings.blocks import RUNNING
 from components.settings.model import Settings
-from stacks.files import ROOT
-from stacks.names import StackError
+from stacks.definition.files import ROOT
+from stacks.definition.names import StackError
 
 INVENTORIES = ROOT / "inventories"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

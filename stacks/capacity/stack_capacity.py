@@ -22,9 +22,9 @@ from stacks.capacity.verdict import (
     no_answer,
     text,
 )
-from stacks.files import PLACEHOLDER, project_name
+from stacks.definition.files import PLACEHOLDER, project_name
+from stacks.definition.settings import NOWHERE, ROOT, config_of, platform_of, settings_of
 from stacks.outcome import Answer, CheckError, worst
-from stacks.settings import NOWHERE, ROOT, config_of, platform_of, settings_of
 
 
 def answer(

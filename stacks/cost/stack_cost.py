@@ -11,8 +11,8 @@ from components.catalog.node_prices import priced_on
 from components.platforms import PLATFORMS
 from stacks.cost.bill import Bill, Prices, changes
 from stacks.cost.cost_text import compared, money, shown
+from stacks.definition.settings import ROOT, config_in, config_of, platform_of, settings_of
 from stacks.outcome import Answer, CheckError, ExitCode
-from stacks.settings import ROOT, config_in, config_of, platform_of, settings_of
 
 
 def answer(

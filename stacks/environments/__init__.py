@@ -1,1 +1,1 @@
-"""A new environment's file on each platform: a module each, named in the platform's row."""
+"""`gpu-cluster new`: the file of a new environment, and what each platform asks for it."""

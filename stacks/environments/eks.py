@@ -1,6 +1,15 @@
 """A new environment on EKS."""
 
-from stacks.new_stack import ADMIN, YOURS, Choices, Parts, Question, offer_for, reachable, scalar
+from stacks.environments.new_stack import (
+    ADMIN,
+    YOURS,
+    Choices,
+    Parts,
+    Question,
+    offer_for,
+    reachable,
+    scalar,
+)
 
 LOCATION = "us-east-1"
 QUESTIONS = (Question("admin", "ARN of the IAM role that runs Pulumi", ADMIN),)

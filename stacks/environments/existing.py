@@ -1,6 +1,6 @@
 """A new environment on a cluster that somebody else creates."""
 
-from stacks.new_stack import NODE_LABEL, Choices, Parts, Question, scalar
+from stacks.environments.new_stack import NODE_LABEL, Choices, Parts, Question, scalar
 
 LOCATION = ""
 QUESTIONS = (

@@ -1,7 +1,7 @@
 """A new environment on GKE Standard."""
 
 from components.catalog import gke
-from stacks.new_stack import (
+from stacks.environments.new_stack import (
     PROJECT,
     YOURS,
     Choices,

@@ -1,7 +1,15 @@
 """A new environment on GKE Autopilot."""
 
 from stacks.environments.gke import QUESTIONS, provider
-from stacks.new_stack import Choices, Parts, capacity, network, offer_for, reachable, scalar
+from stacks.environments.new_stack import (
+    Choices,
+    Parts,
+    capacity,
+    network,
+    offer_for,
+    reachable,
+    scalar,
+)
 
 __all__ = ["LOCATION", "QUESTIONS", "parts", "provider"]
 LOCATION = "us-central1"

@@ -13,8 +13,8 @@ import kubernetes.config
 import urllib3
 import yaml
 
+from stacks.definition.settings import ROOT, config_of, kubeconfig_output, own_kubeconfig
 from stacks.outcome import CheckError
-from stacks.settings import ROOT, config_of, kubeconfig_output, own_kubeconfig
 
 TIMEOUT_SECONDS = (5.0, 30.0)
 """To connect, and to read."""

@@ -7,11 +7,11 @@ from typing import Any
 import kubernetes.client
 
 from components.cluster import GpuPool
+from stacks.definition.settings import NOWHERE, config_of, settings_of
 from stacks.live.cluster import asked, client_of, page
 from stacks.live.gpu_findings import Finding, findings
 from stacks.live.gpu_nodes import GpuNode, Object, gpu_node
 from stacks.outcome import Answer, ExitCode
-from stacks.settings import NOWHERE, config_of, settings_of
 from stacks.table import table
 
 

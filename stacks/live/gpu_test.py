@@ -7,9 +7,9 @@ import kubernetes.client
 
 from components.gpu.acceptance_args import GpuTestArgs, job_name
 from components.gpu.acceptance_program.report import result_in, text
+from stacks.definition.settings import NOWHERE, config_of, settings_of
 from stacks.live.cluster import asked, client_of, items
 from stacks.outcome import Answer, CheckError, ExitCode, worst
-from stacks.settings import NOWHERE, config_of, settings_of
 
 Object = Mapping[str, Any]
 

@@ -18,10 +18,10 @@ import kubernetes.client
 from components.catalog.clouds import CLOUDS
 from components.ownership import owner_of
 from components.platforms import PLATFORMS
-from stacks.files import project_name
+from stacks.definition.files import project_name
+from stacks.definition.settings import ROOT, config_of, platform_of
 from stacks.live.cluster import asked, client_of, items
 from stacks.outcome import Answer, CheckError, ExitCode
-from stacks.settings import ROOT, config_of, platform_of
 
 Object = Mapping[str, Any]
 

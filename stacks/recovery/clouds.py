@@ -23,7 +23,7 @@ class LiveClouds:
 
         from components.eks.provider_args import provider_args
         from stacks.aws_session import session
-        from stacks.files import PLACEHOLDER
+        from stacks.definition.files import PLACEHOLDER
 
         for key in ("aws:profile", "aws:assumeRoles"):
             if PLACEHOLDER in self._config.get(key, ""):

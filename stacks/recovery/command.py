@@ -8,6 +8,8 @@ from functools import cache
 from typing import Any, Protocol
 
 from components.ownership import owner_of
+from stacks.engine.state import Deployment, identities, resources
+from stacks.engine.urn import Urn
 from stacks.recovery import google
 from stacks.recovery.aws import Aws
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
@@ -23,8 +25,6 @@ from stacks.recovery.state import (
     interrupted,
     reopened,
 )
-from stacks.state import Deployment, identities, resources
-from stacks.urn import Urn
 
 _ACCOUNT = re.compile(r"arn:[^:]+:[^:]+:[^:]*:(?P<account>\d{12}):")
 

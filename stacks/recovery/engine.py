@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from stacks.engine import EngineError, Pulumi, errors, reason
+from stacks.engine.pulumi import EngineError, Pulumi, errors, reason
 
 _CONSEQUENCE = ("preview failed", "update failed", "an unhandled error occurred")
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from components.catalog.clouds import AWS, GOOGLE
+from stacks.engine.state import Deployment, resources
 from stacks.recovery.aws import Aws
 from stacks.recovery.google import Get
-from stacks.state import Deployment, resources
 
 _REMOVES = "removeDefaultNodePool"
 _FAILED = ("ERROR", "FAILED", "CREATE_FAILED")

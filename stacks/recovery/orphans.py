@@ -8,10 +8,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stacks.engine.state import Deployment, identities, needs, pending, resources
+from stacks.engine.urn import Urn
 from stacks.recovery.aws import Aws
 from stacks.recovery.state import NotOursError
-from stacks.state import Deployment, identities, needs, pending, resources
-from stacks.urn import Urn
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """How the engine writes a value that only an update will know."""

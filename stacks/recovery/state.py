@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.catalog.clouds import GOOGLE
-from stacks.state import (
+from stacks.engine.state import (
     AWAITS_REPLACEMENT,
     PROVIDER_TYPE,
     Deployment,
@@ -18,7 +18,7 @@ from stacks.state import (
     pending,
     resources,
 )
-from stacks.urn import Urn, reference
+from stacks.engine.urn import Urn, reference
 
 _ALERT = "gcp:monitoring/alertPolicy:AlertPolicy"
 _UNREAD = "adopted, and not read yet: run gpu-cluster recover again"

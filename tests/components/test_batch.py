@@ -18,7 +18,7 @@ from components.gpu.prerequisites import Prerequisites
 from components.gpu.resources_args import ResourcesArgs
 from components.gpu.workload import GpuWorkload
 from components.gpu.workload_args import WorkloadArgs
-from stacks.urn import Urn
+from stacks.engine.urn import Urn
 from tests.components.recording import Recording, Registration, record
 from tests.components.test_gpu_layer import cluster, pool
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stacks.urn import Urn, of_reference
+from stacks.engine.urn import Urn, of_reference
 from tests.components.eks_stack import OUTPUTS
 from tests.components.recording import Recording, record
 from tests.program.environments import as_engine_config, run_program, values_of, with_changes

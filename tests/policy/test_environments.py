@@ -10,8 +10,8 @@ from policy import settings
 from policy.pack import POLICIES
 from policy.reading import Resource
 from stacks.cost.stack_cost import bill_at
-from stacks.settings import config_of as config_of_stack
-from stacks.urn import Urn, of_reference
+from stacks.definition.settings import config_of as config_of_stack
+from stacks.engine.urn import Urn, of_reference
 from tests.components.recording import Recording, Registration, record
 from tests.policy.cases import findings
 from tests.program.environments import CLUSTER_OUTPUTS, ROOT, STACKS, config_of, run_program

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from stacks.files import EXAMPLES, SAMPLES
+from stacks.definition.files import EXAMPLES, SAMPLES
 from tests.components.recording import Recording, record
 
 ROOT = Path(__file__).parents[2]

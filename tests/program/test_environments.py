@@ -8,8 +8,8 @@ import pulumi
 import pytest
 
 from components import owners
-from stacks.files import EXAMPLES
-from stacks.urn import Urn, of_reference
+from stacks.definition.files import EXAMPLES
+from stacks.engine.urn import Urn, of_reference
 from tests.components.recording import Recording, record
 from tests.program.environments import STACKS, config_of, recorded, run_program, values_of
 

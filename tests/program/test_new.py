@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from components.catalog import images
-from stacks.new_stack import Choices, text
+from stacks.environments.new_stack import Choices, text
 from tests.components.recording import record
 from tests.program.environments import as_engine_config, run_program
 

@@ -17,7 +17,7 @@ from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.on_change import Kept, Lasting, lasting
 from quality.faults.changes import MADE, changed, table
 from rehearsal.plugins.cloud import facts
-from stacks.files import EXAMPLES
+from stacks.definition.files import EXAMPLES
 from tests.program.effects import STACK_OF, read
 from tests.program.environments import recorded
 

@@ -9,7 +9,7 @@ from rehearsal.plugins.aws import settings_for
 from rehearsal.plugins.faults import Faults
 from rehearsal.simulators.aws import AwsCloud
 from rehearsal.simulators.cloud import NodeGroup
-from stacks.urn import Urn
+from stacks.engine.urn import Urn
 from tests import aws_managed_policies
 from tests.unit.plugins.offline_engine import Engine, Plane
 

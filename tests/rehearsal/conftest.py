@@ -18,7 +18,7 @@ from rehearsal.plugins.faults import Faults
 from rehearsal.processes import Processes
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 
 Rehearse = Callable[..., Rehearsal]
 Sandboxes = Callable[[str], Sandbox]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tools
 from rehearsal.fork_server import launcher
-from stacks.files import ROOT
+from stacks.definition.files import ROOT
 
 
 def write_program(folder: Path, text: str) -> Path:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rehearsal.scenario import Rehearsal
+from stacks.definition.program import Mutation
 from stacks.live import leftovers
 from stacks.outcome import ExitCode
-from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, patched, said
 
 GRANT = "gcp:storage/bucketIAMMember:BucketIAMMember"

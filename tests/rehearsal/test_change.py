@@ -16,8 +16,8 @@ from rehearsal.report import text
 from rehearsal.run import POLICIES, make_report
 from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
-from stacks.files import EXAMPLES
-from stacks.program import FILES, FOLDERS
+from stacks.definition.files import EXAMPLES
+from stacks.definition.program import FILES, FOLDERS
 from tests.integration.stacks.test_cost import git
 from tests.rehearsal.conftest import patched, until
 from tools.sections import DOCS

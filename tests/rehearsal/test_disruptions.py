@@ -12,7 +12,7 @@ import pytest
 
 from rehearsal.nodes.pods import phase, workload
 from rehearsal.sandbox import Sandbox, SandboxOptions
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import changed, configured, entered, until, up
 
 JOB = "Job default/train"

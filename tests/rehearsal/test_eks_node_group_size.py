@@ -12,7 +12,7 @@ import pytest
 import tools
 from rehearsal.plugins.cloud.handler import CloudError, Config, Handler
 from rehearsal.plugins.cloud.server import ProviderServer, ProviderSettings
-from stacks.engine import Pulumi
+from stacks.engine.pulumi import Pulumi
 from tests.rehearsal.small_program import engine_environment, write_program
 
 PROGRAM = """

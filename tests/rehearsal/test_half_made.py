@@ -13,10 +13,10 @@ from rehearsal.plugins import gcp
 from rehearsal.plugins.cloud.server import ProviderServer
 from rehearsal.plugins.faults import Faults
 from rehearsal.simulators.google import GoogleCloud, serve_api
+from stacks.engine.state import resources
+from stacks.engine.urn import Urn
 from stacks.recovery.command import Recovery, recover
 from stacks.recovery.engine import RecoveringPulumi
-from stacks.state import resources
-from stacks.urn import Urn
 from tests.rehearsal.small_program import engine_environment, write_program
 from tests.unit.plugins.offline_engine import Plane
 

@@ -14,9 +14,9 @@ import pytest
 import tools
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.plugins.kubernetes import KubernetesProviderServer
-from stacks.engine import Pulumi
-from stacks.state import resources
-from stacks.urn import Urn
+from stacks.engine.pulumi import Pulumi
+from stacks.engine.state import resources
+from stacks.engine.urn import Urn
 from tests.rehearsal.kubernetes_engine import kubeconfig
 from tests.rehearsal.small_program import engine_environment, write_program
 

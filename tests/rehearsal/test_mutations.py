@@ -7,7 +7,7 @@ import pytest
 
 from components.cluster import GPU_TAINT
 from rehearsal.plugins.faults import Faults
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, plain
 
 DEPLOYMENT, DAEMON_SET = "kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:DaemonSet"

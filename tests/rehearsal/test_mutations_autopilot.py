@@ -6,7 +6,7 @@ Nodes come for pods there, so a wrong word in a pod means no node, or another on
 import pytest
 
 from rehearsal.plugins.faults import Faults
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, every_pool, said
 
 WHO = "Pod default/my-gpu-pod"

@@ -14,8 +14,8 @@ from rehearsal.plugins.faults import Faults
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.aws import eks, node_groups
 from rehearsal.verify.diagnosis import diagnose
-from stacks.program import Mutation
-from stacks.urn import Urn
+from stacks.definition.program import Mutation
+from stacks.engine.urn import Urn
 from tests.rehearsal.conftest import (
     Rehearse,
     Sandboxes,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rehearsal.run import POLICIES
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import (
     Rehearse,
     Sandboxes,

@@ -6,7 +6,7 @@ Nothing scales here: what counts is whether driver, plugin, labels and pods fit 
 import pytest
 
 from components.cluster import GPU_TAINT
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, every_pool, patched, said
 
 DAEMON_SET, POD = "kubernetes:apps/v1:DaemonSet", "kubernetes:core/v1:Pod"

@@ -14,7 +14,7 @@ import pytest
 from rehearsal.nodes.pods import allocatable_gpus
 from rehearsal.scenario import Rehearsal
 from rehearsal.verify import stack_output_checks
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import (
     Rehearse,
     changed,

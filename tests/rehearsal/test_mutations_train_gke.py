@@ -7,7 +7,7 @@ import pytest
 
 from components.cluster import GPU_TAINT
 from rehearsal.plugins.faults import Faults
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, patched, said
 
 JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"

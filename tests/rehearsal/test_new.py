@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
-from stacks.new_stack import Choices, text
+from stacks.environments.new_stack import Choices, text
 from tests.rehearsal.own_stacks import folder_of
 
 

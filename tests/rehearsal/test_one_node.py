@@ -9,7 +9,7 @@ import pytest
 
 from rehearsal.plugins.faults import Faults
 from rehearsal.report import node_lives
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, said
 
 GROUP, TAG = "aws:eks/nodeGroup:NodeGroup", "aws:autoscaling/tag:Tag"

@@ -10,7 +10,7 @@ from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.inventory import INVENTORIES as OURS
 from stacks.capacity import eks
-from stacks.files import EXAMPLES
+from stacks.definition.files import EXAMPLES
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of
 
 

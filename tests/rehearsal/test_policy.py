@@ -16,8 +16,8 @@ from policy.pack import POLICIES
 from rehearsal.engine import Outcome
 from rehearsal.run import POLICIES as PACK
 from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
-from stacks.files import EXAMPLES
-from stacks.program import Mutation
+from stacks.definition.files import EXAMPLES
+from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import as_it_was, changed, configured
 
 CLUSTER, POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"

@@ -19,8 +19,8 @@ from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.inventory import inventory
+from stacks.definition.program import Mutation
 from stacks.live.controllers import foreign_controllers
-from stacks.program import Mutation
 from tests.rehearsal.conftest import as_it_was, changed, configured, entered
 
 QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())

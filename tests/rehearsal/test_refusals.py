@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.files import EXAMPLES
-from stacks.urn import Urn
+from stacks.definition.files import EXAMPLES
+from stacks.engine.urn import Urn
 from tests.program.environments import with_changes, without_keys
 from tests.rehearsal.conftest import Sandboxes, as_it_was
 

@@ -15,8 +15,8 @@ import pytest
 from cli.ci.kept_state import opened
 from quality.faults.state_fixtures import FIXTURES, restored
 from rehearsal.sandbox import Sandbox, SandboxOptions
-from stacks.plan import Plan, read_plan
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
+from stacks.engine.plan import Plan, read_plan
 from tests.integration.cli.test_kept_state import encrypted
 from tests.rehearsal.conftest import as_it_was, configured
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stacks.program import Mutation
+from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, said
 
 CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"

@@ -13,8 +13,8 @@ import yaml
 
 from rehearsal.plugins.aws import api
 from rehearsal.plugins.aws.kind import Kind
+from stacks.engine.urn import Urn
 from stacks.recovery.aws import Aws
-from stacks.urn import Urn
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack
 

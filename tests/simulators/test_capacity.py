@@ -12,7 +12,7 @@ from cli.main import main
 from rehearsal.simulators.google import GoogleCloud, serve_api
 from rehearsal.simulators.inventory import network
 from rehearsal.simulators.reservations import Reservation, reservations
-from stacks.files import INSTEAD
+from stacks.definition.files import INSTEAD
 from tests.simulators.aws_account import Account
 from tests.unit.plugins.offline_engine import Plane
 from tests.unit.simulators.test_inventory import STACKS, settings

@@ -10,7 +10,7 @@ from rehearsal.plugins.cloud.patterns import blocks, given
 from rehearsal.plugins.cloud.rules import breaches, lacking
 from rehearsal.plugins.cloud.schema import Block, Problem, fit_block
 from rehearsal.plugins.cloud.wire import decode
-from stacks.urn import Urn
+from stacks.engine.urn import Urn
 
 _SUFFIX_DIGITS = 7
 

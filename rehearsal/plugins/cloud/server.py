@@ -40,7 +40,7 @@ from rehearsal.plugins.cloud.schema import (
 )
 from rehearsal.plugins.cloud.wire import decode, encode, mark_secrets
 from rehearsal.plugins.official import sdk_version
-from stacks.urn import Urn
+from stacks.engine.urn import Urn
 from tools.peers import OwnOnly
 
 _log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from rehearsal.plugins.kubernetes.differences import Change
 from rehearsal.plugins.kubernetes.wire import Properties
-from stacks.urn import Urn
+from stacks.engine.urn import Urn
 
 Level = Literal["info", "warning"]
 

@@ -19,7 +19,7 @@ from cli.main import COMMANDS, NAME, RENAMED, gpu_cluster, main
 from cli.output import for_terminal
 from quality.__main__ import COMMANDS as MAINTENANCE
 from quality.__main__ import main as quality_main
-from stacks.files import stacks
+from stacks.definition.files import stacks
 from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode, worst
 
 ROOT = Path(__file__).parents[3]

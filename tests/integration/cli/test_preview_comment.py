@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from cli.ci.preview_comment import comment, sections_of
-from stacks.files import EXAMPLES
+from stacks.definition.files import EXAMPLES
 from tests.integration.stacks.test_cost import git
 from tests.unit.cli.test_preview_comment import preview
 

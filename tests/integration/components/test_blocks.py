@@ -57,7 +57,7 @@ def test_its_images_are_listed(toy: tuple[Path, list[str], list[str]]) -> None:
 def test_its_pods_are_counted(toy: tuple[Path, list[str], list[str]]) -> None:
     """What counts GPUs, claims and namespaces reads its pods as those of any other block."""
     code = """
-from stacks.settings import config_of, settings_of
+from stacks.definition.settings import config_of, settings_of
 pods = settings_of("serving", config_of("serving")).pod_groups
 print([(one.path, one.pool, one.count, one.gpus) for one in pods])
 """

@@ -10,8 +10,8 @@ import pytest
 from components.platforms import PLATFORMS
 from quality.environments import platform_of
 from quality.platforms import measured
-from stacks.files import ROOT
-from stacks.new_stack import environment_of
+from stacks.definition.files import ROOT
+from stacks.environments.new_stack import environment_of
 from tests.toy import PLATFORM, python, tree
 
 
@@ -54,7 +54,7 @@ def test_a_new_stack_can_be_on_it(toy: tuple[Path, list[str]]) -> None:
 def test_a_change_of_its_cluster_is_a_loss(toy: tuple[Path, list[str]]) -> None:
     """By the type that the cloud's row names."""
     code = """
-from stacks.plan import Change
+from stacks.engine.plan import Change
 urn = "urn:pulumi:s::p::{}::n"
 print(*(Change(urn=urn.format(f"toy:index:{kind}"), verb="replace").loss
         for kind in ("Cluster", "Pool", "Disk")), sep=", ")

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from stacks.files import EXAMPLES, ROOT, SAMPLES
+from stacks.definition.files import EXAMPLES, ROOT, SAMPLES
 
 
 def said(text: str) -> str:

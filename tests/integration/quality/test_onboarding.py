@@ -7,7 +7,7 @@ import pytest
 
 from quality.bench import onboarding
 from quality.bench.onboarding import Step, Took
-from stacks.names import StackError
+from stacks.definition.names import StackError
 from stacks.outcome import ExitCode
 
 

@@ -8,9 +8,9 @@ import yaml
 from rehearsal.change import before, changes
 from rehearsal.engine import Outcome
 from rehearsal.event_log import Event
-from stacks.files import EXAMPLES, ROOT
-from stacks.names import StackError
-from stacks.program import FILES, FOLDERS
+from stacks.definition.files import EXAMPLES, ROOT
+from stacks.definition.names import StackError
+from stacks.definition.program import FILES, FOLDERS
 from tests.integration.stacks.test_cost import git
 
 

@@ -15,7 +15,7 @@ from cli.main import main
 from rehearsal import folder as folders
 from rehearsal import held
 from rehearsal.folder import FolderError, end, take_over
-from stacks.names import StackError, stack_name
+from stacks.definition.names import StackError, stack_name
 
 ROOT = Path(__file__).parents[3]
 HELD = """

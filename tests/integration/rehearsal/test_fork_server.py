@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.fork_server import KILLED, SHARED, launcher
-from stacks.files import ROOT
+from stacks.definition.files import ROOT
 
 
 def warm() -> str:

@@ -20,7 +20,7 @@ from stacks.aws_session import session
 from stacks.capacity import aws_account, aws_reservations, eks
 from stacks.capacity.reserved import Wanted
 from stacks.capacity.verdict import Finding, exit_code
-from stacks.files import ROOT
+from stacks.definition.files import ROOT
 from stacks.recovery.clouds import LiveClouds
 from tests.unit.components.test_settings_eks import read
 

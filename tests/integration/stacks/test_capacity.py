@@ -18,7 +18,7 @@ from components.eks.provider_args import AwsProviderArgs
 from stacks.capacity import eks as aws_quota
 from stacks.capacity import stack_capacity as quota
 from stacks.capacity.verdict import Known, Need, Unknown
-from stacks.settings import config_of, settings_of
+from stacks.definition.settings import config_of, settings_of
 
 
 def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:

@@ -8,7 +8,7 @@ import yaml
 
 from components.catalog.prices import HOURS_PER_MONTH
 from stacks.cost import stack_cost as cost
-from stacks.files import EXAMPLES
+from stacks.definition.files import EXAMPLES
 from stacks.outcome import CheckError, ExitCode
 from tests.unit.stacks.test_cost import changed, item
 

@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from components.catalog import gke
-from stacks.files import EXAMPLES, ROOT
-from stacks.gpu_offers import aws, google
-from stacks.names import StackError
-from stacks.new_stack import Choices, write
-from stacks.validation import findings
+from stacks.cost.gpu_offers import aws, google
+from stacks.definition.files import EXAMPLES, ROOT
+from stacks.definition.names import StackError
+from stacks.definition.validation import findings
+from stacks.environments.new_stack import Choices, write
 from tests.unit.cli.test_stack_schema import complaints
 
 

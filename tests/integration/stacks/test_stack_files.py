@@ -13,14 +13,14 @@ from cli.main import main
 from quality.__main__ import main as quality_main
 from quality.docs import gpus as measured_gpus
 from rehearsal import inventory_file
-from stacks import settings as stack
-from stacks.engine import EngineError, Pulumi, reason
-from stacks.files import read_stack
+from stacks.definition import settings as stack
+from stacks.definition.files import read_stack
+from stacks.definition.names import StackError
+from stacks.definition.program import copy_program
+from stacks.definition.settings import own_kubeconfig
+from stacks.engine.pulumi import EngineError, Pulumi, reason
 from stacks.live import cluster, controllers
-from stacks.names import StackError
 from stacks.outcome import CheckError
-from stacks.program import copy_program
-from stacks.settings import own_kubeconfig
 
 ROOT = Path(__file__).parents[3]
 SHARING = "gpu-cluster:gpuPools:\n  small: {maxNodes: 3}\n"

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from stacks.files import ROOT
+from stacks.definition.files import ROOT
 
 
 def test_it_answers_within_a_second_and_without_an_sdk() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from cryptography import x509
 
 from cli.ci.kept_state import opened
-from stacks.files import PLACEHOLDER
+from stacks.definition.files import PLACEHOLDER
 
 SIGNATURE, SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 CLUSTER = "gcp:container/cluster:Cluster"

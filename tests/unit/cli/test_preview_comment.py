@@ -8,8 +8,8 @@ import pytest
 
 from cli.ci.preview_comment import MARK, MOST, code, comment, exit_code, sections_of
 from cli.main import main
+from stacks.engine.plan import read_plan
 from stacks.outcome import ExitCode
-from stacks.plan import read_plan
 
 CLUSTER = "gpu-cluster:gke:Cluster$gcp:container/cluster:Cluster"
 GPU_POOL = "gpu-cluster:gke:GpuNodePool$gcp:container/nodePool:NodePool"

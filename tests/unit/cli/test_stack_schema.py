@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from quality.docs import stack_schema
-from stacks.files import EXAMPLES, ROOT, SAMPLES, document_in
+from stacks.definition.files import EXAMPLES, ROOT, SAMPLES, document_in
 from tests.program.environments import values_of, with_changes
 from tests.unit.components import (
     test_settings,

@@ -17,8 +17,8 @@ from components.renamed import RENAMED
 from components.settings import load
 from policy.pack import RULES
 from quality.docs import keys, policies, support_matrix, write
-from stacks.files import EXAMPLES, SAMPLES
-from stacks.validation import refusals
+from stacks.definition.files import EXAMPLES, SAMPLES
+from stacks.definition.validation import refusals
 from tools.sections import DOCS, README, ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]

@@ -120,7 +120,7 @@ DOORS = {
     "rehearsal/gpu_node/namespaces.py": "a process of the rehearsal",
     "rehearsal/held.py": "a process of the rehearsal",
     "rehearsal/proxied_plugin.py": "a process around each official plugin of the rehearsal",
-    "stacks/changed.py": "runs before anything is installed",
+    "stacks/definition/changed.py": "runs before anything is installed",
     "tools/__main__.py": "runs before anything is installed",
     "tools/definitions.py": "writes definitions of what tools build",
     "tools/linux.py": "a process around each process of the rehearsal",

@@ -7,7 +7,7 @@ import pytest
 
 from components.catalog.images import DEVICE_PLUGIN
 from components.cluster import GPU_TAINT
-from stacks.files import ROOT
+from stacks.definition.files import ROOT
 from tests.toy import python
 
 TESTS = (

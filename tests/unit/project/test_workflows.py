@@ -11,10 +11,10 @@ import yaml
 
 from cli.ci import offline
 from cli.ci.kept_state import NOWHERE
-from stacks.changed import touched
-from stacks.files import PLACEHOLDER
-from stacks.names import StackError
-from stacks.settings import ROOT
+from stacks.definition.changed import touched
+from stacks.definition.files import PLACEHOLDER
+from stacks.definition.names import StackError
+from stacks.definition.settings import ROOT
 
 WORKFLOWS = {
     path.stem: yaml.load(path.read_text(), yaml.BaseLoader)

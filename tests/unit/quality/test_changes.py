@@ -45,9 +45,9 @@ from quality.faults.table import changes_rows, replacements, summary
 from quality.faults.workers import Part, Result
 from rehearsal.engine import Outcome
 from rehearsal.sandbox import ROOT
-from stacks.files import EXAMPLES, SAMPLES
-from stacks.plan import Change as Planned
-from stacks.plan import codes, read_plan
+from stacks.definition.files import EXAMPLES, SAMPLES
+from stacks.engine.plan import Change as Planned
+from stacks.engine.plan import codes, read_plan
 from tests.unit.rehearsal.rehearsed import group
 
 TITLE = re.compile(r"## `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`| on ([\w-]+)|.*)")

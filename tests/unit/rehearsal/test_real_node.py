@@ -33,9 +33,9 @@ from rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
 from rehearsal.gpu_node.report_blocks import blocks
 from rehearsal.nodes.node_registration import belongs
 from rehearsal.simulators.inventory import inventory
-from stacks.names import StackError
-from stacks.program import copy_program
-from stacks.settings import config_of, settings_of
+from stacks.definition.names import StackError
+from stacks.definition.program import copy_program
+from stacks.definition.settings import config_of, settings_of
 from tools import programs
 
 ROOT = Path(__file__).parents[3]

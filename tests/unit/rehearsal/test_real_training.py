@@ -14,8 +14,8 @@ from rehearsal.gpu_node.overrides import SAMPLE
 from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.gpu_node.training import Training
 from rehearsal.scenario import Failure
-from stacks.program import copy_program
-from stacks.settings import config_of, settings_of
+from stacks.definition.program import copy_program
+from stacks.definition.settings import config_of, settings_of
 
 ROOT = Path(__file__).parents[3]
 KUBECONFIG = """

@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal.simulators.cloud import Mount
 from rehearsal.simulators.google_inventory import Bucket, buckets
-from stacks.names import StackError
+from stacks.definition.names import StackError
 from tests.unit.simulators.google_stack import GoogleStack
 
 MEMBER = "serviceAccount:p.svc.id.goog[default/trainer]"

@@ -20,8 +20,8 @@ from rehearsal.simulators.inventory import (
     machines,
     network,
 )
-from stacks.names import StackError
-from stacks.settings import config_in, settings_of
+from stacks.definition.names import StackError
+from stacks.definition.settings import config_in, settings_of
 
 STACKS = Path(__file__).parents[2] / "fixtures" / "stacks"
 SUBNETS = [f"subnet-0aaaaaaaaaaaaaaa{number}" for number in (1, 2, 3)]

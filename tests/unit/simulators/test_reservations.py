@@ -9,7 +9,7 @@ import yaml
 
 from rehearsal.simulators.inventory import network
 from rehearsal.simulators.reservations import reservations
-from stacks.names import StackError
+from stacks.definition.names import StackError
 from tests.unit.simulators.test_inventory import STACKS, settings
 
 

@@ -32,9 +32,9 @@ from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.questions import simulator
 from stacks.capacity.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, no_answer
-from stacks.files import EXAMPLES, PLACEHOLDER
+from stacks.definition.files import EXAMPLES, PLACEHOLDER
+from stacks.definition.settings import config_of, settings_of
 from stacks.outcome import CheckError
-from stacks.settings import config_of, settings_of
 
 REGION = "us-central1"
 

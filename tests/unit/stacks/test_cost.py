@@ -17,9 +17,9 @@ from stacks.cost import eks as eks_cost
 from stacks.cost import stack_cost as cost
 from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, PodGpu, changes, fixed
 from stacks.cost.cost_text import compared, csv_rows, shown
-from stacks.files import SAMPLES
+from stacks.definition.files import SAMPLES
+from stacks.definition.settings import config_of, settings_of
 from stacks.outcome import ExitCode
-from stacks.settings import config_of, settings_of
 
 TODAY = date(2026, 11, 21)
 

@@ -7,8 +7,8 @@ import pytest
 
 from cli.main import main
 from components.catalog import eks, gke
-from stacks.gpu_offers import Offer, answer, offers
-from stacks.names import StackError
+from stacks.cost.gpu_offers import Offer, answer, offers
+from stacks.definition.names import StackError
 from stacks.outcome import ExitCode
 
 

@@ -12,7 +12,7 @@ import pytest
 from components.catalog import images
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Taint
 from rehearsal.engine import BIN
-from stacks import settings as stack
+from stacks.definition import settings as stack
 from stacks.live import gpu_survey as gpus
 from stacks.live.cluster import client_of, items
 from stacks.live.gpu_findings import Finding

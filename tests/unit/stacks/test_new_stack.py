@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from cli.main import main
-from stacks.files import EXAMPLES, ROOT
-from stacks.names import StackError
-from stacks.new_stack import Choices, text, write
+from stacks.definition.files import EXAMPLES, ROOT
+from stacks.definition.names import StackError
+from stacks.environments.new_stack import Choices, text, write
 from stacks.outcome import ExitCode
 
 

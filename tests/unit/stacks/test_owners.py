@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from components.owners import owned, shared
-from stacks.files import SAMPLES
-from stacks.names import StackError
+from stacks.definition.files import SAMPLES
+from stacks.definition.names import StackError
+from stacks.definition.owners import refuse_shared
+from stacks.definition.settings import config_of
 from stacks.outcome import CheckError
-from stacks.owners import refuse_shared
-from stacks.settings import config_of
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from components.gpu.volume_args import VolumeArgs
-from stacks.files import PLACEHOLDER, EngineLoader, without_secrets
-from stacks.names import StackError
-from stacks.program import copy_program
+from stacks.definition.files import PLACEHOLDER, EngineLoader, without_secrets
+from stacks.definition.names import StackError
+from stacks.definition.program import copy_program
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from botocore.exceptions import ClientError, WaiterError
 from moto import mock_aws
 
 from cli.recover import _text
-from stacks.engine import EngineError
-from stacks.files import PLACEHOLDER
+from stacks.definition.files import PLACEHOLDER
+from stacks.engine.pulumi import EngineError
+from stacks.engine.state import pending, resources
 from stacks.recovery import google as on_google
 from stacks.recovery import lock
 from stacks.recovery.aws import Aws, route_id
@@ -28,7 +29,6 @@ from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.orphans import UNKNOWN, duplicates, with_orphans
 from stacks.recovery.state import adopting, interrupted
-from stacks.state import pending, resources
 from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
 
 DECLARED = Path(__file__).parents[2] / "program" / "declared"

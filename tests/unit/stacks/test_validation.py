@@ -8,12 +8,12 @@ import yaml
 
 from cli.ceiling import kept_running
 from cli.main import main
-from stacks.files import EXAMPLES, SAMPLES, composed, read_stack
-from stacks.names import StackError
+from stacks.definition.files import EXAMPLES, SAMPLES, composed, read_stack
+from stacks.definition.names import StackError
+from stacks.definition.positions import position
+from stacks.definition.settings import config_of, settings_of
+from stacks.definition.validation import Finding, findings, refusals
 from stacks.outcome import ExitCode
-from stacks.positions import position
-from stacks.settings import config_of, settings_of
-from stacks.validation import Finding, findings, refusals
 from tests.program.environments import without_keys
 from tests.unit.cli.test_stack_schema import refused
 
@@ -86,7 +86,7 @@ def test_a_minimum_that_the_policies_refuse_is_said(
     """The rehearsal refuses it; a stack of production may keep nodes."""
     config = config_of("dev")
     config["gpu-cluster:gpuPools"]["train-gpu"]["minNodes"] = 1
-    monkeypatch.setattr("stacks.settings.config_of", lambda stack: config)
+    monkeypatch.setattr("stacks.definition.settings.config_of", lambda stack: config)
     assert main(["validate", "dev"]) == 0
     said = "policy gpu-pool-minimum: GPU pool train-gpu keeps 1 node running in stack dev; set"
     assert said in capsys.readouterr().out
@@ -99,7 +99,7 @@ def test_the_warnings_of_a_preview_are_printed_too(
     """They change no exit code."""
     config = config_of("dev")
     config["gpu-cluster:workloads"]["sample-gpu-pod"]["replicas"] = 0
-    monkeypatch.setattr("stacks.settings.config_of", lambda stack: config)
+    monkeypatch.setattr("stacks.definition.settings.config_of", lambda stack: config)
     assert main(["validate", "dev"]) == ExitCode.OK
     said = "warning: gpu-cluster:workloads.sample-gpu-pod.replicas: is 0, so that none of its pods"
     assert said in capsys.readouterr().out

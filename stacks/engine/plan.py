@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from components.catalog.clouds import CLOUDS
 from components.platforms import PLATFORMS
+from stacks.engine.urn import Urn
 from stacks.outcome import CheckError
-from stacks.urn import Urn
 
 Verb = Literal["create", "update", "replace", "delete"]
 VERBS: tuple[Verb, ...] = ("replace", "delete", "update", "create")

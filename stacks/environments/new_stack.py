@@ -14,11 +14,11 @@ from components.catalog import gke
 from components.catalog.clouds import CLOUDS
 from components.catalog.images import CUDA_SAMPLE
 from components.platforms import PLATFORMS
-from stacks.files import ROOT, document_in, folder_of
-from stacks.gpu_offers import Offer, offers
-from stacks.names import StackError, stack_name
-from stacks.owners import refuse_shared
-from stacks.validation import refusals
+from stacks.cost.gpu_offers import Offer, offers
+from stacks.definition.files import ROOT, document_in, folder_of
+from stacks.definition.names import StackError, stack_name
+from stacks.definition.owners import refuse_shared
+from stacks.definition.validation import refusals
 
 SCHEMA = "docs/reference/stack.schema.json"
 PROJECT = "my-project"

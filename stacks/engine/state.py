@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stacks.urn import of_reference
+from stacks.engine.urn import of_reference
 
 Deployment = dict[str, Any]
 """What `pulumi stack export` prints, and `pulumi stack import` reads."""

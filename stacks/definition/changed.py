@@ -1,4 +1,4 @@
-"""`python -m stacks.changed REV`: what a pull request has changed since REV, for its jobs.
+"""`python -m stacks.definition.changed REV`: what a pull request has changed since REV.
 
 Prints `code=true` where something other than stacks' own files has changed, and `stacks=...` with
 the environments that it touches. Standard library only: it runs before anything is installed.
@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stacks.names import StackError, stack_name
+from stacks.definition.names import StackError, stack_name
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _OF_A_STACK = re.compile(
     r"Pulumi\.(?P<file>[^/]+)\.yaml"
     r"|\.github/states/(?P<state>[^/]+)\.json"

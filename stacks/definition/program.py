@@ -9,7 +9,7 @@ import yaml
 
 from components.decode import NAMESPACE
 from components.settings.blocks import RUNNING
-from stacks.files import document_in, read_stack, stack_file, without_secrets
+from stacks.definition.files import document_in, read_stack, stack_file, without_secrets
 
 FILES = ("Pulumi.yaml", "__main__.py", "requirements.txt")
 FOLDERS = ("components",)

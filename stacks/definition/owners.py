@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from components.owners import others, owned
-from stacks.files import folder_of
-from stacks.names import StackError
+from stacks.definition.files import folder_of
+from stacks.definition.names import StackError
 
 
 def refuse_shared(source: Path, stack: str, config: Mapping[str, Any]) -> None:

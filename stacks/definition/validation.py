@@ -16,7 +16,7 @@ from typing import Any
 from components.catalog import kubernetes as names
 from components.settings.blocks import RUNNING
 from components.settings.load import from_config
-from stacks.files import (
+from stacks.definition.files import (
     PLACEHOLDER,
     ROOT,
     NotYaml,
@@ -26,11 +26,11 @@ from stacks.files import (
     stack_file,
     without_secrets,
 )
-from stacks.names import StackError
+from stacks.definition.names import StackError
+from stacks.definition.owners import refuse_shared
+from stacks.definition.positions import duplicates, position
+from stacks.definition.settings import CLUSTER, NOWHERE, flat, with_kubeconfig
 from stacks.outcome import Answer, ExitCode
-from stacks.owners import refuse_shared
-from stacks.positions import duplicates, position
-from stacks.settings import CLUSTER, NOWHERE, flat, with_kubeconfig
 
 _MOST = 100
 """Findings after which nothing more is read."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import tools
-from stacks.state import Deployment
+from stacks.engine.state import Deployment
 
 LONGEST_LINE = 500
 """Characters of a line that people still read."""

@@ -15,7 +15,7 @@ from components.catalog.eks_instances import Blocks
 from components.catalog.gke_shapes import n1_attach_limit
 from components.catalog.node_prices import eks_node, gke_node, priced_on
 from components.eks.regions import is_region, meant_region
-from stacks.names import StackError
+from stacks.definition.names import StackError
 from stacks.outcome import Answer, ExitCode
 from stacks.table import COLUMNS, table
 

@@ -11,12 +11,12 @@ from components.kube import credentials
 from components.platforms import PLATFORMS
 from components.settings.load import from_config
 from components.settings.model import Settings
-from stacks import files
-from stacks.engine import EngineError, Pulumi, reason, remedy
-from stacks.files import PLACEHOLDER, document_in, read_stack, without_secrets
-from stacks.names import StackError
+from stacks.definition import files
+from stacks.definition.files import PLACEHOLDER, document_in, read_stack, without_secrets
+from stacks.definition.names import StackError
+from stacks.definition.owners import refuse_shared
+from stacks.engine.pulumi import EngineError, Pulumi, reason, remedy
 from stacks.outcome import CheckError
-from stacks.owners import refuse_shared
 
 ROOT = files.ROOT
 CLUSTER = "gpu-cluster:cluster"

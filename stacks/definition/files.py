@@ -10,9 +10,9 @@ from typing import Any, cast
 import yaml
 
 from components.decode import NAMESPACE
-from stacks.names import StackError, stack_name
+from stacks.definition.names import StackError, stack_name
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "stacks"
 SAMPLES = tuple(sorted(each.name.split(".")[1] for each in EXAMPLES.glob("Pulumi.*.yaml")))
 """The environments that come with the program. Its own tests, faults and measurements take these,

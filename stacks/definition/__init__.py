@@ -1,0 +1,1 @@
+"""What a stack's file says: found, read, checked, copied and written."""
