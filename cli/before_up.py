@@ -30,6 +30,8 @@ def validate(stack: str, as_json: bool) -> ExitCode:
         settings = settings_of(stack, config, kubeconfig=NOWHERE)
         warned = [f"warning: {each}" for each in warnings(settings)]
         said = kept_running(stack, settings)
+        if said:  # every preview refuses the stack
+            code, text = ExitCode.FINDING, ""
         lines = [text, *warned, line(stack, bill_at(stack, config)), *said]
         return code, document, "\n".join(filter(None, lines))
 

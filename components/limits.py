@@ -114,7 +114,7 @@ def _quantity(in_range: Callable[[Decimal], bool], allowed: str) -> Limit:
 
 QUANTITY = _quantity(lambda amount: amount > 0, "more than 0")
 QUANTITY_OR_ZERO = _quantity(lambda amount: amount >= 0, "0 or more")
-SIZE = _quantity(lambda amount: amount >= 1, "1 byte or more")
+SIZE = _quantity(lambda amount: amount >= 2**20, "1Mi or more, such as 10Gi")
 
 
 def _dns_label(name: str) -> str | None:

@@ -75,7 +75,7 @@ def forms(line: str) -> Iterator[str]:
 
 
 def _form(words: list[str]) -> str:
-    while words and re.match(r"[A-Z_]+=", words[0]):
+    while words and (words[0] == "env" or re.match(r"[A-Z_]+=", words[0])):
         words = words[1:]
     if not words or words[0] == "redirected-to":
         return ""

@@ -194,7 +194,12 @@ def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer
 
     Raises StackError where it is nowhere there, with where it is.
     """
-    region = gke.region_of(choices.location) if cloud == "google" else choices.location
+    region = choices.location
+    if cloud == "google":
+        try:
+            region = gke.region_of(choices.location)
+        except ValueError as error:
+            raise StackError(f"--location: {error}; give one such as us-central1-a") from None
     every = [offer for offer in offers(choices.gpu) if offer.cloud == cloud]
     if autopilot:
         every = [offer for offer in every if offer.autopilot]

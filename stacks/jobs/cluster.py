@@ -103,6 +103,11 @@ class JobCluster:
                 )
             )  # fmt: skip
         except CheckError as error:
+            if "HTTP 404" in str(error):
+                raise CheckError(
+                    "the cluster has no JobSet, which jobs need: set batch.jobSet: true in the "
+                    "stack file, and run pulumi up"
+                ) from None
             denied = "not allowed" in str(error)
             fix = f" in namespace {self.namespace}; give --namespace, that of your queue"
             raise CheckError(f"{error}{fix if denied else ''}") from None

@@ -67,6 +67,12 @@ def _why(pool: str, job: Object | None, pods: Sequence[Object], unread: str) -> 
     name = job_name(pool)
     if job is None:
         return f"there is no Job {name}: run pulumi up"
+    ended = {one["type"] for one in (job.get("status") or {}).get("conditions") or []}
+    if not pods and ended & {"Complete", "Failed"}:
+        return (
+            f"Job {name} has ended, and its pod left with its node: raise gpuTest.generation, run "
+            "pulumi up, and ask while the node runs"
+        )
     if not pods:
         return f"Job {name} has no pod: kubectl describe job {name} says why"
     (pod,) = pods

@@ -202,8 +202,9 @@ def beyond(hint: Any) -> Any:
         (QUANTITY, "1m", None),
         (QUANTITY_OR_ZERO, "-1Gi", "-1Gi is too small; allowed: 0 or more"),
         (QUANTITY_OR_ZERO, "0", None),
-        (SIZE, "100m", "100m is too small; allowed: 1 byte or more"),
-        (SIZE, "1", None),
+        (SIZE, "100m", "100m is too small; allowed: 1Mi or more, such as 10Gi"),
+        (SIZE, "10", "10 is too small; allowed: 1Mi or more, such as 10Gi"),
+        (SIZE, "1Mi", None),
         (ABSOLUTE, "usr/local", "'usr/local' is not an absolute path"),
         (VARIABLE, "A=B", "is not the name of an environment variable"),
         (

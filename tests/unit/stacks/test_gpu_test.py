@@ -34,6 +34,9 @@ def a_pod(phase: str, **status: Any) -> dict[str, Any]:
     [
         (None, [], "there is no Job gpu-test-p: run pulumi up"),
         (JOB, [], "Job gpu-test-p has no pod: kubectl describe job gpu-test-p says why"),
+        (JOB | {"status": {"conditions": [{"type": "Complete"}]}}, [],
+         "Job gpu-test-p has ended, and its pod left with its node: raise gpuTest.generation, run "
+         "pulumi up, and ask while the node runs"),
         (JOB, [a_pod("Pending", conditions=[{"message": "0/3 nodes are available"}])],
          "Job gpu-test-p is not done: its pod is Pending (0/3 nodes are available)"),
         (JOB, [a_pod("Running")], "Job gpu-test-p is not done: its pod is Running"),

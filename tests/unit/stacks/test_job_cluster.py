@@ -232,6 +232,15 @@ def test_a_namespace_without_rights_may_not_exist(server: Server, cluster: JobCl
     )
 
 
+def test_a_cluster_without_job_sets_is_told_what_it_lacks(
+    server: Server, cluster: JobCluster
+) -> None:
+    """The API server has no such kind, and says only 404."""
+    server.refused = {("GET", JOB_SETS): 404}
+    with pytest.raises(CheckError, match=r"has no JobSet, .* set batch\.jobSet: true"):
+        cluster.jobs()
+
+
 def test_a_list_without_rights_says_to_name_the_namespace(
     server: Server, cluster: JobCluster
 ) -> None:

@@ -105,6 +105,7 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--gpu l44", "did you mean 'L4'?"),
         ("--platform aks", "'aks' is no platform; allowed: "),
         ("--platform gke-autopilot --location us-central1-a", "clusters are regional; give us-"),
+        ("--platform gke --location mars", "--location: 'mars' is neither a region nor a zone of"),
         ("--location us-centrl1-a", "there is no us-centrl1-a; did you mean 'us-central1-a'"),
         ("--network all=0.0.0.0/0", "opens the control plane to the world"),
         ("--project My_Project", "is not a project's ID"),

@@ -87,7 +87,7 @@ def test_a_minimum_that_the_policies_refuse_is_said(
     config = config_of("dev")
     config["gpu-cluster:gpuPools"]["train-gpu"]["minNodes"] = 1
     monkeypatch.setattr("stacks.definition.settings.config_of", lambda stack: config)
-    assert main(["validate", "dev"]) == 0
+    assert main(["validate", "dev"]) == ExitCode.FINDING
     said = "policy gpu-pool-minimum: GPU pool train-gpu keeps 1 node running in stack dev; set"
     assert said in capsys.readouterr().out
     assert kept_running("prod", settings_of("prod", config)) == []
