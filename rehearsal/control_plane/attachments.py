@@ -200,7 +200,8 @@ class Attachments:
             its = self._api.get(f"/api/v1/persistentvolumes/pvc-{uid}")
         except (ApiError, urllib3.exceptions.HTTPError):
             return False
-        return bool(its["spec"]["persistentVolumeReclaimPolicy"] == "Retain")
+        spec: Object = its.get("spec") or {}
+        return spec.get("persistentVolumeReclaimPolicy") == "Retain"
 
     def _provisioning_errors(
         self, now: Sequence[Wanted], objects: Mapping[str, Sequence[Object]]

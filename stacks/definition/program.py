@@ -28,7 +28,8 @@ def copy_program(source: Path, stack: str, target: Path, mutate: Mutation | None
     for name in FILES:
         shutil.copy2(source / name, target / name)
     for name in FOLDERS:
-        shutil.copytree(source / name, target / name)
+        # Not the files under which another process compiles a module: they are gone at once.
+        shutil.copytree(source / name, target / name, ignore=shutil.ignore_patterns("*.pyc.*"))
     (target / ".venv").symlink_to(source / ".venv")
     shutil.copy2(file, target / file.name)
     for name in files_named(document):

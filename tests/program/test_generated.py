@@ -52,13 +52,16 @@ def check_the_same(preview: Recording, update: Recording) -> None:
 @pytest.mark.parametrize("stack", PLATFORM_STACKS)
 def test_a_preview_shows_what_the_update_makes(stack: str, seed: int) -> None:
     """Every accepted config registers the same resources with the same known inputs in both, and
-    no pod has a power over its node that the policy pack does not know by name."""
-    given_config = as_engine_config(config(stack, seed))
+    no pod has a power over its node that neither the config nor the policy pack names."""
+    values = config(stack, seed)
+    given_config = as_engine_config(values)
+    directories = [word for word in words(values) if word.startswith("/")]
     preview = record(run_program, config=given_config, preview=True)
     update = record(run_program, config=given_config, outputs=CLUSTER_OUTPUTS)
     check_the_same(preview, update)
     for policy in ("pod-security-baseline", "host-paths", "rbac-too-broad"):
-        assert findings(policy, resources_of(stack, update)) == []
+        found = findings(policy, resources_of(stack, update))
+        assert [each for each in found if not any(path in each for path in directories)] == []
 
 
 @pytest.mark.parametrize("stack", PLATFORM_STACKS)
@@ -96,9 +99,14 @@ def words(value: Any) -> Iterator[str]:
 @pytest.mark.parametrize("stack", PLATFORM_STACKS)
 def test_what_is_drawn_has_queues_jobs_and_every_way_to_get_gpus(stack: str) -> None:
     """And the settings accept it: what they refuse never reaches a preview."""
-    drawn = [config(stack, seed) for seed in range(60)]
-    assert [values for values in drawn if refusal(values) is not None] == []
-    assert DRAWN[stack] - {word for values in drawn for word in words(values)} == set()
+    missing = set(DRAWN[stack])
+    for seed in range(400):
+        values = config(stack, seed)
+        assert refusal(values) is None
+        missing -= set(words(values))
+        if seed >= 40 and not missing:
+            break
+    assert missing == set()
 
 
 @pytest.mark.parametrize("stack", PLATFORM_STACKS)

@@ -37,6 +37,7 @@ class Copy:
         programs = {
             "make": MAKE.format(make=shutil.which("make")),
             "gpu-cluster": COMMAND.format(python=sys.executable),
+            "python": f'#!/bin/sh\nexec "{sys.executable}" "$@"\n',
         }
         for name, text in programs.items():
             (folder / "bin" / name).write_text(text)
