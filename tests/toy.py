@@ -13,6 +13,8 @@ from stacks.definition.files import INSTEAD, ROOT
 
 _ROOMS = ("cli", "clouds", "components", "policy", "quality", "rehearsal", "stacks", "tools")
 _FIXTURES = ROOT / "tests" / "fixtures"
+POLICIES = _FIXTURES / "toy_policies.json"
+"""The machines of the toy always run, which the policies allow its stacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,11 @@ def python(copy: Path, *arguments: str, seconds: float = 60) -> subprocess.Compl
     with subprocess.Popen(
         [sys.executable, *arguments],
         cwd=copy,
-        env={**environment, "PYTHONPATH": str(copy)},
+        env={
+            **environment,
+            "PYTHONPATH": str(copy),
+            "GPU_CLUSTER_POLICY_SETTINGS": str(POLICIES),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
