@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from stacks.definition import settings
 from stacks.definition.files import ROOT, stack_file
 
 
@@ -20,7 +21,7 @@ def platform_of(stack: str) -> str:
 
 def platform_at(file: Path) -> str:
     """The platform that a stack file names."""
-    return str(_values(file)["gpu-cluster:cluster"]["platform"])
+    return settings.platform_of(_values(file))
 
 
 def _values(file: Path) -> dict[str, Any]:

@@ -44,8 +44,7 @@ def _updated(row: dict[str, Any], version: str, offers: list[tuple[str, ...]]) -
     zones = {
         zone
         for machine_type, accelerator, zone in offers
-        if zone
-        and ((types and machine_type.startswith(types)) or accelerator == row.get("accelerator"))
+        if zone and (machine_type.startswith(types) or accelerator == row.get("accelerator"))
     }
     if not zones:
         return

@@ -16,7 +16,7 @@ from stacks.definition.settings import (
     CLUSTER,
     NOWHERE,
     REACHED_BY,
-    config_in,
+    config_from,
     platform_of,
     settings_of,
 )
@@ -55,8 +55,7 @@ def prepared(stack: str, folder: Path) -> ProgramCopy:
     """Builds the controllers that the copy's stack asks for, and lets an existing cluster's stack
     go to the rehearsal's own cluster."""
     file = folder / f"Pulumi.{stack}.yaml"
-    text = file.read_bytes()
-    document = document_in(text, file.name)
+    document = document_in(file.read_bytes(), file.name)
     config = document.get("config")
     provide(config if isinstance(config, dict) else {})
     named = platform_of(config) if isinstance(config, dict) else ""
@@ -64,12 +63,13 @@ def prepared(stack: str, folder: Path) -> ProgramCopy:
     notes: tuple[str, ...] = ()
     if PLATFORMS[platform].cloud is None:
         notes = on_its_own_cluster(document)
+    if notes:
         file.write_text(yaml.safe_dump(document, sort_keys=False))
     return ProgramCopy(
         stack=stack,
         folder=folder,
         platform=platform,
-        settings=_settings(stack, text, file.name),
+        settings=_settings(stack, document, file.name),
         notes=notes,
     )
 
@@ -78,14 +78,16 @@ def on_its_own_cluster(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Removes from a stack file's document how its existing cluster is reached: a rehearsal has its
     own cluster, and must not reach another one. Returns what the report says about it."""
     cluster = document["config"][CLUSTER]
-    given = [key for key in REACHED_BY if cluster.pop(key, None) is not None]
+    given = [key for key in REACHED_BY if key in cluster]
+    for key in given:
+        del cluster[key]
     if not given:
         return ()
     return (f"cluster.{', cluster.'.join(given)} left out: a rehearsal has a cluster of its own",)
 
 
-def _settings(stack: str, text: bytes, name: str) -> Settings[Any] | None:
+def _settings(stack: str, document: Mapping[str, Any], name: str) -> Settings[Any] | None:
     try:
-        return settings_of(stack, config_in(text, name), kubeconfig=NOWHERE)
+        return settings_of(stack, config_from(document, name), kubeconfig=NOWHERE)
     except CheckError:
         return None

@@ -37,7 +37,7 @@ alone, and before a rehearsal's own cluster has one."""
 
 def config_of(stack: str, root: Path = ROOT) -> dict[str, Any]:
     """The `config` of `Pulumi.<stack>.yaml`. Raises CheckError where there is none."""
-    config = _config(read_stack(root, stack), f"Pulumi.{stack}.yaml")
+    config = config_from(read_stack(root, stack), f"Pulumi.{stack}.yaml")
     refuse_shared(root, stack, config)
     return config
 
@@ -47,10 +47,14 @@ def config_in(text: bytes, name: str) -> dict[str, Any]:
 
     Raises CheckError where there is none.
     """
-    return _config(document_in(text, name), name)
+    return config_from(document_in(text, name), name)
 
 
-def _config(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+def config_from(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The `config` of a stack file that has been read, with a placeholder for what is encrypted.
+
+    Raises CheckError if there is none.
+    """
     config = document.get("config")
     if not isinstance(config, dict):
         raise StackError(f"{name} has no config: see Pulumi.dev.yaml for an example")

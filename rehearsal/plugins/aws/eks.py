@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
 from rehearsal.plugins.aws.api_request import request
@@ -55,11 +54,6 @@ def last_error(row: Mapping[str, Any], *, code: bool = True) -> str:
     for issue in row["health"]["issues"]:
         return f"{issue['code']}: {issue['message']}" if code else str(issue["message"])
     return "unknown"
-
-
-def instant(when: datetime) -> str:
-    """As the provider shows it."""
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Cluster(EksKind):

@@ -404,12 +404,11 @@ class Rowed(Kind):
     ) -> None:
         assert self.row.tags
         if self.row.tags.spec:
-            names = "DeleteTags", "CreateTags"
+            untag, tag = "DeleteTags", "CreateTags"
             where: dict[str, Any] = {"Resources": [self._tagged_by("", identity, state)]}
         else:
-            names = self.row.tags.untag, self.row.tags.tag
-            where = self._tag_address(names[1], identity, state)
-        untag, tag = names
+            untag, tag = self.row.tags.untag, self.row.tags.tag
+            where = self._tag_address(tag, identity, state)
         if gone:
             shape = self.shape(untag)
             if keys := spelled_or_plural(shape.members, "tagKeys"):
