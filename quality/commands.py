@@ -82,7 +82,7 @@ def bench(
 @json_option
 @linux_only
 def bench_onboarding(revisions: Sequence[str], docs: bool, as_json: bool) -> ExitCode:
-    """Time what a newcomer waits for, each REVISION in a clone of its own with an empty home.
+    """Time what a newcomer waits for, each REVISION in its own clone with an empty home.
 
     Takes half an hour on two cores, and HEAD if no REVISION is named. Exit code 1: a limit is not
     kept.

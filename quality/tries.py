@@ -13,7 +13,7 @@ ABSENT = "absent"
 
 def tries(setting: Setting, present: Any = None) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     """Values, each with the other keys of the same block that it needs; `present` is the value that
-    the setting has, None where it has none.
+    the setting has, None if it has none.
 
     Whether the program accepts them is not known here: neighbours of a number may be out of bounds.
     """

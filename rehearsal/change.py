@@ -54,7 +54,7 @@ class Before:
 def before(revision: str, stack: str, root: Path = ROOT) -> Before:
     """What the revision has of the stack.
 
-    Raises StackError where there is no such revision, it has no such stack, or one on another
+    Raises StackError if there is no such revision, it has no such stack, or one on another
     platform, which no update can make of it.
     """
     asked = f"{revision}^{{commit}}"
@@ -146,7 +146,7 @@ class ChangeRehearsal(Rehearsal):
         return [name for name in names if name not in known]
 
     def change(self) -> Mapping[str, Any] | None:
-        """What the change did, as the report has it; None where it has not come to that."""
+        """What the change did, as the report has it; None if it has not come to that."""
         ups = [outcome for outcome in self.outcomes if outcome.operation == "up"]
         if self.began is None or not ups:
             return None

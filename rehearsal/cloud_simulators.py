@@ -22,7 +22,7 @@ class RunningSimulator:
     ports: dict[str, int] = field(default_factory=dict)
     """Pulumi package -> port of its provider."""
     api: str | None = None
-    """URL at which the cloud's own API answers checks; None where there is none."""
+    """URL at which the cloud's own API answers checks; None if there is none."""
     points: Mapping[str, str] = field(default_factory=dict)
     """The environment that points any client of the cloud at it."""
     stop: Callable[[], None] = lambda: None
@@ -41,7 +41,7 @@ class Rehearsed:
     faults: Faults
     folder: Path
     settings: Settings[Any] | None
-    """What the stack asks for; None where the program will refuse that."""
+    """What the stack asks for; None if the program will refuse that."""
     inventories: Path = inventory.INVENTORIES
     here: Mapping[str, Any] | None = None
     """What the machine with a real node has, on an existing cluster."""

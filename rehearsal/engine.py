@@ -30,7 +30,7 @@ KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "GOGC", POLICY_SETTING
 """All that the engine gets of the caller's environment: no cloud credential, no proxy, no home."""
 
 _WRAPPED = re.compile(r"^(?:1 error occurred:\s+\* |creating urn:pulumi:\S+: )+")
-"""What a provider and the engine put before the reason of a create that failed half way."""
+"""What a provider and the engine put before the reason of a create that failed partway."""
 
 QUIET = frozenset({"same", "read", "refresh"})
 """Operations that change nothing."""

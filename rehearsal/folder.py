@@ -26,7 +26,7 @@ REPORT = ("report.txt", "report.json", "timeline.svg")
 SIZE = 512
 """Bytes of a lock file, written in one go: a rehearsal that is killed leaves a whole one."""
 END_SECONDS = 15.0
-"""How long a rehearsal gets to end by itself."""
+"""How long a rehearsal gets to end on its own."""
 PATIENCE_SECONDS = 3.0
 """How long the lock of one that was just killed may take to be free."""
 
@@ -43,7 +43,7 @@ class Holder:
     """The stack."""
     pid: int
     since: str
-    """Local time, ISO 8601; empty where version 0.1.0 wrote the lock."""
+    """Local time, ISO 8601; empty if version 0.1.0 wrote the lock."""
     kept: bool = False
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ def end(folder: Path, by: str) -> str:
     """Ends the rehearsal in this folder and removes what is in it; returns what was done, in words.
     The report of one that ran stays there; ending it again removes that too.
 
-    `by`: the command that it is told of. Raises FolderError where the folder is no rehearsal's.
+    `by`: the command that it is told of. Raises FolderError if the folder is no rehearsal's.
     """
     _refuse_foreign(folder)
     if not folder.is_dir():
@@ -124,7 +124,7 @@ def held(folder: Path) -> bool:
 
 
 def holder(folder: Path) -> Holder | None:
-    """Who has, or had, this folder; None where its lock is no rehearsal's."""
+    """Who has, or had, this folder; None if its lock is no rehearsal's."""
     try:
         text = (folder / LOCK).read_text()[:SIZE] if not (folder / LOCK).is_symlink() else ""
         if text.isdecimal() and ".rehearsal" in folder.parts:  # as version 0.1.0 wrote it
@@ -145,7 +145,7 @@ def rehearsals(root: Path) -> list[tuple[Path, Holder, bool]]:
 
 
 def ended_by(folder: Path) -> str:
-    """The command that has ended the rehearsal in this folder; empty where none says so."""
+    """The command that has ended the rehearsal in this folder; empty if none says so."""
     try:
         return (folder / ENDED_BY).read_text()
     except OSError:

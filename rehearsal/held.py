@@ -50,7 +50,7 @@ class Wanted:
 
 
 def run(wanted: Wanted, *, quiet: bool = False) -> int:
-    """Rehearses in a process of its own; returns the exit code. With `quiet`, what that prints goes
+    """Rehearses in its own process; returns the exit code. With `quiet`, what that prints goes
     to the standard error."""
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "rehearsal.held", str(writing), json.dumps(asdict(wanted))]
@@ -85,7 +85,7 @@ def run(wanted: Wanted, *, quiet: bool = False) -> int:
 def down(stack: str, folder: Path) -> tuple[str, list[str]]:
     """Ends the rehearsal in this folder: what was done, in words, and what its real node left.
 
-    Raises FolderError where the folder is no rehearsal's, StackError where there is no such stack.
+    Raises FolderError if the folder is not a rehearsal's, StackError if there is no such stack.
     """
     if not folder.exists() and not folder.is_symlink():
         config = read_stack(ROOT, stack).get("config")  # names the stacks that there are

@@ -56,7 +56,7 @@ def write(
 
 def from_nodes(text: str, selected: set[str]) -> list[Machine]:
     """The machines in `kubectl get nodes -o json`. Labels are kept that a pool selects by, and
-    NVIDIA's. Raises StackError where it is something else."""
+    NVIDIA's. Raises StackError if it is something else."""
     try:
         nodes = [_machine(node, selected) for node in json.loads(text)["items"]]
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -56,7 +56,7 @@ class Progress:
 
     @property
     def width(self) -> int | None:
-        """Columns of the terminal; None where there is none."""
+        """Columns of the terminal; None if there is none."""
         return None if self._console is None else self._console.width
 
     def stop(self) -> None:

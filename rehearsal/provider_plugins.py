@@ -1,4 +1,4 @@
-"""Which provider plugin serves each package: the official one where it can, else ours."""
+"""Which provider plugin serves each package: the official one if it can, else ours."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Plugin:
 
     package: str
     program: Path | None
-    """The official plugin; None where the offline one does."""
+    """The official plugin; None if the offline one does."""
     words: str
     """For the report."""
 
@@ -41,7 +41,7 @@ def chosen(
     choice: Choice,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Plugin]:
-    """What serves each package. Raises CheckError where `official` is asked for and none of a
+    """What serves each package. Raises CheckError if `official` is asked for and none of a
     package will do that a rehearsal can use."""
     return {package: _chosen(package, choice, environment) for package in sorted(packages)}
 

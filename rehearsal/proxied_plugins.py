@@ -113,7 +113,7 @@ class _PassingOn(grpc.GenericRpcHandler):  # type: ignore[misc]
         return grpc.unary_unary_rpc_method_handler(answer)
 
     def _answer(self, ask: Callable[[bytes], Any], method: str, request: bytes) -> Any:
-        """Whatever goes wrong on purpose goes wrong around it; nothing in a preview."""
+        """Whatever is set to fail goes wrong around it; nothing in a preview."""
         asked = _OPERATIONS[method].FromString(request) if method in _OPERATIONS else None
         if asked is None or getattr(asked, "preview", False):
             return ask(request)

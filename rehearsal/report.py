@@ -74,7 +74,7 @@ class Report:
     """(time, GPU nodes from then on), beginning with (0, 0)."""
     refusals: Sequence[str] = field(default_factory=tuple)
     template_checks: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
-    """Each pool's node template: `pool`, `node` (None where none came up), `tags` and `real`
+    """Each pool's node template: `pool`, `node` (None if none came up), `tags` and `real`
     (tag -> value) and `differences`."""
     programs: Mapping[str, str] = field(default_factory=dict)
     """Program -> its version and where it is on this machine, empty for those built here."""
@@ -284,7 +284,7 @@ def _nodes(report: Report, width: int | None) -> str:
 
 
 def _parts(node: NodeLife) -> str:
-    """When the pods of driver installer and device plugin ran; where there are none, the cloud (or
+    """When the pods of driver installer and device plugin ran; if there are none, the cloud (or
     the node's image) brings it."""
     return ", ".join(
         _time(node.parts[part]) if part in node.parts else "built in"

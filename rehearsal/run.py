@@ -221,7 +221,7 @@ def versions(sandbox: Sandbox) -> dict[str, str]:
 
 
 def programs() -> dict[str, str]:
-    """Program -> its version and where the machine has it, empty where it was built here."""
+    """Program -> its version and where the machine has it, empty if it was built here."""
     found = tools.found()
     named = [*tools.programs.program("control-plane").binaries, "pulumi"]
     return {

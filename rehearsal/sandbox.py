@@ -215,7 +215,7 @@ class Sandbox:
 
     @property
     def cloud_api(self) -> str | None:
-        """URL at which the cloud's own API answers; None where nothing serves one."""
+        """URL at which the cloud's own API answers; None if nothing serves one."""
         return self._served.api
 
     def snapshot(self) -> ClusterSnapshot:

@@ -211,7 +211,7 @@ class Rehearsal:
 
     def _nodes_behind(self) -> set[str]:
         """The nodes on which GPU pods have run that were not seen with their GPUs yet, and will be:
-        each kind has a watch of its own, and that of nodes may be behind that of pods."""
+        each kind has its own watch, and that of nodes may be behind that of pods."""
         sandbox, events = self.sandbox, self.sandbox.event_log.events
         ran = {
             pod.node

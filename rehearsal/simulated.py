@@ -67,7 +67,7 @@ def tag_of(image: str) -> str:
 
 
 def differs(what: str, stack: str, ran: str) -> str | None:
-    """Says that another version ran than the stack has; None where they are one."""
+    """Says that another version ran than the stack has; None if they are one."""
     if stack.lstrip("v") == ran.lstrip("v"):
         return None
     return f"{what}: the stack has {stack}, and {ran} ran here, which can be built here"

@@ -49,7 +49,7 @@ def _build(program: Program, label: str) -> None:
 
 
 def _check_machine(program: Program) -> None:
-    """Raises ToolError where the machine lacks what the program's parts in C need."""
+    """Raises ToolError if the machine lacks what the program's parts in C need."""
     if not program.c:
         return
     compiler = os.environ.get("CC", "cc")

@@ -127,7 +127,7 @@ def unknown_query(method: Method, query: Mapping[str, Any]) -> list[str]:
 
 @cache
 def document(service: str, version: str) -> Document | None:
-    """The document, read once; None where Google publishes none of the name."""
+    """The document, read once; None if Google publishes none of the name."""
     file = _folder() / f"{service}.{version}.json"
     if not re.fullmatch(r"[a-z0-9]+\.[a-z0-9]+\.json", file.name) or not file.is_file():
         return None

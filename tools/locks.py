@@ -15,7 +15,7 @@ from tools.programs import cache_folder
 
 @contextmanager
 def locked(name: str, what: str) -> Iterator[None]:
-    """Hold the lock of `name`, and clear what builds of it left that died half way."""
+    """Hold the lock of `name`, and clear what builds of it left that died partway."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f".{name}.lock").open("w") as lock:

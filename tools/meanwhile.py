@@ -1,4 +1,4 @@
-"""Runs commands one after the other, and one beside them.
+"""Runs commands in sequence, and another one in parallel.
 
 `python -m tools.meanwhile BESIDE COMMAND...`: so the Python packages are installed while programs
 are built.

@@ -56,7 +56,7 @@ def fits(engine: Path, program: Program) -> bool:
 
 @cache
 def version(binary: Path) -> str:
-    """What it says of itself, such as `v1.35.4`; empty where it says nothing."""
+    """What it says of itself, such as `v1.35.4`; empty if it says nothing."""
     try:
         said = subprocess.run(
             [binary, "--version"], capture_output=True, text=True, timeout=20, errors="replace"

@@ -37,7 +37,7 @@ def ours(peer: int, port: int) -> bool:
 
 
 def _owner(peer: int, port: int) -> int | None:
-    """The user who has the socket; None where the kernel knows of none, or is not to be asked so.
+    """The user who has the socket; None if the kernel knows of none, or is not to be asked so.
 
     Every call of a plugin asks: this takes 8 microseconds, and to read the tables 3 milliseconds.
     """

@@ -22,7 +22,7 @@ def between(text: str, section: str) -> str:
 
 
 def filled(text: str, section: str, content: str) -> str:
-    """`text` with other content between the section's markers; ValueError where there are none."""
+    """`text` with other content between the section's markers; ValueError if there are none."""
     start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
     if start not in text or end not in text:
         raise ValueError(f"there is no section {section}")

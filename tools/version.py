@@ -9,7 +9,7 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 
 
 def wrong(version: "tuple[int, ...]") -> str:
-    """What is wrong with this Python; empty where nothing is."""
+    """What is wrong with this Python; empty if nothing is."""
     if OLDEST <= tuple(version[:2]) <= NEWEST:
         return ""
     return (

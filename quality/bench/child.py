@@ -1,4 +1,4 @@
-"""One measurement in a process of its own; what it took is the last line, as JSON.
+"""One measurement in its own process; what it took is the last line, as JSON.
 
 `modules CONFIG` lists what the program loads and registers, `import FILE` imports those modules,
 `growth CONFIGS` runs the program under mocks, first with one pool, then with many.

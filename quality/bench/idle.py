@@ -60,7 +60,7 @@ def measure(chosen: Sequence[str]) -> Section:
 
 
 def _month(bill: Bill) -> float:
-    """Dollars. Raises ValueError where a price is not known: a lower bound compares badly."""
+    """Dollars. Raises ValueError if a price is not known: a lower bound compares badly."""
     total = bill.total("configured", "idle")
     if total.missing:
         raise ValueError(f"no price is known of {', '.join(total.missing)}")

@@ -60,7 +60,7 @@ of the one before. Addons and CPU nodes, GPU node groups, what runs on them, wor
 
 
 def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
-    """Both orders of each environment, one after the other; a run takes as long as it takes, so
+    """Both orders of each environment, one at a time; a run takes as long as it takes, so
     there is one of each."""
     rows, pictures, notes = [], {}, []
     for stack in chosen or STACKS:

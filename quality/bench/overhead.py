@@ -65,7 +65,7 @@ def _of(stack: str, folder: Path, runs: int) -> list[Comparison]:
 
 
 def programs(sandbox: Sandbox) -> tuple[Program, Program]:
-    """The sandbox's program and its bare twin, each on a state of its own that is up."""
+    """The sandbox's program and its bare twin, each on its own state that is up."""
     state = exported(sandbox)
     recording = copied(sandbox, "recording")
     kept = recording / "registered.pickle"

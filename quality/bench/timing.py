@@ -41,7 +41,7 @@ class Span:
 def timed_up(sandbox: Sandbox) -> list[Span]:
     """Runs `up` and says when each cloud resource and Kubernetes object was made.
 
-    Raises RuntimeError where `up` fails.
+    Raises RuntimeError if `up` fails.
     """
     logs = sandbox.folder / "logs"
     known = set(logs.glob("*.events.jsonl"))

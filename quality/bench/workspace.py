@@ -1,4 +1,4 @@
-"""Programs side by side on one sandbox: each with a state of its own, all before the same
+"""Programs side by side on one sandbox: each with its own state, all before the same
 clouds."""
 
 import json
@@ -46,7 +46,7 @@ class Program:
 
     def run(self, operation: Operation) -> dict[str, float]:
         """Seconds of the whole command (`wall`) and of the program alone (`program`), MiB at the
-        program's peak (`memory`). Raises RuntimeError where the command fails or changes anything.
+        program's peak (`memory`). Raises RuntimeError if the command fails or changes anything.
         """
         probe = self._folder / "probe.json"
         probe.unlink(missing_ok=True)

@@ -120,7 +120,7 @@ def shapes(service: str) -> Node:
 
 
 def shape_at(service: str, shape: str, path: str) -> Node | None:
-    """The shape of the member at `a.b[].c`; None where there is none."""
+    """The shape of the member at `a.b[].c`; None if there is none."""
     found = shapes(service)
     at: Node = found[shape]
     for step in path.split("."):
@@ -147,7 +147,7 @@ def schema(resource: str) -> Node:
 
 
 def schema_at(resource: str, path: str) -> Node | None:
-    """The schema of the property at `a.b[].c`; None where there is none."""
+    """The schema of the property at `a.b[].c`; None if there is none."""
     root = schema(resource)
     at: Node = root
     for step in path.split("."):

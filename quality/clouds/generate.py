@@ -1,6 +1,6 @@
 """`python -m quality clouds`: what others say of resource types, written to `clouds/generated`.
 
-Each source has a row of its own in a type. What a better source says of a type is taken out of the
+Each source has its own row in a type. What a better source says of a type is taken out of the
 rows of the others: an official plugin's schema counts more than the provider's definitions, these
 more than models of the API, and these more than what was recorded by hand or by asking a plugin.
 """

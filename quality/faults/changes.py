@@ -83,7 +83,7 @@ class Effect:
     made: bool = False
     """Whether an `up` then applied it."""
     not_made: str = ""
-    """Why none did although it replaces something; empty where one did."""
+    """Why none did although it replaces something; empty if one did."""
     wrong: tuple[str, ...] = ()
     """Why this is not as it should be; empty if it is."""
 
@@ -161,7 +161,7 @@ def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -
 
 
 def _followed(setting: Setting) -> bool:
-    """Whether a change of its own follows from the field: not of what changes nothing."""
+    """Whether its own change follows from the field: not of what changes nothing."""
     if setting.marked(Silent) and not setting.marked(Tries):
         return False
     covered = setting.outer is not None and setting.outer.inherited(Tries)
@@ -175,14 +175,14 @@ def _block(config: Mapping[str, Any], room: str) -> Mapping[str, Any]:
 
 
 def _present(block: Any, key: str) -> Any:
-    """The value of a key in its block; None where it has none."""
+    """The value of a key in its block; None if it has none."""
     for step in key.split(".")[1:]:
         block = block.get(step) if isinstance(block, Mapping) else None
     return block
 
 
 def _read(platform: str, room: str, block: Mapping[str, Any]) -> Any:
-    """What a block means by itself; None where it is refused."""
+    """What a block means by itself; None if it is refused."""
     kind = blocks(platform)[room]
     try:
         return decode(room, kind, {key: v for key, v in block.items() if key != "platform"})

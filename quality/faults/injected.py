@@ -21,7 +21,7 @@ class Fault:
     says: dict[str, str]
     """Package (`gcp`, `aws`, `kubernetes`) -> the error; packages that are left out are spared."""
     on: tuple[str, ...] = ()
-    """Resource types that are hit; all, where there are none."""
+    """Resource types that are hit; all, if there are none."""
     first: int = 1
     """The first operation that is hit, of those on these types."""
     last: int = 1
@@ -165,7 +165,7 @@ def hits_any(fault: Fault, urns: Iterable[str]) -> bool:
 
 def inject(runner: FaultRunner, fault: Fault) -> FaultResult | None:
     """Runs the command into the fault and gets the stack back: up, or empty after a `destroy`,
-    which finds it up. None where it hit nothing."""
+    which finds it up. None if it hit nothing."""
     engine = runner.sandbox.engine
     run = engine.up if fault.command == "up" else engine.destroy
 

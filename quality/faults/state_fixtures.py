@@ -34,7 +34,7 @@ PLACES = ("sourcePosition", "stackTrace")
 def write(tag: str, stacks: Sequence[str]) -> ExitCode:
     """Writes the states of these stacks, of every sample if none is named, as the tag makes them.
 
-    Raises StackError where there is no such tag; a finding is an update that fails.
+    Raises StackError if there is no such tag; a finding is an update that fails.
     """
     FIXTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The work in parts: each part is a sandbox of its own in a process of its own, some at a time."""
+"""The work in parts: each part is its own sandbox in its own process, some at a time."""
 
 import multiprocessing
 import time

@@ -38,7 +38,7 @@ class Behind(Protocol):
 
     def state(self, token: str, inputs: Mapping[str, Any], preview: Preview) -> dict[str, Any]:
         """The state of a resource that was made of checked inputs; it is there until `forget`.
-        Raises ApiError where it cannot be made."""
+        Raises ApiError if it cannot be made."""
 
     def forget(self) -> None:
         """Takes away what `state` made."""

@@ -22,9 +22,9 @@ class Verdict:
     """`accepted` or `refused`."""
     reason: str = ""
     step: Step | None = None
-    """None where `Check` refused, or where there was nothing before."""
+    """None if `Check` refused, or if there was nothing before."""
     unknown: frozenset[str] | None = None
-    """The outputs that a preview of a new resource does not know; None where there was none."""
+    """The outputs that a preview of a new resource does not know; None if there was none."""
 
     @property
     def short(self) -> str:
@@ -105,7 +105,7 @@ class Judge:
         if old.refused:
             return Verdict(check="refused", reason="; ".join(old.refused))
         if self._behind.dry_runs:
-            # Each plugin would choose another name where none is given.
+            # Each plugin would choose another name if none is given.
             old = self._of_state._check(case)
         new = self._plugin.check(token, name, case.after, old.inputs)
         if new.refused:

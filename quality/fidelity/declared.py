@@ -44,7 +44,7 @@ class Declared:
     """One resource, with its inputs in camelCase."""
 
     stack: str
-    """The sample that declares it; empty where none does."""
+    """The sample that declares it; empty if none does."""
     token: str
     name: str
     inputs: Mapping[str, Any]

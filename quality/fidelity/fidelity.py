@@ -38,7 +38,7 @@ class Difference:
 
     answer: Answer
     reason: str
-    """Why it stays; empty where nobody has said."""
+    """Why it stays; empty if nobody has said."""
 
     def document(self) -> dict[str, Any]:
         """For JSON and the page."""

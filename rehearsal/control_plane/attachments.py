@@ -83,7 +83,7 @@ def _noted(one: Object, names: Sequence[str]) -> str:
 
 
 def _class(claim: Object) -> str:
-    """Empty where it has none: it takes a volume that is there."""
+    """Empty if it has none: it takes a volume that is there."""
     return claim["spec"].get("storageClassName") or ""
 
 

@@ -165,9 +165,9 @@ class _Played:
         return str(self._pod["metadata"]["namespace"])
 
     def follow(self, network: PodNetwork) -> None:
-        """Renews the volumes; tells of the pod's readiness where that has changed.
+        """Renews the volumes; tells of the pod's readiness if that has changed.
 
-        Raises ProcessError where the program has ended by itself.
+        Raises ProcessError if the program has ended on its own.
         """
         self._mount()
         if not self._begun:
@@ -191,7 +191,7 @@ class _Played:
         self._begun = True
 
     def restart(self) -> None:
-        """Starts the program again, as a kubelet would, where it has ended by itself."""
+        """Starts the program again, as a kubelet would, if it has ended on its own."""
         self._start()
         self.restarted = True
 
@@ -223,7 +223,7 @@ class _Played:
         return {}
 
     def _path(self, inside: str) -> Path | None:
-        """Where a path in the container lies here; None where nothing is mounted there."""
+        """Where a path in the container lies here; None if nothing is mounted there."""
         for mount in self._container.get("volumeMounts") or []:
             folder: Path = self._folder / mount["name"]
             if inside == mount["mountPath"]:

@@ -89,7 +89,7 @@ class LocalControlPlane:
         return kubernetes.config.new_client_from_config(str(self.kubeconfig))
 
     def ensure_started(self) -> None:
-        """Returns when the API server answers; starts it, empty, where it is not running."""
+        """Returns when the API server answers; starts it, empty, if it is not running."""
         with self._lock:
             if self._running:
                 return

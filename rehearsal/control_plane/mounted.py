@@ -17,7 +17,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def mark() -> None:
-    """Makes the file, empty. Raises ToolError where its folder is another user's."""
+    """Makes the file, empty. Raises ToolError if its folder is another user's."""
     if WAITS_FOR.exists():  # of another rehearsal, perhaps another user's: it is only looked for
         return
     with _folders(make=True) as folders:
@@ -52,7 +52,7 @@ def _folders(*, make: bool) -> Iterator[list[int]]:
 
 
 def _own(path: Path, parent: int) -> int:
-    """The folder's descriptor; raises ToolError where it is a link, or others may write in it."""
+    """The folder's descriptor; raises ToolError if it is a link, or others may write in it."""
     try:
         descriptor = os.open(path.name, _FOLDER, dir_fd=parent)
     except NotADirectoryError:  # which a link is, too

@@ -22,7 +22,7 @@ UNKNOWN_SECONDS = 3.0
 
 
 class Watcher:
-    """Watches several kinds, each in a thread of its own, until stopped."""
+    """Watches several kinds, each in its own thread, until stopped."""
 
     def __init__(self, api: Api, paths: Mapping[str, str], handle: Handler) -> None:
         self._api = api

@@ -39,7 +39,7 @@ class Cgroup:
     def make(self) -> list[str]:
         """Makes it; returns the controllers of version 2 that only now work below the root.
 
-        Raises NodeError where the machine lets nobody.
+        Raises NodeError if the machine lets nobody.
         """
         enabled = []
         for root, version in hierarchies():

@@ -78,7 +78,7 @@ class HostChanges:
 
 
 def read(folder: Path) -> HostChanges | None:
-    """The host changes of a node of the sandbox in this folder; None where there is none."""
+    """The host changes of a node of the sandbox in this folder; None if there is none."""
     file = folder / FILE
     if not file.exists():
         return None

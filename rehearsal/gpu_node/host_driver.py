@@ -29,7 +29,7 @@ class Driver:
 def nvidia(machine: Machine, folder: Path, log: Path) -> Driver:
     """Describes the machine's GPUs to NVIDIA's runtime, in a folder that is emptied with the node.
 
-    Raises NodeError where the driver cannot be described.
+    Raises NodeError if the driver cannot be described.
     """
     specification = folder / "cdi" / "nvidia.json"
     specification.parent.mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,7 @@ class HostNode:
 def here(stack: str, machine: Machine) -> HostNode:
     """This machine in the place of the one that the stack's inventory marks as real.
 
-    Raises NodeError where the stack has none.
+    Raises NodeError if the stack has none.
     """
     programs = {"/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin")}
     found = pytorch.find()

@@ -58,7 +58,7 @@ class Image:
 def write(file: Path, images: Sequence[Image], programs: Mapping[str, Path]) -> None:
     """An OCI layout as a tar, as `ctr images import` takes it.
 
-    `programs`: what is added to every image, by its absolute path there. Raises NodeError where the
+    `programs`: what is added to every image, by its absolute path there. Raises NodeError if the
     machine lacks one of TOOLS.
     """
     layer = file.with_suffix(".layer")
@@ -114,9 +114,9 @@ def _write_layer(file: Path, programs: Mapping[str, Path]) -> None:
 
 
 def needed(program: Path) -> list[Path]:
-    """The shared libraries that a program loads, its loader among them; none where it is static.
+    """The shared libraries that a program loads, its loader among them; none if it is static.
 
-    Raises NodeError where one is not on the machine.
+    Raises NodeError if one is not on the machine.
     """
     done = subprocess.run(["ldd", program], capture_output=True, text=True, env={"LC_ALL": "C"})
     if missing := re.findall(r"^\s*(\S+) => not found", done.stdout, re.MULTILINE):

@@ -41,10 +41,10 @@ class LostWorker:
         """Worker -> what it said, so far or in the end."""
 
     def resumes(self) -> str:
-        """What was seen, in a line. Raises Failure where the job learns nothing, or starts over."""
+        """What was seen, in a line. Raises Failure if the job learns nothing, or starts over."""
         first = self._worker(_WROTE)
         before = self.logs[first]
-        # As a machine that is gone: a worker that may end by itself could be done before.
+        # As a machine that is gone: a worker that may end on its own could be done before.
         self._api.delete(f"/api/v1/namespaces/default/pods/{first}", grace=1)
         return verdict(before, self.logs[self._worker(_DONE, other_than=first)])
 

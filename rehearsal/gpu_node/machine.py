@@ -50,7 +50,7 @@ class Machine:
 
 
 def look(ask: Callable[[Path], str] | None = None) -> Machine:
-    """The machine that this runs on. Raises NodeError where it cannot be a GPU node.
+    """The machine that this runs on. Raises NodeError if it cannot be a GPU node.
 
     `ask` gets the path of `nvidia-smi` and returns what it prints for FIELDS.
     """

@@ -1,7 +1,7 @@
 """Runs a plan's programs apart from the machine: when this process goes, all of it goes.
 
 `namespaces.py PLAN`, a JSON file. A mount namespace of its own keeps what the programs mount to
-themselves; in a process namespace of its own the kernel kills what they started, container or not,
+themselves; in its own process namespace the kernel kills what they started, container or not,
 as soon as its first process is gone. Needs the standard library alone.
 """
 

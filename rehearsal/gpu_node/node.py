@@ -40,7 +40,7 @@ None for the short-lived folder that sockets need."""
 
 
 class RealNode:
-    """One kubelet with its containerd on this machine, in namespaces of their own."""
+    """One kubelet with its containerd on this machine, in their own namespaces."""
 
     def __init__(
         self,

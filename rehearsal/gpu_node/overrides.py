@@ -28,7 +28,7 @@ EVERYTHING = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "co
 
 
 def images(pause: str) -> list[Image]:
-    """The images that the node needs, under names of their own."""
+    """The images that the node needs, under their own names."""
     return [
         Image(reference=pause, command=["/bin/sleep", "infinity"]),
         Image(reference=PLUGIN, command=["/usr/bin/nvidia-device-plugin"], environment=EVERYTHING),

@@ -26,7 +26,7 @@ class PodNames:
     def __init__(
         self, address: str, pods: Callable[[], Iterable[Mapping[str, Any]]], port: int = PORT
     ) -> None:
-        """`pods`: those of the cluster now. Raises NodeError where somebody else has the port."""
+        """`pods`: those of the cluster now. Raises NodeError if somebody else has the port."""
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
@@ -48,7 +48,7 @@ class PodNames:
 
 
 def addresses(pods: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Name -> address of the pods that have a name of their own."""
+    """Name -> address of the pods that have their own name."""
     found = {}
     for pod in pods:
         spec, address = pod["spec"], pod.get("status", {}).get("podIP")

@@ -52,7 +52,7 @@ class PyTorch:
 
 
 def find(python: str = "python3") -> PyTorch | None:
-    """The one that `python` on PATH has; None where there is none."""
+    """The one that `python` on PATH has; None if there is none."""
     found = shutil.which(python)
     if found is None:
         return None

@@ -21,7 +21,7 @@ class View:
         return next(n for n in self._sandbox.cluster_cache.nodes if n["metadata"]["name"] == NAME)
 
     def pod(self, name: str) -> Mapping[str, Any]:
-        """Raises Failure where it is not in the cluster."""
+        """Raises Failure if it is not in the cluster."""
         pods = self._sandbox.cluster_cache.pods
         found = [pod for pod in pods if pod["metadata"]["name"] == name]
         if not found:

@@ -193,7 +193,7 @@ def instance_types(groups: Sequence[NodeGroup]) -> dict[str, str]:
     """Group name -> name of its instance type in Karpenter's file.
 
     Groups share a type where its name and its size are the same. Where they differ, as with the
-    same machine type once with and once without a GPU, each has a type of its own.
+    same machine type once with and once without a GPU, each has its own type.
     """
     sizes: dict[str, set[str]] = {}
     for group in groups:

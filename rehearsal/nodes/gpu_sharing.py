@@ -19,7 +19,7 @@ from rehearsal.simulators.cloud import MOST_MPS_CLIENTS, RENAMED, GpuSharing, No
 
 Object = Mapping[str, Any]
 FindConfigMap = Callable[[str, str], Object | None]
-"""(namespace, name) -> the ConfigMap, None where there is none."""
+"""(namespace, name) -> the ConfigMap, None if there is none."""
 
 MPS_DAEMON = "mps-control-daemon"
 _BLOCKS = {"timeSlicing": "time-slicing", "mps": "mps"}
@@ -86,7 +86,7 @@ def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -
 
 
 def parse(text: str) -> GpuSharing:
-    """The plugin's config file. Raises ValueError with the reason where the plugin refuses it."""
+    """The plugin's config file. Raises ValueError with the reason if the plugin refuses it."""
     try:
         config = yaml.safe_load(text)
     except yaml.YAMLError:

@@ -9,12 +9,12 @@ from rehearsal.nodes.kwok import MANAGED
 from rehearsal.simulators.cloud import NodeGroup
 
 GROUP = "rehearsal.gpu-cluster/group"
-"""Annotation of the nodes that the cloud keeps by itself."""
+"""Annotation of the nodes that the cloud keeps automatically."""
 SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 
 
 def new_node(name: str, group: NodeGroup) -> dict[str, Any]:
-    """A node that the cloud starts by itself, still without its GPUs."""
+    """A node that the cloud starts automatically, still without its GPUs."""
     size = {key: value for key, value in group.node.capacity.items() if key != GPU}
     return {
         "apiVersion": "v1",
@@ -43,7 +43,7 @@ def new_node(name: str, group: NodeGroup) -> dict[str, Any]:
 def wanted_taints(
     current: list[dict[str, Any]], group: NodeGroup, *, starting: bool
 ) -> list[dict[str, Any]] | None:
-    """The taints that a node must have, or None where it has them already."""
+    """The taints that a node must have, or None if it has them already."""
     wanted = [
         {"key": taint.key, "value": taint.value, "effect": taint.effect}
         for taint in group.node.taints

@@ -1,8 +1,8 @@
 """Makes the cluster's nodes those that the cloud would run, and gives them GPUs when they are due.
 
-Two sorts of node join: those that the cloud keeps by itself (a group's initial or minimum count)
-are created here; those that the autoscaler adds are Karpenter's, and get the shape that really
-joins before anything can be scheduled on them.
+Two sorts of node join: those that the cloud keeps automatically (a group's initial or minimum
+count) are created here; those that the autoscaler adds are Karpenter's, and get the shape that
+really joins before anything can be scheduled on them.
 """
 
 import queue
@@ -89,7 +89,7 @@ class Nodes:
         return self._control_plane.api
 
     def start(self) -> None:
-        """Begins to keep the nodes, on a thread of its own."""
+        """Begins to keep the nodes, on its own thread."""
         self._stopped = threading.Event()
         self._nodes: list[Object] = []
         self._pods: list[Object] = []
@@ -281,7 +281,7 @@ class Nodes:
 
     def _keep(self, group: NodeGroup) -> None:
         """Creates or deletes nodes until the cloud's own count is there."""
-        if group.real:  # it joins by itself
+        if group.real:  # it joins automatically
             return
         own = [
             node

@@ -15,7 +15,7 @@ def full_name(item: Object) -> str:
 
 
 def condition(item: Object, kind: str) -> Object:
-    """The condition of this type, empty where there is none yet."""
+    """The condition of this type, empty if there is none yet."""
     for found in item.get("status", {}).get("conditions") or []:
         if found["type"] == kind:
             return dict(found)

@@ -1,4 +1,4 @@
-"""Recycles the nodes of a group as the clouds do: one after the other, drained and replaced."""
+"""Recycles the nodes of a group as the clouds do: one at a time, drained and replaced."""
 
 from collections.abc import Callable, Sequence
 

@@ -25,9 +25,9 @@ class Installed:
     """What is installed of a package's official plugin."""
 
     program: Path | None = None
-    """What to run; None where none will do."""
+    """What to run; None if none will do."""
     version: str = ""
-    """Of the program; of the first that was found, where none will do."""
+    """Of the program; of the first that was found, if none will do."""
     why: str = ""
     """Why none will do."""
 
@@ -59,7 +59,7 @@ def first(package: str) -> Path | None:
 
 @contextmanager
 def running(program: Path, environment: Mapping[str, str]) -> Iterator[int]:
-    """The plugin as a process of its own; the port on which it answers. Raises CheckError."""
+    """The plugin as its own process; the port on which it answers. Raises CheckError."""
     kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
     try:
         process = subprocess.Popen(
@@ -98,7 +98,7 @@ def _found(package: str, environment: Mapping[str, str]) -> Iterator[tuple[Path,
 
 
 def _asked(program: Path) -> str:
-    """The version that the plugin tells the engine; empty where it tells none."""
+    """The version that the plugin tells the engine; empty if it tells none."""
     try:
         with running(program, {}) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             stub = provider_pb2_grpc.ResourceProviderStub(channel)

@@ -17,9 +17,9 @@ _LOADING = threading.RLock()
 
 
 def members(module: str, *names: str) -> list[Any]:
-    """What a module of an SDK calls so, None where it has nothing of the name.
+    """What a module of an SDK calls so, None if it has nothing of the name.
 
-    Raises ImportError where there is no such module.
+    Raises ImportError if there is no such module.
     """
     with _LOADING:
         found: ModuleType = importlib.import_module(module)

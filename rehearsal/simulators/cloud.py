@@ -79,11 +79,11 @@ class GpuSharing:
     replicas: int = 1
     """Pods that one GPU, or one partition of it, can hold."""
     most: int | None = None
-    """GpuSharing that one container may ask for; None where the plugin does not care."""
+    """GpuSharing that one container may ask for; None if the plugin does not care."""
     host_ipc: bool = False
     """Whether a pod reaches the MPS daemon in the host's IPC namespace only."""
     fault: str = ""
-    """Why the plugin advertises nothing, with the plugin as its subject; empty where it does."""
+    """Why the plugin advertises nothing, with the plugin as its subject; empty if it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,27 +108,27 @@ class NodeGroup:
     on_demand_per_hour: float | None = None
     provider_id: str = ""
     """What the `spec.providerID` of its nodes begins with, before the machine's name, e.g.
-    `gce://my-project/us-central1-a/`; empty where the cloud gives them none."""
+    `gce://my-project/us-central1-a/`; empty if the cloud gives them none."""
     autoscaled: bool = True
     """Whether its size is an autoscaler's business."""
     unscaled: str = ""
-    """Why no autoscaler changes the size although one should; empty where one does."""
+    """Why no autoscaler changes the size although one should; empty if one does."""
     outdated: str = ""
-    """Why the autoscaler goes by a `template` that is not the one of today; empty where it does."""
+    """Why the autoscaler goes by a `template` that is not the one of today; empty if it does."""
     unwaited: str = ""
     """Why the autoscaler does not wait for the GPUs of a node that is ready without them, and
-    starts another for the same pods; empty where it waits."""
+    starts another for the same pods; empty if it waits."""
     auto_provisioned: bool = False
     """GKE Autopilot: nodes of this shape come only for pods that select the accelerator."""
     revision: int = 0
     """How often the cloud has begun to recycle its nodes: each node of an earlier revision is
-    drained and replaced, one after the other."""
+    drained and replaced, one at a time."""
     real: bool = False
-    """Whether its one node is a machine with a kubelet of its own, named as the group."""
+    """Whether its one node is a machine with its own kubelet, named as the group."""
     gpus: int = 0
     """Physical GPUs of a node, however they are partitioned and shared."""
     instances: tuple[str, ...] | None = None
-    """Provider ids (`aws:///ZONE/INSTANCE`) of the nodes that the cloud itself keeps; None where
+    """Provider ids (`aws:///ZONE/INSTANCE`) of the nodes that the cloud itself keeps; None if
     the cloud names no machine before its node is there."""
     sharing: GpuSharing = GpuSharing()
     """As the cloud's own device plugin is configured; that of a pod is read from the pod."""
@@ -158,7 +158,7 @@ class TemplateComparison:
     tags: Mapping[str, str]
     """Tag -> its value, as read back through the cloud's API."""
     real: Mapping[str, str | None]
-    """The same tags with what the node has, None where it has nothing of the kind."""
+    """The same tags with what the node has, None if it has nothing of the kind."""
     differences: Sequence[str]
     """One line each: the tag, or the right of the autoscaler, and what it costs."""
 
@@ -167,7 +167,7 @@ class ControlPlane(Protocol):
     """The real Kubernetes control plane behind the simulator's cluster resource."""
 
     def ensure_started(self) -> None:
-        """Returns when the API server answers; starts it, empty, where it is not running."""
+        """Returns when the API server answers; starts it, empty, if it is not running."""
 
     def stop(self) -> None:
         """Ends it; what was in it is gone, as when a cluster is deleted."""
@@ -199,11 +199,11 @@ class Cloud(Protocol):
         the group's minimum. Raises KeyError for an unknown group."""
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
-        """Group -> why none of these autoscalers changes its size. Empty where the cloud scales
+        """Group -> why none of these autoscalers changes its size. Empty if the cloud scales
         its groups itself."""
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """The autoscaler's node template of the group, against this node; None where it sees
+        """The autoscaler's node template of the group, against this node; None if it sees
         the group itself. Raises KeyError for an unknown group."""
 
     def list_resources(self) -> list[str]:

@@ -97,7 +97,7 @@ def networks(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[Networks | None, list[str]]:
     """The existing subnetworks that a stack's cluster may be put into, and what the report has to
-    say of them; None where the stack makes its own. Raises StackError for a wrong inventory."""
+    say of them; None if the stack makes its own. Raises StackError for a wrong inventory."""
     own = settings.own if settings else None
     if not isinstance(own, GkeSettings | GkeAutopilotSettings) or not own.cluster.network.existing:
         return None, []

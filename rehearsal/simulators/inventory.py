@@ -80,7 +80,7 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
 
 
 def without_reservations(found: Any) -> Any:
-    """What an inventory says of networks; None where it has only `reservations` and `buckets`."""
+    """What an inventory says of networks; None if it has only `reservations` and `buckets`."""
     others = ("reservations", "buckets")
     if not isinstance(found, dict) or not any(key in found for key in others):
         return found
@@ -91,7 +91,7 @@ def machines(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[list[Machine], list[str]]:
     """The machines of a stack's cluster, and what the report has to say of them. Without an
-    inventory they are derived from `settings`; None where the program will refuse these.
+    inventory they are derived from `settings`; None if the program will refuse these.
 
     Raises StackError, in one line, for an inventory that is wrong.
     """
@@ -248,7 +248,7 @@ def network(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[Network | None, list[str]]:
     """The existing VPC that a stack's cluster is put into, and what the report has to say of it;
-    None where the stack makes its own. Raises StackError for an inventory that is wrong."""
+    None if the stack makes its own. Raises StackError for an inventory that is wrong."""
     own = settings.own if settings else None
     if not isinstance(own, EksSettings) or not own.cluster.network.subnet_ids:
         return None, []

@@ -67,7 +67,7 @@ def unidentified(cloud: Cloud, pods: Sequence[Object]) -> list[str]:
 def mounts(
     pod: Object, node: Object | None, claims: Sequence[Object], volumes: Sequence[Object]
 ) -> Iterator[Mount]:
-    """The CSI volumes that a pod mounts, by a volume of its own or by a claim."""
+    """The CSI volumes that a pod mounts, by its own volume or by a claim."""
     by_claim = {full_name(one): one["spec"].get("volumeName") for one in claims}
     by_name = {one["metadata"]["name"]: one["spec"] for one in volumes}
     namespace = pod["metadata"]["namespace"]

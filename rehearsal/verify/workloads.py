@@ -32,7 +32,7 @@ class Workload:
         return f"{self.kind} {self.namespace}/{self.name}"
 
     def find(self, items: Iterable[Object]) -> Object | None:
-        """The workload among objects of its kind; None where it is not there."""
+        """The workload among objects of its kind; None if it is not there."""
         wanted = f"{self.namespace}/{self.name}"
         return next((item for item in items if full_name(item) == wanted), None)
 

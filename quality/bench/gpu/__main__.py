@@ -72,7 +72,7 @@ def run(rounds: int, architecture: str) -> dict[str, Any]:
 
 
 def result(printed: str) -> dict[str, Any]:
-    """The document in the acceptance test's output. Raises RunError where there is none."""
+    """The document in the acceptance test's output. Raises RunError if there is none."""
     document = result_in(printed)
     if document is None:
         raise RunError("the acceptance test printed no result")

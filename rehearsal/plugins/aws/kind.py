@@ -59,7 +59,7 @@ class Kind(Handler):
         raise NotImplementedError
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        """Deletes it; raises CloudError where AWS refuses."""
+        """Deletes it; raises CloudError if AWS refuses."""
         raise NotImplementedError
 
     # What the provider calls.

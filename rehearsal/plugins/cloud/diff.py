@@ -37,7 +37,7 @@ class Comparison:
     """(path, old, new): whether two values that are written differently mean the same."""
     replaces: Callable[[str, Any, Any], bool]
     """(path, old, new): whether a change replaces although the property is not immutable. `new` is
-    None where it was taken away."""
+    None if it was taken away."""
     foreseen: Mapping[str, Any] = field(default_factory=dict)
     """What the provider itself fills in where a property is not given."""
 

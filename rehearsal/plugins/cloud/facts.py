@@ -21,7 +21,7 @@ class Facts:
     immutable: frozenset[str] = frozenset()
     kept_when_removed: frozenset[str] = frozenset()
     computed: frozenset[str] = frozenset()
-    """What a plan does not know where it is unset: `kept_when_removed`, as the data has it."""
+    """What a plan does not know if it is unset: `kept_when_removed`, as the data has it."""
     foreseen: Mapping[str, Any] = field(default_factory=dict)
     foreseen_with: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     means_none: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)

@@ -32,7 +32,7 @@ class Handler:
     """One resource type. Properties are plain values in camelCase, as on the wire."""
 
     computed: tuple[str, ...] = ()
-    """Inputs that the cloud fills in where they are unset: unknown in a preview of a create. Here
+    """Inputs that the cloud fills in if they are unset: unknown in a preview of a create. Here
     are only those that `clouds/` does not name, as optional and computed or as no inputs.
     Paths such as `masterAuth.clientKey` or `rules[].id` are those of a block that is given.
     Whatever a create returns beyond its inputs must be in one of both; the server refuses it
@@ -65,7 +65,7 @@ class Handler:
     def after_failed_update(
         self, old: Mapping[str, Any], new: Mapping[str, Any], error: CloudError
     ) -> Mapping[str, Any] | None:
-        """What the state has once an update from `old` to `new` has failed, perhaps half way; None
+        """What the state has once an update from `old` to `new` has failed, perhaps partway; None
         where the engine keeps its own."""
         return None
 
@@ -74,7 +74,7 @@ class Handler:
         return 0.0
 
     def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
-        """Raises NotFoundError where it is gone already, CloudError where something uses it."""
+        """Raises NotFoundError if it is already gone, CloudError if something uses it."""
         raise NotImplementedError
 
     def same(self, path: str, old: Any, new: Any) -> bool:
@@ -83,13 +83,13 @@ class Handler:
 
     def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
         """Why the provider refuses the step from the state `old` to the inputs `new` while it plans
-        it; None where it does not. Values may be `schema.UNKNOWN`; of a new resource `old` is
+        it; None if it does not. Values may be `schema.UNKNOWN`; of a new resource `old` is
         empty."""
         return None
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         """Whether this change at `path` replaces although the property is not immutable; `new` is
-        None where it was taken away."""
+        None if it was taken away."""
         return False
 
     def recomputed(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:

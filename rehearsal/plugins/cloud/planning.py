@@ -19,7 +19,7 @@ def planned(
     means_none: Mapping[str, Collection[Any]],
 ) -> dict[str, Any]:
     """The properties of a resource that is to be created. `computed` are paths such as
-    `vpcConfig.vpcId` or `rules[].id`: unknown where they are unset or have a value of `means_none`,
+    `vpcConfig.vpcId` or `rules[].id`: unknown if they are unset or have a value of `means_none`,
     and their block is given."""
     nested = [path for path in computed if "." in path]
     top = [path for path in computed if "." not in path]

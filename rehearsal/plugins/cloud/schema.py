@@ -33,7 +33,7 @@ class Problem:
 
     @property
     def line(self) -> str:
-        """The reason, which begins with the path where it does not say it itself."""
+        """The reason, which begins with the path if it does not say it itself."""
         named = re.search(rf"[' :]{re.escape(self.path)}[' ]", self.reason)
         return self.reason if named else f"{self.path}: {self.reason}"
 
@@ -111,7 +111,7 @@ def block(args: type) -> Block:
 
 
 def property_at(shape: Block, pattern: str) -> Any:
-    """The type of the property at `a.b[].c`; None where there is none."""
+    """The type of the property at `a.b[].c`; None if there is none."""
     name, _, rest = pattern.partition(".")
     kind = shape.properties.get(name.removesuffix("[]"))
     kind = element_of(kind) or kind

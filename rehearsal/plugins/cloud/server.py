@@ -99,7 +99,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=_DIFFERS[changed])
 
     def Configure(self, request: Any, context: Any) -> Any:
-        # Each provider instance has a connection of its own; that is all that tells them apart.
+        # Each provider instance has its own connection; that is all that tells them apart.
         config = decode(request.args)
         with self._lock:
             self._configs[context.peer()] = self._last_config = config
@@ -123,7 +123,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.CheckResponse(
                 inputs=encode(inputs),
                 failures=[
-                    # Without `property`, which the engine would show with a value of its own
+                    # Without `property`, which the engine would show with its own value
                     # finding: none, where the path is nested.
                     provider_pb2.CheckFailure(reason=one.line)
                     for one in dict.fromkeys(problems)
@@ -300,7 +300,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
 @contextmanager
 def _keeping(context: Any, doing: str, urn: str, handler: Handler) -> Iterator[None]:
-    """What was made or changed half way is the engine's, in the words of the official bridge."""
+    """What was made or changed partway is the engine's, in the words of the official bridge."""
     try:
         yield
     except InitFailedError as error:

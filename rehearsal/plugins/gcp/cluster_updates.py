@@ -128,7 +128,7 @@ def remove_default_pool(kind: ContainerResource, identity: str) -> None:
 def _field(
     kind: ContainerResource, name: str, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The field of `ClusterUpdate` for an input, which is mostly called as it; empty where the API
+    """The field of `ClusterUpdate` for an input, which is mostly called as it; empty if the API
     sees no difference."""
     field = kind.renamed.get(name, name)
     if field is None or at(before, field) == at(after, field):

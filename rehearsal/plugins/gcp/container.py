@@ -56,7 +56,7 @@ class ContainerResource(Resource):
         return identity, outputs
 
     def status(self, identity: str) -> str:
-        """As the API has it; empty where there is no such thing."""
+        """As the API has it; empty if there is no such thing."""
         try:
             return str(self.get(identity)["status"])
         except NotFoundError:

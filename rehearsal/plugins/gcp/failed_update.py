@@ -1,4 +1,4 @@
-"""What a state has once an update has failed, perhaps half way, as Terraform's SDK leaves it.
+"""What a state has once an update has failed, perhaps partway, as Terraform's SDK leaves it.
 
 None says of a property that it was not made."""
 

@@ -74,7 +74,7 @@ def expanded(policy: Mapping[str, Any] | None, current: Mapping[str, Any]) -> di
 
 
 def flattened(policy: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The provider's block; None where the cluster has no window."""
+    """The provider's block; None if the cluster has no window."""
     window = (policy or {}).get("window") or {}
     exclusions = []
     for name, span in (window.get("maintenanceExclusions") or {}).items():

@@ -134,7 +134,7 @@ class NodePool(ContainerResource):
     def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
         return self._seconds.pop(identity, 0.0)
 
-    # Updates: each in a request of its own, in the provider's order.
+    # Updates: each in its own request, in the provider's order.
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         self._seconds.pop(identity, None)  # of an update that failed on the way
@@ -191,7 +191,7 @@ class NodePool(ContainerResource):
         kind = schemas[message]["properties"][name]
         if value is None:
             value = {} if "$ref" in kind else _ZEROS[kind["type"]]
-        if "$ref" in sent and "$ref" not in kind:  # a list or map, in a block of its own
+        if "$ref" in sent and "$ref" not in kind:  # a list or map, in its own block
             (inner,) = schemas[sent["$ref"]]["properties"]
             value = {inner: value}
         elif sent.get("type") == "string":

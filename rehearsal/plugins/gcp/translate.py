@@ -92,7 +92,7 @@ def _block(
 
 
 def at(body: Mapping[str, Any], field: str) -> Any:
-    """The value at a path of fields; None where there is none."""
+    """The value at a path of fields; None if there is none."""
     first, _, rest = field.partition(".")
     value = body.get(first)
     return at(value, rest) if rest and isinstance(value, Mapping) else None if rest else value

@@ -73,7 +73,7 @@ provider's table leaves the two out."""
 
 QUANTITIES = {"limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "divisor",
               "default", "defaultRequest", "max", "min", "maxLimitRequestRatio"}  # fmt: skip
-"""Properties whose text, or whose map's texts, the API server writes in a form of its own."""
+"""Properties whose text, or whose map's texts, the API server writes in its own form."""
 
 
 def replacing(

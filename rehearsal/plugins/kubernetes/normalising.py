@@ -95,7 +95,7 @@ def _value(value: Any, options: Any) -> Any:
 
 @functools.cache
 def _kept(struct: type) -> frozenset[str]:
-    """What a class of inputs keeps where it is empty."""
+    """What a class of inputs keeps if it is empty."""
     _, group, version, *_ = struct.__module__.split(".")
     name = struct.__name__.removesuffix("Args").removesuffix("Init")
     return schema.required(struct) | frozenset(_rows().get(f"{group}/{version}", {}).get(name, ()))

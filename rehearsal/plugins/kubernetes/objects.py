@@ -111,7 +111,7 @@ def to_properties(obj: Object) -> Properties:
 
 
 def metadata_of(obj: Object) -> Object:
-    """Its metadata; empty where there is none, and where a preview does not know it yet."""
+    """Its metadata; empty if there is none, or if a preview does not know it yet."""
     metadata = obj.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
 
@@ -138,7 +138,7 @@ def split_id(identifier: str) -> tuple[str, str]:
 
 
 def annotation(obj: Object, name: str) -> str:
-    """An annotation's value, empty where it is absent or not yet known."""
+    """An annotation's value, empty if it is absent or not yet known."""
     annotations = metadata_of(obj).get("annotations")
     value = annotations.get(name) if isinstance(annotations, dict) else None
     return value if isinstance(value, str) else ""

@@ -70,7 +70,7 @@ def checked(
 ) -> tuple[Properties, list[tuple[str, str]]]:
     """The inputs with name and namespace filled in, and each fault's path and reason.
 
-    `namespace`: the default one, empty where it is not known.
+    `namespace`: the default one, empty if it is not known.
     """
     kind = supported_kind(resource.token)
     found = list(schema.faults(resource.token, without_read_only(new)))

@@ -158,7 +158,7 @@ class Provider:
     def read(
         self, resource: Resource, id: str, state: Properties, given: Properties
     ) -> tuple[str, Properties, Properties] | None:
-        """The live object's id, state and inputs; None where it is gone."""
+        """The live object's id, state and inputs; None if it is gone."""
         if self._cluster is None:
             self._warn_unreachable(resource)
             if self._settings.delete_unreachable:

@@ -134,7 +134,7 @@ def changed(
 
 
 def _active_cluster(arguments: Properties, environment: Mapping[str, str]) -> Any:
-    """The cluster entry that the arguments lead to; None where they lead to none."""
+    """The cluster entry that the arguments lead to; None if they lead to none."""
     try:
         document = load_kubeconfig(arguments.get("kubeconfig") or "", environment)[0]
     except KubeconfigError:

@@ -23,7 +23,7 @@ from rehearsal.plugins.kubernetes.wire import Properties, Secret, Unknown
 
 @functools.cache
 def input_class(token: str) -> type | None:
-    """The class of a resource's inputs, by its type token; None where the SDK has none."""
+    """The class of a resource's inputs, by its type token; None if the SDK has none."""
     _, module_name, name = token.split(":")
     group, _, version = module_name.rpartition("/")
     try:
@@ -42,7 +42,7 @@ def input_class(token: str) -> type | None:
 
 
 def class_of(kind: Kind) -> type | None:
-    """The class of a kind's inputs; None where it is none of Kubernetes' own."""
+    """The class of a kind's inputs; None if it is none of Kubernetes' own."""
     return input_class(f"kubernetes:{kind.group or 'core'}/{kind.version}:{kind.kind}")
 
 

@@ -262,7 +262,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     @contextmanager
     def _around(self, kind: str, resource: Resource) -> Iterator[None]:
-        """What goes wrong on purpose with an operation; nothing in a preview."""
+        """What is set to fail with an operation; nothing in a preview."""
         if resource.preview:
             yield
             return

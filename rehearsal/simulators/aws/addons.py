@@ -149,7 +149,7 @@ def works(account: Account, cluster: Cluster, name: str) -> bool:
 
 
 def why_degraded(account: Account, cluster: Cluster, name: str) -> str:
-    """Why the pods of an addon do nothing; empty where they work."""
+    """Why the pods of an addon do nothing; empty if they work."""
     row = cluster.addons.get(name)
     if row is None:
         return "the cluster has none"

@@ -14,7 +14,7 @@ _BOTTLEROCKET = re.compile(r"\d+\.\d+\.\d+-[0-9a-f]{8}")
 
 
 def check_new(group: Mapping[str, Any], cluster_version: str) -> None:
-    """Raises Refusal where a new group has another version than its cluster: "this is the only
+    """Raises Refusal if a new group has another version than its cluster: "this is the only
     accepted specified value" (API_CreateNodegroup)."""
     if group["version"] != cluster_version:
         raise invalid(

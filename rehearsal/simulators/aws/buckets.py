@@ -21,7 +21,7 @@ _WRITES = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:Delete
 
 
 def why_not_mounted(mount: Mount, account: Account, cluster: Cluster) -> str:
-    """Why Mountpoint does not mount it; empty where it does."""
+    """Why Mountpoint does not mount it; empty if it does."""
     bucket = mount.attributes.get("bucketName", "")
     if mount.driver != DRIVER:
         return f"bucket {bucket}: EKS has no driver {mount.driver}"

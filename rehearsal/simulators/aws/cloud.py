@@ -130,7 +130,7 @@ class AwsCloud:
         )
 
     def set_size(self, group: str, nodes: int) -> None:
-        """The autoscaler's word on a group. Raises RefusedError where its nodes would not start or
+        """The autoscaler's word on a group. Raises RefusedError if its nodes would not start or
         not join, and KeyError for an unknown group."""
         account = self.account
         with account.lock, account.asking:

@@ -148,7 +148,7 @@ def _is_public(block: IPv4Network) -> bool:
 
 
 def check_key(account: Account, config: Mapping[str, Any]) -> None:
-    """Raises Refusal where the key for the cluster's secrets is of no use."""
+    """Raises Refusal if the key for the cluster's secrets is of no use."""
     key = config["provider"]["keyArn"]
     state = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
     if state != "Enabled":

@@ -260,7 +260,7 @@ def access_granted(cluster: Cluster) -> bool:
 
 
 def access_due(cluster: Cluster) -> float | None:
-    """Seconds until access is granted that nobody has yet; None where nobody waits for any."""
+    """Seconds until access is granted that nobody has yet; None if nobody waits for any."""
     left = (_seconds_left(cluster, admin) for admin in access_admins(cluster))
     return min((seconds for seconds in left if seconds > 0), default=None)
 

@@ -101,11 +101,11 @@ def vcpu_limit(account: Account, quota: str) -> int:
 
 
 def why_no_quota(account: Account, group: str, types: Sequence[str], spot: bool, nodes: int) -> str:
-    """Why `nodes` nodes of this node group exceed the vCPUs of a quota; empty where they do not."""
+    """Why `nodes` nodes of this node group exceed the vCPUs of a quota; empty if they do not."""
     row = instance(account, types[0])
     name, used = quota_name(row, spot=spot), 0
     for other, each in account.groups.items():
-        # Capacity Blocks have a quota of their own.
+        # Capacity Blocks have their own quota.
         if other != group and each.row["capacityType"] != "CAPACITY_BLOCK":
             theirs = instance(account, each.row["instanceTypes"][0])
             if quota_name(theirs, spot=each.row["capacityType"] == "SPOT") == name:

@@ -8,7 +8,7 @@ from rehearsal.simulators.aws.refusal import Refusal, invalid
 
 
 def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The data of the version that `{id|name, version}` means; empty where nothing is meant. Raises
+    """The data of the version that `{id|name, version}` means; empty if nothing is meant. Raises
     Refusal where there is no such thing."""
     if not reference:
         return {}

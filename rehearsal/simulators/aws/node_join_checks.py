@@ -31,7 +31,7 @@ _CODES = {"iam": "DeleteConflict", "eks": "InvalidRequestException"}
 
 
 def why_nodes_fail(account: Account, cluster: Cluster, group: Mapping[str, Any]) -> str | None:
-    """Why nodes of this node group (a row) would never be ready; None where they would."""
+    """Why nodes of this node group (a row) would never be ready; None if they would."""
     role = group["nodeRole"]
     name = role_name(role)
     if missing := lacks(account, role, _WORK):

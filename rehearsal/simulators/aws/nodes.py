@@ -119,7 +119,7 @@ def node_os(group: Mapping[str, Any]) -> Literal["al2023", "bottlerocket", "othe
 
 def sharing(group: Group) -> GpuSharing:
     """How a device plugin of the node's own shares the GPUs: Bottlerocket's, from its user data."""
-    # moto keeps user data as an object of its own, or as the text that it was given.
+    # moto keeps user data as its own object, or as the text that it was given.
     text = str(group.data.get("UserData") or "")
     return host_sharing(text) if node_os(group.row) == "bottlerocket" else GpuSharing()
 

@@ -23,7 +23,7 @@ _LEARN = ("autoscaling:DescribeScalingActivities",)
 
 
 def why_not_scaled(account: Account, group: Group, scaler: Scaler) -> str:
-    """Why this autoscaler cannot grow and shrink the group; empty where it can.
+    """Why this autoscaler cannot grow and shrink the group; empty if it can.
 
     It has its role by pod identity: roles that it has in other ways are not looked at.
     """
@@ -48,7 +48,7 @@ def why_not_scaled(account: Account, group: Group, scaler: Scaler) -> str:
 
 
 def why_late(account: Account, group: Group, scaler: Scaler) -> str:
-    """What this autoscaler, which scales the group, learns too late; empty where it does not.
+    """What this autoscaler, which scales the group, learns too late; empty if it does not.
 
     Without this right it takes a node that EC2 refuses for one that is on its way (its
     auto_scaling_groups.go, isNodeGroupAvailable), which it says nowhere but in its log.

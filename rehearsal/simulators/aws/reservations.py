@@ -46,7 +46,7 @@ class Target:
 
 
 def _target(template: Mapping[str, Any]) -> Target | None:
-    """What a launch template's data say; None where they name no reservation."""
+    """What a launch template's data say; None if they name no reservation."""
     specification = template.get("CapacityReservationSpecification") or {}
     target = specification.get("CapacityReservationTarget") or {}
     one, group = (target.get(f"CapacityReservation{end}") for end in ("Id", "ResourceGroupArn"))
@@ -63,7 +63,7 @@ def _target(template: Mapping[str, Any]) -> Target | None:
 
 
 def why_not_launched(account: Account, group: Group, nodes: int) -> str:
-    """Why EC2 does not start `nodes` nodes of this node group, as Auto Scaling says it; empty where
+    """Why EC2 does not start `nodes` nodes of this node group, as Auto Scaling says it; empty if
     it does. What is reserved counted against the quota when it was reserved."""
     row, target = group.row, _target(group.data)
     if target is not None and target.only:

@@ -18,12 +18,12 @@ def role_name(arn: str) -> str:
 
 
 def _role(account: Account, arn: str) -> Any:
-    """moto's role; None where there is none."""
+    """moto's role; None if there is none."""
     return next((r for r in account.backend("iam").get_roles() if r.arn == arn), None)
 
 
 def role_of(account: Account, arn: str) -> Any:
-    """The role as IAM has it; raises Refusal in EKS's words where there is none."""
+    """The role as IAM has it; raises Refusal in EKS's words if there is none."""
     if ":role/" not in arn:
         raise invalid(f"'{arn}' is not the ARN of a role")
     found = _role(account, arn)
@@ -39,7 +39,7 @@ def require_trust(
     *actions: str,
     context: Mapping[str, str] | None = None,
 ) -> None:
-    """Raises Refusal where the service may not take the role."""
+    """Raises Refusal if the service may not take the role."""
     trust = document(role_of(account, arn).assume_role_policy_document)
     if not trusts(trust, service, *actions, context=context):
         told = ", ".join(f"{key}={value}" for key, value in (context or {}).items())
@@ -52,7 +52,7 @@ def require_trust(
 def require_pod_trust(
     account: Account, arn: str, cluster: str, namespace: str, service_account: str
 ) -> None:
-    """Raises Refusal where pods of this service account may not take the role."""
+    """Raises Refusal if pods of this service account may not take the role."""
     require_trust(
         account,
         arn,

@@ -1,7 +1,7 @@
 """Auto Scaling groups: those of managed node groups, which moto names and does not make, and what
 any client does with them.
 
-A changed desired capacity starts and ends instances in the group's subnets, one after the other,
+A changed desired capacity starts and ends instances in the group's subnets, one at a time,
 as far as the vCPU quotas go; the nodes of the rehearsal follow.
 """
 
@@ -21,7 +21,7 @@ from rehearsal.simulators.aws.rows import Cluster, Group
 _KIND = "auto-scaling-group"
 _MOST_TAGS = 50
 _IMAGE = "ami-0eks0000000000000"
-"""Where no launch template names one: EKS takes an image of its own."""
+"""Where no launch template names one: EKS takes its own image."""
 
 
 def install(account: Account) -> Callable[[], None]:

@@ -18,7 +18,7 @@ _DEFAULT_REPLICAS = 2
 
 
 def host_sharing(user_data: str) -> GpuSharing:
-    """How the node's GPUs are shared; `user_data` is in base64, empty where there is none."""
+    """How the node's GPUs are shared; `user_data` is in base64, empty if there is none."""
     if not user_data:
         return GpuSharing()
     try:

@@ -78,7 +78,7 @@ def _region(call: Call) -> str:
 
 
 def _of_bucket(call: Call) -> Call:
-    """Its policy is a path of its own here, `b/NAME/iam`, and no verb."""
+    """Its policy is its own path here, `b/NAME/iam`, and no verb."""
     return replace(call, name=f"b/{call.path['bucket']}")
 
 
@@ -93,7 +93,7 @@ def why_not_mounted(
     granted: Mapping[str, Mapping[str, Any]],
     buckets: Mapping[str, Bucket],
 ) -> str:
-    """Why Cloud Storage FUSE does not mount it, or the container cannot use it; empty where it can.
+    """Why Cloud Storage FUSE does not mount it, or the container cannot use it; empty if it can.
 
     `granted`: the policies of buckets and projects, by name. Words of the driver's:
     GoogleCloudPlatform/gcs-fuse-csi-driver, docs/troubleshooting.md (2026-08-21).
@@ -131,7 +131,7 @@ def why_not_mounted(
 
 
 def _refused_write(mount: Mount, bucket: str, bucket_is: Bucket) -> str:
-    """What a write ends with once the bucket is mounted; empty where it succeeds."""
+    """What a write ends with once the bucket is mounted; empty if it succeeds."""
     if not bucket_is.uniform_access:
         return (
             f"bucket {bucket}: gcs.PreconditionError: googleapi: Error 412: The type of "

@@ -232,7 +232,7 @@ class GoogleCloud(CloudState):
         return max(DEFAULT_QUOTA, most + reserved.reserved_gpus(self, None, None))
 
     def check_start(self, pool: CloudResource, wanted: int) -> None:
-        """Raises ApiError where the pool cannot have `wanted` nodes: GKE itself makes a pool that
+        """Raises ApiError if the pool cannot have `wanted` nodes: GKE itself makes a pool that
         can have none, and Compute Engine refuses its first node."""
         if not wanted:
             return
@@ -256,7 +256,7 @@ class GoogleCloud(CloudState):
             self._check_quota(group.name, gpus, metric, labels["topology.kubernetes.io/region"])
 
     def _check_quota(self, group: str, gpus: int, metric: str, region: str) -> None:
-        """Raises ApiError where the project may not have so many GPUs in the group."""
+        """Raises ApiError if the project may not have so many GPUs in the group."""
         for name, place in ((metric, region), (GLOBAL_GPU_QUOTA, None)):
             if self._quota_suffices and name not in self.faults.quota:
                 continue

@@ -227,7 +227,7 @@ def _share(amount: float, tiers: tuple[tuple[float, float], ...]) -> float:
 
 
 def price(machine: MachineType, found: tuple[Accelerator, int] | None) -> float | None:
-    """US dollars per hour of the machine with its GPUs, on demand; None where unknown."""
+    """US dollars per hour of the machine with its GPUs, on demand; None if unknown."""
     if machine.on_demand is None or found is None or machine.accelerator is not None:
         return machine.on_demand
     accelerator, count = found

@@ -94,7 +94,7 @@ class CloudState(ABC):
         self._workload_pools.add(name)
 
     def check_account(self, node_config: Mapping[str, Any] | None, project: str) -> None:
-        """Raises ApiError where nodes shall run as a service account that does not exist."""
+        """Raises ApiError if nodes shall run as a service account that does not exist."""
         email = (node_config or {}).get("serviceAccount")
         if email in _DEFAULT_ACCOUNTS:
             return
@@ -110,7 +110,7 @@ class CloudState(ABC):
         return {one.state["email"] for one in self.of("iam.serviceAccounts")}
 
     def check_member(self, member: str, project: str) -> None:
-        """Raises ApiError where an IAM member does not exist."""
+        """Raises ApiError if an IAM member does not exist."""
         if reason := _missing_identity(member, self._accounts(), self._workload_pools, project):
             raise bad_request(reason)
 
@@ -119,7 +119,7 @@ class CloudState(ABC):
         self._assumed[line] = None
 
     def ends_half_way(self, kind: str) -> str:
-        """What the next operation of this kind shall end with; empty where it shall succeed."""
+        """What the next operation of this kind shall end with; empty if it shall succeed."""
         planned = self.faults.halfway.get(kind)
         return planned.pop(0) if planned else ""
 

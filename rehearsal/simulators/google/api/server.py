@@ -21,7 +21,7 @@ from rehearsal.simulators.serving import Served
 from tools.google_discovery import WIDER, Document, Method, document, unknown_query
 
 Answer = Callable[[Call], dict[str, Any]]
-"""What carries a method out, under the cloud's lock; raises ApiError where the cloud refuses."""
+"""What carries a method out, under the cloud's lock; raises ApiError if the cloud refuses."""
 Request = tuple[str, str, dict[str, Any]]
 """HTTP method, path and body."""
 _CREATES = {

@@ -30,7 +30,7 @@ def networks_of(identity: str, state: Mapping[str, Any]) -> list[str]:
 
 
 def check(cloud: CloudState, identity: str, state: Mapping[str, Any], uses: list[str]) -> None:
-    """Raises ApiError where GKE refuses this `Cluster`, new or changed."""
+    """Raises ApiError if GKE refuses this `Cluster`, new or changed."""
     subnetwork = cloud.found(uses[1])
     _check_subnetwork(state, subnetwork, uses)
     _check_mode(identity, state)

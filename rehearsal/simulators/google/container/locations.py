@@ -29,7 +29,7 @@ _ZONES_OF_A_REGION = 3
 
 
 def check_location(location: str) -> None:
-    """Raises ApiError where this is neither a region nor a zone."""
+    """Raises ApiError if this is neither a region nor a zone."""
     if not is_region(location) and not is_zone(location):
         raise bad_request(f"Location '{location}' does not exist")
 
@@ -76,7 +76,7 @@ def version_in(channel: str, wanted: str | None) -> str:
 
 
 def check_boot_disk(config: Mapping[str, Any]) -> None:
-    """Raises ApiError where the machine does not take the disk type, in Compute Engine's words."""
+    """Raises ApiError if the machine does not take the disk type, in Compute Engine's words."""
     machine, disk = str(config["machineType"]), str(config["diskType"])
     if not takes_disk(machine, disk):
         raise bad_request(f"{disk} disk type cannot be used by {machine} machine type.")

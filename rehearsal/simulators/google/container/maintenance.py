@@ -18,7 +18,7 @@ _DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
 def check(policy: Mapping[str, Any]) -> None:
-    """Raises ApiError where a `MaintenancePolicy` has too few hours, or too long an exclusion."""
+    """Raises ApiError if a `MaintenancePolicy` has too few hours, or too long an exclusion."""
     window = policy.get("window") or {}
     daily = (window.get("dailyMaintenanceWindow") or {}).get("startTime")
     if daily is not None and not _CLOCK.fullmatch(daily):

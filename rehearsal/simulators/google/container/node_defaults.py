@@ -7,7 +7,7 @@ from typing import Any
 from components.catalog.gke import ACCELERATORS, Accelerator, machine_type
 
 _AUTH = "https://www.googleapis.com/auth/"
-# What `NodeConfig` says of each field where it is unset, in Google's discovery document.
+# What `NodeConfig` says of each field if it is unset, in Google's discovery document.
 _CONFIG: Mapping[str, Any] = {
     "machineType": "e2-medium",
     "imageType": "COS_CONTAINERD",
@@ -27,7 +27,7 @@ _UPGRADES = {"maxSurge": 1, "strategy": "SURGE"}
 
 
 def complete_config(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A `NodeConfig` with what GKE fills in where it is unset."""
+    """A `NodeConfig` with what GKE fills in if it is unset."""
     return {
         **copy.deepcopy(dict(_CONFIG)),
         **{name: value for name, value in given.items() if value != ""},

@@ -94,7 +94,7 @@ def set_autoscaling(call: Call, pool: CloudResource, scaling: Mapping[str, Any])
 
 
 def resize(call: Call, pool: CloudResource, wanted: int) -> None:
-    """Brings or takes away nodes, of all zones together; raises ApiError where they do not start.
+    """Brings or takes away nodes, of all zones together; raises ApiError if they do not start.
 
     Those that the cloud itself keeps go first, as the autoscaler's may be busy.
     """

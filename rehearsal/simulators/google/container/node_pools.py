@@ -37,7 +37,7 @@ def _create(call: Call) -> dict[str, Any]:
 def add(
     cloud: CloudState, cluster: CloudResource, state: dict[str, Any], *, booting: bool = False
 ) -> CloudResource:
-    """A pool of the cluster with its first nodes; raises ApiError where GKE refuses it. `booting`:
+    """A pool of the cluster with its first nodes; raises ApiError if GKE refuses it. `booting`:
     the nodes join later."""
     name = state.get("name", "")
     node_pool_rules.check_name(name)
@@ -62,7 +62,7 @@ def add(
 
 
 def check(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> None:
-    """Raises ApiError where GKE refuses this `NodePool`, new or changed."""
+    """Raises ApiError if GKE refuses this `NodePool`, new or changed."""
     node_locations(cluster.state["location"], state["locations"])  # in the cluster's region?
     cloud.check_account(state["config"], cluster.identity.split("/")[1])
     node_pool_rules.check(state)

@@ -48,7 +48,7 @@ def updating(
 
 
 def broken(resource: CloudResource, message: str) -> ApiError:
-    """What ends an operation that made this half way. GKE keeps it, and says why in its state."""
+    """What ends an operation that made this partway. GKE keeps it, and says why in its state."""
     resource.state |= {"status": "ERROR", "statusMessage": message}
     resource.nodes = resource.kept_nodes = 0
     return ApiError(500, message)

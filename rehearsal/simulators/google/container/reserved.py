@@ -19,7 +19,7 @@ _BLOCKS = "/reservationBlocks/"
 
 
 def affinity(state: Mapping[str, Any]) -> str:
-    """The reservation that a node pool's machines come out of, as the pool names it; empty where it
+    """The reservation that a node pool's machines come out of, as the pool names it; empty if it
     names none."""
     found = state["config"].get("reservationAffinity") or {}
     if found.get("consumeReservationType") != "SPECIFIC_RESERVATION":

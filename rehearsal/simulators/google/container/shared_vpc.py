@@ -17,7 +17,7 @@ HOST_USER, NETWORK_USER = "roles/container.hostServiceAgentUser", "roles/compute
 
 
 def check(cloud: CloudState, identity: str, network: str, subnetwork: str) -> None:
-    """Raises ApiError where the cluster's project may not use the network, or where there is no
+    """Raises ApiError if the cluster's project may not use the network, or where there is no
     such network or subnetwork."""
     project, host = identity.split("/")[1], network.split("/")[1]
     if project != host and cloud.host_projects.get(project) != host:
@@ -46,7 +46,7 @@ def check(cloud: CloudState, identity: str, network: str, subnetwork: str) -> No
 
 
 def failure(cloud: CloudState, cluster: CloudResource, nodes: int) -> str:
-    """Why the operation that makes the cluster fails, with its first `nodes`; empty where it does
+    """Why the operation that makes the cluster fails, with its first `nodes`; empty if it does
     not."""
     network, subnetwork = cluster.depends_on
     project, host = cluster.identity.split("/")[1], network.split("/")[1]
@@ -59,7 +59,7 @@ def failure(cloud: CloudState, cluster: CloudResource, nodes: int) -> str:
             f"'{subnetwork}'"
         )
     private = cluster.state["networkConfig"].get("defaultEnablePrivateNodes")
-    # In a network of its own project GKE turns it on for private nodes, in a Shared VPC it does not
+    # In its own network project GKE turns it on for private nodes, in a Shared VPC it does not
     # (docs.cloud.google.com, "Best practices for GKE networking").
     access = project == host or cloud.resources[subnetwork].state.get("privateIpGoogleAccess")
     leads_out = _has_nat(cloud, network, subnetwork) or any(
