@@ -8,7 +8,7 @@ import pulumi
 from components import owners, ownership
 from components.batch.declare import declare_batch
 from components.deletion_protection import DeletionProtection, recorded
-from components.gpu.beside import declare_beside, declare_namespaces
+from components.gpu.auxiliary import declare_auxiliary, declare_namespaces
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
 from components.gpu.prerequisites import Prerequisites
@@ -36,9 +36,9 @@ if stack.monitoring and stack.monitoring.source == "exporter":
     from components.gpu.monitoring import GpuMonitoring
 
     GpuMonitoring("gpu-monitoring", stack.monitoring, cluster=cluster)
-beside = declare_beside(stack.beside, cluster=cluster)
-queues = declare_batch(stack.batch, cluster=cluster, beside=stack.beside)
-after = Prerequisites(cluster=cluster, queues=queues, plugins=plugins, beside=beside)
+auxiliary = declare_auxiliary(stack.auxiliary, cluster=cluster)
+queues = declare_batch(stack.batch, cluster=cluster, auxiliary=stack.auxiliary)
+after = Prerequisites(cluster=cluster, queues=queues, plugins=plugins, auxiliary=auxiliary)
 for key, block in RUNNING.items():
     if stack.running[key]:
         block.declare(stack.running[key], after)

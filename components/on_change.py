@@ -37,7 +37,7 @@ Judge = Callable[[str, str], Verdict]
 """Gets the old value and the new one, as text."""
 Rule = Loss | Refusal | Judge
 """What a change of a setting means, whatever the values or by them."""
-Lasting = Mapping[str, Rule]
+ChangeRules = Mapping[str, Rule]
 """Path of a setting, such as `network.nodes_cidr`, or of a property of the args that settings
 decide together -> what its change means."""
 
@@ -51,7 +51,7 @@ class OnChange:
     rule: Rule
 
 
-def lasting(kind: type, prefix: str = "") -> Lasting:
+def change_rules(kind: type, prefix: str = "") -> ChangeRules:
     """The rules that stand with the fields of a class of args and of the classes of its fields."""
     found: dict[str, Rule] = {}
     for name, hint in typing.get_type_hints(kind, include_extras=True).items():
@@ -60,7 +60,7 @@ def lasting(kind: type, prefix: str = "") -> Lasting:
         if rules:
             found[f"{prefix}{name}"] = rules[0]
         elif is_dataclass(inner):
-            found |= lasting(typing.cast("type", inner), f"{prefix}{name}.")
+            found |= change_rules(typing.cast("type", inner), f"{prefix}{name}.")
     return found
 
 

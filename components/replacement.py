@@ -17,7 +17,7 @@ from typing import Any
 import pulumi
 
 from components.decode import camel
-from components.on_change import Kept, Lasting, Loss, Refusal, Rule, Verdict
+from components.on_change import ChangeRules, Kept, Loss, Refusal, Rule, Verdict
 from components.renamed import present
 
 _LOST: Mapping[Loss, str] = {
@@ -41,18 +41,18 @@ class LastingSettings(pulumi.ComponentResource):
         args: object,
         pools: Mapping[str, object],
         *,
-        cluster: Lasting,
-        pool: Lasting,
+        cluster: ChangeRules,
+        pool: ChangeRules,
         after: Sequence[pulumi.Resource],
         claims: Collection[str] = (),
     ) -> None:
         blocks = [("cluster", args, cluster)]
-        blocks += [(f"gpuPools.{name}", each, pool) for name, each in pools.items()]
+        blocks += [(f"gpuPools.{name}", pool_args, pool) for name, pool_args in pools.items()]
         remembered: dict[str, str] = {}
         rules: dict[str, Rule] = {}
-        for where, block, lasting in blocks:
-            for path, rule in lasting.items():
-                key = f"{where}.{'.'.join(map(camel, path.split('.')))}"
+        for block_path, block, change_rules in blocks:
+            for path, rule in change_rules.items():
+                key = f"{block_path}.{'.'.join(map(camel, path.split('.')))}"
                 remembered[key], rules[key] = valued(block, path), rule
 
         def compare(change: pulumi.ResourceHookArgs) -> None:

@@ -10,7 +10,7 @@ from components.batch import kueue, published
 from components.batch.batch_args import BatchArgs, QueueArgs
 from components.batch.jobset import job_set
 from components.cluster import Cluster, GpuPool
-from components.gpu.pod_args import Beside
+from components.gpu.pod_args import Auxiliary
 
 
 class Batch(pulumi.ComponentResource):
@@ -22,10 +22,10 @@ class Batch(pulumi.ComponentResource):
         args: BatchArgs,
         *,
         cluster: Cluster,
-        beside: Beside | None = None,
+        auxiliary: Auxiliary | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`beside`: what jobs may name, and is published for those who submit some."""
+        """`auxiliary`: what jobs may name, and is published for those who submit some."""
         super().__init__("gpu-cluster:batch:Batch", name, None, opts)
         protected = args.deletion_protection is not False
         if args.job_set:
@@ -37,14 +37,14 @@ class Batch(pulumi.ComponentResource):
             for queue, queue_args in args.queues.items():
                 self._queue(queue, queue_args, cluster, controller)
         if args.job_set:
-            self._publish(args, beside or Beside(), cluster)
+            self._publish(args, auxiliary or Auxiliary(), cluster)
         self.register_outputs({})
 
-    def _publish(self, args: BatchArgs, beside: Beside, cluster: Cluster) -> None:
+    def _publish(self, args: BatchArgs, auxiliary: Auxiliary, cluster: Cluster) -> None:
         # Of no interest to those who submit jobs, and unknown to their older commands.
         batch = dataclasses.replace(args, deletion_protection=None)
         text = published.Published(
-            pools=cluster.pools, batch=batch, beside=beside, buckets=cluster.buckets
+            pools=cluster.pools, batch=batch, beside=auxiliary, buckets=cluster.buckets
         ).text()
         for namespace in published.namespaces(args):
             kubernetes.core.v1.ConfigMap(

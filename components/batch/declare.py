@@ -6,17 +6,17 @@ import pulumi
 
 from components.batch.batch_args import BatchArgs
 from components.cluster import Cluster
-from components.gpu.pod_args import Beside
+from components.gpu.pod_args import Auxiliary
 
 
 def declare_batch(
-    args: BatchArgs | None, *, cluster: Cluster, beside: Beside | None = None
+    args: BatchArgs | None, *, cluster: Cluster, auxiliary: Auxiliary | None = None
 ) -> Sequence[pulumi.Resource]:
     """Declares controllers and queues; returns what a queued job cannot be without.
-    `beside`: what the jobs' pods may name."""
+    `auxiliary`: what the jobs' pods may name."""
     if args is None:
         return []
     # Few stacks have any, and its parts of the SDK are large.
     from components.batch.batch import Batch
 
-    return [Batch("batch", args, cluster=cluster, beside=beside)]
+    return [Batch("batch", args, cluster=cluster, auxiliary=auxiliary)]

@@ -14,7 +14,7 @@ from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import at, decode, decode_map, unknown
 from components.gpu.acceptance_args import GpuTestArgs
-from components.gpu.pod_args import Beside, PodArgs
+from components.gpu.pod_args import Auxiliary, PodArgs
 from components.gpu.pod_parts import contents_of
 from components.gpu.workload_args import WorkloadArgs
 
@@ -27,7 +27,7 @@ class Available:
 
     pools: Pools
     batch: BatchArgs | None = None
-    beside: Beside = field(default_factory=Beside)
+    auxiliary: Auxiliary = field(default_factory=Auxiliary)
     """The accounts and claims that they may name."""
     root: Path = Path()
     """The folder of the files that their volumes name."""
@@ -93,7 +93,7 @@ def check_pods(
     is not there. `request`: what they ask for all at once, queue or none."""
     at(path, args.check_fits, request.pool)
     at(path, (available.batch or BatchArgs()).check_queue, request)
-    at(path, args.check_beside, available.beside, nodes=request.pods, pool=request.pool)
+    at(path, args.check_auxiliary, available.auxiliary, nodes=request.pods, pool=request.pool)
     at(path, contents_of, args, available.root)
     at(path, names.check_pinned, args.image)
 

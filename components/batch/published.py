@@ -14,7 +14,7 @@ from components.access import BucketDriver
 from components.batch.batch_args import BatchArgs
 from components.cluster import GpuPool
 from components.decode import camel, decode
-from components.gpu.pod_args import Beside
+from components.gpu.pod_args import Auxiliary
 
 SUBMIT: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
     ("", ("configmaps",), ("get", "create", "patch", "delete")),
@@ -35,7 +35,8 @@ class Published:
 
     pools: Mapping[str, GpuPool]
     batch: BatchArgs = field(default_factory=BatchArgs)
-    beside: Beside = field(default_factory=Beside)
+    beside: Auxiliary = field(default_factory=Auxiliary)
+    """Accounts and claims. The field keeps its name, which other versions read as a key."""
     buckets: BucketDriver | None = None
 
     def text(self) -> str:

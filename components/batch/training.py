@@ -16,7 +16,7 @@ from components.batch import jobset
 from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
-from components.gpu.beside import ROOT, declare_files
+from components.gpu.auxiliary import ROOT, declare_files
 from components.gpu.pod_parts import Contents, PodParts, contents_of, pod_parts
 from components.gpu.prerequisites import Prerequisites
 from components.gpu.running import annotation_paths, staying
@@ -38,7 +38,9 @@ _DISRUPTIONS_FAIL = {
 def declare(jobs: Mapping[str, TrainingArgs], after: Prerequisites) -> None:
     """Declares each training job under its name."""
     for name, args in jobs.items():
-        GpuTraining(name, args, cluster=after.cluster, after=after.queues, beside=after.beside)
+        GpuTraining(
+            name, args, cluster=after.cluster, after=after.queues, auxiliary=after.auxiliary
+        )
 
 
 class GpuTraining(pulumi.ComponentResource):
@@ -51,16 +53,16 @@ class GpuTraining(pulumi.ComponentResource):
         *,
         cluster: Cluster,
         after: Sequence[pulumi.Resource],
-        beside: Sequence[pulumi.Resource] = (),
+        auxiliary: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`after`: the controllers and queues, which must stand first and last longer. `beside`:
+        """`after`: the controllers and queues, which must stand first and last longer. `auxiliary`:
         what pods with volumes or an account may name."""
         super().__init__("gpu-cluster:batch:Training", name, None, opts)
         contents = contents_of(args, ROOT)
         before = [
             *after,
-            *(beside if args.service_account or args.volumes else ()),
+            *(auxiliary if args.service_account or args.volumes else ()),
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
         ]
         policy = kubernetes.networking.v1.NetworkPolicy(

@@ -15,7 +15,7 @@ from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.settings import EksSettings
 from components.eks.storage import EksDisks, EksStorage
 from components.eks.training import training_warnings
-from components.on_change import lasting
+from components.on_change import change_rules
 from components.replacement import LastingSettings
 
 
@@ -48,8 +48,8 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     LastingSettings(
         args,
         pools,
-        cluster=lasting(EksClusterArgs),
-        pool=lasting(EksGpuNodeGroupArgs),
+        cluster=change_rules(EksClusterArgs),
+        pool=change_rules(EksGpuNodeGroupArgs),
         after=[eks, *gpu_pools],
         claims=runs.claims,
     )

@@ -6,7 +6,7 @@ setting; a replacement for which there is no rule fails it.
 
 from ipaddress import IPv4Network
 
-from components.on_change import Lasting, Verdict
+from components.on_change import ChangeRules, Verdict
 
 
 def unless_grown(old: str, new: str) -> Verdict:
@@ -17,7 +17,7 @@ def unless_grown(old: str, new: str) -> Verdict:
     return None if IPv4Network(old).subnet_of(IPv4Network(new)) else "cluster"
 
 
-POOL: Lasting = {
+POOL: ChangeRules = {
     # osImage, driver and installerImage decide it where it is not given.
     "effective_secure_boot": "GPU pool",
 }

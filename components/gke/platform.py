@@ -15,7 +15,7 @@ from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.gke.storage import declare_storage
 from components.gke.training import training_warnings
-from components.on_change import lasting
+from components.on_change import change_rules
 from components.replacement import LastingSettings
 
 
@@ -52,8 +52,8 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
     LastingSettings(
         args,
         pools,
-        cluster=lasting(GkeClusterArgs),
-        pool={**lasting(GkeGpuNodePoolArgs), **POOL},
+        cluster=change_rules(GkeClusterArgs),
+        pool={**change_rules(GkeGpuNodePoolArgs), **POOL},
         after=[gke, *gpu_pools],
         claims=runs.claims,
     )

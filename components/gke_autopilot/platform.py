@@ -12,7 +12,7 @@ from components.gke.training import training_warnings
 from components.gke_autopilot.cluster import GkeAutopilotCluster
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.settings import GkeAutopilotSettings
-from components.on_change import lasting
+from components.on_change import change_rules
 from components.replacement import LastingSettings
 
 
@@ -23,7 +23,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         args.name, args, project=settings.project, dcgm=bool(monitoring and monitoring.dcgm)
     )
     LastingSettings(
-        args, {}, cluster=lasting(GkeAutopilotArgs), pool={}, after=[gke], claims=runs.claims
+        args, {}, cluster=change_rules(GkeAutopilotArgs), pool={}, after=[gke], claims=runs.claims
     )
     nodes = {name: pool.args.node_gpus for name, pool in settings.pools.items()}
     for warning in [

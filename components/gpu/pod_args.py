@@ -71,8 +71,8 @@ class NamespaceArgs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """What a stack declares beside its workloads, and they may name."""
+class Auxiliary:
+    """The service accounts and claims of a stack, which its pods may name."""
 
     accounts: Mapping[str, ServiceAccountArgs] = field(default_factory=dict)
     claims: Mapping[str, VolumeClaimArgs] = field(default_factory=dict)
@@ -156,10 +156,10 @@ class PodArgs:
                     "pod's service account, and there is none; set serviceAccount"
                 )
 
-    def check_beside(self, beside: Beside, *, nodes: int, pool: GpuPool) -> None:
+    def check_auxiliary(self, auxiliary: Auxiliary, *, nodes: int, pool: GpuPool) -> None:
         """Raises ValueError where the pods, on at most `nodes` nodes at once, name what the stack
         does not declare, or what they could not mount there."""
-        account = self._account(beside)
+        account = self._account(auxiliary)
         for name, volume in self.volumes.items():
             path = f"volumes.{name}"
             if volume.host_file and not pool.host_paths:
@@ -169,23 +169,23 @@ class PodArgs:
             if volume.bucket and account is not None:
                 _check_right(path, volume, str(self.service_account), account)
             if volume.claim is not None:
-                _check_claim(path, volume, beside.claims, self.namespace, nodes)
-                _check_attachable(path, volume.claim, beside.claims[volume.claim], pool)
+                _check_claim(path, volume, auxiliary.claims, self.namespace, nodes)
+                _check_attachable(path, volume.claim, auxiliary.claims[volume.claim], pool)
 
-    def _account(self, beside: Beside) -> ServiceAccountArgs | None:
+    def _account(self, auxiliary: Auxiliary) -> ServiceAccountArgs | None:
         name, namespace = self.service_account, self.namespace
         if name is None:
             return None
-        if name not in beside.accounts:
-            known = beside.accounts
+        if name not in auxiliary.accounts:
+            known = auxiliary.accounts
             allowed = unknown(name, known) if known else "serviceAccounts has none"
             raise ValueError(f"serviceAccount: {name!r} is not a service account; {allowed}")
-        if (other := beside.accounts[name].namespace) != namespace:
+        if (other := auxiliary.accounts[name].namespace) != namespace:
             raise ValueError(
                 f"serviceAccount: {name} is of namespace {other}, and the pods are in {namespace}; "
                 "pods take one of their own"
             )
-        return beside.accounts[name]
+        return auxiliary.accounts[name]
 
 
 def _check_right(path: str, volume: VolumeArgs, name: str, account: ServiceAccountArgs) -> None:

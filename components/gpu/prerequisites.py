@@ -17,5 +17,5 @@ class Prerequisites:
     """The controllers and queues of batch work, without which a job with a queue never starts."""
     plugins: Sequence[pulumi.Resource] = ()
     """Device plugins. A pod that the kubelet refuses while one is replaced is not created again."""
-    beside: Sequence[pulumi.Resource] = ()
+    auxiliary: Sequence[pulumi.Resource] = ()
     """The service accounts and claims that pods may name."""

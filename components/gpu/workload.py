@@ -20,8 +20,8 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
+from components.gpu.auxiliary import ROOT, declare_files
 from components.gpu.awaiting import awaited
-from components.gpu.beside import ROOT, declare_files
 from components.gpu.pod_parts import PodParts, contents_of, pod_parts
 from components.gpu.prerequisites import Prerequisites
 from components.gpu.running import DISRUPTIONS_IGNORED, LATER, annotation_paths, staying
@@ -43,7 +43,7 @@ def declare(workloads: Mapping[str, WorkloadArgs], after: Prerequisites) -> None
             cluster=after.cluster,
             queues=after.queues,
             plugins=after.plugins,
-            beside=after.beside,
+            auxiliary=after.auxiliary,
         )
 
 
@@ -58,12 +58,12 @@ class GpuWorkload(pulumi.ComponentResource):
         cluster: Cluster,
         queues: Sequence[pulumi.Resource] = (),
         plugins: Sequence[pulumi.Resource] = (),
-        beside: Sequence[pulumi.Resource] = (),
+        auxiliary: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`queues`: what a job with a queue cannot be without. `plugins`: what a pod of its own
-        must not meet half way: one that the kubelet refuses meanwhile is not made again. `beside`:
-        what pods with volumes or an account may name."""
+        """`queues`: the controllers and queues that a job with a queue needs. `plugins`: the device
+        plugins; a bare pod that the kubelet refuses while one is replaced is not created again.
+        `auxiliary`: the accounts and claims that pods may name."""
         super().__init__("gpu-cluster:gpu:Workload", name, None, opts)
         pool = cluster.pools[args.pool]
         labels = {"app": name}
@@ -85,7 +85,7 @@ class GpuWorkload(pulumi.ComponentResource):
         before = [
             *(queues if args.queue else ()),
             *(plugins if args.kind == "pod" else ()),
-            *(beside if args.service_account or args.volumes else ()),
+            *(auxiliary if args.service_account or args.volumes else ()),
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
         ]
         options = cluster.options(self, depends_on=before, holds_disk=bool(args.claims))

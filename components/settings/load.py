@@ -18,9 +18,9 @@ from components.catalog.clouds import CLOUDS
 from components.decode import NAMESPACE, at, decode, decode_map, no_such_key, shown, unknown
 from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
-from components.gpu.pod_args import Beside, NamespaceArgs
+from components.gpu.pod_args import Auxiliary, NamespaceArgs
 from components.platforms import PLATFORMS
-from components.settings.beside import (
+from components.settings.auxiliary import (
     check_disk_zones,
     read_accounts,
     read_claims,
@@ -120,7 +120,7 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
         monitoring = decode(path, MonitoringArgs, values["monitoring"])
         monitoring = at(path, monitoring.on, platform, own.metrics)
     batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools)
-    beside = Beside(
+    auxiliary = Auxiliary(
         accounts=read_accounts(
             f"{NAMESPACE}:serviceAccounts", values["serviceAccounts"], platform, own.access
         ),
@@ -128,7 +128,7 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
             f"{NAMESPACE}:volumeClaims", values["volumeClaims"], platform, own.access
         ),
     )
-    available = Available(pools=pools, batch=batch, beside=beside, root=root)
+    available = Available(pools=pools, batch=batch, auxiliary=auxiliary, root=root)
     found = Settings(
         platform=platform,
         own=own,
@@ -139,11 +139,11 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
         },
         monitoring=monitoring,
         batch=batch,
-        beside=beside,
+        auxiliary=auxiliary,
         images=decode(f"{NAMESPACE}:images", ImagesArgs, values["images"]),
     )
     check_names(found)
-    check_disk_zones(found.pod_groups, beside.claims, own.pools, own.access.disks)
+    check_disk_zones(found.pod_groups, auxiliary.claims, own.pools, own.access.disks)
     check_namespaces(found)
     check_groups(found)
     return found

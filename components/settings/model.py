@@ -11,7 +11,7 @@ from components.decode import NAMESPACE
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
-from components.gpu.pod_args import Beside, NamespaceArgs
+from components.gpu.pod_args import Auxiliary, NamespaceArgs
 from components.gpu.pod_group import PodGroup
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PlatformSettings
@@ -33,7 +33,7 @@ class Settings(Generic[Own]):
     monitoring: MonitoringArgs | None = None
     batch: BatchArgs | None = None
     namespaces: Mapping[str, NamespaceArgs] = field(default_factory=dict)
-    beside: Beside = field(default_factory=Beside)
+    auxiliary: Auxiliary = field(default_factory=Auxiliary)
     """What pods may name: accounts and claims."""
     images: ImagesArgs = field(default_factory=ImagesArgs)
 
@@ -80,7 +80,7 @@ class Settings(Generic[Own]):
             name: (
                 claim.zone, sorted({pods.pool for pods in groups if name in pods.claims.values()})
             )
-            for name, claim in self.beside.claims.items()
+            for name, claim in self.auxiliary.claims.items()
         }  # fmt: skip
 
     @property
@@ -95,12 +95,14 @@ class Settings(Generic[Own]):
             metrics=self.monitoring.source if self.monitoring else None,
             notification_channels=channels,
             training_nodes=nodes,
-            accounts=self.beside.accounts,
+            accounts=self.auxiliary.accounts,
             storage_classes=frozenset(
-                claim.storage_class for claim in self.beside.claims.values() if claim.storage_class
+                claim.storage_class
+                for claim in self.auxiliary.claims.values()
+                if claim.storage_class
             ),
             claims={
                 name: Disk(gib=claim.gib, zone=claim.zone)
-                for name, claim in self.beside.claims.items()
+                for name, claim in self.auxiliary.claims.items()
             },
         )

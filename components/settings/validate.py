@@ -149,8 +149,8 @@ def check_restricted_namespace(path: str, name: str, created: Mapping[str, Names
 def _named(settings: Settings[Any]) -> Iterator[tuple[str, str, bool]]:
     """Every namespace that is named: the key's path, the name, whether its pods use the host."""
     for room, entries in (
-        ("serviceAccounts", settings.beside.accounts),
-        ("volumeClaims", settings.beside.claims),
+        ("serviceAccounts", settings.auxiliary.accounts),
+        ("volumeClaims", settings.auxiliary.claims),
     ):
         for name, entry in entries.items():
             yield f"{NAMESPACE}:{room}.{name}.namespace", entry.namespace, False

@@ -42,7 +42,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
 
     network, notes = inventory.network(of.stack, of.settings, of.inventories)
     reserved, more = reservations(of.stack, of.settings, network, of.inventories)
-    accounts = of.settings.beside.accounts if of.settings else {}
+    accounts = of.settings.auxiliary.accounts if of.settings else {}
     cloud = AwsCloud(
         control_plane=of.control_plane,
         faults=of.faults,

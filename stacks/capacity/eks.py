@@ -54,7 +54,7 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
         wanted=aws_account.wanted(own),
         reservations=aws_reservations.wanted(own.pools, places),
         notes=notes,
-        findings=quotas.findings(own, settings.beside.accounts, settings.mounted),
+        findings=quotas.findings(own, settings.auxiliary.accounts, settings.mounted),
     )
 
 

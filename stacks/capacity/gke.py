@@ -28,7 +28,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     region = region_of(own.cluster.location)
     found, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
     api = GoogleApi(endpoint)
-    buckets, far = google_buckets.findings(settings.beside.accounts, region=region, api=api)
+    buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
     return Questions(
         cloud=GoogleQuotas(own.project, region, api),
         needs=found,

@@ -27,7 +27,7 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
     gpus = filled_gpus(own.pools, settings.pod_groups)
     found, notes = needs(own.pools, gpus, project=own.project, region=region)
     api = GoogleApi(endpoint)
-    buckets, far = google_buckets.findings(settings.beside.accounts, region=region, api=api)
+    buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
     return Questions(
         cloud=GoogleQuotas(own.project, region, api),
         needs=found,

@@ -95,8 +95,8 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
             f"until when Kubernetes {cluster.version} has standard support is not known here; "
             "after that the control plane costs six times as much"
         )
-    volumes = claims("aws", settings.beside.claims)
-    notes += bucket_notes(settings.beside.accounts)
+    volumes = claims("aws", settings.auxiliary.claims)
+    notes += bucket_notes(settings.auxiliary.accounts)
     return Bill(
         other_region=other_region("aws", settings.own.region),
         items=[*items, *volumes],

@@ -52,7 +52,7 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     most = system.max_nodes + sum(pool.max_nodes for pool in pools.values())
     zonal = cluster.region != cluster.location
     control_plane = fee(f"GKE, {'zonal' if zonal else 'regional'}")
-    volumes = claims("google", settings.beside.claims)
+    volumes = claims("google", settings.auxiliary.claims)
     return Bill(
         other_region=other_region("google", cluster.region),
         items=[control_plane, *items, *cloud_nat(cluster.network, least, most), *volumes],
@@ -64,6 +64,6 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
         notes=[
             *google_notes(cluster, free=zonal),
             *pool_notes(pools),
-            *bucket_notes(settings.beside.accounts),
+            *bucket_notes(settings.auxiliary.accounts),
         ],
     )

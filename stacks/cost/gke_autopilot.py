@@ -24,7 +24,7 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
         )
         for name, pool in settings.own.pools.items()
     ]
-    volumes = claims("google", settings.beside.claims)
+    volumes = claims("google", settings.auxiliary.claims)
     return Bill(
         other_region=other_region("google", cluster.region),
         items=[fee("GKE Autopilot"), *pods, *cloud_nat(cluster.network, None, None), *volumes],
@@ -33,6 +33,6 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
             *google_notes(cluster, free=True),
             "Autopilot bills pods by what they request; its prices are not known here, and nothing "
             "bounds how many there are",
-            *bucket_notes(settings.beside.accounts),
+            *bucket_notes(settings.auxiliary.accounts),
         ],
     )

@@ -73,7 +73,7 @@ def read(
     }
     try:
         available = Available(
-            pools=published.pools, batch=published.batch, beside=published.beside, root=root
+            pools=published.pools, batch=published.batch, auxiliary=published.beside, root=root
         )
         jobs = read_training_jobs(ROOM, named, available)
     except ValueError as error:

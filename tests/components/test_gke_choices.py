@@ -83,8 +83,8 @@ def test_a_shared_reservation_and_a_block_are_named_as_gke_has_them(path: str) -
 def test_placement_that_cannot_change_is_remembered() -> None:
     """GKE replaces a pool for it, so that a preview has to say so."""
     args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", compact_placement=True)
-    lasting = declare({"pool": args}).one("gpu-cluster:cluster:LastingSettings")
-    assert lasting.inputs["settings"]["gpuPools.pool.compactPlacement"] == "true"
+    settings = declare({"pool": args}).one("gpu-cluster:cluster:LastingSettings")
+    assert settings.inputs["settings"]["gpuPools.pool.compactPlacement"] == "true"
 
 
 def test_pods_tolerate_that_a_node_is_arm() -> None:

@@ -14,28 +14,33 @@ from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.on_change import Kept, Lasting, lasting
+from components.on_change import ChangeRules, Kept, change_rules
 from quality.faults.changes import MADE, changed, table
 from rehearsal.plugins.cloud import facts
 from stacks.definition.files import EXAMPLES
 from tests.program.effects import STACK_OF, read
 from tests.program.environments import recorded
 
-STAYS: Mapping[str, Mapping[str, tuple[Lasting, str, str, str]]] = {
+STAYS: Mapping[str, Mapping[str, tuple[ChangeRules, str, str, str]]] = {
     "gke": {
-        "cluster.zones": (lasting(GkeClusterArgs), "zones", '["us-central1-a"]', "[]"),
-        "gpuPools.imageStreaming": (lasting(GkeGpuNodePoolArgs), "image_streaming", "true", "null"),
+        "cluster.zones": (change_rules(GkeClusterArgs), "zones", '["us-central1-a"]', "[]"),
+        "gpuPools.imageStreaming": (
+            change_rules(GkeGpuNodePoolArgs),
+            "image_streaming",
+            "true",
+            "null",
+        ),
     },
     "gke-autopilot": {},
     "eks": {
         "cluster.addonVersions": (
-            lasting(EksClusterArgs),
+            change_rules(EksClusterArgs),
             "addon_versions",
             '{"coredns": "v1"}',
             "{}",
         ),
         "gpuPools.releaseVersion": (
-            lasting(EksGpuNodeGroupArgs),
+            change_rules(EksGpuNodeGroupArgs),
             "release_version",
             "1.35.6-20260714",
             "null",
@@ -84,9 +89,9 @@ def test_what_stays_once_it_is_taken_away_is_known(platform: str) -> None:
 
 
 @pytest.mark.parametrize("row", [row for rows in STAYS.values() for row in rows.values()])
-def test_the_program_says_what_stays(row: tuple[Lasting, str, str, str]) -> None:
+def test_the_program_says_what_stays(row: tuple[ChangeRules, str, str, str]) -> None:
     """In the preview, with what to do instead."""
-    lasting, path, old, new = row
-    rule = lasting[path]
+    rules, path, old, new = row
+    rule = rules[path]
     assert callable(rule)
     assert isinstance(rule(old, new), Kept)

@@ -49,10 +49,10 @@ DRIVERS_OWN = patched(
     import pulumi
 
     from components.eks import platform
-    from components.gpu import beside
+    from components.gpu import auxiliary
 
     platform.EksDisks = lambda *_, **__: SimpleNamespace(volumes={})
-    beside.refusing_lost_disks = lambda *_, **__: ({}, pulumi.ResourceOptions())
+    auxiliary.refusing_lost_disks = lambda *_, **__: ({}, pulumi.ResourceOptions())
     """
 )
 """The program as it was when it left it to the driver to create the disks of claims."""

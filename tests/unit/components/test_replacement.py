@@ -14,12 +14,21 @@ from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.kept_disks import lost_disks
-from components.on_change import NEVER, Lasting, Refusal, Rule, if_longer, kept, lasting, next_minor
+from components.on_change import (
+    NEVER,
+    ChangeRules,
+    Refusal,
+    Rule,
+    change_rules,
+    if_longer,
+    kept,
+    next_minor,
+)
 from components.renamed import present
 from components.replacement import valued, warnings
 
-GKE_CLUSTER, EKS_CLUSTER = lasting(GkeClusterArgs), lasting(EksClusterArgs)
-EKS_POOL = lasting(EksGpuNodeGroupArgs)
+GKE_CLUSTER, EKS_CLUSTER = change_rules(GkeClusterArgs), change_rules(EksClusterArgs)
+EKS_POOL = change_rules(EksGpuNodeGroupArgs)
 RULES: dict[str, Rule] = {
     "cluster.location": "cluster",
     "cluster.network.podsCidr": NEVER,
@@ -138,13 +147,13 @@ def test_a_version_moves_neither_back_nor_two_minors(new: str) -> None:
     ("rules", "args"),
     [
         (GKE_CLUSTER, GkeClusterArgs),
-        (lasting(GkeAutopilotArgs), GkeAutopilotArgs),
-        ({**lasting(GkeGpuNodePoolArgs), **GKE_POOL}, GkeGpuNodePoolArgs),
+        (change_rules(GkeAutopilotArgs), GkeAutopilotArgs),
+        ({**change_rules(GkeGpuNodePoolArgs), **GKE_POOL}, GkeGpuNodePoolArgs),
         (EKS_CLUSTER, EksClusterArgs),
         (EKS_POOL, EksGpuNodeGroupArgs),
     ],
 )
-def test_every_lasting_setting_is_one(rules: Lasting, args: type) -> None:
+def test_every_rule_names_a_setting(rules: ChangeRules, args: type) -> None:
     """No path leads nowhere."""
     assert rules
     for path in rules:
@@ -161,7 +170,7 @@ def test_a_cluster_s_secrets_keep_their_key() -> None:
     assert EKS_CLUSTER["secrets_encryption_key"] == NEVER
 
 
-def said(rules: Lasting, path: str, old: str, new: str) -> list[str]:
+def said(rules: ChangeRules, path: str, old: str, new: str) -> list[str]:
     """The warnings for a change of one setting of a cluster."""
     return list(warnings({"k": old}, {"k": new}, {"k": rules[path]}))
 

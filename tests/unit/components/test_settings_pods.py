@@ -13,7 +13,7 @@ from components.catalog.gke_volumes import HYPERDISK_CLASS
 from components.cluster import GpuPool
 from components.gke.pool_args import GkeGpuNodePoolArgs, attachable_classes
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
-from components.gpu.pod_args import Beside, PodArgs
+from components.gpu.pod_args import Auxiliary, PodArgs
 from components.gpu.volume_args import VolumeArgs, VolumeClaimArgs
 from components.settings import load as settings
 from policy.pack import RULES
@@ -123,7 +123,7 @@ def test_machines_that_attach_hyperdisk_only_need_a_class_of_it(machine: str, gi
     )
 
     def check() -> None:
-        pod.check_beside(Beside(claims={"results": claim}), nodes=1, pool=pool)
+        pod.check_auxiliary(Auxiliary(claims={"results": claim}), nodes=1, pool=pool)
 
     if given == HYPERDISK_CLASS:
         check()

@@ -19,7 +19,7 @@ from components.gke.cluster_args import GkeClusterArgs
 from components.gke.immutable import POOL as GKE_POOL
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from components.on_change import Loss, lasting
+from components.on_change import Loss, change_rules
 from components.replacement import warnings as replacement_warnings
 from components.settings import load as settings
 from components.settings import model
@@ -134,9 +134,9 @@ def file_of(stack: str) -> Path:
 
 
 IMMUTABLE = {
-    "gke": (lasting(GkeClusterArgs), {**lasting(GkeGpuNodePoolArgs), **GKE_POOL}),
-    "gke-autopilot": (lasting(GkeAutopilotArgs), {}),
-    "eks": (lasting(EksClusterArgs), lasting(EksGpuNodeGroupArgs)),
+    "gke": (change_rules(GkeClusterArgs), {**change_rules(GkeGpuNodePoolArgs), **GKE_POOL}),
+    "gke-autopilot": (change_rules(GkeAutopilotArgs), {}),
+    "eks": (change_rules(EksClusterArgs), change_rules(EksGpuNodeGroupArgs)),
 }
 KEY_OF = {"effective_secure_boot": "secure_boot"}
 """What several settings decide -> the one by which the file changes it."""

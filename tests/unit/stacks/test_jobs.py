@@ -41,7 +41,7 @@ def published(**pool: Any) -> Published:
         Published(
             pools={name: one.pool for name, one in found.pools.items()},
             batch=found.batch,
-            beside=found.beside,
+            beside=found.auxiliary,
             buckets=found.own.access.buckets,
         ).text()
     )
@@ -225,7 +225,7 @@ def test_the_example_could_run() -> None:
     found = settings.from_config(as_engine_config(values))
     assert found.batch is not None
     pools = {name: one.pool for name, one in found.pools.items()}
-    stack = Published(pools=pools, batch=found.batch, beside=found.beside)
+    stack = Published(pools=pools, batch=found.batch, beside=found.auxiliary)
     (job,) = jobs_in(ROOT / "examples" / "training" / "job.yaml", stack, "default")
     (files,) = [each for each in job.before if each["kind"] == "ConfigMap"]
     script = ROOT / "examples" / "training" / "train.py"

@@ -1,4 +1,4 @@
-"""What a stack declares beside its workloads, for their pods to name: accounts, claims, files."""
+"""Declares what the pods of a stack may name: namespaces, service accounts, claims, files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pulumi_kubernetes as kubernetes
 
 from components.access import BucketDriver, ServiceAccountArgs, bucket_claim
 from components.cluster import ClaimVolume, Cluster
-from components.gpu.pod_args import Beside, NamespaceArgs
+from components.gpu.pod_args import Auxiliary, NamespaceArgs
 from components.gpu.pod_parts import Contents, config_map_name
 from components.gpu.volume_args import VolumeClaimArgs
 from components.kept_disks import refusing_lost_disks
@@ -256,13 +256,13 @@ def declare_namespaces(namespaces: Mapping[str, NamespaceArgs], *, cluster: Clus
     return replace(cluster, ready=[*cluster.ready, *made])
 
 
-def declare_beside(beside: Beside, *, cluster: Cluster) -> Sequence[pulumi.Resource]:
+def declare_auxiliary(auxiliary: Auxiliary, *, cluster: Cluster) -> Sequence[pulumi.Resource]:
     """Declares both; returns what pods that name any of it cannot be without."""
     made: list[pulumi.Resource] = []
-    if beside.accounts:
-        made += PodAccounts("accounts", beside.accounts, cluster=cluster).made
-    if beside.claims:
-        made += PodClaims("claims", beside.claims, cluster=cluster).made
+    if auxiliary.accounts:
+        made += PodAccounts("accounts", auxiliary.accounts, cluster=cluster).made
+    if auxiliary.claims:
+        made += PodClaims("claims", auxiliary.claims, cluster=cluster).made
     return made
 
 
