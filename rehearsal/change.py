@@ -1,4 +1,4 @@
-"""The rehearsal of a change: what a git revision declares is up, and what is here comes on top."""
+"""The rehearsal of a change: it deploys what a git revision declares, then updates to this tree."""
 
 import io
 import shutil
@@ -35,7 +35,7 @@ class Before:
     """A tar file with what `copy_program` copies."""
 
     def copy(self, target: Path) -> ProgramCopy:
-        """Makes the program's copy for the stack."""
+        """Creates the program's copy for the stack."""
         source = target.with_name(f"{target.name}-source")
         with tarfile.open(fileobj=io.BytesIO(self.archive)) as archive:
             archive.extractall(source)
@@ -55,12 +55,14 @@ def before(revision: str, stack: str, root: Path = ROOT) -> Before:
     """What the revision has of the stack.
 
     Raises StackError if there is no such revision, it has no such stack, or one on another
-    platform, which no update can make of it.
+    platform, which no update can turn into this one.
     """
     asked = f"{revision}^{{commit}}"
     known = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", asked)
     if known.returncode:
-        raise StackError(f"{revision!r} is no revision of this repository; give a tag or a commit")
+        raise StackError(
+            f"{revision!r} is not a revision of this repository; give a tag or a commit"
+        )
     commit = known.stdout.decode().strip()
     try:
         file = stack_file(root, stack).resolve().relative_to(root.resolve())
@@ -89,12 +91,14 @@ def _git(root: Path, *command: str) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(["git", "-C", str(root), *command], capture_output=True)
     except FileNotFoundError:
-        raise StackError("there is no git, which --from takes the earlier revision from") from None
+        raise StackError(
+            "git is not on PATH; --from needs it to read the earlier revision"
+        ) from None
 
 
 @dataclass(slots=True, kw_only=True)
 class ChangeRehearsal(Rehearsal):
-    """A rehearsal whose stack stands already, as a revision declares it."""
+    """A rehearsal whose stack is already up, as a revision declares it."""
 
     before: Before
     began: float | None = None
@@ -146,7 +150,7 @@ class ChangeRehearsal(Rehearsal):
         return [name for name in names if name not in known]
 
     def change(self) -> Mapping[str, Any] | None:
-        """What the change did, as the report has it; None if it has not come to that."""
+        """What the change did, for the report; None if the change has not run yet."""
         ups = [outcome for outcome in self.outcomes if outcome.operation == "up"]
         if self.began is None or not ups:
             return None

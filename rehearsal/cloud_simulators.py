@@ -29,7 +29,7 @@ class RunningSimulator:
     environment: dict[str, str] = field(default_factory=dict)
     """What the engine's environment must have beyond the usual."""
     notes: tuple[str, ...] = ()
-    """What was derived because nobody wrote it down, for the report."""
+    """What was derived because the inventory does not say it, for the report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

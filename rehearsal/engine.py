@@ -116,7 +116,7 @@ class Engine(Pulumi):
         super().__init__(command=command, program=program, stack=stack, environment=own)
 
     def preview(self, policy_pack: Path | None = None) -> Outcome:
-        """`pulumi preview`, with a policy pack where one is given."""
+        """`pulumi preview`, with a policy pack if one is given."""
         return self._operate("preview", policy_pack)
 
     def up(self, policy_pack: Path | None = None, *, refresh: bool = False) -> Outcome:
@@ -146,12 +146,12 @@ class Engine(Pulumi):
         return self._process is not None and self._process.poll() is None
 
     def interrupt(self) -> None:
-        """Asks a running command to stop, as Ctrl-C does; twice makes it stop at once."""
+        """Asks a running command to stop, as Ctrl-C does; a second call stops it at once."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """SIGKILL to a running command and all that it started, as when the machine goes down."""
+        """SIGKILL to a running command and all that it started, as when the machine loses power."""
         if self._process is not None and self._process.poll() is None:
             kill_tree(self._process.pid)
 
@@ -257,7 +257,7 @@ class _EventReader:
 
 
 def _python(program: Path) -> Path:
-    """The program's interpreter; where that is this one, with the SDKs imported."""
+    """The program's interpreter; if it is this one, with the SDKs imported."""
     own = program / ".venv"
     return launcher() if own.resolve() == Path(sys.prefix).resolve() else own / "bin" / "python"
 
@@ -271,7 +271,7 @@ def _with_subject(urn: str | None, message: str) -> str:
 
 
 def run_in_thread(run: Callable[[], Outcome]) -> tuple[threading.Thread, list[Outcome]]:
-    """Starts an engine's run beside others; the list holds its outcome once the thread ended."""
+    """Starts an engine's run in parallel; the list holds its outcome once the thread has ended."""
     outcomes: list[Outcome] = []
     thread = threading.Thread(target=lambda: outcomes.append(run()), name="engine", daemon=True)
     thread.start()

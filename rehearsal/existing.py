@@ -1,4 +1,4 @@
-"""A cluster that is there before the stack: machines that stand, nothing of its own made.
+"""A cluster that exists before the stack, with its machines: the stack creates neither.
 
 It has no cloud provider to simulate. What counts is that the stack leaves the cluster as it found
 it.
@@ -47,16 +47,16 @@ class ExistingCluster:
         return list(self._groups)
 
     def set_size(self, group: str, nodes: int) -> None:
-        """Nobody scales machines that stand in a room."""
+        """Does nothing: no autoscaler scales existing machines."""
 
     def release(self, group: str, provider_id: str) -> None:
-        """Nobody scales machines that stand in a room."""
+        """Does nothing: no autoscaler scales existing machines."""
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """There are no changes."""
+        """Does nothing: an existing cluster never changes."""
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
-        """Nobody scales machines that stand in a room."""
+        """Empty: no autoscaler scales existing machines."""
         return {}
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
@@ -64,7 +64,7 @@ class ExistingCluster:
         return None
 
     def list_resources(self) -> list[str]:
-        """Every object in the cluster that Pulumi made or changed, whatever its kind."""
+        """Every object in the cluster that Pulumi created or changed, whatever its kind."""
         api = self._api()
         return [
             f"{item.get('kind', kind)} {_full_name(item)}"
@@ -108,11 +108,11 @@ def with_controllers(api: Api, named: Sequence[str]) -> None:
 def with_real_node(
     stack: str, machines: Sequence[Machine], here: Mapping[str, Any]
 ) -> list[Machine]:
-    """The machine marked `real` as it is here, without the others that would do as well."""
+    """The machine marked `real`, with this machine's GPUs, without the rest of its pool."""
     marked = next((machine for machine in machines if machine.get("real")), None)
     if marked is None:
         raise StackError(
-            f"no machine of {stack} stands for a real node: mark one with `real: true` in "
+            f"no machine of {stack} is a real node: mark one with `real: true` in "
             f"inventories/{stack}.yaml"
         )
     others = [machine for machine in machines if machine.get("labels") != marked.get("labels")]

@@ -1,4 +1,4 @@
-"""A rehearsal's folder, and who holds it: nothing is deleted where no rehearsal's lock lies.
+"""A rehearsal's folder, and who holds it: nothing is deleted without a rehearsal's lock in it.
 
 One rehearsal per folder. What an earlier one left is removed by the next; one that still runs is
 ended only where somebody says so, and is told who that was.
@@ -88,7 +88,7 @@ def end(folder: Path, by: str) -> str:
     """Ends the rehearsal in this folder and removes what is in it; returns what was done, in words.
     The report of one that ran stays there; ending it again removes that too.
 
-    `by`: the command that it is told of. Raises FolderError if the folder is no rehearsal's.
+    `by`: the command that it is told of. Raises FolderError if the folder is not a rehearsal's.
     """
     _refuse_foreign(folder)
     if not folder.is_dir():
@@ -155,9 +155,11 @@ def ended_by(folder: Path) -> str:
 def _refuse_foreign(folder: Path) -> None:
     """Raises FolderError unless the folder is a rehearsal's, empty, or not there."""
     if folder.is_symlink():
-        raise FolderError(f"{folder} is a link: a rehearsal has a folder of its own; remove it")
+        raise FolderError(
+            f"{folder} is a link, and a rehearsal needs its own folder; remove the link"
+        )
     if folder.exists() and not folder.is_dir():
-        raise FolderError(f"{folder} is no folder: name another one")
+        raise FolderError(f"{folder} is not a folder; name another one")
     if not folder.is_dir() or holder(folder) is not None:
         return
     lock = folder / LOCK
@@ -165,13 +167,13 @@ def _refuse_foreign(folder: Path) -> None:
     begun = lock.is_file() and not lock.is_symlink() and not lock.stat().st_size
     if any(entry != lock or not begun for entry in folder.iterdir()):
         raise FolderError(
-            f"{folder} is no rehearsal's folder, as it has no lock of one: "
+            f"{folder} is not a rehearsal's folder, as it has no rehearsal's lock: "
             "nothing in it was changed"
         )
 
 
 def _lock(folder: Path, descriptor: int, replace: str) -> None:
-    """Takes the lock, of whoever holds it where `replace` says so."""
+    """Takes the lock; with `replace`, also from the rehearsal that holds it."""
     started = time.monotonic()
     asked = False
     while True:

@@ -1,6 +1,6 @@
 """A Python that has imported the SDKs already, for each of a rehearsal's runs of the engine.
 
-Most of a run's time goes into importing them. A server, which is this file run as a script, keeps
+Importing them takes most of a run's time. A server, which is this file run as a script, keeps
 what programs have imported of the SDKs, and forks for each. The engine is given a
 launcher, which looks to it like the interpreter: same arguments, streams, environment, signals and
 exit code. A program's own modules are never kept.
@@ -52,7 +52,7 @@ KILLED = 137
 """The exit code of what was killed, or ended without Python's knowing."""
 
 SHARED = "GPU_CLUSTER_LAUNCHER"
-"""Names the launcher of a process that outlives this one, to be used instead of one of its own."""
+"""Names the launcher of a process that outlives this one, which it uses instead of its own."""
 
 
 @cache
@@ -77,7 +77,7 @@ def launcher() -> Path:
     listening.bind(address)
     listening.listen(64)
     with (folder / "log").open("wb") as log:
-        # Not the streams of this process: whoever reads them waits until nobody has them any more.
+        # Not the streams of this process: their reader waits until no process has them open.
         spawn_supervised(
             [sys.executable, "-u", "-P", __file__, str(listening.fileno()), str(folder / "learnt")],
             pass_fds=[listening.fileno()],
@@ -206,7 +206,7 @@ def _tell(learnt: Path, before: set[str]) -> None:
         and str(vars(module).get("__file__") or "").startswith(f"{sys.prefix}{os.sep}")
     ]
     if new:
-        # Where two end at once the later word stands; the other one's comes again.
+        # If two end at once, the later message wins; the other one is sent again.
         file = learnt.with_suffix(f".{os.getpid()}")
         file.write_text(json.dumps(new))
         file.replace(learnt)

@@ -1,6 +1,6 @@
 """The process that holds a rehearsal: `run` starts it and waits for its answer.
 
-A kept rehearsal goes on in that process alone; any other ends with whoever started it.
+A kept rehearsal continues in that process only; any other ends with the process that started it.
 """
 
 import json
@@ -44,7 +44,7 @@ class Wanted:
     real_node: bool = False
     """Whether this machine is one of the nodes."""
     revision: str = ""
-    """The git revision that is up before what is here comes on top; empty: nothing is."""
+    """The git revision that is up before the update to this tree; empty: none is."""
     plugins: Choice = "auto"
     """Which provider plugins are used."""
 

@@ -17,9 +17,9 @@ from stacks.definition.settings import NOWHERE, config_of, own_kubeconfig, setti
 
 GPU = "nvidia.com/gpu"
 _OWN = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
-"""Labels that every simulated node gets of its own."""
+"""Labels that every simulated node gets automatically."""
 _HEAD = """\
-# The machines of the cluster that Pulumi.{stack}.yaml expects, as they stand there before the
+# The machines of the cluster that Pulumi.{stack}.yaml expects, as they exist before the
 # stack, written from `kubectl get nodes`. `gpus` are in the machine and its driver is installed.
 """
 

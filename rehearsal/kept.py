@@ -28,7 +28,7 @@ def write_runner(sandbox: Sandbox) -> Path:
 def how_to_use(sandbox: Sandbox, script: Path, *, running: bool) -> str:
     """Commands to copy; `script` runs them."""
     stack, run = sandbox.stack, shlex.quote(str(script))
-    state = "It is running" if running else "It failed and is left as it is"
+    state = "It is running" if running else "It failed and is kept"
     return (
         f"{state}, until `gpu-cluster down {stack}`. To look around:\n"
         f"  export KUBECONFIG={sandbox.control_plane.kubeconfig}\n"

@@ -29,7 +29,7 @@ class ProcessError(Exception):
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A port on this address that nobody listens on now."""
+    """A port on this address that no process listens on now."""
     for port in random.sample(PORTS, 200):
         with socket.socket() as probe:
             try:
@@ -69,7 +69,7 @@ class Processes:
     ) -> subprocess.Popen[bytes]:
         """Starts a server in its own session, so that a terminal's Ctrl-C does not reach it.
 
-        `no_listen`: nobody can connect to it, whatever it listens on.
+        `no_listen`: no process can connect to it, whatever it listens on.
         """
         with (self.logs / f"{name}.log").open("ab") as log:
             child = spawn_supervised(

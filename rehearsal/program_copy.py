@@ -83,7 +83,7 @@ def on_its_own_cluster(document: Mapping[str, Any]) -> tuple[str, ...]:
         del cluster[key]
     if not given:
         return ()
-    return (f"cluster.{', cluster.'.join(given)} left out: a rehearsal has a cluster of its own",)
+    return (f"cluster.{', cluster.'.join(given)} left out: a rehearsal has its own cluster",)
 
 
 def _settings(stack: str, document: Mapping[str, Any], name: str) -> Settings[Any] | None:

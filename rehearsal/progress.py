@@ -21,7 +21,7 @@ RUNNING = " ..."
 
 
 class Progress:
-    """Lines with the seconds since the start; on a terminal the step that runs stands below them,
+    """Lines with the seconds since the start; on a terminal the current step is shown below them,
     with the time that it has taken."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Progress:
         self.print(f"{now - self._began:6.1f} s  {line}", style)
 
     def print(self, text: str, style: str = "") -> None:
-        """As it is. Where nobody reads any more, the rehearsal ends as if it were asked to."""
+        """Writes the text as it is. If its reader is gone, the rehearsal ends as if asked to."""
         try:
             if self._console is None:
                 print(text, flush=True)

@@ -12,7 +12,7 @@ from stacks.outcome import CheckError
 Choice = Literal["auto", "official", "offline"]
 
 POINTED: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, str]]] = {
-    # A cloud's APIs are simulated, and its provider asks where the environment says.
+    # A cloud's APIs are simulated, and its provider sends requests where the environment says.
     **{cloud.package: lambda points: points for cloud in CLOUDS.values()},
     # The AWS SDK for Go reads these too; on a machine of AWS it would ask for real credentials.
     "aws": lambda points: {**points, "AWS_EC2_METADATA_DISABLED": "true"},
@@ -22,7 +22,7 @@ POINTED: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, str]]] = {
 """Package -> the environment in which its official plugin reaches the rehearsal and nothing else,
 given the one that points any client of the cloud at it."""
 UNTRIED = frozenset({"aws"})
-"""Packages whose official plugin never ran in a rehearsal: used only where it is asked for."""
+"""Packages whose official plugin never ran in a rehearsal: used only on request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

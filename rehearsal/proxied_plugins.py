@@ -35,7 +35,7 @@ class ProxiedPlugins:
     """What the processes of official plugins of one sandbox ask for their proxies."""
 
     def __init__(self, folder: Path, faults: Faults) -> None:
-        """`folder`: where the programs are put that the engine starts."""
+        """`folder`: holds the programs that the engine starts."""
 
         class Asked(socketserver.StreamRequestHandler):
             """One process of a plugin: it sends its port, and gets the proxy's."""

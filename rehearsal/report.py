@@ -30,9 +30,9 @@ class NodeLife:
     reason: str = ""
     """Why it was sent away: `recycled`, `scaled in`, `of no group`, `cluster gone`; else empty."""
     added: bool = False
-    """Whether the autoscaler made it come."""
+    """Whether the autoscaler added it."""
     granted: float | None = None
-    """Of one that the autoscaler made come: when the cloud agreed to it."""
+    """Of one that the autoscaler added: when the cloud agreed to it."""
     parts: dict[str, float] = field(default_factory=dict)
     """`driver`, `plugin` -> when the pod that brings it first was ready there."""
     used: bool = False
@@ -181,7 +181,7 @@ def created(urns: Iterable[str]) -> dict[str, int]:
 
 def text(report: Report, width: int | None = None) -> str:
     """The report. On a terminal of `width` columns lines are wrapped and the cells of tables cut;
-    without one, in a file or a pipe, everything is there as it is."""
+    without one, in a file or a pipe, no line is broken or left out."""
     blocks = [_steps(report, width), _change(report), _resources(report), _nodes(report, width),
               _pods(report, width)]  # fmt: skip
     blocks += [_template_check(check, width) for check in report.template_checks]
@@ -210,7 +210,7 @@ def _programs(programs: Mapping[str, str]) -> str:
 
 
 def _wrapped(shown: str, width: int) -> Iterator[str]:
-    """The lines, broken between words; what goes on is indented, and a path is never broken."""
+    """The lines, broken between words, never in a path; continuation lines are indented."""
     for line in shown.splitlines():
         fits = len(line) <= width or not line.strip()
         yield from (

@@ -58,7 +58,7 @@ def hold(
     """Rehearses; `keep` is called with the exit status where the sandbox must stay, and returns
     when it may end. With `machine`, that is one of the nodes. `replace`: the command in whose name
     a rehearsal that runs in the folder is ended; without it, FolderError is raised. With
-    `revision`, that one is up before what is here comes on top. `plugins`: as Sandbox has it."""
+    `revision`, that one is deployed before this tree. `plugins`: as for Sandbox."""
     began = time.monotonic()
     options = SandboxOptions(kept=keep is not None, replace=replace, plugins=plugins)
     with Progress() as progress:

@@ -300,7 +300,7 @@ class Sandbox:
             self._let_nodes_join()
 
     def _let_nodes_join(self) -> None:
-        """Once the cluster is up and the cloud has said what there is; neither waits for the other,
+        """Runs once the cluster is up and the cloud has answered; neither waits for the other,
         for a platform's simulator may start the cluster itself."""
         if self._cluster_up and self._nodes_made and not self._stopping:
             self.nodes.start()
@@ -324,7 +324,7 @@ class Sandbox:
         node.start()
 
     def _wait_for_machines(self) -> None:
-        """Somebody else's cluster stands, with all its machines, before the stack does."""
+        """Another owner's cluster is up, with all its machines, before the stack is."""
         self.control_plane.ensure_started()
         with_runtime_classes(self.control_plane.api, self.program.settings)
         with_controllers(self.control_plane.api, controllers(self.stack, self.options.inventories))

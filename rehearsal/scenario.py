@@ -160,7 +160,7 @@ class Rehearsal:
             idle = sandbox.event_log.now - last
             if idle < 5 * settle_seconds():
                 continue
-            # Nothing else is being made any more, so what is wrong now stays wrong.
+            # Nothing else is being created, so what is wrong now stays wrong.
             waiting = self._waiting(self._from_cluster())
             lines = self._permanent(waiting, permanent)
             if waiting and idle > self.deadline:
@@ -322,7 +322,7 @@ class Rehearsal:
 
     def _placement_verified(self) -> str:
         """GPU pods sit on nodes with those GPUs, which came when they were due; installers and
-        plugins sit on GPU nodes alone."""
+        plugins are on GPU nodes only."""
         until = time.monotonic() + settle_seconds()
         # Nodes and pods are watched apart: what was seen of a node may be older than of its pods.
         while (wrong := self._misplaced()) and time.monotonic() < until:
@@ -438,7 +438,7 @@ class Rehearsal:
             left.append(f"the cluster's control plane {'is gone' if theirs else 'still runs'}")
         if left:
             raise Failure(*left)
-        where = "in the cluster, which still stands" if theirs else "in the cloud, no cluster"
+        where = "in the cluster, which still exists" if theirs else "in the cloud, no cluster"
         return f"nothing in the state, nothing {where}"
 
 

@@ -1,6 +1,6 @@
-"""A simulated cloud by itself, for any program that speaks to it: nothing is rehearsed.
+"""A simulated cloud on its own, for any program that speaks to it: nothing is rehearsed.
 
-A cluster that somebody makes in it has a real control plane on this machine, and no nodes join.
+A cluster created in it has a real control plane on this machine, and no nodes join.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """What of a rehearsal is not as it will be: simulated containers, and programs of other versions.
 
-Which version the stack has and which one a rehearsal can build are two facts; where they differ,
+Which version the stack has and which one a rehearsal can build are two facts; if they differ,
 the report says so.
 """
 

@@ -37,7 +37,7 @@ class Api:
         return items
 
     def text(self, path: str) -> str:
-        """What is no object: a container's log."""
+        """What is not an object: a container's log."""
         reply = self._pool.request(
             "GET", f"{self._base}{path}", headers=self._headers, timeout=30.0
         )
@@ -74,7 +74,7 @@ class Api:
                 raise
 
     def ready(self) -> bool:
-        """Whether the server says that it is ready; False also where nothing listens."""
+        """Whether the server says that it is ready; False also if no server listens."""
         try:
             reply = self._pool.request(
                 "GET", f"{self._base}/readyz", headers=self._headers, timeout=2.0

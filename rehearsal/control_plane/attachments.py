@@ -1,10 +1,10 @@
-"""What a cloud's controllers make for the objects of a cluster's users.
+"""What a cloud's controllers create for the objects of a cluster's users.
 
 A Service of type LoadBalancer gets a load balancer and an address, and so do an Ingress and a
 Gateway where the cloud has a controller for them; a PersistentVolumeClaim gets a disk, of a class
 that waits for a consumer once the scheduler has a node for the first pod that uses it. Each is
 deleted with its object, unless the reclaim policy of a disk's volume is `Retain`. A cluster that is
-deleted deletes none of them: what its controllers had made stays, bills, and keeps the network from
+deleted deletes none of them: what its controllers created stays, bills, and keeps the network from
 being deleted.
 """
 
@@ -83,17 +83,17 @@ def _noted(one: Object, names: Sequence[str]) -> str:
 
 
 def _class(claim: Object) -> str:
-    """Empty if it has none: it takes a volume that is there."""
+    """Empty if it has none: it takes an existing volume."""
     return claim["spec"].get("storageClassName") or ""
 
 
 def _has_volume(claim: Object) -> bool:
-    """Whether it is bound to one that was made for it."""
+    """Whether it is bound to one that was created for it."""
     return bool(claim["spec"].get("volumeName") == f"pvc-{claim['metadata']['uid']}")
 
 
 def _provisioned(claim: Object, its: Object | None) -> bool:
-    """Whether the class's driver makes a volume now."""
+    """Whether the class's driver creates a volume now."""
     if its is None or its["provisioner"] == "kubernetes.io/no-provisioner":
         return False
     if claim["spec"].get("volumeName"):  # it asks for one that exists
@@ -152,7 +152,7 @@ class Attachments:
         self._known: list[Wanted] = []
         self._classes: set[str] = set()
         self._due: set[str] = set()
-        """Claims whose disk the cloud could not make yet, while its driver is not up."""
+        """Claims whose disk the cloud could not create yet, because its driver is not up."""
         self._refused: dict[str, str] = {}
         """Claim's uid -> why the driver creates no volume for it, as the claim's events say."""
         self._released: set[str] = set()
@@ -270,7 +270,7 @@ def _failed(claim: Object, error: str) -> tuple[str, dict[str, Any]]:
 
 
 def volume(one: Wanted, handle: str, claim: Object) -> dict[str, Any]:
-    """The PersistentVolume that a CSI driver's provisioner makes for a claim."""
+    """The PersistentVolume that a CSI driver's provisioner creates for a claim."""
     namespace, _, name = one.name.partition("/")
     driver, _, volume_id = handle.partition(":")
     return {

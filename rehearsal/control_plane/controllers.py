@@ -1,6 +1,6 @@
-"""The real JobSet and Kueue controllers in the place of the pods that their Deployments make.
+"""The real JobSet and Kueue controllers, in place of the pods that their Deployments create.
 
-A process stands for a pod's container: it gets the pod's own arguments, its ConfigMap and Secret as
+A process replaces a pod's container: it gets the pod's own arguments, its ConfigMap and Secret as
 files, its service account's token and no other right. Its pod is ready when its readiness probe
 says so, and what it says of itself reaches the API server through Service and endpoints. Only
 addresses and folders in its configuration file become this machine's.

@@ -1,6 +1,6 @@
 """A real Kubernetes control plane on loopback: etcd, API server, controller manager, scheduler.
 
-kwokctl would start the same programs, but it wants a kubectl, and what it starts goes on when the
+kwokctl would start the same programs, but it needs a kubectl, and its processes stay when the
 process that asked for it is killed; here every server dies with the sandbox that holds it.
 """
 
@@ -177,7 +177,7 @@ class LocalControlPlane:
         nowhere = "http://127.0.0.1:1"  # an address that it advertises has to be one of a network
         return {
             "data-dir": str(self._etcd_folder),
-            # It has no authorization of its own, and nobody else gets into its folder.
+            # It has no authorization, and no other user can read its folder.
             "listen-client-urls": f"unix://{ETCD_CLIENTS}",
             "listen-peer-urls": f"unix://{ETCD_PEERS}",
             "advertise-client-urls": nowhere,
@@ -206,7 +206,7 @@ class LocalControlPlane:
             "service-account-signing-key-file": str(self.pki.service_account_key),
             "service-cluster-ip-range": "10.96.0.0/16",
             "allow-privileged": "true",
-            # Who asks a real node's kubelet for a log; nobody else may.
+            # The only client that may ask a real node's kubelet for a log.
             "kubelet-client-certificate": str(self.pki.server_certificate),
             "kubelet-client-key": str(self.pki.server_key),
             "kubelet-preferred-address-types": "InternalIP",
@@ -216,7 +216,7 @@ class LocalControlPlane:
         }
         if self._egress is not None:
             flags["egress-selector-config-file"] = str(self._egress)
-            # To a pod behind the Service, as there is nobody here who would route a cluster IP.
+            # To a pod behind the Service, as nothing here routes a cluster IP.
             flags["enable-aggregator-routing"] = "true"
         # GKE's own API server adds the toleration for nvidia.com/gpu to pods that ask for it; EKS
         # and most others do not. The admission plugin ExtendedResourceToleration is off here, so

@@ -17,7 +17,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def mark() -> None:
-    """Makes the file, empty. Raises ToolError if its folder is another user's."""
+    """Creates the file, empty. Raises ToolError if its folder is another user's."""
     if WAITS_FOR.exists():  # of another rehearsal, perhaps another user's: it is only looked for
         return
     with _folders(make=True) as folders:
@@ -26,7 +26,7 @@ def mark() -> None:
 
 
 def unmark() -> None:
-    """Removes the file. Another rehearsal whose JobSet still looks for it makes it again."""
+    """Removes the file. Another rehearsal whose JobSet still looks for it creates it again."""
     outer, inner = WAITS_FOR.parents[1].name, WAITS_FOR.parents[0].name
     with suppress(OSError, ToolError), _folders(make=False) as (top, middle, bottom):
         if os.stat(WAITS_FOR.name, dir_fd=bottom, follow_symlinks=False).st_size == 0:
@@ -56,7 +56,7 @@ def _own(path: Path, parent: int) -> int:
     try:
         descriptor = os.open(path.name, _FOLDER, dir_fd=parent)
     except NotADirectoryError:  # which a link is, too
-        raise ToolError(f"{path} is no folder: JobSet needs it; remove it") from None
+        raise ToolError(f"{path} is not a folder, and JobSet needs one there; remove it") from None
     there = os.fstat(descriptor)
     if there.st_uid != os.geteuid() or there.st_mode & 0o022:
         os.close(descriptor)

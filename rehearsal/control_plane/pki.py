@@ -1,4 +1,4 @@
-"""Keys, certificates and tokens of one rehearsal's control plane, made afresh for every run."""
+"""Keys, certificates and tokens of one rehearsal's control plane, created anew for every run."""
 
 import datetime
 import os
@@ -15,7 +15,7 @@ NAMES = ("127.0.0.1", "localhost", "kubernetes.default.svc")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pki:
-    """Where the files lie, and the only user's token."""
+    """The paths of the files, and the only user's token."""
 
     ca: Path
     server_certificate: Path
@@ -32,7 +32,7 @@ class Pki:
 
 
 def make_pki(folder: Path) -> Pki:
-    """Writes everything into `folder`, readable by this user alone."""
+    """Writes everything into `folder`, readable by this user only."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     until = datetime.datetime.now(datetime.UTC) + VALID
     authority = trustme.CA()  # its key is never written

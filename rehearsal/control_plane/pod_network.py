@@ -1,7 +1,7 @@
 """The way from the API server to pods that are really processes on this machine's loopback.
 
 The API server is told to reach the cluster through a proxy, as on GKE and with Konnectivity. It
-finds a webhook's Service, that one's endpoints and their pods by itself, and speaks TLS with what
+finds a webhook's Service, that one's endpoints and their pods itself, and speaks TLS with what
 it finds; only the last hop, a pod's address and port, becomes the process that simulates the pod.
 """
 

@@ -1,1 +1,1 @@
-"""A node that is real, with this machine's GPUs, beside those that KWOK simulates."""
+"""A real node with this machine's GPUs, in addition to those that KWOK simulates."""

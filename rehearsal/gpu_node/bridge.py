@@ -1,4 +1,4 @@
-"""The bridge between a real node's pods and this machine, made and removed without any program.
+"""The bridge between a real node's pods and this machine, created and removed without a program.
 
 Pods reach the machine and each other, nothing else: no address is translated, nothing is routed.
 """
@@ -36,13 +36,13 @@ class Bridge:
         return (INTERFACES / self.name).exists()
 
     def make(self) -> None:
-        """Makes it and gives it its address. Raises NodeError if the kernel has no bridges."""
+        """Creates it and gives it its address. Raises NodeError if the kernel has no bridges."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             try:
                 fcntl.ioctl(control, SIOCBRADDBR, self.name.encode() + b"\0")
             except OSError as error:
                 raise NodeError(
-                    f"a real node's pods need a network bridge, and none can be made "
+                    f"a real node's pods need a network bridge, and none can be created "
                     f"({error.strerror}): load the kernel's module `bridge`"
                 ) from None
             for request, address in (

@@ -24,7 +24,7 @@ class Cgroup:
 
     @property
     def _rest(self) -> str:
-        """Holds the machine's other processes while version 2 has the node's group beside it."""
+        """Holds the machine's other processes while version 2 has the node's group next to it."""
         return f"{self.name}-rest"
 
     def folders(self) -> list[Path]:
@@ -37,9 +37,9 @@ class Cgroup:
         ]
 
     def make(self) -> list[str]:
-        """Makes it; returns the controllers of version 2 that only now work below the root.
+        """Creates it; returns the controllers of version 2 that it enabled below the root.
 
-        Raises NodeError if the machine lets nobody.
+        Raises NodeError if the machine does not allow it.
         """
         enabled = []
         for root, version in hierarchies():
@@ -59,7 +59,7 @@ class Cgroup:
         return enabled
 
     def remove(self, enabled: list[str]) -> list[str]:
-        """Removes it with all below it, and what `make` enabled; returns what would not go."""
+        """Removes it with all below it, and what `make` enabled; returns what remains."""
         left = []
         for root, version in hierarchies():
             group, rest = root / self.name, root / self._rest
@@ -97,7 +97,7 @@ class Cgroup:
 def hierarchies() -> list[tuple[Path, int]]:
     """Where each is mounted, and its version: 2 for the one that has all, 1 for the others.
 
-    Beside version 1, version 2 may be there without controllers.
+    Version 2 may be mounted next to version 1, without controllers.
     """
     found: dict[Path, int] = {}
     for line in MOUNTS.read_text().splitlines():

@@ -1,6 +1,6 @@
 """What a real node changes on the machine, written down before it is changed, and taken back.
 
-Whoever comes next can do it as well: the rehearsal itself, `make down`, or the next rehearsal after
+A later command can do it as well: the rehearsal itself, `make down`, or the next rehearsal after
 one that was killed.
 """
 
@@ -26,7 +26,7 @@ PLACES = (
     "/run/netns", "/run/nri", "/etc/cni", "/etc/cdi", "/run/cdi", "/opt/cni", "/opt/containerd",
     "/opt/nri",
 )  # fmt: skip
-"""Where kubelets and container runtimes leave things."""
+"""Where kubelets and container runtimes leave files."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class HostChanges:
     cgroup: str
     controllers: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
-    """Made on the machine, outside of the rehearsal's own folder."""
+    """Created on the machine, outside of the rehearsal's own folder."""
     namespace: str = ""
     """The node's process namespace."""
     before: dict[str, Any] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def processes_in(namespace: str) -> list[str]:
 
 
 def make_folders(paths: Sequence[str]) -> list[str]:
-    """Makes those that are not there, parents too; returns what was made."""
+    """Creates those that are missing, parents too; returns what it created."""
     made = []
     for path in map(Path, paths):
         for folder in (*reversed(path.parents), path):
@@ -139,5 +139,5 @@ def _files() -> list[str]:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Removes a folder that was made here, with the mount points and sockets in it."""
+    """Removes a folder that was created here, with the mount points and sockets in it."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -65,7 +65,7 @@ def nvidia(machine: Machine, folder: Path, log: Path) -> Driver:
 
 
 def _environment(machine: Machine) -> dict[str, str]:
-    """Where the machine keeps its driver, first of all."""
+    """The first folder in which the machine may keep its driver."""
     path = [str(machine.nvidia_smi.parent), os.environ.get("PATH", os.defpath)]
     libraries = [*map(str, machine.libraries), os.environ.get("LD_LIBRARY_PATH", "")]
     return {

@@ -24,7 +24,7 @@ from stacks.outcome import CheckError
 PROGRAMS = (
     "kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit", "jobset",
 )  # fmt: skip
-"""What is built for it, beside what every rehearsal needs: the node's own, and the training job's
+"""What is built for it, besides what every rehearsal needs: the node's own, and the training job's
 controller."""
 
 
@@ -38,7 +38,7 @@ class HostNode:
     drive: Callable[[Path, Path], Driver]
     """(Folder, log file) -> what runs the containers."""
     programs: Mapping[str, Path]
-    """What the node's images hold beside a shell."""
+    """What the node's images hold besides a shell."""
     pytorch: PyTorch | None = None
     """What the acceptance test runs with; without one it is left out."""
 

@@ -1,7 +1,7 @@
 """Container images without a registry and without Docker: this machine's own programs, as a tar.
 
 All images share one layer: a shell, a few tools, the libraries they load, and what is added. The
-libraries are the machine's, so that the driver's, which come from it as well, load beside them.
+libraries are the machine's, so that the driver's, which come from it as well, load with them.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from typing import Any
 from rehearsal.gpu_node.machine import NodeError
 
 TOOLS = ("sh", "cat", "env", "ls", "sleep", "tail")
-"""What a sample's command may use beside what the driver brings."""
+"""What a sample's command may use besides what the driver brings."""
 C_LIBRARY = (
     "libc.so.6",
     "libdl.so.2",

@@ -1,4 +1,4 @@
-"""A training job on the real node that loses its worker, and goes on from its last checkpoint.
+"""A training job on the real node that loses its worker and continues from its last checkpoint.
 
 It is told by what examples/training/train.py prints.
 """

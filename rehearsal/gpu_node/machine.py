@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DRIVER_FOLDER = Path("/usr/local/nvidia")
-"""Where machines keep a driver that is no package of theirs."""
+"""Where machines keep a driver that they did not install as a package."""
 FIELDS = ("name", "uuid", "memory.total", "driver_version")
 ANSWER_SECONDS = 60.0
 KUBELETS = ("kubelet", "kubelite", "k3s-server", "k3s-agent")
@@ -57,7 +57,7 @@ def look(ask: Callable[[Path], str] | None = None) -> Machine:
     if sys.platform != "linux":
         raise NodeError("--node gpu needs Linux: a kubelet runs nowhere else")
     if os.geteuid() != 0:
-        raise NodeError("--node gpu needs root: a kubelet mounts and makes namespaces; use sudo")
+        raise NodeError("--node gpu needs root: a kubelet mounts and creates namespaces; use sudo")
     found = nvidia_smi()
     if found is None:
         raise NodeError(
@@ -66,7 +66,7 @@ def look(ask: Callable[[Path], str] | None = None) -> Machine:
         )
     if (kubelet := running_kubelet()) is not None:
         raise NodeError(
-            "--node gpu needs a machine that is no cluster's node yet, and "
+            "--node gpu needs a machine that is not a node of a cluster yet, and "
             f"{kubelet} runs here: its pods would be offered the same GPUs; take another machine"
         )
     own = DRIVER_FOLDER / "lib64"

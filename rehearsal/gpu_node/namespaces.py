@@ -1,8 +1,8 @@
-"""Runs a plan's programs apart from the machine: when this process goes, all of it goes.
+"""Runs a plan's programs apart from the machine: they all end with this process.
 
 `namespaces.py PLAN`, a JSON file. A mount namespace of its own keeps what the programs mount to
 themselves; in its own process namespace the kernel kills what they started, container or not,
-as soon as its first process is gone. Needs the standard library alone.
+as soon as its first process is gone. Needs only the standard library.
 """
 
 import ctypes
@@ -64,7 +64,7 @@ def run(plan: dict[str, Any]) -> None:
 
 
 def end_with(children: dict[int, str]) -> None:
-    """Takes in every process that has ended; ends this one, and so all, where it was a program."""
+    """Reaps every process that has ended; ends this one, and so all, if it was a program."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -86,7 +86,7 @@ def mount(source: str, target: str, *, kind: str | None = None, flags: int = 0) 
 
 
 def check(result: int, what: str) -> None:
-    """Ends this process where a system call failed."""
+    """Ends this process if a system call failed."""
     if result != 0:
         sys.exit(f"{what}: {os.strerror(ctypes.get_errno())}")
 

@@ -57,7 +57,7 @@ class RealNode:
         name.
 
         `drive` describes the machine's GPUs to what runs the containers. `programs` is what the
-        images hold beside a shell.
+        images hold besides a shell.
         """
         self._sandbox = folder
         self._folder = folder / "node"
@@ -80,7 +80,7 @@ class RealNode:
 
     def start(self) -> None:
         """Returns once the node is ready, its images in place. Raises ProcessError, or NodeError
-        where the machine does not let it be one."""
+        if the machine does not allow it."""
         if (before := read(self._sandbox)) is not None:
             before.take_back()
         host_changes = HostChanges(

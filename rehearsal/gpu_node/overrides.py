@@ -94,7 +94,7 @@ class Overrides:
 
 
 def _version() -> str:
-    """What to say of the plugin's version where the stack has another one."""
+    """What to say of the plugin's version if the stack has another one."""
     ran, stack = program("device-plugin").version(), DEVICE_PLUGIN.tag or ""
     difference = differs("the device plugin", stack, ran)
     return f"; {difference}" if difference else ""
@@ -116,7 +116,7 @@ def trained(config: dict[str, Any], pool: str, training: Training) -> list[str]:
 
 
 def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
-    """Makes the pool share its GPUs by time, without a sample; returns the names of those that were
+    """Lets the pool share its GPUs by time, without a sample; returns the names of those that were
     there."""
     # Half a GPU says nothing of the whole, and NCCL needs whole ones.
     config.pop(CHECK, None)
@@ -126,7 +126,7 @@ def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
 
 
 def sharing_pods(config: dict[str, Any], pool: str, pods: int) -> list[str]:
-    """Makes the pool's samples `pods` that ask for one share each; returns their names."""
+    """Replaces the pool's samples by `pods` that ask for one share each; returns their names."""
     names = [f"share-{number}" for number in range(1, pods + 1)]
     for name in names:
         config[WORKLOADS][name] = {

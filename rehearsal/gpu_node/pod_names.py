@@ -68,7 +68,7 @@ def answer(query: bytes, known: Mapping[str, str]) -> bytes:
     address = known.get(".".join(labels))
     records = b""
     if address and kind == _A:
-        # The name by its place in this message, class IN, and nobody remembers it.
+        # The name by its place in this message, class IN, and no client caches it.
         records = struct.pack("!HHHIH", 0xC00C, _A, 1, 0, 4) + IPv4Address(address).packed
     (number,) = struct.unpack_from("!H", query)
     flags = _ANSWERED | (0 if address else _UNKNOWN)

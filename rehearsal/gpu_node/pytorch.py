@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 LIBRARIES = "/machine-libraries"
-"""Where a container sees the machine's own libraries, which PyTorch's need beside the driver's."""
+"""Where a container sees the machine's own libraries, which PyTorch's need with the driver's."""
 LOADED = f"/usr/local/nvidia/lib64:{LIBRARIES}"
 _ASK = """
 import importlib.util, json, sys, sysconfig

@@ -44,7 +44,7 @@ snapshotter = "native"
 [plugins."io.containerd.cri.v1.images".pinned_images]
 sandbox = {pause}
 [plugins."io.containerd.cri.v1.runtime"]
-# Where the machine lacks CAP_SYS_RESOURCE, nobody may lower it.
+# If the machine lacks CAP_SYS_RESOURCE, no process may lower it.
 restrict_oom_score_adj = true
 netns_mounts_under_state_dir = true
 [plugins."io.containerd.cri.v1.runtime".cni]
@@ -113,7 +113,7 @@ def kubelet(
     client_ca: Path,
     taints: Sequence[NodeTaint],
 ) -> Mapping[str, Any]:
-    """The KubeletConfiguration. It answers on the bridge alone, and only to the API server."""
+    """The KubeletConfiguration. It answers only on the bridge, and only to the API server."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",

@@ -85,7 +85,7 @@ class RealNodeRehearsal(Rehearsal):
         )
 
     def real_node(self, left: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
-        """What the report has of the node; `rehearsal.gpu_node.report_blocks` makes it readable."""
+        """What the report has of the node; `rehearsal.gpu_node.report_blocks` formats it."""
         return {
             "gpus": [{"name": gpu.name, "memoryMiB": gpu.memory_mib} for gpu in self.machine.gpus],
             "driver": self.machine.driver,
@@ -282,7 +282,7 @@ class RealNodeRehearsal(Rehearsal):
         )
 
     def _gone(self) -> str:
-        """Nobody waits for a sample's pod, and a real one takes up to its 30 s of grace."""
+        """A deleted sample's pod is not awaited: a real one takes up to its 30 s of grace."""
         cloud = self.sandbox.cloud
         if self._training is not None:
             self._training.withdraw(self.sandbox.control_plane.api)
@@ -334,7 +334,7 @@ class RealNodeRehearsal(Rehearsal):
         """The stack's workloads on the real node's pool."""
         config = config_of(self.sandbox.stack, self.sandbox.folder / "program")
         if self.overrides.pool not in config[POOLS]:
-            raise Failure(f"there is no pool {self.overrides.pool}")
+            raise Failure(f"the stack has no pool {self.overrides.pool}")
         return {
             name: one
             for name, one in config[WORKLOADS].items()

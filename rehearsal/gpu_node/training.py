@@ -1,7 +1,7 @@
 """The documented training job on the real node: examples/training, with the machine's PyTorch.
 
 The machine's folders and the place of the checkpoints are volumes that exist already, as a
-cluster's administrator would make them; the job mounts them by their claims.
+cluster's administrator would create them; the job mounts them by their claims.
 """
 
 import shutil
@@ -31,7 +31,7 @@ class Training:
 
     pytorch: PyTorch
     folder: Path
-    """Where the checkpoints are, on this machine."""
+    """The checkpoints' folder on this machine."""
 
     @property
     def claims(self) -> Mapping[str, tuple[str, bool]]:
@@ -74,7 +74,7 @@ class Training:
         return found
 
     def provide(self, api: Api, program: Path) -> None:
-        """Makes the volumes and their claims, and copies the example's script to the program."""
+        """Creates the volumes and their claims, and copies the example's script to the program."""
         self.folder.mkdir(parents=True, exist_ok=True)
         shutil.copytree(ROOT / EXAMPLE.parent, program / EXAMPLE.parent, dirs_exist_ok=True)
         for claim, (place, written) in self.claims.items():

@@ -60,7 +60,7 @@ class Autoscaler:
         bounds: Bounds | None = None,
         idle: bool = False,
     ) -> None:
-        """`bounds` keeps every pool at its maximum; without it Karpenter's limit alone does."""
+        """`bounds` keeps every pool at its maximum; without it only Karpenter's limit does."""
         self._bounds = bounds
         self._idle = idle
         """Whether no Karpenter runs: pools that start at zero stay there."""
@@ -95,10 +95,10 @@ class Autoscaler:
         groups: Sequence[NodeGroup],
         frozen: Mapping[str, int],
     ) -> None:
-        """Makes Karpenter's pools those of `groups`.
+        """Gives Karpenter the pools of `groups`.
 
         `frozen`: groups that do not grow beyond this many autoscaled nodes: the cloud refuses, or
-        there is nobody to make them grow.
+        nothing scales them up.
         """
         scaled = [group for group in groups if group.autoscaled]
         names, weights = instance_types(scaled), pool_weights(scaled)
@@ -173,7 +173,7 @@ def _apply_ready(api: Api, path: str, manifest: dict[str, Any], *conditions: str
 
 
 def remove_node(api: Api, node: Mapping[str, Any]) -> None:
-    """Takes back a node that Karpenter made, with the claim behind it."""
+    """Removes a node that Karpenter created, with its claim."""
     for owner in node["metadata"].get("ownerReferences") or []:
         if owner["kind"] == "NodeClaim":
             api.delete(f"{NODE_CLAIMS}/{owner['name']}")
@@ -192,7 +192,7 @@ def remove_node(api: Api, node: Mapping[str, Any]) -> None:
 def instance_types(groups: Sequence[NodeGroup]) -> dict[str, str]:
     """Group name -> name of its instance type in Karpenter's file.
 
-    Groups share a type where its name and its size are the same. Where they differ, as with the
+    Groups share a type if its name and its size are the same. If they differ, as with the
     same machine type once with and once without a GPU, each has its own type.
     """
     sizes: dict[str, set[str]] = {}
@@ -248,7 +248,7 @@ def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
 
 
 def room(group: NodeGroup, frozen: int | None) -> int:
-    """How many nodes the autoscaler may have in the group, beside those that the cloud keeps."""
+    """How many nodes the autoscaler may have in the group besides those that the cloud keeps."""
     elastic = max(group.max_nodes - group.target_nodes, 0)
     return elastic if frozen is None else min(elastic, frozen)
 
@@ -325,7 +325,7 @@ def _guessed_price(shape: NodeTemplate) -> float:
 
 
 def _gpus(shape: NodeTemplate) -> int:
-    """0 where a tag says something that is no number: Karpenter would not start with it."""
+    """0 if a tag's value is not a number: Karpenter would not start with it."""
     text = shape.capacity.get(GPU, "0")
     return int(text) if text.isdigit() else 0
 

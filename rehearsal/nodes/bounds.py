@@ -73,7 +73,7 @@ class Bounds:
         })  # fmt: skip
 
     def refusal(self, claim: Mapping[str, Any]) -> str | None:
-        """Why this node claim may not be made; None if it may, and then it counts."""
+        """Why this node claim may not be created; None if it may, and then it counts."""
         metadata = claim["metadata"]
         pool, name = metadata.get("labels", {}).get(POOL, ""), metadata["name"]
         with self._lock:

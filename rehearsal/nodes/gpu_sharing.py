@@ -94,7 +94,7 @@ def parse(text: str) -> GpuSharing:
     if not isinstance(config, dict) or config.get("version") != "v1":
         raise ValueError("its version is not v1")
     found = GpuSharing()
-    # Where both are there, MPS wins.
+    # If both are set, MPS wins.
     for block, strategy in _BLOCKS.items():
         if (given := (config.get("sharing") or {}).get(block)) is not None:
             found = _shared(block, strategy, given)

@@ -1,6 +1,6 @@
-"""Who makes `nvidia.com/gpu` appear on a node: its driver installer and its device plugin.
+"""What adds `nvidia.com/gpu` to a node: its driver installer and its device plugin.
 
-A node offers its GPUs once both have done their part. Where a pod must do it, that pod has to run
+A node offers its GPUs once both have done their part. If a pod must do it, that pod has to run
 on the node; which pods those are, `components.kube.gpu_daemons` says.
 """
 
@@ -37,7 +37,7 @@ class GpuParts:
     """`the cloud`, or the pods that installed the driver."""
     plugins: tuple[str, ...]
     misfits: tuple[str, ...]
-    """Installer pods made for another node image: they do nothing here."""
+    """Installer pods for another node image: they do nothing here."""
     crashing: tuple[str, ...] = ()
     """Installer pods that end with an error when they partition the GPUs, and why."""
 
@@ -92,7 +92,7 @@ def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
                 f"pool {group.name}: node {node} has two {what}: {' and '.join(sorted(doers))}"
             )
     found += [
-        f"pool {group.name}: {pod} installs a driver made for another node image than the "
+        f"pool {group.name}: {pod} installs a driver for another node image than the "
         f"node's, which is {group.node_os}"
         for pod in parts.misfits
     ]
@@ -101,7 +101,7 @@ def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
 
 
 def installs_driver_on(pod: Mapping[str, Any]) -> str | None:
-    """The node image that a driver installer's pod is made for; None for any other pod."""
+    """The node image that a driver installer's pod is for; None for any other pod."""
     return gpu_daemons.installer_made_for(pod["spec"])
 
 

@@ -1,4 +1,4 @@
-"""Makes the cluster's nodes those that the cloud would run, and gives them GPUs when they are due.
+"""Gives the cluster the nodes that the cloud would run, and gives them GPUs when they are due.
 
 Two sorts of node join: those that the cloud keeps automatically (a group's initial or minimum
 count) are created here; those that the autoscaler adds are Karpenter's, and get the shape that
@@ -79,7 +79,7 @@ class Nodes:
         self.refusals: dict[str, str] = {}
         """Group -> why the cloud would not run another node of it."""
         self.outdated: dict[str, NodeGroup] = {}
-        """Group -> the group with the earlier template that the autoscaler goes by."""
+        """Group -> the group with the earlier template that the autoscaler uses."""
         self.sharing: dict[str, GpuSharing] = {}
         """Node -> how its device plugin shares out its GPUs."""
         cloud.on_change(lambda: self._changes.put("cloud"))
@@ -96,7 +96,7 @@ class Nodes:
         self._created: dict[str, str] = {}
         """Nodes that were created here and have not been seen yet -> their group."""
         self._successors: set[str] = set()
-        """Those among them that stand for a node which was recycled."""
+        """Those among them that replace a recycled node."""
         self._recycler = Recycler(lambda: self._api, self._event_log)
         self._order: dict[str, int] = {}
         """Nodes in the order in which they were first seen."""
@@ -318,7 +318,7 @@ class Nodes:
             for node in added[before - nodes :]:
                 self._refuse(node)
             # Karpenter would ask again at once; the cloud would say the same, and has to be asked
-            # where Karpenter had another one under way.
+            # if Karpenter was creating another one.
             self._sizes[group.name] = min(before, nodes)
             self._scale(groups)
         else:
@@ -409,7 +409,7 @@ class Nodes:
             self._event_log.record("node", name, "gpus", gpus=gpus, group=group.name)
 
     def _config_map(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """As it is now: what was last seen of it may be older than the pod that reads it."""
+        """Its current state: what was last seen of it may be older than the pod that reads it."""
         try:
             return self._api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
         except ApiError as error:

@@ -11,7 +11,7 @@ from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import NodeGroup
 
 _BUSY = (404, 409, 429)
-"""The pod is gone already, or must stay for now: a PodDisruptionBudget says so, or nobody knows yet
+"""The pod is already gone, or must stay for now: a PodDisruptionBudget says so, or it is not known
 whether one does."""
 
 
@@ -25,7 +25,7 @@ class Recycler:
         self._leaving: set[str] = set()
 
     def turn(self, group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]) -> str | None:
-        """Goes on with the group's first node of an earlier revision.
+        """Recycles the group's next node of an earlier revision.
 
         Returns the name of a node that the cloud keeps once it is drained and deleted: its
         successor is due. `nodes` are the group's, also those that are on their way out.

@@ -1,7 +1,7 @@
 """Which GPU nodes Cluster Autoscaler would drain: half empty, and their pods fit on other nodes.
 
 As cluster-autoscaler 1.35 does it (simulator/utilization, simulator/drainability), and GKE's own,
-which is made of it: of a GPU node it looks at the GPUs alone. Nodes without GPUs are left alone
+which is made of it: of a GPU node it looks only at the GPUs. Nodes without GPUs are not touched
 here, and so are disruption budgets. Of empty nodes only those that the cloud keeps are looked at:
 the others are Karpenter's business, autoscaler.py.
 """
@@ -72,7 +72,7 @@ class ScaleDown:
         pods: Sequence[Object],
         rules: Rules,
     ) -> Drained | None:
-        """The node that is drained now, if any: one at a time, as the room for its pods counts."""
+        """The node that is drained now, if any: one at a time, as its pods need room elsewhere."""
         found = {
             drained.node["metadata"]["name"]: drained
             for drained in unneeded(groups, nodes, pods, rules)
@@ -154,7 +154,7 @@ def _on(node: Object, pods: Iterable[Object]) -> list[Object]:
 
 
 def _fit(moving: Sequence[Object], others: Sequence[Object], pods: Sequence[Object]) -> bool:
-    """Whether all of them find room on nodes that are there."""
+    """Whether all of them fit on existing nodes."""
     if any(phase(pod) == "deleting" for pod in moving):
         return False
     free = {node["metadata"]["name"]: _free(node, pods) for node in others}

@@ -20,9 +20,9 @@ _FASTER = 120.0
 _HARMLESS = 600.0
 """Seconds in life; a template that expires so soon delays a pod, and keeps it from no node."""
 _EVER = 87600 * 3600.0
-"""Seconds; --node-info-cache-expire-time where no flag sets it (its config/flags/flags.go)."""
+"""Seconds; --node-info-cache-expire-time if no flag sets it (its config/flags/flags.go)."""
 _STABLE_SECONDS = 60 / _FASTER
-"""How long a node must be ready before its group's template is made of it; a minute in life."""
+"""How long a node must be ready before its group's template is taken from it; a minute in life."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _STARTUP = "--startup-taint="
 _DISCOVERY = "--node-group-auto-discovery=asg:tag="
@@ -74,7 +74,7 @@ class KeptTemplates:
         nodes: Iterable[Mapping[str, Any]],
         pods: Iterable[Mapping[str, Any]],
     ) -> list[NodeGroup]:
-        """The groups with the templates that the autoscaler goes by; those in which that is an
+        """The groups with the templates that the autoscaler uses; those in which that is an
         earlier one for long say what it misses in `outdated`."""
         now, found = self.now(), [*_at_work(pods)]
         scaler, command = max(found, key=lambda one: _made(one[0])) if found else (None, [])
@@ -143,7 +143,7 @@ def rules(pods: Iterable[Mapping[str, Any]]) -> Rules:
 
 
 def running(pods: Iterable[Mapping[str, Any]]) -> list[Scaler]:
-    """One for each Cluster Autoscaler of which a pod is ready, the youngest where several are; in
+    """One for each Cluster Autoscaler of which a pod is ready, the youngest if several are; in
     the order of their names."""
     found: dict[Scaler, float] = {}
     for pod, words in _at_work(pods):

@@ -26,8 +26,8 @@ def serve(of: Rehearsed) -> RunningSimulator:
         written.replace(token)  # at once: somebody may just read it
 
     def admins() -> Sequence[str]:
-        """Whom the stack's file names is there, whoever else is not."""
-        # As it is now, since a stack that is kept up may have others by then; as it is written,
+        """Principals that the stack's file names exist; others do not."""
+        # Read now, since a kept stack may have others by then; as it is written,
         # since a program that was changed for a test takes settings that this one refuses.
         stack_file = of.folder / "program" / f"Pulumi.{of.stack}.yaml"
         with suppress(CheckError, OSError):
@@ -49,7 +49,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         existing=network,
         reservations=reserved,
         buckets={
-            # Whoever names keys has buckets that are encrypted with one.
+            # A stack that names keys has buckets encrypted with one of them.
             name: Bucket(key=next(iter(account.bucket_keys), ""))
             for account in accounts.values()
             for name in account.buckets

@@ -20,7 +20,7 @@ class Faults:
     creates answer with, in turn."""
     halfway: dict[str, list[str]] = field(default_factory=dict)
     """Kind of a long-running operation of GKE's, e.g. `CREATE_NODE_POOL` -> what its next ones end
-    with, in turn; "" is success. What they began to make stays, in the state ERROR, and what they
+    with, in turn; "" is success. What they began to create stays, in the state ERROR, and what they
     changed is changed."""
     gpus_late: float = 0.0
     """Seconds by which driver and device plugin of every GPU node are held back."""
@@ -30,5 +30,5 @@ class Faults:
 
     @property
     def hit_operations(self) -> bool:
-        """Whether somebody must stand between the engine and its plugins."""
+        """Whether a proxy must run between the engine and its plugins."""
         return self.around is not _unhurt

@@ -1,4 +1,4 @@
-"""How a provider tells the engine that something was made but did not come up: the engine keeps it
+"""How a provider tells the engine that what it created did not come up: the engine keeps it
 in the state, and updates it the next time although nothing changed."""
 
 from collections.abc import Sequence

@@ -190,7 +190,7 @@ def _python(info: messages.ProgramInfo) -> str:
     python = Path(info.root_directory, chosen, "bin", "python")
     if not python.exists():
         raise ToolError(
-            f"the 'virtualenv' option in Pulumi.yaml is {chosen!r}, and there is no {python}: "
+            f"the 'virtualenv' option in Pulumi.yaml is {chosen!r}, and {python} does not exist: "
             "create it, or set GPU_CLUSTER_PYTHON to an interpreter that has the requirements"
         )
     return str(python)

@@ -63,7 +63,7 @@ def running(program: Path, environment: Mapping[str, str]) -> Iterator[int]:
     kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
     try:
         process = subprocess.Popen(
-            # The engine's address: nobody listens there, and what is logged is lost.
+            # The engine's address: no server listens there, and logs are lost.
             [program, "127.0.0.1:9"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -77,7 +77,7 @@ def running(program: Path, environment: Mapping[str, str]) -> Iterator[int]:
         try:
             port = process.stdout.readline().strip() if process.stdout else ""
             if not port.isdigit():
-                raise CheckError(f"{program} is no provider plugin: it printed {port!r}")
+                raise CheckError(f"{program} is not a provider plugin: it printed {port!r}")
             yield int(port)
         finally:
             process.kill()

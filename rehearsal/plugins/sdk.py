@@ -17,7 +17,7 @@ _LOADING = threading.RLock()
 
 
 def members(module: str, *names: str) -> list[Any]:
-    """What a module of an SDK calls so, None if it has nothing of the name.
+    """The member of an SDK's module with this name, None if it has none.
 
     Raises ImportError if there is no such module.
     """

@@ -17,13 +17,13 @@ from rehearsal.simulators.cloud import Cloud, NodeGroup, NodeTemplate
 from rehearsal.verify.diagnosis import ClusterSnapshot
 
 SETTLE_SECONDS = 2.0
-"""How long something must stand before it is the last word, on a machine that keeps up."""
+"""How long a state must last before it counts as final, on a machine that keeps up."""
 _SPOT = "/gke-spot"
 """End of the taint of Spot nodes, which only a pod meant for them tolerates by its name."""
 
 
 def settle_seconds() -> float:
-    """How long it must stand here: a scheduler, an autoscaler or a controller that shares a core
+    """How long it must last here: a scheduler, an autoscaler or a controller that shares a core
     with two others or more takes as much longer to have its say."""
     waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
     return SETTLE_SECONDS * min(max(waiting / 2, 1.0), 5.0)
@@ -142,7 +142,7 @@ def too_early(
 def unnecessary_scale_ups(
     nodes: Iterable[NodeLife], now: float, settle: float = SETTLE_SECONDS
 ) -> list[str]:
-    """Pools that the autoscaler made grow although no pod ever ran on the new nodes."""
+    """Pools that the autoscaler scaled up although no pod ever ran on the new nodes."""
     idle: dict[str, int] = {}
     for node in nodes:
         if not node.added or node.used or node.granted is None:
@@ -171,14 +171,14 @@ def came_again(nodes: Iterable[NodeLife]) -> list[str]:
         if count:
             found.append(
                 f"pool {group}: {count} {'node' if count == 1 else 'nodes'} that the cloud keeps "
-                "left and joined again, and nobody had recycled, removed or replaced any"
+                "left and joined again, although none had been recycled, removed or replaced"
             )
     return found
 
 
 def _successors(own: Iterable[NodeLife]) -> int:
     """How many nodes of a pool left for no reason and have a successor: one that joined when they
-    left, or after; it may come a moment earlier. A successor is that of one node alone, and first
+    left, or after; it may come a moment earlier. A successor is that of one node only, and first
     of those that had a reason; what is scaled in has none."""
     joined, count = sorted(own, key=lambda node: node.joined), 0
     gone = [node for node in joined if node.left is not None and node.reason != "scaled in"]

@@ -34,7 +34,7 @@ class ClusterSnapshot:
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Group name -> why the cloud would not run another node of it."""
     sharing: Mapping[str, GpuSharing] = field(default_factory=dict)
-    """Node -> how its device plugin shares out its GPUs, where that is not the group's."""
+    """Node -> how its device plugin shares its GPUs, if not as the group's does."""
 
     def on(self, node: Object) -> list[Object]:
         """The pods that take up room on a node."""
@@ -77,10 +77,10 @@ def diagnose(pod: Object, snapshot: ClusterSnapshot) -> Diagnosis:
             permanent=True,
         )
     if any(group.auto_provisioned for group in fitting):
-        # A node is made for the pod: the smallest, or none.
+        # A node is created for the pod: the smallest, or none.
         fitting = [min(fitting, key=lambda group: int(group.template.capacity.get(GPU, 0)))]
     diagnoses = [_room(pod, who, group, snapshot) for group in fitting]
-    # While any pool may still take the pod, that one's state is what there is to say.
+    # While any pool may still take the pod, only that pool's state matters.
     return min(diagnoses, key=lambda diagnosis: diagnosis.permanent)
 
 

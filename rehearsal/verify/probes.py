@@ -17,7 +17,7 @@ def untried(
     pools: Mapping[str, Any], snapshot: ClusterSnapshot, new_nodes: Sequence[Object]
 ) -> dict[str, str]:
     """Pool of the output `gpuPools` -> why it cannot grow, empty if it can, for every pool without
-    a node among `new_nodes`. Pools of machines that nobody scales are left out."""
+    a node among `new_nodes`. Pools of machines without an autoscaler are left out."""
     found = {}
     for name, output in pools.items():
         selector = output["nodeSelector"]
@@ -34,7 +34,7 @@ def untried(
 
 
 def groups_of(output: Mapping[str, Any], snapshot: ClusterSnapshot) -> list[NodeGroup]:
-    """The groups of nodes that a pool of the output `gpuPools` is about."""
+    """The groups of nodes that a pool of the output `gpuPools` describes."""
     selector = output["nodeSelector"]
     return [group for group in snapshot.groups if group.gpus and meant(selector, group, group.node)]
 

@@ -14,7 +14,7 @@ from rehearsal.verify.diagnosis import ClusterSnapshot
 
 STACK = "pulumi:pulumi:Stack"
 _CHOSEN = {names.GKE_GPU_PARTITION_SIZE, names.GKE_GPU_SHARING_STRATEGY, names.GKE_SPOT}
-"""On Autopilot's nodes only where a pod selected them."""
+"""On Autopilot's nodes only if a pod selected them."""
 
 
 def exported(state: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -59,13 +59,13 @@ def _nodes(
         for node in came
         if group_name(node, [group]) and (name := node["metadata"]["name"])
     ]
-    if found or group.auto_provisioned:  # of those there are many that nobody asked for
+    if found or group.auto_provisioned:  # many of those were never requested
         return found
     return [("a node", assertions.would_join(group, cluster_cache), group.sharing)]
 
 
 def meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeTemplate) -> bool:
-    """Whether a pool with this selector is about such nodes."""
+    """Whether a pool with this selector describes such nodes."""
     if group.auto_provisioned and (_CHOSEN & shape.labels.keys()) - selector.keys():
         return False  # another pool's, with GPUs of the same GPU
     return selector.items() <= shape.labels.items()

@@ -1,5 +1,5 @@
 """Whether pods would get their volumes and credentials: disks, file systems and buckets as the
-drivers that attach and mount them see them, files, and rights of their own in the cloud.
+drivers that attach and mount them see them, files, and their own permissions in the cloud.
 
 No kubelet mounts anything here, so that a pod without a right would run as any other. Secrets are
 somebody else's, whom a rehearsal does not have: they are taken to be there.

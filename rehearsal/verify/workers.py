@@ -1,4 +1,4 @@
-"""What must be so of the workers of a JobSet: a node each, and nobody else who reaches them."""
+"""What must be so of the workers of a JobSet: a node each, and no other pods that reach them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -20,13 +20,13 @@ _JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One object of the stack that makes pods, or is one."""
+    """One object of the stack that creates pods, or is one."""
 
     kind: str
     namespace: str
     name: str
     derived: bool = False
-    """Whether a controller of the stack's makes it, in its own time."""
+    """Whether a controller of the stack creates it, later."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -51,7 +51,7 @@ def declared(state: Sequence[Mapping[str, Any]]) -> list[Workload]:
 
 
 def _jobs(job_set: Mapping[str, Any]) -> list[Workload]:
-    """The Jobs that the controller makes of a JobSet, and names."""
+    """The Jobs that the controller creates from a JobSet, and names."""
     metadata = job_set["metadata"]
     return [
         Workload(
@@ -124,7 +124,7 @@ def _queued(wanted: Workload, snapshot: ClusterSnapshot) -> str:
 
 
 def _failed_to_create(wanted: Workload, snapshot: ClusterSnapshot) -> str | None:
-    """What the API server said when the workload's controller wanted to make a pod."""
+    """What the API server said when the workload's controller tried to create a pod."""
     for event in snapshot.events:
         about = event["involvedObject"]
         named = (about.get("kind"), about.get("namespace"), about.get("name"))

@@ -39,7 +39,7 @@ def spelled(members: Container[str], name: str) -> str | None:
 
 
 def spelled_or_plural(members: Container[str], name: str) -> str | None:
-    """As `spelled`; Pulumi has the plural of a list's name where AWS may have the singular."""
+    """As `spelled`; Pulumi names a list in the plural where AWS may use the singular."""
     for candidate in (name, f"{name}s", name.removesuffix("s")):
         if found := spelled(members, candidate):
             return found

@@ -200,7 +200,7 @@ class Addon(Rowed):
         return [*found, Problem("addonVersion", words)]
 
     def unready(self, identity: str, verb: str, row: Mapping[str, Any], wanted: Any) -> str:
-        """EKS goes on trying, and the provider waits for it until its own time is over."""
+        """EKS keeps trying, and the provider waits for it until its own timeout."""
         code = row["health"]["issues"][0]["code"] != "AccessDenied"
         return (
             f"waiting for EKS Add-On ({identity}) {verb}: timeout while waiting for state to "

@@ -25,7 +25,7 @@ class Role(Rowed):
 
 
 class Policy(Rowed):
-    """A managed policy of the account; the oldest of five versions makes room for a new one."""
+    """A managed policy of the account; a sixth version replaces the oldest one."""
 
     token = "aws:iam/policy:Policy"
 

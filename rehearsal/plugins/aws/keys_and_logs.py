@@ -7,7 +7,7 @@ from rehearsal.plugins.aws.rowed import Rowed
 
 
 class Key(Rowed):
-    """A KMS key, which is switched by calls of their own; a delete schedules its deletion."""
+    """A KMS key, which separate calls switch; a delete schedules its deletion."""
 
     token = "aws:kms/key:Key"
 

@@ -41,7 +41,7 @@ class Kind(Handler):
         raise NotImplementedError
 
     def create(self, inputs: dict[str, Any]) -> str:
-        """Creates it and returns its id; raises InitFailedError with the inputs where AWS has it
+        """Creates it and returns its id; raises InitFailedError with the inputs if AWS has it
         and it does not come up. `inputs["tagsAll"]` are all tags that it gets."""
         raise NotImplementedError
 
@@ -50,7 +50,7 @@ class Kind(Handler):
         raise NotImplementedError
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        """Makes it what `new` says. Tags are not its business."""
+        """Updates it to `new`. Tags are updated elsewhere."""
 
     def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]

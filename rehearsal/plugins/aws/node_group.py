@@ -129,7 +129,7 @@ def _taints(old: list[Any], new: list[Any]) -> dict[str, Any]:
 
 
 def _generated(prefix: str | None) -> str:
-    """A name as the official provider makes them: its own or the given prefix, time and digits."""
+    """A name as the official provider generates it: its own or the given prefix, time, digits."""
     if prefix and len(prefix) > _LONGEST_PREFIX:
         raise CloudError(
             f"nodeGroupNamePrefix: expected at most {_LONGEST_PREFIX} characters, got {len(prefix)}"

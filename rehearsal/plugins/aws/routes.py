@@ -52,7 +52,7 @@ def _inline(route: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Route(Rowed):
-    """A route, whose id the provider makes up."""
+    """A route, whose id the provider generates."""
 
     token = "aws:ec2/route:Route"
 

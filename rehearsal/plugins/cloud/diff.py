@@ -39,7 +39,7 @@ class Comparison:
     """(path, old, new): whether a change replaces although the property is not immutable. `new` is
     None if it was taken away."""
     foreseen: Mapping[str, Any] = field(default_factory=dict)
-    """What the provider itself fills in where a property is not given."""
+    """What the provider itself fills in if a property is not given."""
 
     def changes(
         self,
@@ -75,7 +75,7 @@ class Comparison:
             if new.get(name) is not None:
                 yield from self._values(was_input, current, new[name], kind, inner, inner_pattern)
             elif _is_nothing(was_input) or current is None:
-                continue  # nobody asked for it, or the cloud never had it
+                continue  # not requested, or the cloud never had it
             elif shape is None or inner_pattern not in self.facts.kept_when_removed:
                 yield from self._removed(was_input, kind, inner, inner_pattern)
 

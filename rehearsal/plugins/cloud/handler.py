@@ -21,7 +21,7 @@ class NotFoundError(CloudError):
 
 
 class InitFailedError(CloudError):
-    """The cloud made or changed it, but not to the end, and has it still."""
+    """The cloud created or changed it, but not completely, and still has it."""
 
     def __init__(self, identity: str, state: Mapping[str, Any], reason: str) -> None:
         super().__init__(reason)
@@ -48,7 +48,7 @@ class Handler:
         return []
 
     def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The id and all properties of the new thing; raises CloudError, or InitFailedError where
+        """The id and all properties of the new resource; raises CloudError, or InitFailedError if
         the state shall have it nevertheless."""
         raise NotImplementedError
 
@@ -70,7 +70,7 @@ class Handler:
         return None
 
     def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
-        """Seconds that the update from `old` to `new`, which has just been made, takes in life."""
+        """Seconds that the update from `old` to `new`, which has just succeeded, takes in life."""
         return 0.0
 
     def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ class Operation:
 
 @dataclass(slots=True, kw_only=True)
 class ProviderSettings:
-    """What makes the offline plugin that of one cloud."""
+    """What the offline plugin of one cloud adds to the common one."""
 
     package: str
     """`gcp` or `aws`: the SDK `pulumi_<package>` says what is accepted."""

@@ -71,7 +71,7 @@ def auto_name(request: Any, known: Facts) -> tuple[str, str | None]:
     """The physical name for the resource of a CheckRequest, and why there is none, if so.
 
     The engine may propose one (`pulumi:autonaming`); else it is the resource's name and seven
-    digits, which the request's random seed decides where it has one.
+    digits, which the request's random seed decides if it has one.
     """
     resource = Urn.parse(request.urn).name
     longest = known.longest
@@ -99,7 +99,7 @@ def merge(
     known: Facts,
     pattern: str = "",
 ) -> dict[str, Any]:
-    """The complete properties of an update: what the program no longer gives goes, unless the
+    """The complete properties of an update: what the program no longer gives is removed, unless the
     provider keeps it; what only the cloud knows stays."""
     merged: dict[str, Any] = {}
     for name, value in old.items():
@@ -150,7 +150,7 @@ def with_ignored(
 
 
 def as_declared(inputs: Any, current: Any) -> Any:
-    """The inputs with their current values: what the cloud added beside them is left out."""
+    """The inputs with their current values, without what the cloud added to them."""
     if isinstance(inputs, dict) and isinstance(current, dict):
         return {
             name: value if name.startswith("__") else as_declared(value, current[name])

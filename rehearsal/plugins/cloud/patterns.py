@@ -35,7 +35,7 @@ def blocks(tree: Any, pattern: str, shown: str = "") -> Iterator[tuple[str, dict
 
 
 def values(tree: Any, pattern: str, shown: str = "") -> Iterator[tuple[str, Any]]:
-    """Every given value at `pattern` with its path; `a[]` is every element, `a[].b` goes on."""
+    """Every given value at `pattern` with its path; `a[]` is every element, `a[].b` its `b`."""
     step, _, rest = pattern.partition(".")
     name = step.removesuffix("[]")
     if not isinstance(tree, dict) or tree.get(name) is None:

@@ -1,7 +1,7 @@
 """What a preview of a create says: the inputs, and as unknown all that only the cloud fills in.
 
 A program may read any of it. What a preview leaves out is missing where the program uses it, and
-that refuses a stack which the cloud would have made.
+that refuses a stack which the cloud would have created.
 """
 
 import string
@@ -35,7 +35,7 @@ def planned(
 def foreseen(
     inputs: Mapping[str, Any], rules: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the provider knows before the cloud says it, where it knows all parts of it. A rule is a
+    """What the provider knows before the cloud says it, if it knows all parts of it. A rule is a
     text with `{names}` of inputs or else of the provider's configuration, `{of: a map, with: more}`
     or the value itself."""
     given = dict(config) | {name: each for name, each in inputs.items() if each is not None}

@@ -14,7 +14,7 @@ from typing import Any
 from rehearsal.plugins import sdk
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What the engine sends in a preview for a value that nobody knows yet."""
+"""What the engine sends in a preview for a value that is not known yet."""
 
 _SCALARS: Mapping[type, str] = {
     str: "a string",
@@ -26,7 +26,7 @@ _SCALARS: Mapping[type, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with the inputs: where, and what, in one line."""
+    """One error in the inputs: its path and the reason, in one line."""
 
     path: str
     reason: str
@@ -58,7 +58,7 @@ class ResourceSchema:
     """Properties that have a value in every state."""
 
     def misshaped(self, state: Mapping[str, Any]) -> list[str]:
-        """Properties of a state that are text where the resource has a map, an object or a list."""
+        """Properties of a state that are text, but a map, an object or a list in the resource."""
         return [
             name
             for name, value in state.items()
@@ -216,7 +216,7 @@ def unread(
 
 
 def did_you_mean(name: str, allowed: Collection[str]) -> str:
-    """`: did you mean 'x'?`, or what there is instead."""
+    """`: did you mean 'x'?`, or the properties that exist."""
     if close := difflib.get_close_matches(name, allowed, n=1):
         return f": did you mean '{close[0]}'?"
     names = sorted(allowed)

@@ -300,7 +300,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
 @contextmanager
 def _keeping(context: Any, doing: str, urn: str, handler: Handler) -> Iterator[None]:
-    """What was made or changed partway is the engine's, in the words of the official bridge."""
+    """Tells the engine of a partial create or change, in the words of the official bridge."""
     try:
         yield
     except InitFailedError as error:

@@ -1,6 +1,6 @@
 """The offline plugin for `gcp`: what Google's provider does with inputs and answers, over HTTP.
 
-No rule of Google Cloud stands here: the API at the other end has them.
+No rule of Google Cloud is here: the simulated API has them.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Clusters, as the provider makes and deletes them."""
+"""Clusters, as the provider creates and deletes them."""
 
 import re
 from collections.abc import Mapping

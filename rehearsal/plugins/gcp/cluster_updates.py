@@ -18,7 +18,7 @@ _NOT_SENT = (
     "labelFingerprint", "masterVersion", "minMasterVersion", "nodeLocations", "nodeVersion",
     "parent", "pulumiLabels", "skipNodePoolRefresh",
 )  # fmt: skip
-"""What is the provider's own, or comes with something else."""
+"""Properties that are the provider's own, or that follow from others."""
 _BY_HAND = (
     "enableLegacyAbac", "loggingService", "maintenancePolicy", "monitoringService", "network",
     "networkPolicy", "removeDefaultNodePool", "resourceLabels", "subnetwork",
@@ -49,7 +49,7 @@ _DESIRED = {
 def change(
     kind: ContainerResource, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> None:
-    """Makes the API's what differs between two states."""
+    """Sends the API what differs between two states."""
 
     def differ(*names: str) -> bool:
         return any(new.get(name) != old.get(name) for name in names)

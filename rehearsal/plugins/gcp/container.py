@@ -25,7 +25,7 @@ DEFAULT_SCOPES = [
     for name in ("devstorage.read_only", "logging.write", "monitoring",
                  "service.management.readonly", "servicecontrol", "trace.append")
 ]  # fmt: skip
-"""What the provider asks for where a `nodeConfig` names none (node_config.go)."""
+"""What the provider asks for if a `nodeConfig` names none (node_config.go)."""
 _BROKEN = ("ERROR", "DEGRADED", "RUNNING_WITH_ERROR")
 """resource_container_cluster.go and resource_container_node_pool.go: their `RestingStates`."""
 
@@ -131,7 +131,7 @@ def node_config(given: Mapping[str, Any] | None, body: dict[str, Any] | None) ->
 def flat_node_config(
     found: dict[str, Any], body: Mapping[str, Any], known: Mapping[str, Any]
 ) -> None:
-    """`taints` are those that the program knows of; GKE's own are in `effectiveTaints` alone."""
+    """`taints` are those that the program knows of; GKE's own are in `effectiveTaints` only."""
     ours = {each["key"] for each in known.get("taints") or ()}
     every = body.get("taints", [])
     found["effectiveTaints"] = [dict(each) for each in every]

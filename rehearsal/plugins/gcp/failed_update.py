@@ -1,6 +1,6 @@
 """What a state has once an update has failed, perhaps partway, as Terraform's SDK leaves it.
 
-None says of a property that it was not made."""
+A property that is None was not created."""
 
 import typing
 from collections import abc

@@ -1,4 +1,4 @@
-"""Service accounts, as the provider makes and changes them."""
+"""Service accounts, as the provider creates and changes them."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Where the provider looks for what it makes."""
+"""Where the provider looks for what it creates."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -49,7 +49,7 @@ def _is_instant(text: Any) -> bool:
 
 def expanded(policy: Mapping[str, Any] | None, current: Mapping[str, Any]) -> dict[str, Any]:
     """`MaintenancePolicy`; `current`: the cluster's, of which an update has to name the version.
-    Without a policy the exclusions stay, and the window goes."""
+    Without a policy the exclusions stay, and the window is removed."""
     version = current.get("resourceVersion")
     known = {"resourceVersion": version} if version else {}
     if not policy:

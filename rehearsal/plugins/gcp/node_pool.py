@@ -1,4 +1,4 @@
-"""Node pools, as the provider makes and changes them."""
+"""Node pools, as the provider creates and changes them."""
 
 import re
 from collections.abc import Mapping

@@ -17,7 +17,7 @@ from tools.google_discovery import Document, document
 KEPT = ("deletionPolicy", "params")
 """Properties that the API does not tell: a state has them from the inputs."""
 OWN_LABEL = {"goog-pulumi-provisioned": "true"}
-"""What the provider puts on what it makes."""
+"""What the provider puts on what it creates."""
 
 
 class NoLongerPartialError(CloudError):
@@ -88,7 +88,7 @@ class Resource(Handler):
         return f"{place}/{identity.rpartition('/')[2]}"
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The body that makes it, of inputs or of a state."""
+        """The body that creates it, from inputs or from a state."""
         row, names = self.row, resource_schema(self.row.token).inputs.properties
         given = {name: value for name, value in inputs.items() if name in names}
         body = to_api(self.document, row.schema, given, self.renamed)
@@ -124,7 +124,7 @@ class Resource(Handler):
         return {**row.unset, **kept, **found}
 
     def insert(self, inputs: Mapping[str, Any]) -> str:
-        """Makes it and waits for it; its id."""
+        """Creates it, waits for it and returns its id."""
         row, place = self.row, self.row.place.format_map(inputs)
         query = {row.query: inputs[row.key]} if row.query else None
         doing = f"to create {row.noun}"
@@ -132,7 +132,7 @@ class Resource(Handler):
         return str(answer["name"]) if row.named_by_api else self.identity(inputs)
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        """Makes the API's what differs; asked only if more than `KEPT` does."""
+        """Sends the API what differs; called only if more than `KEPT` does."""
         body, before = self.bodies(old, new)
         for request in self.row.update:
             differ = [name for name in request.fields if body.get(name) != before.get(name)]
@@ -249,7 +249,7 @@ class Resource(Handler):
         return {name: value for name, value in found.items() if name != self.row.key}
 
     def remove(self, identity: str, state: Mapping[str, Any]) -> None:
-        """Deletes it; what is gone already is no error."""
+        """Deletes it; an already deleted one is not an error."""
         try:
             self.ask("DELETE", self.path(identity), doing=f"deleting {self.row.noun}")
         except NotFoundError:

@@ -1,6 +1,6 @@
 """What an API server says when it refuses: one error for all who speak to one.
 
-There are two ways to speak to it. The provider goes by the official client, which knows every way
+There are two ways to speak to it. The provider uses the official client, which knows every way
 to sign in that a kubeconfig can name; the rehearsal's own control plane is reached by
 `rehearsal.control_plane.api`, which needs a token and no more. Neither is
 `kubernetes.dynamic.DynamicClient` (tried with 36.0.3): a call by it takes the same 5 ms, and before
@@ -17,7 +17,7 @@ class ApiError(Exception):
     """The API server's refusal."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
-        """`status` is HTTP's, 0 where no answer came; `reason` is such as `Conflict`."""
+        """`status` is HTTP's, 0 if there was no answer; `reason` is one such as `Conflict`."""
         super().__init__(message)
         self.status = status
         self.reason = reason

@@ -111,7 +111,7 @@ def update(
 
 
 def _take_over(cluster: Cluster, live: Object, manager: str) -> Object:
-    """Makes the field manager's own what the provider created, before the next apply."""
+    """Gives the field manager ownership of what the provider created, before the next apply."""
     kind = kind_of(live)
     for _ in _RETRIES:
         created = _created(live)
@@ -128,7 +128,7 @@ def _take_over(cluster: Cluster, live: Object, manager: str) -> Object:
 
 
 def _created(live: Object) -> list[Object]:
-    """What the provider manages of an object since it made it, which was no apply."""
+    """What the provider manages of an object because it created it, without an apply."""
     managed = live["metadata"].get("managedFields") or []
     ours = (entry for entry in managed if entry["manager"] == CREATOR)
     return [entry for entry in ours if entry["operation"] == "Update"]
@@ -202,7 +202,7 @@ def _managers(live: Object, path: list[str]) -> set[str]:
 
 
 def _with(obj: Object, path: list[str], change: Callable[[Object, str], object]) -> Object:
-    """A copy in which `change` was made to the parent of the field at `path`, if there is one."""
+    """A copy with `change` applied to the parent of the field at `path`, if there is one."""
     copied = dict(obj)
     if len(path) == 1:
         change(copied, path[0])

@@ -200,7 +200,7 @@ def _client(
             f"unable to load Kubernetes client configuration from kubeconfig file. {error}"
         ) from None
     if plugin and "BearerToken" not in configuration.api_key:
-        # The client only logs why a plugin failed and goes on without credentials.
+        # The client only logs why a plugin failed and continues without credentials.
         raise Unreachable(f"getting credentials: exec: {plugin['command']} gave no credentials")
     # As Go's crypto/x509, which the official plugin is built with: instead of the system's roots.
     if not configuration.ssl_ca_cert and (roots := environment.get("SSL_CERT_FILE")):

@@ -79,7 +79,7 @@ QUANTITIES = {"limits", "requests", "capacity", "hard", "overhead", "sizeLimit",
 def replacing(
     obj: Object, *, config_map_mutable: bool = False, secret_mutable: bool = False
 ) -> tuple[str, ...]:
-    """Paths whose change replaces the object; `*` stands for a list's items."""
+    """Paths whose change replaces the object; `*` matches a list's items."""
     kind = kind_of(obj)
     immutable = obj.get("immutable") is True
     paths = _REPLACING.get((kind.group, kind.kind), ())

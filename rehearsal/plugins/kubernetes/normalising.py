@@ -1,4 +1,4 @@
-"""Objects as the API server keeps them, so that what it keeps alike is no change.
+"""Objects as the API server stores them, so that what it stores alike is not a change.
 
 The official provider passes the inputs of Kubernetes' own kinds through Go's client library, in
 `Check` and before it compares: what is empty goes, unless the library keeps it
@@ -40,7 +40,7 @@ def normalise(obj: Object) -> Object:
     elif wanted is not None and kind == _DEFINITION:
         obj = _definition(obj)
     elif wanted is not None:
-        # Where the library would refuse the object, it stays as it is.
+        # If the library would refuse the object, it is not changed.
         with contextlib.suppress(_Misfit):
             obj = _struct(obj, wanted)
     return without_read_only(obj)

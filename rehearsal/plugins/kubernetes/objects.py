@@ -126,7 +126,7 @@ def namespace_of(obj: Object) -> str:
 
 
 def object_id(obj: Object) -> str:
-    """`namespace/name`, or the name alone outside of namespaces."""
+    """`namespace/name`, or only the name outside of namespaces."""
     namespace = namespace_of(obj)
     return f"{namespace}/{name_of(obj)}" if namespace else str(name_of(obj))
 
@@ -197,7 +197,7 @@ def prune(live: Any, inputs: Any) -> Any:
 def checkpoint(
     inputs: Object, live: Object, given: Properties, initial_api_version: str, manager: str
 ) -> Properties:
-    """A resource's state: the live object and what it was made from; secrets stay secret."""
+    """A resource's state: the live object and its inputs; secrets stay secret."""
     state = marked(live, given)
     state["__inputs"] = marked(inputs, given)
     state["__initialApiVersion"] = initial_api_version
@@ -206,7 +206,7 @@ def checkpoint(
 
 
 def marked(obj: Object, given: Properties) -> Properties:
-    """An object as properties, secret where the inputs that it was made from are.
+    """An object as properties, secret where its inputs are.
 
     A Secret's `stringData` ends up in `data`, and so does its secrecy.
     """
@@ -227,7 +227,7 @@ def parse_checkpoint(state: Properties) -> tuple[Object, Object]:
 
 
 def importable(live: Object) -> Object:
-    """The inputs that would make a live object which nobody's program describes yet."""
+    """The inputs that would create a live object which no program describes yet."""
     metadata = {
         name: value for name, value in live["metadata"].items() if name not in READ_ONLY_METADATA
     }

@@ -298,7 +298,7 @@ class Provider:
         try:
             job = self._cluster.get(kind_of(live), namespace_of(live), name_of(live))
         except ApiError:
-            return False  # as the official provider does: a Job that cannot be read is left alone
+            return False  # as the official provider does: a Job that cannot be read is not touched
         return not self._waiter(resource).now(job, inputs).ready
 
     def _await(

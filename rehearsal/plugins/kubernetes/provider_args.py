@@ -106,7 +106,7 @@ def faults(arguments: Properties, *, default_provider: bool) -> Iterator[tuple[s
 def changed(
     old: Properties, new: Properties, environment: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Arguments that differ, and those among them that replace the provider and all it made.
+    """Arguments that differ, and those among them that replace the provider and all it created.
 
     With the same `clusterIdentifier` before and after nothing replaces; without one, an unknown or
     different active cluster does.

@@ -166,7 +166,7 @@ def volume(obj: Object, look: Lookup) -> Verdict:
 
 
 def claim(obj: Object, look: Lookup) -> Verdict:
-    """Bound, or pending where the storage class binds for the first pod that uses it."""
+    """Bound, or pending if the storage class binds for the first pod that uses it."""
     phase = (obj.get("status") or {}).get("phase")
     storage_class = obj["spec"].get("storageClassName")
     if phase == "Pending" and storage_class:

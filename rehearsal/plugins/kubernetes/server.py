@@ -1,7 +1,7 @@
 """The offline plugin's gRPC server: one process for every Kubernetes provider of a stack.
 
 The engine attaches all provider resources of the package to this one port, each over a connection
-of its own, so the connection says which provider a request is for.
+of its own: the connection says which provider a request is for.
 """
 
 import json
@@ -282,7 +282,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
         def log(level: Level, urn: str, message: str, passing: bool) -> None:
             severity = engine_pb2.LogSeverity.Value(level.upper())
-            # Nobody waits for the answer: a message that is lost must not stop an operation.
+            # The answer is not awaited: a lost message must not stop an operation.
             engine.Log.future(
                 engine_pb2.LogRequest(
                     severity=severity, message=message, urn=urn, ephemeral=passing

@@ -107,7 +107,7 @@ class Waiter:
                 if not error.passing:
                     raise
             if live["metadata"].get("uid") != uid:
-                return  # somebody made a new one of the same name
+                return  # another client created a new one of the same name
             if time.monotonic() >= deadline:
                 held = ", ".join(live["metadata"].get("finalizers") or []) or "none"
                 raise Unready(

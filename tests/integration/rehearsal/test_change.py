@@ -43,8 +43,8 @@ def test_the_program_and_the_file_are_those_of_the_revision(root: Path, tmp_path
 @pytest.mark.parametrize(
     ("revision", "stack", "says"),
     [
-        ("nosuch", "dev", "'nosuch' is no revision of this repository; give a tag or a commit"),
-        ("--help", "dev", "'--help' is no revision of this repository; give a tag or a commit"),
+        ("nosuch", "dev", "'nosuch' is not a revision of this repository; give a tag or a commit"),
+        ("--help", "dev", "'--help' is not a revision of this repository; give a tag or a commit"),
         ("HEAD", "new", "HEAD has no Pulumi.new.yaml: rehearse new without --from"),
         ("HEAD", "other", "there is no Pulumi.other.yaml: the stacks here are dev, new"),
     ],

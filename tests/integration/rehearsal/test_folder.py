@@ -102,9 +102,9 @@ def test_a_folder_without_a_rehearsals_lock_is_left_alone(
     if content is not None:
         (folder / "lock").write_text(content)
     before = sorted(folder.iterdir())
-    with pytest.raises(FolderError, match="is no rehearsal's folder"):
+    with pytest.raises(FolderError, match="is not a rehearsal's folder"):
         end(folder, "the test")
-    with pytest.raises(FolderError, match="is no rehearsal's folder"):
+    with pytest.raises(FolderError, match="is not a rehearsal's folder"):
         take_over(folder, "dev")
     assert sorted(folder.iterdir()) == before
 
@@ -116,7 +116,7 @@ def test_somebody_elses_folder_is_refused_in_one_line(verb: str, tmp_path: Path)
     done = command(verb, "dev", "--folder", str(folder))
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]  # what is built says so before
-    assert re.fullmatch(r".*rehearsal of dev: .* is no rehearsal's folder.*", last)
+    assert re.fullmatch(r".*rehearsal of dev: .* is not a rehearsal's folder.*", last)
     assert (folder / "thesis").is_file()
 
 
@@ -130,7 +130,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
         end(link, "the test")
     other = precious(tmp_path / "other")
     (other / "lock").symlink_to(own / "lock")
-    with pytest.raises(FolderError, match="is no rehearsal's folder"):
+    with pytest.raises(FolderError, match="is not a rehearsal's folder"):
         end(other, "the test")
     assert (own / "lock").is_file()
     assert (other / "thesis").is_file()

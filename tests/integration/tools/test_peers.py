@@ -232,7 +232,7 @@ def test_a_link_in_tmp_is_not_followed(at: int, waits_for: Path, tmp_path: Path)
     link = waits_for.parents[at]
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(elsewhere)
-    with pytest.raises(ToolError, match=f"^{link} is no folder"):
+    with pytest.raises(ToolError, match=f"^{link} is not a folder"):
         mounted.mark()
     assert list(elsewhere.iterdir()) == []
     # Nor is anything removed there.

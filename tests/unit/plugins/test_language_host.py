@@ -81,9 +81,9 @@ def test_another_exit_code_is_reported(project: Path) -> None:
 def test_a_missing_virtualenv_is_named(project: Path) -> None:
     """A `virtualenv` option that points nowhere is refused with what to do."""
     assert run(project, virtualenv="gone").error == (
-        f"the 'virtualenv' option in Pulumi.yaml is 'gone', and there is no "
-        f"{project}/gone/bin/python: create it, or set GPU_CLUSTER_PYTHON to an interpreter "
-        "that has the requirements"
+        f"the 'virtualenv' option in Pulumi.yaml is 'gone', and "
+        f"{project}/gone/bin/python does not exist: create it, or set GPU_CLUSTER_PYTHON "
+        "to an interpreter that has the requirements"
     )
 
 

@@ -112,7 +112,7 @@ def test_a_kept_node_comes_once(lives: list[dict[str, Any]], found: int) -> None
     words = "nodes" if found > 1 else "node"
     assert lines == [
         f"pool train-gpu: {found} {words} that the cloud keeps left and joined again, "
-        "and nobody had recycled, removed or replaced any"
+        "although none had been recycled, removed or replaced"
     ] * bool(found)
 
 

@@ -69,7 +69,7 @@ def test_an_installer_for_another_image_is_a_conflict() -> None:
     """It does nothing there, or harm."""
     of = group(driver="pod", node_os="cos")
     assert conflicts("n1", of, gpu_parts(of, [UBUNTU_POD])) == [
-        "pool train-gpu: kube-system/ubuntu-x installs a driver made for another node image than "
+        "pool train-gpu: kube-system/ubuntu-x installs a driver for another node image than "
         "the node's, which is cos"
     ]
 

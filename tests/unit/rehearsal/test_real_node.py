@@ -57,7 +57,12 @@ def test_the_cards_are_read_from_the_driver() -> None:
 @pytest.mark.parametrize(
     ("user", "driver", "answer", "message"),
     [
-        (1000, True, TWO, "--node gpu needs root: a kubelet mounts and makes namespaces; use sudo"),
+        (
+            1000,
+            True,
+            TWO,
+            "--node gpu needs root: a kubelet mounts and creates namespaces; use sudo",
+        ),
         (
             0,
             False,
@@ -105,7 +110,9 @@ def test_a_machine_that_is_a_node_already_is_refused(
     if found is None:
         assert machine.look(lambda program: TWO).gpus
         return
-    with pytest.raises(NodeError, match=rf"no cluster's node yet, and {name} \(process 42\) runs"):
+    with pytest.raises(
+        NodeError, match=rf"not a node of a cluster yet, and {name} \(process 42\) runs"
+    ):
         machine.look(lambda program: TWO)
 
 

@@ -291,7 +291,7 @@ def test_a_rehearsal_reaches_no_other_cluster(tmp_path: Path) -> None:
     file.write_text((STACKS / file.name).read_text())
     copy = prepared("lab", tmp_path)
     assert copy.notes == (
-        "cluster.kubeconfigFile, cluster.context left out: a rehearsal has a cluster of its own",
+        "cluster.kubeconfigFile, cluster.context left out: a rehearsal has its own cluster",
     )
     assert copy.settings is not None
     cluster = yaml.safe_load(file.read_text())["config"]["gpu-cluster:cluster"]
