@@ -23,7 +23,7 @@ def _network(text: str) -> ipaddress.IPv4Network:
     """A single address is refused: Python takes it for a network of one, and GKE does not."""
     try:
         if "/" not in text and (address := ipaddress.IPv4Address(text)):
-            raise ValueError(f"it has no prefix; write {address}/32 for that address alone")
+            raise ValueError(f"it has no prefix; write {address}/32 for only that address")
         block = ipaddress.IPv4Network(text, strict=False)
         if f"{block.network_address}" != text.partition("/")[0]:
             raise ValueError(f"it has host bits set; write {block}")

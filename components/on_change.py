@@ -70,7 +70,7 @@ def if_longer(loss: Loss) -> Judge:
     def rule(old: str, new: str) -> Verdict:
         before, after = json.loads(old), json.loads(new)
         grown = bool(before) and after[: len(before)] == before
-        return loss if grown else Refusal("add at its end alone, ")
+        return loss if grown else Refusal("add only at its end, ")
 
     return rule
 
@@ -78,7 +78,7 @@ def if_longer(loss: Loss) -> Judge:
 def next_minor(old: str, new: str) -> Verdict:
     """A Kubernetes version that moves by one minor, and forward."""
     minor, other = (int(version.split(".")[1]) for version in (old, new))
-    return None if other == minor + 1 else Refusal("go to the next minor alone, ")
+    return None if other == minor + 1 else Refusal("move only to the next minor, ")
 
 
 def kept(way: str) -> Judge:

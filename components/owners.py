@@ -54,8 +54,8 @@ def shared(folder: Path, stack: str, config: Mapping[str, str]) -> Iterator[str]
         return
     for file in others(folder, stack, mine):
         yield (
-            f"{file.name} makes this stack's cluster too, {mine[-1]} in {mine[-2]}: a destroy "
-            "of the one is the end of the other; give one of them another cluster.name"
+            f"{file.name} creates this stack's cluster too, {mine[-1]} in {mine[-2]}: a destroy "
+            "of either deletes it for both; give one of them another cluster.name"
         )
 
 

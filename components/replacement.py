@@ -105,8 +105,8 @@ def warnings(
             yield f"{values} replaces the {verdict}: {_LOST[verdict]} [{code}]"
         elif verdict is not None and not _replaced_anyway(key, verdict.of, verdicts):
             raise ValueError(
-                f"{values} cannot be while the {verdict.of} stands; put the old value back, "
-                f"{verdict.way}or give the {verdict.of} another name, for a new one beside it "
+                f"{values} cannot change while the {verdict.of} exists; put the old value back, "
+                f"{verdict.way}or give the {verdict.of} another name, which creates a new one "
                 "[GPUC-IMMUTABLE]"
             )
 

@@ -204,8 +204,8 @@ def upgrades(resource: Resource) -> Iterator[str]:
         get(props, "upgradePolicy", "supportType"), "STANDARD"
     ):
         yield (
-            f"cluster {resource.name} goes into extended support by itself, at six times the price "
-            "of a control plane; set upgradePolicy.supportType to STANDARD"
+            f"cluster {resource.name} enters extended support automatically, at six times the "
+            "price of a control plane; set upgradePolicy.supportType to STANDARD"
         )
     if resource.type == GOOGLE.node_pool:
         management = get(props, "management")

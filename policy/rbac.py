@@ -63,7 +63,7 @@ def _rule(who: str, rule: Any) -> Iterator[str]:
 def _binding(who: str, props: Any, roles: Sequence[str]) -> Iterator[str]:
     role = get(props, "roleRef", "name")
     if isinstance(role, str) and any(fnmatchcase(role, pattern) for pattern in roles):
-        yield f"{who} gives {role}, which may do everything; bind a role with what is needed alone"
+        yield f"{who} gives {role}, which may do everything; bind a role with only what is needed"
     for subject in each(props, "subjects"):
         name = get(subject, "name")
         if isinstance(name, str) and name in _EVERYBODY:

@@ -50,13 +50,13 @@ def parsed() -> tuple[Path, Any]:
 def checked(settings: Any, rules: "Sequence[Rule]", file: str) -> Mapping[str, Mapping[str, Any]]:
     """The settings as they are, if every key is one of a rule's and every value of its type."""
     if not isinstance(settings, dict):
-        raise ValueError(f"{file}: is no map of rules; give {{}} where nothing is set")
+        raise ValueError(f"{file}: is not a map of rules; give {{}} if nothing is set")
     by_name = {rule.name: rule for rule in rules}
     for name, given in settings.items():
         if name not in by_name:
             raise ValueError(f"{file}: {_unknown(name, 'rule', list(by_name))}")
         if not isinstance(given, dict):
-            raise ValueError(f"{file}: {name} is no map of settings")
+            raise ValueError(f"{file}: {name} is not a map of settings")
         schema = by_name[name].settings
         for key, value in given.items():
             where = f"{file}: {name}.{key}"

@@ -144,7 +144,7 @@ def gpu_software(resources: Sequence[Resource]) -> Iterator[Finding]:
         for what, doers in (("driver", installers), ("device plugin", plugins)):
             if not doers:
                 yield (
-                    f"nobody in this stack gives GPU pool {pool.name} its {what}, and without it "
+                    f"nothing in this stack gives GPU pool {pool.name} its {what}, and without it "
                     "its nodes offer no GPU; have it installed, or see that another stack does",
                     pool.resource,
                 )

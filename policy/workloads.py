@@ -99,8 +99,8 @@ def explicit_provider(resource: Resource) -> Iterator[str]:
         return
     if provider == "default" or provider.startswith("default_"):
         yield (
-            f"{resource.type.rpartition(':')[2]} {resource.name} goes to whatever cluster the "
-            "machine's kubeconfig names; give it the cluster's provider"
+            f"{resource.type.rpartition(':')[2]} {resource.name} is created in whatever cluster "
+            "the machine's kubeconfig names; give it the cluster's provider"
         )
 
 

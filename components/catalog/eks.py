@@ -300,10 +300,10 @@ def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str,
         return None
     needs = f"{row.name} needs driver {row.first_driver}"
     if os == "bottlerocket":
-        return "os", f"{needs}, and bottlerocket carries {DRIVERS[0]} alone; take al2023"
+        return "os", f"{needs}, and bottlerocket carries only {DRIVERS[0]}; take al2023"
     if release is not None and release.rpartition("-")[2] < BOTH_DRIVERS_SINCE:
         return "releaseVersion", (
-            f"{release!r} carries driver {DRIVERS[0]} alone, and {needs}; give one of "
+            f"{release!r} carries only driver {DRIVERS[0]}, and {needs}; give one of "
             f"{BOTH_DRIVERS_SINCE} or later, or drop the key for the newest"
         )
     return None

@@ -316,7 +316,7 @@ class EksClusterArgs:
             seen[text] = name
         if not self.public_networks and not self.private_endpoint:
             raise ValueError(
-                "authorizedNetworks: has private networks alone, so that the public endpoint would "
+                "authorizedNetworks: has only private networks, so that the public endpoint would "
                 "be open to the world; set privateEndpoint: true, or name a public network too"
             )
 
@@ -365,12 +365,12 @@ class EksClusterArgs:
             if self.private_endpoint and not is_reserved(ipaddress.IPv4Network(text))
         ]
         found += [
-            f"admins[{position}]: {arn} is in an account of documentation, which nobody has; EKS "
-            "refuses it once the cluster stands; give the ARN of whoever runs Pulumi"
+            f"admins[{position}]: {arn} is in an example account of AWS's documentation, which EKS "
+            "refuses once the cluster exists; give the ARN of the identity that runs Pulumi"
             for position, arn in enumerate(self.admins)
             if arn.split(":")[4] in _EXAMPLE_ACCOUNTS
         ]
-        then = "EKS refuses it when the cluster is made"
+        then = "EKS refuses it when it creates the cluster"
         return found + example_warnings(self.public_networks, then)
 
     def check_support(self, today: date) -> None:

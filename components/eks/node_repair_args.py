@@ -127,4 +127,6 @@ class EksNodeRepairArgs:
 def check_one_of_two(args: object, count: str, share: str) -> None:
     """Raises ValueError if both a count and a share are given."""
     if getattr(args, count) is not None and getattr(args, share) is not None:
-        raise ValueError(f"{camel(count)}: goes not with {camel(share)}; drop one of the two")
+        raise ValueError(
+            f"{camel(count)}: cannot be combined with {camel(share)}; drop one of the two"
+        )

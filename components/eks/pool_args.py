@@ -352,7 +352,7 @@ class EksGpuNodeGroupArgs:
             yield (
                 f".{key}: in several zones, Auto Scaling may terminate a node to even them out, "
                 "whatever runs on it, and one zone without capacity stops the whole pool from "
-                "growing; name one, and make a pool for each further one"
+                "growing; name one, and add a pool for each other zone"
             )
         row = self.instance_type
         if row.uncertain:
@@ -363,8 +363,8 @@ class EksGpuNodeGroupArgs:
             yield (
                 f": the last driver for {self.gpu_model} is of branch {last}, and a newer "
                 "Bottlerocket may carry another: take al2023, or make the pool with a "
-                f"releaseVersion whose driver is {last}, since EKS takes no older one for a pool "
-                "that stands"
+                f"releaseVersion whose driver is {last}, since EKS does not move an existing "
+                "pool to an older one"
             )
         if row.arch == "arm64" and self.node_repair.enabled:
             yield (
@@ -375,7 +375,7 @@ class EksGpuNodeGroupArgs:
         if self.desired_nodes is not None:
             yield (
                 f".desiredNodes: sets the size to {self.desired_nodes} whatever the autoscaler "
-                "made it; take it out again after this update"
+                "set; remove it after this update"
             )
 
     def _check_instance_types(self) -> None:

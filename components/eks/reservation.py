@@ -47,12 +47,12 @@ def check(
     if (capacity in _RESERVED) != (reservation is not None):
         fix = "name it" if reservation is None else "set capacityType, or drop the key"
         raise ValueError(
-            f"reservation: goes together with capacityType {' or '.join(_RESERVED)}; {fix}"
+            f"reservation: requires capacityType {' or '.join(_RESERVED)}, and the reverse; {fix}"
         )
     first = types[0]
     if first.blocks == "only" and not block:
         raise ValueError(
-            f"capacityType: EC2 has {first.name} in Capacity Blocks alone; set "
+            f"capacityType: EC2 has {first.name} only in Capacity Blocks; set "
             "capacity-block, with the block's reservation"
         )
     if first.blocks == "none" and block:
@@ -66,7 +66,7 @@ def check(
         # eks/latest/userguide/capacity-blocks-mng.html demands a CapacityReservationId.
         raise ValueError(
             f"reservation: {reservation!r} is a resource group, and EKS takes a Capacity Block by "
-            "its own ID alone; give that, such as cr-0123456789abcdef0"
+            "its own ID only; give that, such as cr-0123456789abcdef0"
         )
     if len(types) > 1 and not is_group(reservation):
         raise ValueError(

@@ -395,8 +395,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self.sharing.check(self.gpu_model)
         if self.sharing.partition and self.driver == "daemonset" and self.os_image == "ubuntu":
             raise ValueError(
-                "sharing.partition: is made by the driver's installer, and the one for Ubuntu "
-                "makes none; take driver managed, or osImage cos"
+                "sharing.partition: the driver's installer creates MIG partitions, and the one for "
+                "Ubuntu does not; take driver managed, or osImage cos"
             )
         if (
             self.sharing.partition

@@ -45,6 +45,6 @@ def check(capacity: str, reservation: str | None) -> None:
     """Raises ValueError unless there is a reservation exactly if the nodes come out of one."""
     if (capacity == "reservation") != (reservation is not None):
         raise ValueError(
-            "reservation: goes together with capacityType reservation; "
+            "reservation: requires capacityType reservation, and the reverse; "
             + ("name it" if reservation is None else "set capacityType, or drop the key")
         )

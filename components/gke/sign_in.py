@@ -38,7 +38,7 @@ def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str])
     given += [name for name in _ENVIRONMENT if environment.get(name)]
     return [
         f"{name}: signs in to Google Cloud and not to the cluster, for which "
-        "gke-gcloud-auth-plugin takes Application Default Credentials alone; drop it, and run "
+        "gke-gcloud-auth-plugin takes only Application Default Credentials; drop it, and run "
         "gcloud auth application-default login or set GOOGLE_APPLICATION_CREDENTIALS"
         for name in given
     ]

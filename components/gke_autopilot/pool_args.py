@@ -83,7 +83,7 @@ class GkeAutopilotPoolArgs:
             if self.sharing.strategy == "mps":
                 # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus
                 raise ValueError(
-                    "sharing.strategy: mps is for GKE Standard alone; take time-slicing, or "
+                    "sharing.strategy: mps is only for GKE Standard; take time-slicing, or "
                     "platform gke"
                 )
             self.sharing.check(gpu_model)

@@ -200,7 +200,7 @@ def _check_right(path: str, volume: VolumeArgs, name: str, account: ServiceAccou
     if volume.writable and right != "write":
         raise ValueError(
             f"{path}.readOnly: service account {name} may read {bucket} and not write to it; drop "
-            f"the key, or make serviceAccounts.{name}.buckets.{bucket} write"
+            f"the key, or set serviceAccounts.{name}.buckets.{bucket} to write"
         )
 
 
@@ -228,8 +228,8 @@ def _check_claim(
     if name not in claims:
         allowed = unknown(name, claims) if claims else "volumeClaims has none"
         raise ValueError(
-            f"{path}.claim: {name!r} is not one of volumeClaims; {allowed}. One that somebody else "
-            "made goes into existingClaim"
+            f"{path}.claim: {name!r} is not one of volumeClaims; {allowed}. Name a claim "
+            "that somebody else created in existingClaim"
         )
     claim = claims[name]
     if claim.namespace != namespace:
@@ -240,7 +240,7 @@ def _check_claim(
     if nodes > 1 and not claim.several_nodes:
         raise ValueError(
             f"{path}.claim: {name} is {claim.access_mode}, for one node, and the pods are on "
-            f"{nodes}; take a bucket or, where it is not EKS, accessMode ReadWriteMany and a "
+            f"{nodes}; take a bucket or, except on EKS, accessMode ReadWriteMany and a "
             "storageClass that has it"
         )
     if volume.writable and claim.access_mode == "ReadOnlyMany":

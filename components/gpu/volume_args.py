@@ -183,11 +183,13 @@ class VolumeArgs:
             except OSError as error:
                 raise ValueError(f"{key}: cannot read {file!r}: {error.strerror}") from None
             except UnicodeDecodeError:
-                raise ValueError(f"{key}: {file!r} is no text; put it into the image") from None
+                raise ValueError(
+                    f"{key}: {file!r} is not a text file; put it into the image"
+                ) from None
             if "-----BEGIN" in text and "PRIVATE KEY-----" in text:
                 raise ValueError(
-                    f"{key}: {file!r} holds a private key, and whoever reads ConfigMaps would too; "
-                    "make a Secret and name it in secret"
+                    f"{key}: {file!r} holds a private key, which everyone who reads ConfigMaps "
+                    "could read; create a Secret and name it in secret"
                 )
             found[Path(file).name] = text
         if (size := sum(len(text.encode()) for text in found.values())) > FILES_LIMIT:

@@ -127,7 +127,7 @@ class WorkloadArgs(PodArgs):
         self._check_kind("parallelism", self.parallelism, "job")
         self._check_kind("backoffLimit", self.backoff_limit, "job")
         if self.queue is not None and self.kind != "job":
-            raise ValueError(f"queue: a {self.kind} has none; drop it, or make kind job")
+            raise ValueError(f"queue: a {self.kind} has none; drop it, or set kind to job")
         for key, probe in (
             ("readinessProbe", self.readiness_probe),
             ("livenessProbe", self.liveness_probe),
@@ -158,7 +158,7 @@ class WorkloadArgs(PodArgs):
 
     def _check_kind(self, key: str, value: int | None, kind: str) -> None:
         if value is not None and self.kind != kind:
-            raise ValueError(f"{key}: a {self.kind} has none; drop it, or make kind {kind}")
+            raise ValueError(f"{key}: a {self.kind} has none; drop it, or set kind to {kind}")
 
     def uses_host(self, pool: GpuPool) -> bool:
         """As `PodArgs.uses_host`; a pod without a GPU has nothing of its driver."""

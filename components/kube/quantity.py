@@ -42,11 +42,11 @@ def parse(value: str | float) -> Decimal:
         shown = text if len(text) <= 40 else f"{text[:37]}..."
         meant = text.replace(" ", "").removesuffix("B")
         fix = f"; write {meant}" if meant != text and QUANTITY.fullmatch(meant) else ""
-        raise ValueError(f"{shown!r} is no quantity such as 200m, 1.5, 512Mi or 2G{fix}")
+        raise ValueError(f"{shown!r} is not a quantity such as 200m, 1.5, 512Mi or 2G{fix}")
     sign, number, suffix, exponent = match.groups()
     power = int(exponent or 0)
     if abs(power) > _LARGEST_EXPONENT:
-        raise ValueError(f"{text!r} is no quantity: its exponent has more than 32 bits")
+        raise ValueError(f"{text!r} is not a quantity: its exponent has more than 32 bits")
     amount = _CONTEXT.multiply(_CONTEXT.create_decimal(number), _FACTORS[suffix])
     if amount and power < -_DIGITS:
         amount = _NANO

@@ -33,6 +33,6 @@ def foreign_endpoints(config: Mapping[str, str]) -> Iterator[str]:
 
 def _line(key: str, what: str) -> str:
     return (
-        f"{key}: {what}, with the credentials of whoever runs this; remove it, or set it in the "
-        "provider's environment variable, which is the user's own"
+        f"{key}: {what}, with the credentials of the user who runs this; remove it, or set it in "
+        "the provider's environment variable, which is the user's own"
     )

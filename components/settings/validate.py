@@ -21,7 +21,7 @@ def check_names(settings: Settings[Any]) -> None:
     for name, workload in settings.workloads.items():
         path = f"{NAMESPACE}:workloads.{name}"
         if name in settings.training_jobs:
-            raise ValueError(f"{path}: is a training job's name too; take another")
+            raise ValueError(f"{path}: is also the name of a training job; choose another")
         if test and name in measuring and workload.namespace == test.namespace:
             raise ValueError(
                 f"{path}: is the name of the Job that measures pool {measuring[name]}; take another"
@@ -140,9 +140,9 @@ def check_restricted_namespace(path: str, name: str, created: Mapping[str, Names
     if given != "baseline":
         what = "is not one of this stack's" if given is None else f"enforces only {given}"
         raise ValueError(
-            f"{path}: the namespace {name!r} {what}, so that whoever creates pods in it could have "
-            f"the node; set {NAMESPACE}:namespaces.{name}.podSecurity to baseline, or take another "
-            "namespace"
+            f"{path}: the namespace {name!r} {what}, so that anyone who creates pods in it could "
+            f"take over the node; set {NAMESPACE}:namespaces.{name}.podSecurity to baseline, or "
+            "choose another namespace"
         )
 
 

@@ -158,7 +158,7 @@ ROWS: Rows = {
          "cluster gpu is on no release channel; set releaseChannel.channel to RAPID, REGULAR, "
          "STABLE or EXTENDED"),
         ((EKS_CLUSTER,), ("upgradePolicy",), DROP,
-         "cluster gpu goes into extended support by itself, at six times the price of a control "
+         "cluster gpu enters extended support automatically, at six times the price of a control "
          "plane; set upgradePolicy.supportType to STANDARD"),
         ((T4_POOL,), ("management", "autoUpgrade"), False,
          "pool t4 has autoUpgrade off; set management.autoUpgrade"),

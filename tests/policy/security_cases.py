@@ -261,7 +261,7 @@ ROWS: Rows = {
     "rbac-too-broad": [
         ((BINDING,), ("roleRef", "name"), "cluster-admin",
          "ClusterRoleBinding reader gives cluster-admin, which may do everything; bind a role with "
-         "what is needed alone"),
+         "only what is needed"),
         ((BINDING,), ("subjects", 0, "name"), "system:masters",
          "ClusterRoleBinding reader names the group system:masters, which no rule can stop; name "
          "who needs it"),

@@ -196,10 +196,10 @@ ROWS: Rows = {
     ],
     "gpu-software": [
         ((T4_POOL,), DRIVER, "INSTALLATION_DISABLED",
-         "nobody in this stack gives GPU pool t4 its driver, and without it its nodes offer no "
+         "nothing in this stack gives GPU pool t4 its driver, and without it its nodes offer no "
          "GPU; have it installed, or see that another stack does"),
         ((V100_GROUP, plugin(ROLE)), (*POD_SPEC, "nodeSelector", "role"), "serve",
-         "nobody in this stack gives GPU pool v100 its device plugin, and without it its nodes "
+         "nothing in this stack gives GPU pool v100 its device plugin, and without it its nodes "
          "offer no GPU; have it installed, or see that another stack does"),
     ],
     "monthly-ceiling": [

@@ -70,12 +70,12 @@ def test_a_rule_may_be_advice() -> None:
     [
         ("{", "f: is not JSON: Expecting property name"),
         ("[" * 100_000, "f: is not JSON: "),
-        ("[]", "f: is no map of rules; give {} where nothing is set"),
+        ("[]", "f: is not a map of rules; give {} if nothing is set"),
         ('{"monthly-celing": {}}', "f: monthly-celing: there is no such rule; did you mean "
          "monthly-ceiling?"),
         ('{"ceiling-confirmed": {"dollars": 5}}', "f: ceiling-confirmed.dollars: there is no such "
          "setting; allowed: enforcementLevel"),
-        ('{"monthly-ceiling": 5}', "f: monthly-ceiling is no map of settings"),
+        ('{"monthly-ceiling": 5}', "f: monthly-ceiling is not a map of settings"),
         ('{"monthly-ceiling": {"dolars": 5}}', "f: monthly-ceiling.dolars: there is no such "
          "setting; did you mean dollars?"),
         ('{"audit-log": {"x": 5}}', "f: audit-log.x: there is no such setting; allowed: "

@@ -136,7 +136,7 @@ ROWS: Rows = {
     ],
     "explicit-provider": [
         ((replace(POD, provider=None), POD), ("@provider",), "default_4_34_2",
-         "Pod sample goes to whatever cluster the machine's kubeconfig names; give it the "
+         "Pod sample is created in whatever cluster the machine's kubeconfig names; give it the "
          "cluster's provider"),
     ],
 }  # fmt: skip

@@ -112,8 +112,8 @@ def test_a_copy_of_a_stack_is_warned_of(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
     record(run_program, config=config_of("dev"), preview=True)
     assert [line for line in said if line.startswith("Pulumi.")] == [
-        "Pulumi.copy.yaml makes this stack's cluster too, gpu-dev in us-central1-a: a destroy of "
-        "the one is the end of the other; give one of them another cluster.name"
+        "Pulumi.copy.yaml creates this stack's cluster too, gpu-dev in us-central1-a: a destroy of "
+        "either deletes it for both; give one of them another cluster.name"
     ]
 
 

@@ -127,7 +127,7 @@ ON_GKE = [
               "opts=pulumi.ResourceOptions(provider=cluster.provider))"),
           "ClusterRoleBinding ops gives cluster-admin, which may do everything"),
     Break("explicit-provider", added("kubernetes.core.v1.Namespace('elsewhere')"),
-          "Namespace elsewhere goes to whatever cluster the machine's kubeconfig names"),
+          "Namespace elsewhere is created in whatever cluster the machine's kubeconfig names"),
     Break("monthly-ceiling", pools(maxNodes=100), "the machines of all pools cost $39,"),
 ]  # fmt: skip
 """All of these at once, in a stack `staging` that is like dev."""
@@ -156,7 +156,7 @@ ON_GKE_TOGETHER = [
               'accelerator = props["node_config"]["guest_accelerators"][0]\n'
               'accelerator["gpu_driver_installation_config"] = '
               '{"gpu_driver_version": "INSTALLATION_DISABLED"}', name="bare"),
-          "nobody in this stack gives GPU pool bare its driver", advisory=True),
+          "nothing in this stack gives GPU pool bare its driver", advisory=True),
     Break("extended-channel",
           changed(CLUSTER, 'props["release_channel"] = {"channel": "EXTENDED"}'),
           "cluster gpu-dev is on channel EXTENDED", advisory=True),

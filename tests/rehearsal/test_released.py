@@ -145,7 +145,7 @@ def test_what_no_cloud_can_change_is_refused_in_the_preview(preview: Preview) ->
         config["gpu-cluster:cluster"]["network"] = {"podsCidr": "10.32.0.0/14"}
 
     plan = planned(preview, DEV, configured(other_addresses))
-    assert "cluster.network.podsCidr: 10.16.0.0/14 -> 10.32.0.0/14 cannot be while" in "".join(
+    assert "cluster.network.podsCidr: 10.16.0.0/14 -> 10.32.0.0/14 cannot change while" in "".join(
         plan.errors
     )
 

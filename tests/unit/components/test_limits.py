@@ -197,7 +197,7 @@ def beyond(hint: Any) -> Any:
             "'nvidia/CUDA:12' is not an image; allowed: [registry/]repository[:tag]"
             "[@sha256:digest], the repository in lower case",
         ),
-        (QUANTITY, "8 GB", "'8 GB' is no quantity such as 200m, 1.5, 512Mi or 2G; write 8G"),
+        (QUANTITY, "8 GB", "'8 GB' is not a quantity such as 200m, 1.5, 512Mi or 2G; write 8G"),
         (QUANTITY, "0", "0 is too small; allowed: more than 0"),
         (QUANTITY, "1m", None),
         (QUANTITY_OR_ZERO, "-1Gi", "-1Gi is too small; allowed: 0 or more"),

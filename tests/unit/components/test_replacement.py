@@ -123,7 +123,7 @@ def test_a_list_that_loses_or_moves_something_is_refused(old: str, new: str) -> 
     """What it held is still in use; a list that was empty was no setting of this cluster."""
     with pytest.raises(
         ValueError,
-        match=r"cannot be while the cluster stands; .* add at its end .* \[GPUC-IMMUTABLE\]$",
+        match=r"cannot change while the cluster exists; .* only at its end, .*GPUC-IMMUTABLE\]$",
     ):
         list(warnings({ZONES: old}, {ZONES: new}, {ZONES: if_longer("node pools")}))
 
@@ -139,7 +139,7 @@ def test_a_version_moves_to_the_next_minor() -> None:
 @pytest.mark.parametrize("new", ["1.34", "1.37", "1.9"])
 def test_a_version_moves_neither_back_nor_two_minors(new: str) -> None:
     """EKS would refuse it at the first call of the update."""
-    with pytest.raises(ValueError, match=r"cannot be while .* go to the next minor alone"):
+    with pytest.raises(ValueError, match=r"cannot change while .* move only to the next minor"):
         list(warnings({VERSION: "1.35"}, {VERSION: new}, {VERSION: next_minor}))
 
 
@@ -215,7 +215,9 @@ RELEASE = "gpuPools.gpu.releaseVersion"
 def test_a_release_never_goes_down(new: str) -> None:
     """EKS refuses it, after other updates."""
     rules = {RELEASE: EKS_POOL["release_version"]}
-    with pytest.raises(ValueError, match=r"cannot be while the GPU pool stands; .* newer release"):
+    with pytest.raises(
+        ValueError, match=r"cannot change while the GPU pool exists; .* newer release"
+    ):
         list(warnings({RELEASE: "1.35.6-20260714"}, {RELEASE: new}, rules))
 
 
@@ -227,7 +229,7 @@ def test_a_release_is_free_where_the_pool_is_replaced() -> None:
     after = before | {RELEASE: "1.35.6-20260101"}
     (line,) = warnings(before, after | {mine: "bottlerocket"}, rules)
     assert line.startswith("gpuPools.gpu.os: al2023 -> bottlerocket replaces the GPU pool: ")
-    with pytest.raises(ValueError, match="cannot be while the GPU pool stands"):
+    with pytest.raises(ValueError, match="cannot change while the GPU pool exists"):
         list(warnings(before, after | {other: "bottlerocket"}, rules))
 
 
@@ -254,10 +256,10 @@ def test_a_reservation_comes_and_goes_without_a_new_pool(new: str, replaced: boo
 
 def test_refusals_say_of_what() -> None:
     """The cluster, unless a pool is named."""
-    with pytest.raises(ValueError, match="while the cluster stands; put the old value back, or"):
+    with pytest.raises(ValueError, match="while the cluster exists; put the old value back, or"):
         list(warnings({"k": "a"}, {"k": "b"}, {"k": NEVER}))
     with pytest.raises(
-        ValueError, match=r"while the GPU pool stands; .* the GPU pool another name"
+        ValueError, match=r"while the GPU pool exists; .* the GPU pool another name"
     ):
         list(warnings({"k": "a"}, {"k": "b"}, {"k": Refusal(of="GPU pool")}))
 

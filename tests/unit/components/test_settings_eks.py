@@ -229,7 +229,7 @@ def test_warns_where_a_newer_image_may_drop_the_gpu() -> None:
     assert warnings_of(**v100, os="bottlerocket") == [
         "gpuPools.p: the last driver for V100 32GB is of branch 580, and a newer Bottlerocket may "
         "carry another: take al2023, or make the pool with a releaseVersion whose driver is 580, "
-        "since EKS takes no older one for a pool that stands"
+        "since EKS does not move an existing pool to an older one"
     ]
     assert warnings_of(**v100, os="bottlerocket", release_version="1.54.0-5a8d13d7") == []
     assert warnings_of(instance_types=["g4dn.xlarge"], os="bottlerocket") == []
@@ -241,7 +241,7 @@ def test_warns_of_a_pool_that_auto_scaling_would_even_out() -> None:
     assert several.pools["train-gpu"].warnings == [
         "gpuPools.train-gpu.zones: in several zones, Auto Scaling may terminate a node to even "
         "them out, whatever runs on it, and one zone without capacity stops the whole pool "
-        "from growing; name one, and make a pool for each further one"
+        "from growing; name one, and add a pool for each other zone"
     ]
     one = read([*POOL, "maxNodes", 4], [*POOL, "zones", ["us-east-1b"]])
     assert one.pools["train-gpu"].warnings == []
@@ -268,8 +268,8 @@ def test_warns_of_an_admin_whom_nobody_has() -> None:
     admins = ["gpu-cluster:cluster", "admins", [mine, example]]
     offices = ["gpu-cluster:cluster", "authorizedNetworks", {"office": "198.18.0.0/24"}]
     assert read(admins, offices).cluster.warnings(date(2026, 11, 21)) == [
-        f"admins[1]: {example} is in an account of documentation, which nobody has; EKS refuses it "
-        "once the cluster stands; give the ARN of whoever runs Pulumi"
+        f"admins[1]: {example} is in an example account of AWS's documentation, which EKS refuses "
+        "once the cluster exists; give the ARN of the identity that runs Pulumi"
     ]
 
 

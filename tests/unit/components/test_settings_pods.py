@@ -209,7 +209,7 @@ def test_files_are_text_and_fit_a_config_map(tmp_path: Path) -> None:
     """The API server would refuse others, after everything else is there."""
     (tmp_path / "weights.bin").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "large.txt").write_text("a" * 1_000_001)
-    with pytest.raises(ValueError, match="is no text"):
+    with pytest.raises(ValueError, match="is not a text file"):
         VolumeArgs(mount_path="/a", files=["weights.bin"]).contents(tmp_path)
     with pytest.raises(ValueError, match="have 1,000,001 bytes together"):
         VolumeArgs(mount_path="/a", files=["large.txt"]).contents(tmp_path)

@@ -55,7 +55,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
      "sharing.strategy: 'timeslicing' is not known; did you mean 'time-slicing'? allowed: mig, "
      "mps, time-slicing"),
     ("autopilot", {"strategy": "mps", "replicas": 4}, {},
-     "sharing.strategy: mps is for GKE Standard alone; take time-slicing, or platform gke"),
+     "sharing.strategy: mps is only for GKE Standard; take time-slicing, or platform gke"),
     ("autopilot", {"strategy": "mig", "partition": "1g.5gb"}, {},
      "sharing.partition: '1g.5gb' is not a partition of nvidia-tesla-t4; allowed: none, it has no "
      "MIG"),

@@ -105,8 +105,8 @@ def test_the_engine_itself_warns_of_a_copy(tmp_path: Path, config: dict[str, Any
     (line,) = shared(tmp_path, "staging", engine(config))
     name, place = ("gpu-dev", "us-central1-a") if "gcp:project" in config else ("a", "us-east-1")
     assert line == (
-        f"Pulumi.dev.yaml makes this stack's cluster too, {name} in {place}: a destroy of the one "
-        "is the end of the other; give one of them another cluster.name"
+        f"Pulumi.dev.yaml creates this stack's cluster too, {name} in {place}: a destroy of "
+        "either deletes it for both; give one of them another cluster.name"
     )
     other = {**config, "gpu-cluster:cluster": {**config["gpu-cluster:cluster"], "name": "b"}}
     assert list(shared(tmp_path, "staging", engine(other))) == []
