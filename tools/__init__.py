@@ -8,7 +8,7 @@ from tools.programs import HERE, Program, ToolError, program
 __all__ = ["ToolError", "binary", "crds", "folder", "found", "pulumi", "where"]
 
 SCRIPTS = HERE / "bin"
-"""Holds the language host for an engine that comes without one."""
+"""Holds the language host for an engine that has none."""
 
 
 def folder(name: str) -> Path:

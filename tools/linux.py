@@ -1,4 +1,4 @@
-"""What only Linux does: a child that the kernel kills with its parent, and one that nobody reaches.
+"""What only Linux does: a child that the kernel kills with its parent, and one out of reach.
 
 `linux.py [--no-listen] PARENT_PID PROGRAM ARGUMENT...` becomes that program, which the kernel kills
 as soon as the process that started it is gone. Where util-linux is at hand, `setpriv --pdeathsig`
@@ -48,7 +48,7 @@ def die_with_parent() -> None:
 
 
 def block_listening() -> None:
-    """`listen` does nothing and says it did; `accept4` says that nobody has called yet."""
+    """`listen` does nothing and says it did; `accept4` says that no client has connected yet."""
     libc = ctypes.CDLL(None, use_errno=True)
     listen, accept = CALLS[platform.machine()]
     instructions = [

@@ -1,4 +1,4 @@
-"""Nobody but this user, and root, may talk to what listens on loopback here.
+"""Only this user, and root, may talk to what listens on loopback here.
 
 A port of 127.0.0.1 is open to every user of the machine, and a provider or language host runs
 what it is told to. The kernel's table of connections says whose the other end is.
@@ -81,7 +81,7 @@ def close_to_others(server: socketserver.BaseServer) -> None:
 
 class OwnOnly(grpc.ServerInterceptor):  # type: ignore[misc]
     """Answers other users of a gRPC server with PERMISSION_DENIED. `port` is set once it is known;
-    until then nobody is answered."""
+    until then no request is answered."""
 
     port = 0
 

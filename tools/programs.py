@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 BUILD_FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false")
 SPEED_FLAGS = ("-gcflags=all=-dwarf=false",)
 """What the linker leaves out anyway (-w) is not even written: a tenth of the time. It makes no
-other binaries, so it is no part of a build's name."""
+other binaries, so it is not part of a build's name."""
 GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
 
@@ -76,7 +76,7 @@ class Program:
         return f"-s -w {self.ldflags}".format(version=version, major=major, minor=minor).strip()
 
     def folder(self, without: tuple[str, ...] = ()) -> Path:
-        """Where the finished build lies, or one without some of the binaries: it exists only once
+        """The folder of the build, or of one without some of the binaries: it exists only once
         it is complete."""
         key = hashlib.sha256()
         for file in sorted(file for file in self.source.rglob("*") if file.is_file()):

@@ -16,7 +16,7 @@ REHEARSE = DOCS / "getting-started" / "rehearse.md"
 
 
 def between(text: str, section: str) -> str:
-    """What stands between `<!-- section -->` and `<!-- /section -->`."""
+    """The text between `<!-- section -->` and `<!-- /section -->`."""
     (found,) = re.findall(f"<!-- {section} -->\n(.*?)<!-- /{section} -->", text, re.DOTALL)
     return str(found)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 ProvidedBy = Literal["cloud", "pod"]
-"""Who does a part: the cloud (or the node's image) by itself, or a pod that runs on the node."""
+"""Who does a part: the cloud (or the node's image) itself, or a pod that runs on the node."""
 
 MOST_MPS_CLIENTS = 48
 """Of one GPU, from Volta on; NVIDIA's device plugin refuses more replicas."""
@@ -114,7 +114,7 @@ class NodeGroup:
     unscaled: str = ""
     """Why no autoscaler changes the size although one should; empty if one does."""
     outdated: str = ""
-    """Why the autoscaler goes by a `template` that is not the one of today; empty if it does."""
+    """Why the autoscaler uses a `template` that is not the current one; empty if it is."""
     unwaited: str = ""
     """Why the autoscaler does not wait for the GPUs of a node that is ready without them, and
     starts another for the same pods; empty if it waits."""
@@ -143,7 +143,7 @@ class Scaler:
     discovers: tuple[tuple[str, ...], ...]
     """Alternatives, each a list of tags, `key` or `key=value`, that a group must all have."""
     made: float | None = None
-    """When its pod was made, in whole seconds since 1970."""
+    """When its pod was created, in whole seconds since 1970."""
     startup_taints: frozenset[str] = frozenset()
     """Keys of taints that it takes to go away once a node has started."""
 
@@ -153,7 +153,7 @@ class Scaler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateComparison:
-    """The node template that an autoscaler has of a group, beside a node."""
+    """The node template that an autoscaler has of a group, compared with a node."""
 
     tags: Mapping[str, str]
     """Tag -> its value, as read back through the cloud's API."""
@@ -192,7 +192,7 @@ class Cloud(Protocol):
 
     def set_size(self, group: str, nodes: int) -> None:
         """Tells the cloud how many nodes the group has now, after the autoscaler changed it. Raises
-        RefusedError where the cloud starts no such node, and KeyError for an unknown group."""
+        RefusedError if the cloud starts no such node, and KeyError for an unknown group."""
 
     def release(self, group: str, provider_id: str) -> None:
         """Ends a node that the cloud itself keeps, as the autoscaler does with an idle one above
@@ -232,7 +232,7 @@ class Assuming(Protocol):
 
 @runtime_checkable
 class Provisioner(Protocol):
-    """A cloud that makes nodes to the measure of pods: GKE Autopilot."""
+    """A cloud that creates nodes to fit pods: GKE Autopilot."""
 
     def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
         """Tells it the node selectors of all pods; `node_groups` then has what fits them."""
@@ -240,7 +240,7 @@ class Provisioner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """An object for which a cloud makes something."""
+    """An object for which a cloud creates resources."""
 
     uid: str
     kind: Literal["load balancer", "disk", "ingress", "gateway"]
@@ -274,7 +274,7 @@ class Attaching(Protocol):
         creates it. Asked again until the disk exists."""
 
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
-        """Makes what is missing, and takes away what is no longer wanted; returns the uid -> the
+        """Creates what is missing, and deletes what is no longer wanted; returns the uid -> the
         address of a load balancer, or the handle of a disk."""
 
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
@@ -284,7 +284,7 @@ class Attaching(Protocol):
 def storage_class(
     name: str, provisioner: str, *, waits: bool = True, default: bool = False
 ) -> dict[str, Any]:
-    """A StorageClass; of one that `waits` a volume is made for the first pod that uses it."""
+    """A StorageClass; of one that `waits` a volume is created for the first pod that uses it."""
     marks = {"storageclass.kubernetes.io/is-default-class": "true"} if default else {}
     return {
         "apiVersion": "storage.k8s.io/v1",
@@ -320,7 +320,7 @@ class Mount:
     node_labels: Mapping[str, str] = field(default_factory=dict)
     """The node's, with machine type and zone."""
     user: int = 0
-    """The `runAsUser` of the container that mounts it; 0, root, where nobody sets it."""
+    """The `runAsUser` of the container that mounts it; 0, root, if it is unset."""
     group: int | None = None
     """The pod's `fsGroup`."""
 

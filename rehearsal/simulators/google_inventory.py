@@ -1,7 +1,7 @@
-"""What a stack finds when it comes to Google Cloud: the subnetworks of networks that are there.
+"""What a stack finds in Google Cloud: the subnetworks of existing networks.
 
 They are written down in `inventories/<stack>.yaml`, with what the network team has not done yet.
-Where nobody did that they are derived from the stack's settings, and the report says so.
+If they are not, they are derived from the stack's settings, and the report says so.
 """
 
 import ipaddress
@@ -54,7 +54,7 @@ class Subnetwork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Networks:
-    """What the network team has made for a project."""
+    """What the network team has created for a project."""
 
     service_project: str
     """The project of the stack."""

@@ -1,6 +1,6 @@
-"""What a stack finds when it comes: the machines of a cluster, or the subnets of a VPC, of others.
+"""What a stack finds: the machines of a cluster, or the subnets of a VPC, of other owners.
 
-They are written down in `inventories/<stack>.yaml`. Where nobody did that they are derived from
+They are written down in `inventories/<stack>.yaml`. If they are not, they are derived from
 the stack's settings, and the report says so. No account and no cluster is asked.
 """
 
@@ -32,7 +32,7 @@ Out = Literal["nat", "internet", "none"]
 _MACHINE_KEYS = ("name", "labels", "taints", "gpus", "devicePlugin", "capacity", "real")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
 _ROOMY = {"cpu": "128", "memory": "1Ti"}
-"""Of a derived machine: enough for any workload, since nobody said what it has."""
+"""Of a derived machine: enough for any workload, since no inventory says what it has."""
 _VPC = ipaddress.IPv4Network("10.0.0.0/16")
 """Of a derived VPC, of which each subnet gets a 16th."""
 _EXAMPLE = (
@@ -49,7 +49,7 @@ class Subnet:
     public: bool = False
     """Whether nodes in it get a public address."""
     out: Out = "nat"
-    """How its nodes reach the internet: `nat` stands for whatever takes private addresses there,
+    """How its nodes reach the internet: `nat` means anything that takes private addresses there,
     a transit gateway or a firewall too; `internet` for an internet gateway."""
 
 

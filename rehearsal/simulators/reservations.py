@@ -1,7 +1,7 @@
 """Reservations that were bought before the stack came: EC2's Capacity Reservations and Capacity
 Blocks, Compute Engine's reservations.
 
-They stand in `inventories/<stack>.yaml` under `reservations`. Where nobody wrote them down they are
+They are in `inventories/<stack>.yaml` under `reservations`. If they are not written there, they are
 as the stack's pools want them, and the report says so.
 """
 
@@ -28,7 +28,7 @@ _EXAMPLE = "{ type: p5.48xlarge, zone: us-east-1a, count: 2 }"
 _EARLIER, _LONG = timedelta(hours=1), timedelta(days=7)
 _ID = "cr-0{:016x}"
 _AUTOPILOT_COUNT = 8
-"""Machines, where nothing bounds the pods that want them."""
+"""Machines, if nothing limits the pods that want them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ class Reservation:
     """When a Capacity Block begins and ends; None for what has no end."""
     end: datetime | None = None
     shared_with: tuple[str, ...] = ()
-    """Google Cloud: the projects that may use it, beside the owner's."""
+    """Google Cloud: the projects that may use it, besides the owner's."""
     blocks: tuple[str, ...] = ()
-    """Google Cloud: the parts that it is of, where it has any."""
+    """Google Cloud: its parts, if it has any."""
 
 
 def reservations(
@@ -82,7 +82,7 @@ def reservations(
 
 
 def window(block: bool, start: datetime | None, end: datetime | None) -> dict[str, Any]:
-    """A Capacity Block's start and end: where nobody says, it began an hour ago."""
+    """A Capacity Block's start and end: by default it began an hour ago."""
     if not block:
         return {"start": start, "end": end}
     now = datetime.now(UTC).replace(microsecond=0)

@@ -1,4 +1,4 @@
-"""Serves a simulated API on loopback, to this user alone."""
+"""Serves a simulated API on loopback, to this user only."""
 
 import io
 import logging

@@ -79,7 +79,7 @@ def describe_access_entry(account: Account, params: Params) -> Row:
 
 @operation("eks", "ListAccessEntries")
 def list_access_entries(account: Account, params: Params) -> Row:
-    """Principals; those with a policy where one is given."""
+    """Principals; those with a policy if one is given."""
     cluster, policy = cluster_of(account, params["clusterName"]), params.get("associatedPolicyArn")
     listed = [
         principal

@@ -19,7 +19,7 @@ from rehearsal.simulators.reservations import Reservation
 GLOBAL = ("iam", "sts")
 """Services that have no region."""
 NUMBER = "123456789012"
-"""The account id that moto gives whoever does not assume a role."""
+"""The account id that moto gives callers without an assumed role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class Account:
         people: Callable[[], Collection[str]] = lambda: (),
         quota_suffices: bool = False,
     ) -> None:
-        """`existing`, `reservations`, `buckets`: what is there before anything is made. `changed`
+        """`existing`, `reservations`, `buckets`: what exists before anything is created. `changed`
         is called, unlocked, after every request that changed something. `people`: ARNs of roles and
-        users that are there although nobody made them here. With `quota_suffices`, every node group
+        users that exist although not created here. With `quota_suffices`, every node group
         can grow to its maximum, as far as `faults` sets no quota."""
         self.lock = threading.RLock()
         self.asking = Asking()

@@ -65,7 +65,7 @@ gets the node's role, and one without rights ends again and again. Whether the v
 _VOLUME_TAGS = {
     f"{prefix}Tag/ebs.csi.aws.com/cluster": "true" for prefix in ("aws:Request", "ec2:Resource")
 }
-"""What the EBS CSI driver puts on every volume that it makes."""
+"""What the EBS CSI driver puts on every volume that it creates."""
 _CONFIGURATION = {
     "eks-node-monitoring-agent": ("global", "nodeAgent", "dcgmAgent", "extraObjects"),
     "aws-mountpoint-s3-csi-driver": ("controller", "image", "mountpointPod", "node", "sidecars"),
@@ -134,7 +134,7 @@ def _drop(cluster: Cluster, name: str) -> None:
 
 
 def _shown(account: Account, cluster: Cluster, row: Row) -> Row:
-    """With its associations and its health as they are now: EKS goes on trying."""
+    """With its associations and its current health: EKS keeps trying."""
     reason = _why_degraded(account, cluster, row)
     return row | {
         "podIdentityAssociations": [e["associationArn"] for e in _owned(cluster, row).values()],
@@ -277,7 +277,7 @@ def _has_nodes(account: Account, cluster: Cluster) -> bool:
 
 
 def _associate(account: Account, cluster: Cluster, row: Row, wanted: list[Row]) -> None:
-    """Makes the pod identity associations that the addon owns these, all of them or none."""
+    """Replaces the addon's pod identity associations by these, all of them or none."""
     before = dict(cluster.associations)
     had = {(e["serviceAccount"], e["roleArn"]): key for key, e in _owned(cluster, row).items()}
     asked = [(each["serviceAccount"], each["roleArn"]) for each in wanted]
@@ -360,7 +360,7 @@ def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
         )
     values = yaml.safe_load(addon.get("configurationValues") or "{}")
     tolerations = (values.get("dcgmAgent") or {}).get("tolerations") or []
-    # The agent itself tolerates everything; the DCGM server that it asks, nothing by itself.
+    # The agent itself tolerates everything; the DCGM server that it asks, nothing by default.
     for taint in group.get("taints") or []:
         key, value, effect = taint["key"], taint.get("value"), EFFECTS[taint["effect"]]
         if keeps_away(effect) and not tolerated(tolerations, key=key, value=value, effect=effect):

@@ -16,7 +16,7 @@ _ONLY_NEW = ("g7.",)
 
 
 def newest_release(minor: str) -> str:
-    """The release that EKS takes where a node group names none."""
+    """The release that EKS takes if a node group names none."""
     return f"{minor}.{PATCHES.get(minor, 0)}-{_NEWEST}"
 
 
@@ -28,7 +28,7 @@ def has_driver(ami_type: str) -> bool:
 def drives(group: Mapping[str, Any]) -> bool:
     """Whether the image of this node group has a driver for the GPUs of its instance type.
 
-    AL2023's images carry branch 595 beside 580 since `_BOTH_DRIVERS`; Bottlerocket's carry 580.
+    AL2023's images carry branches 595 and 580 since `_BOTH_DRIVERS`; Bottlerocket's carry 580.
     """
     if not has_driver(group["amiType"]):
         return False

@@ -2,7 +2,7 @@
 enforce. Every client of the endpoint meets both. What the simulator asks during a request, by
 `account.client`, reaches moto only.
 
-A rule runs before moto's own operation; what stands behind its `yield`, if it has one, after it.
+A rule runs before moto's own operation; what follows its `yield`, if it has one, after it.
 Parameters and answers are dicts in the shapes of botocore's models, and checked against them.
 """
 
@@ -41,7 +41,7 @@ def operation(service: str, *names: str) -> Callable[[Operation], Operation]:
 
 
 def rule(service: str, *names: str) -> Callable[[Rule], Rule]:
-    """The function stands around these operations."""
+    """The function wraps these operations."""
 
     def register(function: Rule) -> Rule:
         for name in names:
@@ -90,7 +90,7 @@ class _FailedError(Exception):
 
 
 def install(account: Account) -> Callable[[], None]:
-    """Every request goes through here, until what this returns is called."""
+    """Every request passes here, until what this returns is called."""
     from moto.core.responses import BaseResponse
     from moto.eks import urls
     from moto.resourcegroups import urls as resourcegroups
@@ -198,7 +198,7 @@ def _model(key: tuple[str, str]) -> Any:
 
 
 def _parsed(response: Any, key: tuple[str, str]) -> Params:
-    """The request's parameters; raises Refusal where they do not fit botocore's model."""
+    """The request's parameters; raises Refusal if they do not fit botocore's model."""
     from moto.core.parse import PROTOCOL_PARSERS
     from moto.core.request import determine_request_protocol
 

@@ -1,4 +1,4 @@
-"""What EKS' controllers make in an account for Services and PersistentVolumeClaims.
+"""What EKS' controllers create in an account for Services and PersistentVolumeClaims.
 
 kubernetes/cloud-provider-aws: a load balancer is called `a` and the Service's uid without hyphens;
 it has network interfaces in the cluster's subnets and a security group `k8s-elb-` and that. The EBS
@@ -19,7 +19,7 @@ from rehearsal.simulators.aws.rows import Cluster
 from rehearsal.simulators.cloud import Mount, Wanted
 
 Parts = dict[str, list[tuple[str, str]]]
-"""A uid -> what stands for it, each with what it is."""
+"""A uid -> the resources created for it, each with its kind."""
 DRIVER = "ebs.csi.aws.com"
 _ADDON = "aws-ebs-csi-driver"
 _CLASS_DRIVERS = (DRIVER, "kubernetes.io/aws-ebs")

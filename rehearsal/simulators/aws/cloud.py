@@ -69,7 +69,7 @@ class AwsCloud:
         self._scalers: Sequence[Scaler] = ()
         """Those that ran when somebody last asked."""
         self._attached: Parts = {}
-        """What EKS' controllers have made, by the uid of the object that asked for it."""
+        """What EKS' controllers have created, by the uid of the object that asked for it."""
         self._released: dict[str, float] = {}
         """Uid of a claim that is gone, whose volume the driver still has to delete."""
         self.account = Account(
@@ -114,10 +114,10 @@ class AwsCloud:
             max_nodes=most,
             target_nodes=len(stay),
             instances=tuple(f"aws:///{each.availability_zone}/{each.id}" for each in stay),
-            # Where EKS keeps a node of the group, Cluster Autoscaler goes by it.
+            # If EKS keeps a node of the group, Cluster Autoscaler uses it as the template.
             template=node if stay else nodes.template(account, group),
             node=node,
-            # Without NVIDIA's image nobody brings a driver: no installer is made for these images.
+            # Without NVIDIA's image there is no driver: no installer exists for these images.
             driver="cloud" if has_driver(image) or not row.gpus else "pod",
             plugin="cloud" if nodes.node_os(held) == "bottlerocket" or not row.gpus else "pod",
             node_os=nodes.node_os(held),
@@ -144,7 +144,7 @@ class AwsCloud:
                     raise RefusedError(f"{wrong['code']}: {wrong['message']}")
             stay = len(kept(account, held))
             set_elastic(account, held, max(nodes - stay, 0))
-            # Below its minimum the Auto Scaling group starts another one by itself.
+            # Below its minimum the Auto Scaling group starts another one itself.
             if len(running(account, held)) < least:
                 resize(account, held, least)
 
@@ -229,16 +229,16 @@ class AwsCloud:
             self._later.start()
 
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
-        """What EKS' controllers make for Services and PersistentVolumeClaims."""
+        """What EKS' controllers create for Services and PersistentVolumeClaims."""
         with self.account.lock, self.account.asking:
             return attach(self.account, self._attached, wanted, self._released)
 
     def why_not_provisioned(self, wanted: Wanted) -> str:
-        """A driver that is not up makes a claim wait, which `attach` shows; nothing is refused."""
+        """Without its driver a claim waits, which `attach` shows; nothing is refused."""
         return ""
 
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
-        """EKS' own, which is nobody's default since Kubernetes 1.30."""
+        """EKS' own, which is not the default since Kubernetes 1.30."""
         # https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html
         with self.account.lock:
             return [storage_class("gp2", "kubernetes.io/aws-ebs")] if self.account.clusters else []

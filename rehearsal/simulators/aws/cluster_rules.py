@@ -109,7 +109,7 @@ def check_network(account: Account, name: str, config: Mapping[str, Any]) -> str
 
 
 def check_zones(account: Account, stands: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raises Refusal for subnets in other zones than those in which the control plane stands:
+    """Raises Refusal for subnets in other zones than the control plane's:
     it may have more subnets there, or others, and never another zone or one zone less."""
     rows = subnets(account, sorted({*stands, *wanted}))
     zone = {row.id: row.availability_zone for row in rows}

@@ -201,7 +201,7 @@ def log_group_of(cluster: str) -> str:
 
 
 def _log(account: Account, cluster: Cluster) -> None:
-    """Whoever logs has a log group: where nobody made it, EKS does, and leaves it behind."""
+    """A cluster that logs has a log group: EKS creates a missing one, and leaves it behind."""
     group = log_group_of(cluster.row["name"])
     if logged(cluster.row["logging"]) and group not in account.backend("logs").groups:
         account.client("logs").create_log_group(logGroupName=group)
@@ -221,7 +221,7 @@ def list_clusters(account: Account, params: Params) -> Row:
 
 @operation("eks", "UpdateClusterConfig")
 def update_cluster_config(account: Account, params: Params) -> Row:
-    """Refused: other zones, another VPC, networks that nobody comes from, a mode that was left."""
+    """Refused: other zones, another VPC, networks without clients, a mode that was left."""
     cluster = cluster_of(account, params["name"])
     row, what = cluster.row, {key: params[key] for key in params if key not in _NO_CHANGE}
     kind = _CHANGES.get(next(iter(what), ""), "VpcConfigUpdate")

@@ -1,4 +1,4 @@
-"""What EKS holds, in the place where moto keeps its clusters; tags and updates of all of it.
+"""What EKS holds, stored where moto keeps its clusters; tags and updates of all of it.
 
 A row is what the API shows of a thing, in the shape of botocore's model.
 """

@@ -61,7 +61,7 @@ def trusts(
 
 
 def statements(document: Document) -> list[Mapping[str, Any]]:
-    """The statements of a policy document, of which a single one may stand without a list."""
+    """The statements of a policy document; a single one may be given without a list."""
     return _list(document.get("Statement"))
 
 

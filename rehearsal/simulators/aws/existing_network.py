@@ -11,7 +11,7 @@ _ANYWHERE = "0.0.0.0/0"
 
 
 def lay_out(account: Account, network: Network) -> None:
-    """Makes the VPC in the account's region; raises Refusal for a zone that is not there."""
+    """Creates the VPC in the account's region; raises Refusal for a missing zone."""
     ec2 = account.client("ec2")
     zones = {z["ZoneName"] for z in ec2.describe_availability_zones()["AvailabilityZones"]}
     if unknown := sorted({subnet.zone for subnet in network.subnets.values()} - zones):
@@ -25,7 +25,7 @@ def lay_out(account: Account, network: Network) -> None:
         ec2.modify_vpc_attribute(VpcId=vpc, **{name: {"Value": True}})
     tables: dict[str, str] = {}
     for identity, subnet in network.subnets.items():
-        # Under the ID that others know: moto's API lets nobody choose one.
+        # Under the ID that others know, which moto's API does not let a caller choose.
         with patch("moto.ec2.models.subnets.random_subnet_id", return_value=identity):
             ec2.create_subnet(VpcId=vpc, CidrBlock=str(subnet.cidr), AvailabilityZone=subnet.zone)
         # moto takes the first subnet of a zone for a public one.
@@ -36,7 +36,7 @@ def lay_out(account: Account, network: Network) -> None:
 
 
 def _table(ec2: Any, vpc: str, identity: str, subnet: Subnet) -> str:
-    """A route table with this way out. The NAT gateway may be anywhere: nobody looks inside."""
+    """A route table with this way out. The NAT gateway may be anywhere: nothing reads it."""
     table: str = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
     if subnet.out == "nat":
         address = ec2.allocate_address(Domain="vpc")["AllocationId"]

@@ -49,7 +49,7 @@ def _role(account: Account, params: Params) -> Any:
 
 @rule("iam", "DeleteRole")
 def delete_role(account: Account, params: Params) -> None:
-    """Refused while a cluster or a node group that still stands works with it."""
+    """Refused while an existing cluster or node group uses it."""
     role = _role(account, params)
     if used := sorted(users(account, role.arn)):
         raise Refusal(

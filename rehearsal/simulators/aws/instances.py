@@ -20,7 +20,7 @@ _ULTRA_SERVERS = ("p6e-gb200.36xlarge", "p6e-gb300.36xlarge")
 
 
 def instance(account: Account, name: str) -> InstanceType:
-    """The instance type; raises Refusal in EKS's words where EC2 describes none."""
+    """The instance type; raises Refusal in EKS's words if EC2 describes none."""
     # Its API answers with the same rows, a request for each.
     from moto.ec2.models.instance_types import INSTANCE_TYPES
 
@@ -53,7 +53,7 @@ def instance(account: Account, name: str) -> InstanceType:
 
 
 def check_offers(account: Account, types: Sequence[str], ids: Sequence[str]) -> None:
-    """Raises Refusal, in EKS's words, where a subnet's zone has not all of the types."""
+    """Raises Refusal, in EKS's words, if a subnet's zone lacks one of the types."""
     from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
     wanted = {subnet.availability_zone for subnet in subnets(account, ids)}

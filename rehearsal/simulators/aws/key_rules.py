@@ -19,7 +19,7 @@ def create_key(account: Account, params: Params) -> None:
 
 @rule("kms", "DescribeKey")
 def describe_key(account: Account, params: Params) -> None:
-    """AWS manages the key that EBS makes, which moto takes for a customer's."""
+    """AWS manages the key that EBS creates, which moto takes for a customer's."""
     kms, ebs = account.backend("kms"), "alias/aws/ebs"
     if kms.alias_exists(ebs):
         kms.describe_key(ebs).key_manager = "AWS"
@@ -61,7 +61,7 @@ def check_key(account: Account, params: Params) -> None:
 
 @rule("logs", "DeleteLogGroup")
 def delete_log_group(account: Account, params: Params) -> Iterator[None]:
-    """A control plane that goes on logging makes itself a group that nobody owns."""
+    """A control plane that keeps logging creates a group that the stack does not own."""
     yield
     name = params["logGroupName"]
     for cluster in account.clusters.values():

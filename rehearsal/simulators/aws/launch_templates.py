@@ -9,7 +9,7 @@ from rehearsal.simulators.aws.refusal import Refusal, invalid
 
 def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any]:
     """The data of the version that `{id|name, version}` means; empty if nothing is meant. Raises
-    Refusal where there is no such thing."""
+    Refusal if it does not exist."""
     if not reference:
         return {}
     ec2, name = account.backend("ec2"), reference.get("id") or reference.get("name")

@@ -23,7 +23,7 @@ def _services(account: Account) -> Iterator[str]:
         yield f"instance profile {profile['InstanceProfileName']}"
     for provider in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
         yield f"OIDC provider {provider['Arn']}"
-    # AWS makes its own keys, such as that of EBS, with the first thing that they encrypt.
+    # AWS creates its own keys, such as that of EBS, with the first thing that they encrypt.
     aliases = kms.list_aliases()["Aliases"]
     going = {
         one["TargetKeyId"]

@@ -12,7 +12,7 @@ _GONE = ("deleting", "deleted")
 
 
 def _gateways(account: Account) -> list[Any]:
-    """The NAT gateways that stand."""
+    """The existing NAT gateways."""
     found = account.backend("ec2").nat_gateways.values()
     return [each for each in found if each.state not in _GONE]
 
@@ -49,7 +49,7 @@ def _gateway_of(account: Account, vpc: str) -> Any:
 
 @rule("ec2", "DeleteVpc")
 def delete_vpc(account: Account, params: Params) -> None:
-    """Refused while anything stands in it."""
+    """Refused while anything is in it."""
     ec2, vpc = account.backend("ec2"), params["VpcId"]
     users = [each.id for each in ec2.describe_subnets() if each.vpc_id == vpc]
     users += [each.id for each in _gateways(account) if each.vpc_id == vpc]

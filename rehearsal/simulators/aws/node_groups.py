@@ -74,7 +74,7 @@ def create_nodegroup(account: Account, params: Params) -> Row:
     if not wrong:
         resize(account, group, wanted)
     role = params["nodeRole"]
-    if role not in cluster.entries:  # EKS lets the nodes in by itself.
+    if role not in cluster.entries:  # EKS lets the nodes in itself.
         given_entry = {"type": "EC2_LINUX", "kubernetesGroups": ["system:nodes"],
                        "username": "system:node:{{EC2PrivateDNSName}}"}  # fmt: skip
         cluster.entries[role] = entry_row(account, params["clusterName"], role, given_entry)

@@ -168,7 +168,7 @@ def _pods(row: InstanceType) -> int:
 
 
 def _disk_gib(group: Group) -> int:
-    """The size of the volume that images and pods are on; Bottlerocket has one of its own."""
+    """The size of the volume that images and pods are on; Bottlerocket has a separate one."""
     device = "/dev/xvdb" if node_os(group.row) == "bottlerocket" else "/dev/xvda"
     for mapping in group.data.get("BlockDeviceMappings") or []:
         if mapping.get("DeviceName") == device and mapping.get("Ebs", {}).get("VolumeSize"):

@@ -42,7 +42,7 @@ class Target:
     block: bool
     """Whether it asks for a Capacity Block."""
     only: bool
-    """Whether nothing starts beside the reservations."""
+    """Whether nothing starts outside of the reservations."""
 
 
 def _target(template: Mapping[str, Any]) -> Target | None:
@@ -111,7 +111,7 @@ def _chosen(account: Account, identity: str) -> list[Reservation]:
 
 
 def place_of_next(account: Account, group: Group) -> str | None:
-    """The reservation that this node group's next instance is in; None beside them."""
+    """The reservation that this node group's next instance is in; None outside of them."""
     target = _target(group.data)
     fitting = _fitting(account, group.row, target) if target else []
     taken = _taken(account)

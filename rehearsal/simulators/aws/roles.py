@@ -90,7 +90,7 @@ def lacks(account: Account, arn: str, actions: tuple[str, ...]) -> list[str]:
 
 @cache
 def document(text: str) -> Document:
-    """A policy document, which nobody changes."""
+    """A policy document, which never changes."""
     parsed: Document = json.loads(text)
     return parsed
 

@@ -17,12 +17,12 @@ class Group:
     """What was asked for, without what EKS fills in."""
     scaling_group: str
     template: str
-    """The launch template that EKS made for the group."""
+    """The launch template that EKS created for the group."""
     data: Mapping[str, Any]
     """What the version of a launch template that was asked for held then; empty without one. EKS
     made its own of it: whoever deletes the other one changes nothing here."""
     elastic: set[str] = field(default_factory=set)
-    """Instances that stand for nodes which the rehearsal's autoscaler started."""
+    """Instances of the nodes that the rehearsal's autoscaler started."""
     revision: int = 0
     """How often EKS began to recycle the nodes."""
 
@@ -38,7 +38,7 @@ class Cluster:
 
     row: Row
     self_managed: bool
-    """Whether EKS installs the networking addons by itself."""
+    """Whether EKS installs the networking addons itself."""
     interfaces: list[str] = field(default_factory=list)
     """The control plane's network interfaces in the cluster's subnets."""
     groups: dict[str, Group] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Cluster:
     """(principal ARN, policy ARN) -> since when it has the access policy in its scope, on the
     monotonic clock."""
     grew: float = 0.0
-    """When its newest node group was made, on the monotonic clock."""
+    """When its newest node group was created, on the monotonic clock."""
     identified: dict[tuple[str, str], float] = field(default_factory=dict)
     """(namespace, service account) -> when it first had an association, in seconds since 1970."""
 

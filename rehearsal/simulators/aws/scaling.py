@@ -21,7 +21,7 @@ from rehearsal.simulators.aws.rows import Cluster, Group
 _KIND = "auto-scaling-group"
 _MOST_TAGS = 50
 _IMAGE = "ami-0eks0000000000000"
-"""Where no launch template names one: EKS takes its own image."""
+"""If no launch template names one, EKS takes its own image."""
 
 
 def install(account: Account) -> Callable[[], None]:
@@ -52,7 +52,7 @@ def install(account: Account) -> Callable[[], None]:
 
 
 def make_group(account: Account, cluster: Cluster, row: Mapping[str, Any]) -> tuple[str, str]:
-    """Makes a node group's Auto Scaling group, at zero, with the tags that EKS puts on it; returns
+    """Creates a node group's Auto Scaling group, at zero, with the tags that EKS sets; returns
     its name and that of its launch template."""
     name, identity = row["nodegroupName"], str(uuid.uuid4())
     template, scaling = f"eks-{identity}", f"eks-{name}-{identity}"
@@ -101,7 +101,7 @@ def drop_group(account: Account, group: Group) -> None:
 
 
 def resize(account: Account, group: Group, nodes: int) -> None:
-    """Makes a node group's desired capacity `nodes`."""
+    """Sets a node group's desired capacity to `nodes`."""
     held(account, group.scaling_group).set_desired_capacity(nodes)
 
 

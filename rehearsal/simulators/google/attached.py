@@ -1,4 +1,4 @@
-"""What GKE's controllers make in a project for the objects of a cluster's users.
+"""What GKE's controllers create in a project for the objects of a cluster's users.
 
 kubernetes/cloud-provider-gcp: the load balancer of a Service is called `a` and the Service's uid
 without hyphens, its firewall rule `k8s-fw-` and that; the disk or Filestore instance of a claim
@@ -22,7 +22,7 @@ from rehearsal.simulators.google.resource import CloudResource
 Resources = dict[str, CloudResource]
 _DISKS, _FILES = "pd.csi.storage.gke.io", "filestore.csi.storage.gke.io"
 DRIVERS = (_DISKS, _FILES)
-"""CSI drivers of what `attach` makes for claims."""
+"""CSI drivers of what `attach` creates for claims."""
 _FILES_API = "file.googleapis.com"
 _FILESTORE = {
     "standard-rwx": "standard",
@@ -74,7 +74,7 @@ def attach(
 
 
 def storage_classes(cluster: CloudResource) -> list[dict[str, Any]]:
-    """Those that GKE makes, of Filestore with its driver alone.
+    """Those that GKE creates, of Filestore only with its driver.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes and
     .../how-to/persistent-volumes/filestore-csi-driver (read 2026-11-22).

@@ -1,4 +1,4 @@
-"""What GKE makes for Ingresses and Gateways: HTTP load balancers before the pods of Services.
+"""What GKE creates for Ingresses and Gateways: HTTP load balancers before the pods of Services.
 
 Names as kubernetes/ingress-gce makes them (pkg/utils/namer, read 2026-11-22): `k8s1-` for network
 endpoint groups, backend services and health checks, `k8s2-` with `fr`, `tp` and `um` for forwarding
@@ -17,7 +17,7 @@ from rehearsal.simulators.google.compute.resources import LINK, new
 from rehearsal.simulators.google.resource import CloudResource
 
 _PROBES = ["130.211.0.0/22", "35.191.0.0/16"]
-"""Where Google's health checks and proxies come from."""
+"""The source ranges of Google's health checks and proxies."""
 _GATEWAYS = {
     "gke-l7-global-external-managed": "EXTERNAL_MANAGED",
     "gke-l7-gxlb": "EXTERNAL",
@@ -42,7 +42,7 @@ class Place:
     network: str
     subnetwork: str
     ingresses: bool
-    """Whether the addon is on that makes load balancers for Ingresses."""
+    """Whether the addon that creates load balancers for Ingresses is on."""
 
     @property
     def links(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Place:
 
 
 def resources(place: Place, one: Wanted) -> Iterator[CloudResource]:
-    """All that stands for one Ingress or Gateway; nothing for those that are other controllers'."""
+    """The resources of one Ingress or Gateway; none for those of other controllers."""
     if one.kind == "ingress":
         # pkg/utils, IsGCEIngress: only the annotation names a class of GKE's.
         ours = one.class_name in ("gce", "gce-internal") or (

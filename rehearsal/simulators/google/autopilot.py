@@ -1,6 +1,6 @@
 """The nodes that GKE Autopilot would start: shapes that come only for pods that ask for them.
 
-Shared, partitioned and reserved GPUs come only where a pod selects them, so that such shapes are
+Shared, partitioned and reserved GPUs exist only if a pod selects them, so such shapes are
 made from the selectors of the cluster's pods.
 """
 
@@ -63,7 +63,7 @@ def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequest
     """What these node selectors ask for and Autopilot has.
 
     Without one of the two labels of time-sharing it takes `time-sharing`, or 2 clients (gkeas).
-    MPS is for Standard clusters alone (cloud.google.com, nvidia-mps-gpus, read 2026-11-21).
+    MPS is only for Standard clusters (cloud.google.com, nvidia-mps-gpus, read 2026-11-21).
     """
     found = set()
     for selector in selectors:
@@ -91,7 +91,7 @@ def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequest
 
 
 def _reservation(selector: Mapping[str, str]) -> str:
-    """Autopilot takes machines out of a reservation for pods alone that name it."""
+    """Autopilot takes machines out of a reservation only for pods that name it."""
     name = selector.get(_RESERVATION_LABEL, "")
     if not name or selector.get(_AFFINITY_LABEL) != "specific":
         return ""

@@ -57,7 +57,7 @@ class GoogleCloud(CloudState):
         quota_suffices: bool = False,
         buckets: Mapping[str, Bucket] | None = None,
     ) -> None:
-        """`existing`: networks that are there before anything is made; `reservations`: what was
+        """`existing`: networks that exist before anything is created; `reservations`: what was
         bought by then. With `quota_suffices`, every pool can grow to its maximum, as far as
         `faults` sets no quota. `buckets`: those that are not as any other, by name."""
         super().__init__(
@@ -70,7 +70,7 @@ class GoogleCloud(CloudState):
         self._gpu_request_shapes: set[GpuRequestShape] = set()
         """Shared and partitioned GPUs that pods ever selected on Autopilot."""
         self._attached: dict[str, str] = {}
-        """What GKE's controllers made -> the id of their cluster."""
+        """What GKE's controllers created -> the id of their cluster."""
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
         if existing is not None:
@@ -145,10 +145,10 @@ class GoogleCloud(CloudState):
         return None
 
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
-        """What GKE's controllers make for the objects of the cluster's users."""
+        """What GKE's controllers create for the objects of the cluster's users."""
         with self.lock:
             cluster = next(self.of(CLUSTER), None)
-            if cluster is None:  # and nobody left who would take anything away
+            if cluster is None:  # and no controller is left to delete anything
                 return {}
             return attached.attach(self.resources, self._attached, cluster, wanted)
 
@@ -212,7 +212,7 @@ class GoogleCloud(CloudState):
     # The resource types' view.
 
     def pools(self) -> Iterator[CloudResource]:
-        """All node pools, those that Autopilot makes for a reservation among them."""
+        """All node pools, including those that Autopilot creates for a reservation."""
         yield from self.of(NODE_POOL)
         for cluster in self.of(CLUSTER):
             if (cluster.state.get("autopilot") or {}).get("enabled"):

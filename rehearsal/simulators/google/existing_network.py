@@ -18,7 +18,7 @@ from rehearsal.simulators.google_inventory import Networks, Subnetwork
 
 
 def lay_out(cloud: CloudState, there: Networks) -> None:
-    """Makes the networks; raises ApiError for subnetworks that cannot be."""
+    """Creates the networks; raises ApiError for impossible subnetworks."""
     by_network = sorted(there.subnetworks, key=_network)
     for network, inside in groupby(by_network, key=_network):
         _lay_out(cloud, network, list(inside))

@@ -189,7 +189,7 @@ def _capacity(pool: Mapping[str, Any]) -> dict[str, str]:
         accelerator, count = found
         given = _first_gpu(config)
         partitions = accelerator.mig.get(given.get("gpuPartitionSize") or "", 1)
-        # What GKE's fields say of sharing is for its own device plugin alone.
+        # What GKE's fields say of sharing is only for its own device plugin.
         own = config.get("labels", {}).get(NO_PLUGIN_LABEL) == "true"
         clients = 1 if own else gke_sharing(given, found).replicas
         capacity[GPU_RESOURCE] = str(count * partitions * clients)

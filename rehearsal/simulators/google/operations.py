@@ -31,7 +31,7 @@ class Operation:
     error: ApiError | None = None
     done: threading.Event = field(default_factory=threading.Event)
     simulated_seconds: float = 0.0
-    """What it takes in life, where somebody could wait too short a time for it."""
+    """How long it takes in life, if a client's timeout could be shorter."""
     runs: bool = False
     """Whether a thread carries it out; else it is done as soon as somebody asks for it."""
 

@@ -70,7 +70,7 @@ def _etag(policy: Mapping[str, Any]) -> str:
 
 
 def forget_account(cloud: CloudState, email: str, number: str) -> None:
-    """What becomes of an account's roles when it is deleted: they stay, for nobody."""
+    """What becomes of an account's roles when it is deleted: they stay, without an account."""
     gone, mark = f"serviceAccount:{email}", f"deleted:serviceAccount:{email}?uid={number}"
     for policy in cloud.policies.values():
         for binding in policy.get("bindings", ()):

@@ -182,7 +182,7 @@ def test_programs_with_parts_in_c_say_what_the_machine_lacks(
     monkeypatch.setenv("CC", "no-such-compiler")
     assert main(["build", "runc"]) == 1
     assert capsys.readouterr().err == (
-        "error: runc has parts in C, and there is no no-such-compiler: install gcc\n"
+        "error: runc has parts in C, and no-such-compiler is not installed; install gcc\n"
     )
     _script(machine / "bin" / "cc", "#!/bin/sh\nexit 1\n")
     monkeypatch.setenv("CC", "cc")

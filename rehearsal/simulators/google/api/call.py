@@ -31,7 +31,7 @@ class Call:
         return f"{self.endpoint}/{self.service}/{self.version}"
 
     def page(self, key: str, rows: list[Any], most: int, size: str = "pageSize") -> dict[str, Any]:
-        """One page of rows under `key`, and `nextPageToken` where there are more. `most`: rows of a
+        """One page of rows under `key`, and `nextPageToken` if there are more. `most`: rows of a
         page for which the request names no `size`."""
         start, length = int(self.query.get("pageToken") or 0), int(self.query.get(size) or most)
         end = start + length

@@ -1,4 +1,4 @@
-"""The simulated Google Cloud's APIs on loopback, for whoever speaks to them.
+"""The simulated Google Cloud's APIs on loopback, for any client.
 
 `http://127.0.0.1:PORT/<service>/<version>/...` is what `https://<service>.googleapis.com/...` is in
 life. The provider plugin finds it by `GOOGLE_<SERVICE>_CUSTOM_ENDPOINT`, gcloud by

@@ -1,4 +1,4 @@
-"""The managed instance groups that GKE makes for its node pools: one in each of a pool's zones."""
+"""Managed instance groups that GKE creates for its node pools: one in each zone of a pool."""
 
 from collections.abc import Iterator
 from typing import Any

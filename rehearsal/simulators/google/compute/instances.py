@@ -68,7 +68,7 @@ def running(cloud: CloudState) -> Iterator[Running]:
         pool.state["name"]: nodes.group(pool, cloud.found(pool.parent or "")) for pool in own
     }
     with_pools = {pool.parent for pool in own}
-    # Nodes that no pool has are those of the cluster that makes its own.
+    # Nodes without a pool are those of the cluster that creates its own.
     automatic = [one.identity for one in cloud.of(CLUSTER) if one.identity not in with_pools]
     for name, group in groups.items():
         pool = pools.get(name)

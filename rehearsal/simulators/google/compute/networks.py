@@ -66,7 +66,7 @@ def _patch(call: Call) -> dict[str, Any]:
 
 
 def _host(call: Call) -> dict[str, Any]:
-    """The host project of a Shared VPC; nothing of one where the project is attached to none."""
+    """The host project of a Shared VPC; nothing if the project is attached to none."""
     host = call.cloud.host_projects.get(call.path["project"])
     known = {"name": host, "selfLink": f"{LINK}projects/{host}"} if host else {}
     return {"kind": "compute#project", **known}

@@ -16,7 +16,7 @@ _IDLE = {
     "tcpTransitoryIdleTimeoutSec": 30,
     "tcpTimeWaitTimeoutSec": 120,
 }
-"""Seconds, where nobody says otherwise (compute v1, `RouterNat`)."""
+"""The default, in seconds (compute v1, `RouterNat`)."""
 
 
 def _insert(call: Call) -> dict[str, Any]:

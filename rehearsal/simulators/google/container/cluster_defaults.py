@@ -113,7 +113,7 @@ def derive(cloud: CloudState, state: dict[str, Any]) -> None:
     given = state["controlPlaneEndpointsConfig"]
     dns, ip = given.setdefault("dnsEndpointConfig", {}), given.setdefault("ipEndpointsConfig", {})
     ip.setdefault("enabled", True)
-    # In life uid.REGION.gke.goog: always there, and it answers nobody unless it may.
+    # In life uid.REGION.gke.goog: always there, and it answers only if it may.
     port = cloud.control_plane.endpoint.rpartition(":")[2]
     dns["endpoint"] = f"localhost:{port if dns.get('allowExternalTraffic') else 1}"
     authorized = ip.setdefault("authorizedNetworksConfig", {})
@@ -153,7 +153,7 @@ def _ranges(cloud: CloudState, state: Mapping[str, Any], subnetwork: str) -> dic
 
 def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
     """Managed Prometheus is on unless it is turned off, and on Autopilot always; the Gateway API
-    where it is asked for."""
+    if it is asked for."""
     prometheus = state["monitoringConfig"]["managedPrometheusConfig"]
     channel = (state["networkConfig"].get("gatewayApiConfig") or {}).get("channel")
     files = []

@@ -119,7 +119,7 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 def _change(
     call: Call, cluster: CloudResource, state: dict[str, Any], kind: str = "UPDATE_CLUSTER"
 ) -> dict[str, Any]:
-    """Makes `state` the cluster's, where GKE allows it; the operation."""
+    """Gives the cluster `state`, if GKE allows it; the operation."""
     cluster_rules.check(call.cloud, cluster.identity, state, cluster.depends_on)
     cluster_defaults.derive(call.cloud, state)
     cluster_defaults.bring_workload_pool(call.cloud, state)

@@ -1,4 +1,4 @@
-"""GKE's clusters: how they are made, read and deleted, with the rehearsal's control plane behind
+"""GKE's clusters: how they are created, read and deleted, with the rehearsal's control plane behind
 them."""
 
 import copy

@@ -54,7 +54,7 @@ def _as_in_config(name: str, value: Any) -> Any:
 def change(
     call: Call, pool: CloudResource, state: dict[str, Any], kind: str = "UPGRADE_NODES"
 ) -> dict[str, Any]:
-    """Makes `state` the pool's, where GKE allows it; the operation."""
+    """Gives the pool `state`, if GKE allows it; the operation."""
     cluster = call.cloud.found(pool.parent or "")
     if state["version"] == "-":
         state["version"] = cluster.state["currentMasterVersion"]

@@ -1,4 +1,4 @@
-"""GKE's node pools: how they are made, read and deleted."""
+"""GKE's node pools: how they are created, read and deleted."""
 
 import copy
 from typing import Any
@@ -14,7 +14,7 @@ from rehearsal.simulators.google.resource import CloudResource
 from rehearsal.simulators.google.state import CloudState
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
-"""What GKE puts on GPU nodes by itself."""
+"""What GKE puts on GPU nodes itself."""
 
 
 def _create(call: Call) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def check(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> N
 
 
 def least(state: dict[str, Any]) -> int:
-    """The nodes that the pool's autoscaling never goes below."""
+    """The minimum number of nodes of the pool's autoscaling."""
     scaling = state.get("autoscaling") or {}
     if not scaling.get("enabled"):
         return 0
@@ -78,7 +78,7 @@ def least(state: dict[str, Any]) -> int:
 
 
 def add_driver_and_taints(state: dict[str, Any], *, added: bool) -> None:
-    """What GKE adds to a pool with GPUs: a driver where nobody says otherwise, and, where
+    """What GKE adds to a pool with GPUs: a driver by default, and, if
     `added`, its taint."""
     config = state["config"]
     if (found := node_defaults.accelerator_of(state)) is None:
@@ -99,7 +99,7 @@ def add_driver_and_taints(state: dict[str, Any], *, added: bool) -> None:
 
 
 def _has_cpu_pool(cloud: CloudState, cluster: CloudResource) -> bool:
-    """GKE adds its taint when it makes a GPU pool beside one without GPUs, and never later."""
+    """GKE adds its taint when it creates a GPU pool next to one without GPUs, and never later."""
     return any(
         pool.parent == cluster.identity and node_defaults.accelerator_of(pool.state) is None
         for pool in cloud.of(NODE_POOL)

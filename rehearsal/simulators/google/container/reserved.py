@@ -80,14 +80,14 @@ def check_start(cloud: CloudState, pool: CloudResource, wanted: int) -> None:
 
 
 def in_region(cloud: CloudState, path: str, project: str, region: str) -> Reservation | None:
-    """The reservation in a zone of this region, where there is one that the project may use."""
+    """The reservation in a zone of this region, if there is one that the project may use."""
     zones = dict.fromkeys(one.zone for one in cloud.reservations)
     found = (_found(cloud, path, project, zone) for zone in zones if region_of(zone) == region)
     return next((one for one in found if one is not None), None)
 
 
 def _found(cloud: CloudState, path: str, project: str, zone: str) -> Reservation | None:
-    """The reservation in this zone, where there is one that the project may use."""
+    """The reservation in this zone, if there is one that the project may use."""
     whole, _, block = path.partition(_BLOCKS)
     block = block.partition("/")[0]
     for one in cloud.reservations:
@@ -101,7 +101,7 @@ def _found(cloud: CloudState, path: str, project: str, zone: str) -> Reservation
 
 
 def owner_of(one: Reservation, project: str) -> tuple[str, str]:
-    """Project and name; one without a project is of whoever asks for it."""
+    """Project and name; one without a project is in the caller's."""
     parts = one.name.split("/")
     return (parts[1], parts[3]) if len(parts) == 4 else (project, one.name)
 

@@ -1,6 +1,6 @@
 """What GKE demands of a network: of one in another project, its rights there; of any, a way out.
 
-Each in GKE's own words; the comment beside it says who met them.
+Each in GKE's own words; the comment on it says who met them.
 """
 
 from collections.abc import Iterable
