@@ -148,9 +148,9 @@ class Access:
     rights: Literal["roles", "policies"] | None = None
     """The key by which a service account gets rights there."""
     buckets: BucketDriver | None = None
-    """None where the stack mounts none."""
+    """None if the stack mounts none."""
     disks: Disks | None = None
-    """None where a driver of the cluster creates the disk of a claim and deletes it again."""
+    """None if a driver of the cluster creates the disk of a claim and deletes it again."""
     classes: VolumeClasses = VolumeClasses()
     """What claims of the stack can name."""
     editors: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -158,10 +158,10 @@ class Access:
     viewers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Where people may only look, likewise."""
     groups: Sequence[str] | None = None
-    """The Kubernetes groups that people can be in; None where others than the stack say so."""
+    """The Kubernetes groups that people can be in; None if others than the stack say so."""
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
-        """Raises ValueError where the platform cannot give the account what it names."""
+        """Raises ValueError if the platform cannot give the account what it names."""
         for key, given in (("roles", account.roles), ("policies", account.policies)):
             if given and key != self.rights:
                 instead = f"it has {self.rights}" if self.rights else "give rights there yourself"

@@ -109,9 +109,9 @@ class GpuPool:
     gpus_per_node: int
     """Physical GPUs on one node."""
     min_nodes: int | None
-    """Nodes in the whole pool that are always there; None where somebody else decides."""
+    """Nodes in the whole pool that are always there; None if somebody else decides."""
     max_nodes: int | None
-    """Nodes in the whole pool at the most; None where nothing bounds them."""
+    """Nodes in the whole pool at the most; None if nothing bounds them."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Every label that this stack puts on the pool's nodes."""
     taints: Sequence[Taint] = ()
@@ -126,7 +126,7 @@ class GpuPool:
     """GPUs that one pod may ask for, where the platform allows some counts only; else empty."""
     sharing: Sharing | None = None
     installer: Installer | None = None
-    """The driver installer DaemonSet that must run on these nodes; None where the driver is in
+    """The driver installer DaemonSet that must run on these nodes; None if the driver is in
     the image or the cloud installs it."""
     installer_image: str | None = None
     """One's own installer image instead of the one that GKE preloads."""
@@ -137,14 +137,14 @@ class GpuPool:
     host_ipc: bool = False
     """Whether GPU pods need the host's IPC namespace: GKE's MPS daemon is reached through it."""
     cpu_millis: int | None = None
-    """Thousandths of a core that a node has for pods, at the most; None where that is not known."""
+    """Thousandths of a core that a node has for pods, at the most; None if that is not known."""
     memory_mib: int | None = None
-    """MiB of memory that a node has for pods, at the most; None where that is not known."""
+    """MiB of memory that a node has for pods, at the most; None if that is not known."""
     keeps_pods: bool = True
     """Whether a pod may ask to keep its node; GKE Autopilot does not grant that to Spot pods."""
     driver_directory: str | None = None
     """Directory of the nodes with the driver's libraries, where no NVIDIA container runtime gives
-    them to containers; None where one does."""
+    them to containers; None if one does."""
     host_paths: bool = True
     """Whether pods may mount directories of the host; GKE Autopilot admits none."""
     unattachable: Sequence[str] = ()
@@ -160,7 +160,7 @@ class GpuPool:
 
     @property
     def driver_libraries(self) -> str | None:
-        """Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; None where
+        """Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; None if
         whoever gives them the GPU gives them its driver's libraries too."""
         return self.driver_directory if self.device_plugin else None
 
@@ -323,7 +323,7 @@ class Cluster:
     granted: Mapping[str, Sequence["pulumi.Resource"]] = field(default_factory=dict)
     """Service account of pods -> its rights in the cloud, which stand before its pods start."""
     buckets: BucketDriver | None = None
-    """How pods mount buckets; None where they mount none."""
+    """How pods mount buckets; None if they mount none."""
     volumes: Mapping[str, ClaimVolume] = field(default_factory=dict)
     """Claim of the stack -> its disk, where the stack creates that; else the cluster's driver does.
     """

@@ -81,7 +81,7 @@ def at(path: str, check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
 
 
 def required(config: Mapping[str, str], key: str, what: str) -> str:
-    """The value of a key of the engine's config; raises ValueError where it is missing."""
+    """The value of a key of the engine's config; raises ValueError if it is missing."""
     value = config.get(key, "")
     if not value:
         raise ValueError(f"{key}: is missing; set it to {what}: pulumi config set {key} ...")

@@ -9,7 +9,7 @@ _EXEC_API = "client.authentication.k8s.io/v1beta1"
 
 def gke(*, name: str, endpoint: str, ca_certificate: str | None = None) -> str:
     """For GKE, through `gke-gcloud-auth-plugin`; `ca_certificate` is base64, as the API has it, and
-    None where the endpoint's certificate is of a public authority.
+    None if the endpoint's certificate is of a public authority.
 
     The plugin signs in as the Google provider does, by Application Default Credentials. Without the
     argument it takes the account of `gcloud auth login`, which may be another one, or none

@@ -232,7 +232,7 @@ def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
 
 
 def refusal(limits: Sequence[Any], value: Any) -> str | None:
-    """Why a value is beyond these limits; None where it is not."""
+    """Why a value is beyond these limits; None if it is not."""
     hint = _bound(limits, Hint, "text")
     least, most = _bound(limits, Ge, "ge"), _bound(limits, Le, "le")
     if (least is not None and value < least) or (most is not None and value > most):

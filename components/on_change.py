@@ -1,4 +1,4 @@
-"""What a change of a setting means while the cluster stands: rules that stand with the fields.
+"""What a change of a setting means while the cluster exists: the rules that fields declare.
 
 Without an SDK, as the classes of args are.
 """
@@ -16,7 +16,7 @@ Loss = Literal["cluster", "node pools", "GPU pool", "system pool"]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The cloud cannot make this change while the cluster, or the GPU pool, stands."""
+    """The cloud cannot make this change while the cluster, or the GPU pool, exists."""
 
     way: str = ""
     """What is possible instead, in front of "or give the cluster another name"."""
@@ -46,22 +46,22 @@ NEVER = Refusal()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnChange:
-    """In the annotation of a field: what a change of the setting means while the cluster stands."""
+    """In the annotation of a field: what a change of the setting means while the cluster exists."""
 
     rule: Rule
 
 
 def change_rules(kind: type, prefix: str = "") -> ChangeRules:
-    """The rules that stand with the fields of a class of args and of the classes of its fields."""
-    found: dict[str, Rule] = {}
+    """The rules in the annotations of a class of args and of the classes of its fields."""
+    rules_by_path: dict[str, Rule] = {}
     for name, hint in typing.get_type_hints(kind, include_extras=True).items():
         inner, annotations = unwrapped(hint)
-        rules = [each.rule for each in annotations if isinstance(each, OnChange)]
+        rules = [annotation.rule for annotation in annotations if isinstance(annotation, OnChange)]
         if rules:
-            found[f"{prefix}{name}"] = rules[0]
+            rules_by_path[f"{prefix}{name}"] = rules[0]
         elif is_dataclass(inner):
-            found |= change_rules(typing.cast("type", inner), f"{prefix}{name}.")
-    return found
+            rules_by_path |= change_rules(typing.cast("type", inner), f"{prefix}{name}.")
+    return rules_by_path
 
 
 def if_longer(loss: Loss) -> Judge:

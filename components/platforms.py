@@ -67,7 +67,7 @@ class Platform:
     folder: str
     """In `components/`, with `settings.py` and `platform.py`."""
     cloud: str | None
-    """Whose cloud the stack makes its cluster in; None where the cluster is there already."""
+    """Whose cloud the stack makes its cluster in; None if the cluster is there already."""
     account: tuple[str, ...] = ()
     """Config keys that say whose cloud it is, as far as its files do."""
     home: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 A preview marks the resource that would be replaced; this says which setting does it, and what is
 lost. A setting that cannot change at all while the cluster stands is refused there: the clouds' own
-providers find that out half way through an update. A setting that was taken away and that the cloud
+providers find that out in the middle of an update. A setting that was taken away and that the cloud
 keeps is named as well: neither the provider nor the preview would say a word.
 
 Each message ends with a code in brackets, by which programs know it whatever its words are:
@@ -31,7 +31,7 @@ _LOST: Mapping[Loss, str] = {
 class LastingSettings(pulumi.ComponentResource):
     """Remembers these settings in the state, to compare the next run's with.
 
-    `after`: the cluster and its pools. What is remembered is what they were made with: while an
+    `after`: the cluster and its pools. What is remembered is what they were created with: while an
     update has not got so far, every preview warns again. `claims`: PersistentVolumeClaims in the
     cluster; while there are any, it is not replaced.
     """
@@ -84,7 +84,7 @@ def warnings(
 ) -> Iterator[str]:
     """A line for each setting that was there before, with another value.
 
-    Raises ValueError where one of them cannot change, unless the cluster is replaced anyway; and
+    Raises ValueError if one of them cannot change, unless the cluster is replaced anyway; and
     where the cluster would be replaced that holds `claims`, whose disks would stay and bill.
     """
     changed = {key: before[key] for key in after if before.get(key, after[key]) != after[key]}

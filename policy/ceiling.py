@@ -29,7 +29,7 @@ def judged(
     `costs`: pool -> dollars a month of its machines at the pool's maximum, on demand, since Spot
     and reserved machines may cost that. `complete`: whether every pool has a price. `stacks`:
     pattern of stack names -> confirmed ceiling, the first that matches. `dollars`: the ceiling of a
-    stack without one; None where such a stack is only unconfirmed, above `UNCONFIRMED_DOLLARS`.
+    stack without one; None if such a stack is only unconfirmed, above `UNCONFIRMED_DOLLARS`.
     """
     total = sum(costs.values())
     confirmed = next((most for name, most in stacks.items() if fnmatchcase(stack, name)), dollars)

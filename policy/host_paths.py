@@ -107,7 +107,7 @@ def _judged(who: str, path: str, writes: bool | None, more: Sequence[str]) -> It
 
 
 def _writes(pods: Pods, volume: Any) -> bool | None:
-    """Whether a container may write to the volume; None where that is not known."""
+    """Whether a container may write to the volume; None if that is not known."""
     mounts = [mount for container in pods.containers for mount in each(container, "volumeMounts")]
     if volume is UNKNOWN or any(UNKNOWN in (mount, get(mount, "name")) for mount in mounts):
         return None

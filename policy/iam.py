@@ -167,7 +167,7 @@ def _statements(document: Any) -> list[Any]:
 
 
 def _document(text: Any) -> Any:
-    """What a policy's text holds; None where it is not known."""
+    """What a policy's text holds; None if it is not known."""
     try:
         return json.loads(text) if isinstance(text, str) else None
     except ValueError:

@@ -123,7 +123,7 @@ def container_name(container: Any) -> str:
 
 
 def gpus_in(container: Any, part: str) -> Mapping[str, Any] | None:
-    """The GPU resources in a container's `limits` or `requests`; None where not known."""
+    """The GPU resources in a container's `limits` or `requests`; None if not known."""
     amounts = entries(container, "resources", part)
     if amounts is None or container is UNKNOWN:
         return None
@@ -131,7 +131,7 @@ def gpus_in(container: Any, part: str) -> Mapping[str, Any] | None:
 
 
 def asks_for_gpu(pods: Pods) -> bool | None:
-    """Whether a container has a GPU in its limits; None where that is not known."""
+    """Whether a container has a GPU in its limits; None if that is not known."""
     limits = [gpus_in(container, "limits") for container in pods.containers]
     if any(
         limit and any(quantity.or_none(amount) != 0 for amount in limit.values())
@@ -142,7 +142,7 @@ def asks_for_gpu(pods: Pods) -> bool | None:
 
 
 def tolerates(pods: Pods, taint: Any) -> bool | None:
-    """Whether the pods pass a taint (key, value, effect); None where that is not known."""
+    """Whether the pods pass a taint (key, value, effect); None if that is not known."""
     if taint is UNKNOWN:
         return None
     key, value, effect = taint
@@ -152,7 +152,7 @@ def tolerates(pods: Pods, taint: Any) -> bool | None:
 
 
 def reaches(pods: Pods, pool: Pool) -> bool | None:
-    """Whether the pods' node selector and affinity fit the pool's nodes; None where not known.
+    """Whether the pods' node selector and affinity fit the pool's nodes; None if not known.
 
     Taints are not looked at.
     """

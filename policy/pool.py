@@ -31,7 +31,7 @@ class Pool:
     most: Any
     """Nodes that there can be."""
     price: NodePrice | None
-    """Of one node; None where its shape is not known."""
+    """Of one node; None if its shape is not known."""
 
     @property
     def name(self) -> str:
@@ -40,7 +40,7 @@ class Pool:
 
 
 def pool_of(resource: Resource, resources: Sequence[Resource] = ()) -> Pool | None:
-    """The resource as a pool; None where it is none.
+    """The resource as a pool; None if it is none.
 
     `resources`: those of the stack, among which a node group's launch template may be.
     """
@@ -59,7 +59,7 @@ def pools_of(resources: Sequence[Resource]) -> list[Pool]:
 
 
 def driver_version(pool: Pool) -> Any:
-    """`gpuDriverVersion` of a GKE pool's GPUs; None where it is not set."""
+    """`gpuDriverVersion` of a GKE pool's GPUs; None if it is not set."""
     accelerator = get(pool.resource.props, "nodeConfig", "guestAccelerators", 0)
     return get(accelerator, "gpuDriverInstallationConfig", "gpuDriverVersion")
 
@@ -162,7 +162,7 @@ def _taint(taint: Any) -> Any:
 
 
 def known_labels(pool: Pool) -> Mapping[str, Any] | None:
-    """The labels of the pool's nodes as far as the declaration tells; None where it does not."""
+    """The labels of the pool's nodes as far as the declaration tells; None if it does not."""
     if pool.labels is None:
         return None
     labels = dict(pool.labels)

@@ -24,7 +24,7 @@ class Resource:
     protect: bool = False
     ignore_changes: Sequence[str] = ()
     provider: str | None = None
-    """Name of the provider resource; None where the engine does not say."""
+    """Name of the provider resource; None if the engine does not say."""
     uses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Property -> URNs of the resources that its value comes from."""
 

@@ -102,7 +102,7 @@ def _compare(pool: Pool, announced: Mapping[str, Any], unsure: bool) -> Iterator
 
 
 def _tags(tag: Resource, pool: Pool) -> bool | None:
-    """Whether the tag is on the node group's Auto Scaling group; None where that is not known."""
+    """Whether the tag is on the node group's Auto Scaling group; None if that is not known."""
     if (used := tag.uses.get("autoscalingGroupName")) and pool.resource.urn:
         return pool.resource.urn in used
     group = get(tag.props, "autoscalingGroupName")

@@ -60,7 +60,7 @@ class QueueArgs:
     def quota(self, pool: GpuPool) -> int:
         """Units of the pool's GPU resource that the queue hands out at once.
 
-        Raises ValueError where that is not known, or more than the pool can ever have.
+        Raises ValueError if that is not known, or more than the pool can ever have.
         """
         given = self.nominal_quota.get(pool.name)
         if pool.max_nodes is None:
@@ -129,7 +129,7 @@ class BatchArgs:
                 owners[pool] = name
 
     def check_queue(self, asked: QueueRequest) -> None:
-        """Raises ValueError where the job would never leave its queue."""
+        """Raises ValueError if the job would never leave its queue."""
         name, pool = asked.queue, asked.pool
         if name is None:
             return

@@ -34,7 +34,7 @@ class Available:
 
 
 def read_batch(path: str, value: object, pools: Pools) -> BatchArgs | None:
-    """The config's `batch`, whose key is `path`; None where nothing of it is wanted."""
+    """The config's `batch`, whose key is `path`; None if nothing of it is wanted."""
     args = decode(path, BatchArgs, value)
     for name, queue in args.queues.items():
         for position, pool in enumerate(queue.pools):

@@ -84,7 +84,7 @@ class TrainingArgs(PodArgs):
         )
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError where `pool` could never carry all workers at once."""
+        """Raises ValueError if `pool` could never carry all workers at once."""
         if pool.sharing is not None:
             raise ValueError(
                 f"pool: {pool.name} shares its GPUs, and NCCL needs whole ones; take a pool "

@@ -57,7 +57,7 @@ class DataSheet:
     memory_gbps: float | None
     """GB/s, read and written bytes together."""
     host_gbps: float | None
-    """GB/s in one direction: 16, 32 and 64 for 16 lanes of PCIe 3, 4 and 5. None where the GPU is
+    """GB/s in one direction: 16, 32 and 64 for 16 lanes of PCIe 3, 4 and 5. None if the GPU is
     not on PCIe, or sources disagree."""
     nvlink_gbps: float | None
     """GB/s, both directions together, as data sheets count; None without NVLink."""

@@ -171,7 +171,7 @@ class KubernetesVersion:
 
     minor: str
     standard_until: date | None
-    """The day on which extended support begins, at 00:00 UTC; None where it is not known."""
+    """The day on which extended support begins, at 00:00 UTC; None if it is not known."""
     extended_until: date | None
     """The day from which EKS creates no such cluster and upgrades those that exist. During extended
     support the control plane costs six times as much."""
@@ -197,7 +197,7 @@ pull request 86 (2026-08-03), and the twelve months."""
 
 
 def support(minor: str, on: date) -> Literal["standard", "extended", "ended"] | None:
-    """The support that EKS gives a Kubernetes minor on a day; None where it is not known.
+    """The support that EKS gives a Kubernetes minor on a day; None if it is not known.
 
     "Billing for extended support starts at the beginning of the day that the version reaches end of
     standard support, in the UTC+0 timezone."
@@ -212,7 +212,7 @@ def support(minor: str, on: date) -> Literal["standard", "extended", "ended"] | 
 
 
 def instance_type(name: str) -> InstanceType | None:
-    """The instance type of this name, with GPUs or without; None where none here has it."""
+    """The instance type of this name, with GPUs or without; None if none here has it."""
     return INSTANCE_TYPES.get(name) or CPU_INSTANCE_TYPES.get(name)
 
 
@@ -228,7 +228,7 @@ _SUCCESSORS: Final[Mapping[str, str]] = MappingProxyType(
 def refusal(name: str) -> str | None:
     """Why no node group with NVIDIA GPUs can be made of this instance type, and what to take.
 
-    The reason completes "`<instance type>` ...". None where nothing speaks against it.
+    The reason completes "`<instance type>` ...". None if nothing speaks against it.
     """
     row = instance_type(name)
     if row is None:
@@ -291,7 +291,7 @@ def ami_type(os: str, arch: str, *, gpu: bool = True) -> str:
 def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str, str] | None:
     """Why no image of this system, of this `releaseVersion`, runs the instance type's GPUs.
 
-    The key that is wrong and a reason that follows it. None where nothing speaks against it;
+    The key that is wrong and a reason that follows it. None if nothing speaks against it;
     without a release, EKS takes the newest.
     """
     if os == "bottlerocket" and row.arch == "arm64" and not row.name.startswith(_BOTTLEROCKET_ARM):
@@ -322,7 +322,7 @@ _GROUPS: Final[Mapping[str, str]] = {"g": "G_VT", "gr": "G_VT", "vt": "G_VT", "p
 
 
 def quota_group(name: str, *, spot: bool = False) -> str | None:
-    """The key of `QUOTA_CODES` that an instance type counts against; None where it is not known.
+    """The key of `QUOTA_CODES` that an instance type counts against; None if it is not known.
 
     EC2 groups by the letters before the generation, and P's Spot instances by the generation too.
     """

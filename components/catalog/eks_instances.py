@@ -82,26 +82,26 @@ class InstanceType:
     gpu_model: str | None
     """Key of `accelerators.GPUS`, or AMD's name; None without GPUs."""
     gpu_memory_mib: int | None
-    """Of each GPU; None where unknown."""
+    """Of each GPU; None if unknown."""
     vendor: Literal["NVIDIA", "AMD"] | None = "NVIDIA"
     vcpu: int
     """What the quotas count."""
     memory_gib: float
     arch: Arch = "amd64"
     interfaces: tuple[int, int] | None = None
-    """Network interfaces of the first card, and IPv4 addresses of each; None where unknown."""
+    """Network interfaces of the first card, and IPv4 addresses of each; None if unknown."""
     efa_interfaces: int = 0
     local_nvme_gb: int | None = None
-    """None where there is none, or the source does not say."""
+    """None if there is none, or the source does not say."""
     network_mbps: int | None = None
     on_demand: float | None
-    """None where the source has no price in us-east-1."""
+    """None if the source has no price in us-east-1."""
     quota: Quota
     source: str = "karp"
     retired: str | None = None
     """Since when EC2 has not described it, `2026-05`; None while it can be launched."""
     first_driver: int | None = None
-    """The first driver branch that has it; None where every image's does."""
+    """The first driver branch that has it; None if every image's does."""
     last_driver: int | None = None
     """The last driver branch that has it, where the instance type and not its GPU's architecture
     decides; None while new ones still have it."""
@@ -115,7 +115,7 @@ class InstanceType:
     @property
     def max_pods(self) -> int | None:
         """The pods that a node may have, by the addresses that it can hold: amazon-eks-ami
-        nodeadm/internal/kubelet/eni_max_pods.go. None where unknown."""
+        nodeadm/internal/kubelet/eni_max_pods.go. None if unknown."""
         if self.interfaces is None:
             return None
         count, addresses = self.interfaces

@@ -163,7 +163,7 @@ _VERSION: Final = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)(?:-gke\.([0-9]+))?")
 
 
 def spelling(name: str) -> str | None:
-    """The GKE name that somebody who wrote `name` meant; None where that is not clear."""
+    """The GKE name that somebody who wrote `name` meant; None if that is not clear."""
     plain = re.sub(r"[\s_]+", "-", name.strip().lower())
     plain = plain.removeprefix("nvidia-").removeprefix("tesla-")
     return SPELLINGS.get(plain)
@@ -190,7 +190,7 @@ def region_of(location: str) -> str:
 
 
 def meant_location(location: str) -> str | None:
-    """What somebody meant by a location whose region nobody knows; None where that is not clear.
+    """What somebody meant by a location whose region nobody knows; None if that is not clear.
 
     A region with a known name and another number may have opened since the catalog was read.
     """
@@ -234,7 +234,7 @@ def meets(version: str, first: tuple[str, ...]) -> bool | None:
     """Whether GKE `version` is at or past what `first` asks, a version per minor.
 
     A minor that `first` does not name passes where it is newer than all that are named, and fails
-    where it is older than one. None where `version` is not exact, such as `latest` or `1.33`,
+    where it is older than one. None if `version` is not exact, such as `latest` or `1.33`,
     and its minor does not decide.
     """
     wanted = sorted(_numbers(one) for one in first)

@@ -34,16 +34,16 @@ class MachineType:
     name: str
     family: str
     accelerator: str | None = None
-    """The GPU that comes with the machine; None where there is none, or one attaches it (N1)."""
+    """The GPU that comes with the machine; None if there is none, or one attaches it (N1)."""
     gpus: float = 0
     """GPUs that come with the machine. Below 1 it is a share of one GPU, which this program does
     not offer as a pool."""
     vcpu: int
     memory_gib: float
     local_ssd_gib: int | None = None
-    """Local SSD that comes with the machine; None where it is optional or not offered."""
+    """Local SSD that comes with the machine; None if it is optional or not offered."""
     optional_local_ssd_gib: int | None = None
-    """Local SSD that can be added, at the most; None where unknown."""
+    """Local SSD that can be added, at the most; None if unknown."""
     custom_memory_gib: tuple[int, int] | None = None
     """Least and most memory of the same machine with custom memory."""
     on_demand: float | None = None
@@ -57,10 +57,10 @@ class MachineType:
     min_gke: str | None = None
     min_driver: str | None = None
     boot_disk: str | None = None
-    """The only boot disk type that it takes; None where several are possible."""
+    """The only boot disk type that it takes; None if several are possible."""
     bare_metal: bool = False
     zones: tuple[str, ...] | None = None
-    """Its zones where they differ from its accelerator's; None where they are the same."""
+    """Its zones where they differ from its accelerator's; None if they are the same."""
     uncertain: bool = False
     """The row comes from no primary source: warn on it, never refuse."""
     notes: str = ""

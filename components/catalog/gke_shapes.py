@@ -24,7 +24,7 @@ class _Shape:
     gib_per_vcpu: float
     vcpu: tuple[int, ...]
     price: tuple[float, float] | None
-    """Dollars per vCPU and GiB; None where they are not known."""
+    """Dollars per vCPU and GiB; None if they are not known."""
 
 
 def _shape(family: str, gib_per_vcpu: float, *vcpu: int) -> _Shape:
@@ -116,7 +116,7 @@ N1_ATTACH_LIMITS_BY_ZONE: Final[Mapping[tuple[str, int, str], tuple[int, int]]] 
 
 
 def machine_type(name: str) -> MachineType | None:
-    """The machine type of this name, with or without GPUs; None where the catalogue has no such.
+    """The machine type of this name, with or without GPUs; None if the catalogue has no such.
 
     A size that is not listed, of a family without GPUs, is `uncertain`: it has no price, and its
     memory is an estimate.
@@ -180,7 +180,7 @@ def n1_attach_limit(
 ) -> tuple[int, int] | None:
     """The most (vCPU, GiB) of an N1 machine with `count` of these GPUs.
 
-    None where this accelerator does not attach to N1, or not in this number. Without `zone` the
+    None if this accelerator does not attach to N1, or not in this number. Without `zone` the
     general limit; three zones have a lower one for four P100.
     """
     if zone is not None and (accelerator, count, zone) in N1_ATTACH_LIMITS_BY_ZONE:

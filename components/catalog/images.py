@@ -160,7 +160,7 @@ IMAGES: Final[Mapping[str, Image]] = MappingProxyType(
 
 
 def cluster_autoscaler(minor: str) -> Image | None:
-    """Cluster Autoscaler for a Kubernetes minor such as `1.35`; None where none is known."""
+    """Cluster Autoscaler for a Kubernetes minor such as `1.35`; None if none is known."""
     version = CLUSTER_AUTOSCALER_VERSIONS.get(minor)
     if version is None:
         return None

@@ -14,7 +14,7 @@ from components.catalog import eks, gke, gke_accelerators
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePrice:
-    """Dollars per hour of one node; None where the price is not known, never 0."""
+    """Dollars per hour of one node; None if the price is not known, never 0."""
 
     on_demand: float | None
     spot: float | None

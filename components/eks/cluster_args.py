@@ -151,7 +151,7 @@ class EksSystemPoolArgs:
 
 
 def check_desired(desired: int | None, least: int, most: int) -> None:
-    """Raises ValueError where a node group of `least` to `most` nodes cannot have `desired`."""
+    """Raises ValueError if a node group of `least` to `most` nodes cannot have `desired`."""
     if desired is not None and not least <= desired <= most:
         raise ValueError(
             f"desiredNodes: {desired} is outside minNodes {least} to maxNodes {most}; choose "
@@ -392,7 +392,7 @@ class EksClusterArgs:
             )
 
     def check_in(self, region: str) -> None:
-        """Raises ValueError where the cluster cannot be in `region`."""
+        """Raises ValueError if the cluster cannot be in `region`."""
         try:
             self.network.check_in(region)
         except ValueError as error:

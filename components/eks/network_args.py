@@ -88,7 +88,7 @@ class EksNetworkArgs:
             raise ValueError(f"{own}: an existing VPC has its own; drop it, or drop subnetIds")
 
     def check_in(self, region: str) -> None:
-        """Raises ValueError where a zone is not one of `region`, or can host no control plane."""
+        """Raises ValueError if a zone is not one of `region`, or can host no control plane."""
         excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(region)
         for position, zone in enumerate(self.zones):
             if not (regions.is_zone_name(zone, region) or regions.is_zone_id(zone, region)):

@@ -271,7 +271,7 @@ class EksGpuNodeGroupArgs:
         return catalog.ami_type(self.os, self.instance_type.arch)
 
     def resolve(self, name: str, cluster: EksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
-        """The pool in its cluster; raises ValueError where it does not fit that."""
+        """The pool in its cluster; raises ValueError if it does not fit that."""
         places = self._places_in(cluster)
         self._check_in(cluster, places)
         return ResolvedPool(

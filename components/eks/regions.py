@@ -18,7 +18,7 @@ def is_region(text: str) -> bool:
 
 
 def meant_region(region: str) -> str | None:
-    """What somebody meant by a region that nobody knows; None where that is not clear.
+    """What somebody meant by a region that nobody knows; None if that is not clear.
 
     A region with a known name and another number may have opened since the catalog was read.
     """

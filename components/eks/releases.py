@@ -25,7 +25,7 @@ def release_check(name: str, path: str) -> pulumi.ResourceHook:
 
 
 def check_release(path: str, before: str | None, release: str | None) -> None:
-    """Raises ValueError where `release` is older than the one that the group has.
+    """Raises ValueError if `release` is older than the one that the group has.
 
     https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupVersion.html
     """

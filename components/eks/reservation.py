@@ -42,7 +42,7 @@ def is_group(reservation: str) -> bool:
 def check(
     capacity: str, reservation: str | None, types: Sequence[InstanceType], min_nodes: int
 ) -> None:
-    """Raises ValueError where this cannot be bought."""
+    """Raises ValueError if this cannot be bought."""
     block = capacity == "capacity-block"
     if (capacity in _RESERVED) != (reservation is not None):
         fix = "name it" if reservation is None else "set capacityType, or drop the key"

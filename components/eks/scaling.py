@@ -58,7 +58,7 @@ def size_check(name: str, path: str, *others: pulumi.ResourceHook) -> pulumi.Res
 
 
 def check_size(path: str, inputs: Mapping[str, Any], *, changed: Any = None) -> None:
-    """Raises ValueError where the size of a node group's inputs is outside its bounds.
+    """Raises ValueError if the size of a node group's inputs is outside its bounds.
 
     `changed` is the `scalingConfig` that was there before: where its bounds were others, a warning
     says which size goes to EKS.

@@ -49,7 +49,7 @@ class EksSharingArgs:
         check_limits(self)
 
     def check(self, *, os: str, gpu_model: str, release_version: str | None) -> None:
-        """Raises ValueError where nodes of this image and GPU cannot share so."""
+        """Raises ValueError if nodes of this image and GPU cannot share so."""
         if self.strategy != "mps":
             return
         if not GPUS[gpu_model].supports_mps:

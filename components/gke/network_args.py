@@ -130,7 +130,7 @@ class GkeNetworkArgs:
         return f"projects/{host}/regions/{region}/subnetworks/{self.subnetwork}"
 
     def check_in(self, project: str) -> None:
-        """Raises ValueError where the network cannot be that of a cluster in `project`."""
+        """Raises ValueError if the network cannot be that of a cluster in `project`."""
         if self.host_project == project:
             raise ValueError(
                 f"network.hostProject: {project!r} is the cluster's own project; drop the key, "

@@ -225,7 +225,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         return self.disk_type or self.machine.boot_disk or catalog.DEFAULT_DISK_TYPE
 
     def resolve(self, name: str, cluster: GkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
-        """The pool in its cluster; raises ValueError where it cannot be there."""
+        """The pool in its cluster; raises ValueError if it cannot be there."""
         zones = self._zones_in(cluster.location)
         self._check_version(cluster.version)
         return ResolvedPool(args=self, pool=self.gpu_pool(name), places=zones)
@@ -301,7 +301,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         return -(-self.min_nodes // zones)
 
     def _check_version(self, version: str | None) -> None:
-        """Raises ValueError where a cluster of this version does not know the machine yet."""
+        """Raises ValueError if a cluster of this version does not know the machine yet."""
         needs: dict[str, tuple[str, ...]] = {}
         if self.machine.min_gke is not None:
             needs[f"machineType: {self.machine_type}"] = (self.machine.min_gke,)

@@ -97,7 +97,7 @@ class GkeAutopilotPoolArgs:
     def resolve(
         self, name: str, cluster: GkeControlPlaneArgs
     ) -> "ResolvedPool[GkeAutopilotPoolArgs]":
-        """The pool in its cluster; raises ValueError where that does not know the accelerator."""
+        """The pool in its cluster; raises ValueError if that does not know the accelerator."""
         self._check_version(cluster.version)
         return ResolvedPool(args=self, pool=self.gpu_pool(name))
 
@@ -156,7 +156,7 @@ class GkeAutopilotPoolArgs:
         }
 
     def _check_version(self, version: str | None) -> None:
-        """Raises ValueError where a cluster of this version does not know the accelerator yet."""
+        """Raises ValueError if a cluster of this version does not know the accelerator yet."""
         firsts = catalog.ACCELERATORS[self.accelerator].autopilot_min_version
         if version is None or not firsts:
             return

@@ -95,7 +95,7 @@ class GpuTestArgs:
         return pool.gpus_per_node
 
     def check_on(self, pool: GpuPool) -> None:
-        """Raises ValueError, with the key in front, where the pool's GPUs cannot be measured so."""
+        """Raises ValueError, with the key in front, if the pool's GPUs cannot be measured so."""
         if pool.sharing is not None:
             what = pool.sharing.partition or f"{pool.sharing.strategy} by {pool.sharing.replicas}"
             raise ValueError(

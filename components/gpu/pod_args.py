@@ -128,7 +128,7 @@ class PodArgs:
         self._check_volumes()
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError where no node of `pool` could ever carry one of the pods."""
+        """Raises ValueError if no node of `pool` could ever carry one of the pods."""
         check_room(self.requests, self.limits, pool)
 
     def uses_host(self, pool: GpuPool) -> bool:
@@ -157,7 +157,7 @@ class PodArgs:
                 )
 
     def check_auxiliary(self, auxiliary: Auxiliary, *, nodes: int, pool: GpuPool) -> None:
-        """Raises ValueError where the pods, on at most `nodes` nodes at once, name what the stack
+        """Raises ValueError if the pods, on at most `nodes` nodes at once, name what the stack
         does not declare, or what they could not mount there."""
         account = self._account(auxiliary)
         for name, volume in self.volumes.items():

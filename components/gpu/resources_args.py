@@ -27,7 +27,7 @@ class ResourcesArgs:
 
 
 def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool) -> None:
-    """Raises ValueError where a pod asks for more CPU or memory than any node of `pool` has."""
+    """Raises ValueError if a pod asks for more CPU or memory than any node of `pool` has."""
     for resource, most, unit in (
         ("cpu", pool.cpu_millis, "m"),
         ("memory", pool.memory_mib, "Mi"),

@@ -18,7 +18,7 @@ _BLOCKS = {"time-slicing": "timeSlicing", "mps": "mps"}
 
 
 def plugin_config(sharing: Sharing | None) -> str | None:
-    """The plugin's config file, JSON being YAML; None where every pod gets a whole device."""
+    """The plugin's config file, JSON being YAML; None if every pod gets a whole device."""
     if sharing is None or sharing.replicas < 2:
         return None
     # MIG's own strategy says nothing of sharing; its partitions are then sliced by time.

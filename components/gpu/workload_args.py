@@ -187,7 +187,7 @@ class WorkloadArgs(PodArgs):
         return pods if self.completions is None else min(pods, self.completions)
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError where no node of `pool` could ever carry a pod of this workload."""
+        """Raises ValueError if no node of `pool` could ever carry a pod of this workload."""
         if self.driver_libraries and not pool.host_paths:
             raise ValueError(
                 "driverLibraries: the platform admits no directory of the host, and mounts the "

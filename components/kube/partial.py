@@ -14,7 +14,7 @@ UNKNOWN: Final[Any] = _Unknown()
 
 
 def get(value: Any, *path: str | int) -> Any:
-    """What is at the path; None where nothing is, `UNKNOWN` where that is not known."""
+    """What is at the path; None if nothing is, `UNKNOWN` where that is not known."""
     for step in path:
         if value is UNKNOWN or value is None:
             return value
@@ -34,7 +34,7 @@ def each(value: Any, *path: str | int) -> list[Any]:
 
 
 def entries(value: Any, *path: str | int) -> Mapping[str, Any] | None:
-    """The map at the path, empty where there is none; None where it is not known."""
+    """The map at the path, empty where there is none; None if it is not known."""
     found = get(value, *path)
     if found is UNKNOWN:
         return None

@@ -33,7 +33,7 @@ def selects(
 ) -> bool | None:
     """Whether a pod's selector and affinity fit a node with these labels; None: not known.
 
-    `labels`: a value may be `UNKNOWN`. `name`: the node's own, None where it has none yet.
+    `labels`: a value may be `UNKNOWN`. `name`: the node's own, None if it has none yet.
     """
     selector = entries(spec, "nodeSelector")
     if selector is None:
@@ -70,7 +70,7 @@ def _term(term: Any, labels: Mapping[str, Any], name: str | None, perhaps: Perha
 
 
 def requirement(one: Any, labels: Mapping[str, Any], perhaps: Perhaps = _never) -> bool | None:
-    """Whether one of `matchExpressions` holds for these labels; None where that is not known."""
+    """Whether one of `matchExpressions` holds for these labels; None if that is not known."""
     key, operator, values = get(one, "key"), get(one, "operator"), each(one, "values")
     if one is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
         return None

@@ -32,7 +32,7 @@ def keeps_away(effect: Any) -> bool:
 
 
 def tolerated(tolerations: Sequence[Any], *, key: Any, value: Any, effect: Any) -> bool | None:
-    """Whether one of a pod's tolerations matches the taint; None where that is not known.
+    """Whether one of a pod's tolerations matches the taint; None if that is not known.
 
     `value` may be None or empty: a taint without a value.
     """

@@ -25,7 +25,7 @@ def bus_bandwidth(size: int, seconds: float, ranks: int) -> float:
 
 
 def run(uuids: Sequence[str], command: Sequence[str]) -> str | None:
-    """Starts `command` once for each GPU; the first one's output, or None where one failed.
+    """Starts `command` once for each GPU; the first one's output, or None if one failed.
 
     What NCCL is told by the environment, such as NCCL_NVLS_ENABLE, stays as it is.
     """

@@ -1,4 +1,4 @@
-"""What the driver says of a GPU, through its management library; None where it does not say.
+"""What the driver says of a GPU, through its management library; None if it does not say.
 
 The library comes with the driver, so no `nvidia-smi` has to be in the image. Constants are those
 of NVIDIA's nvml.h.
@@ -53,7 +53,7 @@ class Driver:
             raise OSError(f"{_LIBRARY} does not start, code {code}")
 
     def code(self, function: str, *arguments: Any) -> int | None:
-        """Calls a function; what it returns, None where the library lacks it."""
+        """Calls a function; what it returns, None if the library lacks it."""
         call = getattr(self._library, function, None)
         return None if call is None else int(call(*arguments))
 
@@ -205,7 +205,7 @@ class Gpu:
             self._events = events
 
     def xids(self) -> list[int] | None:
-        """XID errors since `listen`; None where the driver does not report them."""
+        """XID errors since `listen`; None if the driver does not report them."""
         if self._events is None:
             return None
         found, event = [], _Event()
@@ -220,7 +220,7 @@ class Gpu:
 def kernel_log_xids(log: str | None, address: str | None) -> list[int] | None:
     """The XIDs of the GPU at a PCI address (bus and device count) in a kernel's log.
 
-    None where the log cannot be read.
+    None if the log cannot be read.
     """
     if log is None or address is None:
         return None

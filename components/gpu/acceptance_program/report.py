@@ -19,7 +19,7 @@ Document = Mapping[str, Any]
 
 
 def result_in(log: str) -> dict[str, Any] | None:
-    """The document in a log; None where the program did not get that far."""
+    """The document in a log; None if the program did not get that far."""
     lines = [line for line in log.splitlines() if line.startswith(MARKER)]
     if not lines:
         return None
