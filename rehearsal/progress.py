@@ -60,7 +60,7 @@ class Progress:
         return None if self._console is None else self._console.width
 
     def stop(self) -> None:
-        """Takes the status line away."""
+        """Removes the status line."""
         if self._live is not None:
             self._live.stop()
             self._live = None

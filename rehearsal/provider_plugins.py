@@ -27,7 +27,7 @@ UNTRIED = frozenset({"aws"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """What serves a package."""
+    """The plugin that serves a package."""
 
     package: str
     program: Path | None

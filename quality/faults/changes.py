@@ -1,4 +1,4 @@
-"""Every setting changed by itself in a stack that stands, and what becomes of it: it is updated in
+"""Every setting changed on its own in an existing stack, and the effect: it is updated in
 place, it recycles the nodes of a pool, or it replaces the pool or the cluster.
 
 Each is previewed; those of the cluster and the pools are then applied, the ones that replace too.
@@ -55,12 +55,12 @@ class Change:
     key: str
     """As in the table of keys: `cluster.systemPool.diskSizeGb`, `gpuPools.machineType`."""
     to: Mapping[str, Any]
-    """Key -> its new value; more than one only where the settings allow none of them alone."""
+    """Key -> its new value; more than one only if the settings allow none of them singly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What one change would do."""
+    """The effect of one change."""
 
     environment: str
     platform: str
@@ -96,7 +96,7 @@ class Table:
     silent: Mapping[str, str] = field(default_factory=dict)
     """Keys that declare nothing on the platform -> why."""
     not_here: Mapping[str, str] = field(default_factory=dict)
-    """Keys that cannot be changed in a stack that stands -> why."""
+    """Keys that cannot be changed in an existing stack -> why."""
     not_applied: Mapping[str, str] = field(default_factory=dict)
     """Keys whose change is only previewed -> why."""
     stays: frozenset[str] = frozenset()
@@ -324,7 +324,7 @@ def _effect(runner: FaultRunner, change: Change) -> Effect:
     plan = read_plan(done.stdout or "{}", change.key)
     errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
     refused = any("IMMUTABLE" in codes(error) for error in errors)
-    # What a refused change would have replaced stands.
+    # What a refused change would have replaced remains.
     lost = [] if refused else plan.losses
     said = {line: codes(line) for line in plan.warnings}
     warned = tuple(line for line, found in said.items() if REPLACES.keys() & {*found})

@@ -22,7 +22,7 @@ SETTLE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionPoint:
-    """Where a run is killed."""
+    """The point at which a run is killed."""
 
     number: int
     """The operation's place in a run without a fault, from 1."""
@@ -90,7 +90,7 @@ class FaultInjector:
         raise CloudError(self._error(urn))
 
     def settle(self) -> None:
-        """Returns when the cloud has finished what it was asked: it goes on without the engine."""
+        """Returns when the cloud has finished its operations: it continues without the engine."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
             with self._lock:

@@ -15,7 +15,7 @@ from stacks.engine.urn import Urn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing that goes wrong on the way."""
+    """One fault during an operation."""
 
     name: str
     says: dict[str, str]

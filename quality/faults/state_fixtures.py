@@ -1,6 +1,6 @@
-"""Each environment's state, as a tagged version makes it.
+"""Each environment's state, as a tagged version creates it.
 
-Kept in `tests/fixtures`, it shows that a later version updates what an earlier one made: a preview
+Kept in `tests/fixtures`, it shows that later versions update what it created: a preview
 on it may replace neither a cluster nor a GPU pool. All in it comes from a rehearsal.
 """
 
@@ -32,7 +32,7 @@ PLACES = ("sourcePosition", "stackTrace")
 
 
 def write(tag: str, stacks: Sequence[str]) -> ExitCode:
-    """Writes the states of these stacks, of every sample if none is named, as the tag makes them.
+    """Writes the states of these stacks, of every sample if none is named, as the tag creates them.
 
     Raises StackError if there is no such tag; a finding is an update that fails.
     """
@@ -72,7 +72,7 @@ def kept(state: str, sandbox: Sandbox) -> str:
 
 
 def by_resource(state: dict[str, Any]) -> str:
-    """A state as JSON with one line for each resource, as nobody reads it line by line."""
+    """A state as JSON with one line for each resource, to keep it short."""
     deployment = state["deployment"]
     lines = ",\n".join(json.dumps(resource) for resource in deployment["resources"])
     whole = json.dumps({**state, "deployment": {**deployment, "resources": []}})
@@ -88,9 +88,9 @@ def _without(value: Any) -> Any:
 
 
 def restored(file: Path, sandbox: Sandbox) -> None:
-    """Makes a kept state the sandbox's, with its objects in the control plane.
+    """Loads a kept state into the sandbox, with its objects in the control plane.
 
-    What it has in the cloud is in the state alone.
+    Its cloud resources are only in the state.
     """
     state = file.read_text()
     for value, placeholder in _own(sandbox).items():
@@ -102,7 +102,7 @@ def restored(file: Path, sandbox: Sandbox) -> None:
 
 
 def _stand(rows: Sequence[Mapping[str, Any]], plane: LocalControlPlane) -> None:
-    """Applies the objects as the provider did, in the order in which they were made."""
+    """Applies the objects as the provider did, in the order in which they were created."""
     plane.ensure_started()
     if any(row["inputs"]["apiVersion"].startswith("monitoring.googleapis.com/") for row in rows):
         plane.define(yaml.safe_load(MANAGED_PROMETHEUS.read_text()))

@@ -43,13 +43,13 @@ class Part:
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """What a part found."""
+    """The result of one part."""
 
     part: Part
     fault_results: list[FaultResult] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     planned: int = 0
-    """Faults that there were to try; fewer were tried where the time ran out."""
+    """Faults to try; fewer were tried if the time ran out."""
     tried: int = 0
     plugins: dict[str, str] = field(default_factory=dict)
     """Package -> which plugin served it."""
@@ -221,7 +221,7 @@ def _changes(part: Part, folder: Path, result: Result, until: float, plugins: Ch
 
 
 class FaultRunners:
-    """One runner after the other: where something was lost, the next fault gets a fresh one."""
+    """Runners in turn: if something was lost, the next fault gets a fresh one."""
 
     def __init__(self, stack: str, folder: Path, plugins: Choice) -> None:
         self._stack, self._folder = stack, folder

@@ -1,4 +1,4 @@
-"""What stands behind both plugins while they are compared: nothing, or an empty control plane."""
+"""The API behind both plugins while they are compared: none, or an empty control plane."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ _ACCOUNTS = ("default", "a-value", "another")
 
 
 class Behind(Protocol):
-    """What both plugins reach."""
+    """The API that both plugins reach."""
 
     dry_runs: bool
     """Whether a preview asks an API server, as it does in life."""
@@ -34,14 +34,14 @@ class Behind(Protocol):
         """The provider's, beside the package's own."""
 
     def prepare(self, of: Declared) -> None:
-        """Makes what a resource needs before it can be asked about."""
+        """Creates what a resource needs before the plugins are asked about it."""
 
     def state(self, token: str, inputs: Mapping[str, Any], preview: Preview) -> dict[str, Any]:
-        """The state of a resource that was made of checked inputs; it is there until `forget`.
-        Raises ApiError if it cannot be made."""
+        """The state of a resource created from checked inputs; it exists until `forget`.
+        Raises ApiError if it cannot be created."""
 
     def forget(self) -> None:
-        """Takes away what `state` made."""
+        """Deletes what `state` created."""
 
 
 class Nothing:
@@ -51,7 +51,7 @@ class Nothing:
     config: Mapping[str, str] = {}
 
     def prepare(self, of: Declared) -> None:
-        """There is nothing to make."""
+        """Does nothing: no resource needs another one."""
 
     def state(self, token: str, inputs: Mapping[str, Any], preview: Preview) -> dict[str, Any]:
         return from_preview(token, preview)
@@ -102,7 +102,7 @@ class EmptyCluster:
                 self.api.patch(path, {"metadata": {"finalizers": None}})
                 self.api.delete(path, grace=0)
                 if path.startswith("/api/v1/namespaces/") and path.count("/") == 4:
-                    # Nobody else empties it: the controllers do not run.
+                    # Nothing else empties it: the controllers do not run.
                     whole = self.api.get(path) | {"spec": {"finalizers": []}}
                     self.api.put(f"{path}/finalize", whole)
             except ApiError as error:

@@ -81,7 +81,7 @@ def _of_resource(package: Package, of: Declared, *, given_alone: bool) -> Iterat
 ELSEWHERE = {"gcp:container/cluster:Cluster": ("nodePools",)}
 """Blocks whose inside is asked of another type, and that a rehearsal refuses here."""
 NAMES = ("Caps", "under_score", "a" * 21, "a" * 22, "a" * 54, "a" * 55, "a" * 60, "1x", "x.y", "x-")
-"""Names of resources, of which a physical name is made."""
+"""Names of resources, from which physical names are generated."""
 
 
 def _paths(shape: Block, parent: str, token: str, levels: int) -> Iterator[tuple[str, Any, bool]]:
@@ -164,7 +164,7 @@ class Values:
         self._forms: Mapping[str, Any] = rows.get("*", {}) | rows.get(token, {})
 
     def two(self, path: str, kind: Any) -> tuple[Any, Any]:
-        """Two values that differ, where the type has two."""
+        """Two values that differ, if the type has two."""
         for key in sorted(self._forms, key=len, reverse=True):
             if path == key or path.endswith(f".{key}"):
                 one, other = self._forms[key]
@@ -189,7 +189,7 @@ class Values:
         return "a-value", "another"
 
     def _minimal(self, shape: Block, path: str) -> Inputs:
-        """A block with what it needs, or with its first plain property where it needs nothing."""
+        """A block with what it needs, or with its first plain property if it needs nothing."""
         found = {
             name: self.two(f"{path}.{name}", kind)[0]
             for name, kind in shape.properties.items()

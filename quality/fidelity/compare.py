@@ -113,7 +113,7 @@ class Judge:
         try:
             state = self._of_state.state(case) | self._names(old.inputs)
         except Refused as error:
-            # Where the other has no state, there is nothing more to compare than refusals.
+            # If the other has no state, only refusals can be compared.
             if self._of_state is self and not self._behind.dry_runs:
                 return Verdict(check="refused", reason=str(error))
             return self._new(case, old, preview=True)
@@ -189,7 +189,7 @@ class Judge:
 
 
 NAMED = ("name", "accountId")
-"""What is generated from a resource's name where it is not given."""
+"""What is generated from a resource's name if it is not given."""
 PREVIEWED = ("declared", "add")
 
 

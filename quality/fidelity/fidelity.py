@@ -38,7 +38,7 @@ class Difference:
 
     answer: Answer
     reason: str
-    """Why it stays; empty if nobody has said."""
+    """Why it stays; empty if no reason is given."""
 
     def document(self) -> dict[str, Any]:
         """For JSON and the page."""
@@ -83,7 +83,7 @@ def compare(package: str, program: Path, *, most: int | None, docs: bool) -> Sai
 
 
 def spread(cases: Sequence[Case], most: int | None) -> Sequence[Case]:
-    """At least one case of each type and kind, then whatever comes, always the same ones."""
+    """At least one case of each type and kind, then random ones, always the same."""
     if most is None or len(cases) <= most:
         return cases
     ranked = sorted(cases, key=lambda case: sha256(case.label.encode()).digest())
@@ -149,7 +149,7 @@ def judged(package: str, answers: Sequence[Answer]) -> tuple[list[Difference], l
 
 
 def _at(path: str, paths: Sequence[str]) -> bool:
-    """Whether a path is one of these; `*` stands for any text in one of them."""
+    """Whether a path is one of these; `*` matches any text in one of them."""
     return any(path == each or ("*" in each and fnmatchcase(path, each)) for each in paths)
 
 

@@ -22,7 +22,7 @@ class Package:
     config: Mapping[str, str]
     """The provider's, on both sides, beside what stands behind them asks for."""
     environment: Mapping[str, str]
-    """Of the official plugin: it must reach nobody."""
+    """Of the official plugin: it must reach no server."""
     offline: Callable[[], AbstractContextManager[int]]
     """Starts the offline plugin; its port."""
     shape: Callable[[str], Block]

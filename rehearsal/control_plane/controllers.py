@@ -80,7 +80,7 @@ class Controllers:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends what runs for them."""
+        """Ends the processes of the controllers."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(10)

@@ -28,7 +28,7 @@ class Cgroup:
         return f"{self.name}-rest"
 
     def folders(self) -> list[Path]:
-        """Where it is now."""
+        """The group's current folders."""
         return [
             root / name
             for root, _ in hierarchies()

@@ -42,7 +42,7 @@ class PodNames:
         threading.Thread(target=serve, args=(0.1,), name="pod-names", daemon=True).start()
 
     def stop(self) -> None:
-        """Ends it."""
+        """Stops the server."""
         self._server.shutdown()
         self._server.server_close()
 

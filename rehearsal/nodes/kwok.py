@@ -47,7 +47,7 @@ class Kwok:
         )
 
     def stop(self) -> None:
-        """Ends it."""
+        """Stops the process."""
         self._processes.stop("kwok", grace=0.2)
 
     def _stages(self) -> list[object]:

@@ -131,7 +131,7 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
         )
     if group.unscaled and len(nodes) < group.max_nodes:
         return Diagnosis(
-            message=f"{start} cannot be scheduled: {_few(len(nodes))}, and nobody adds one: "
+            message=f"{start} cannot be scheduled: {_few(len(nodes))}, and none is added: "
             f"{group.unscaled}",
             permanent=True,
         )

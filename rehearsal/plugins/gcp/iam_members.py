@@ -59,11 +59,11 @@ class Member(Resource):
         return f"{inputs[self.target_key]}/{inputs['role']}/{inputs['member']}{title}"
 
     def read_policy(self, target: str) -> dict[str, Any]:
-        """The policy now."""
+        """The current policy."""
         raise NotImplementedError
 
     def write_policy(self, target: str, policy: dict[str, Any]) -> None:
-        """The policy from now on."""
+        """Replaces the policy."""
         raise NotImplementedError
 
     def insert(self, inputs: Mapping[str, Any]) -> str:

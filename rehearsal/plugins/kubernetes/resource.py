@@ -58,7 +58,7 @@ class Autonaming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What an update would change."""
+    """The changes of an update."""
 
     changes: Mapping[str, tuple[Change, bool]]
     """Path -> how it changes and whether that replaces."""

@@ -73,7 +73,7 @@ def _entry(account: Account, params: Params) -> tuple[Cluster, Row]:
 
 @operation("eks", "DescribeAccessEntry")
 def describe_access_entry(account: Account, params: Params) -> Row:
-    """As it is."""
+    """Describes it."""
     return {"accessEntry": _entry(account, params)[1]}
 
 
@@ -101,7 +101,7 @@ def update_access_entry(account: Account, params: Params) -> Row:
 
 @operation("eks", "DeleteAccessEntry")
 def delete_access_entry(account: Account, params: Params) -> Row:
-    """Its policies go with it."""
+    """Deletes the entry and its policies."""
     cluster, row = _entry(account, params)
     del cluster.entries[row["principalArn"]]
     cluster.policies.pop(row["principalArn"], None)
@@ -159,7 +159,7 @@ def associate_access_policy(account: Account, params: Params) -> Row:
 
 @operation("eks", "ListAssociatedAccessPolicies")
 def list_associated_access_policies(account: Account, params: Params) -> Row:
-    """Those of an entry."""
+    """Lists the policies of an entry."""
     cluster, row = _entry(account, params)
     rows = list(cluster.policies.get(row["principalArn"], {}).values())
     return {
@@ -171,7 +171,7 @@ def list_associated_access_policies(account: Account, params: Params) -> Row:
 
 @operation("eks", "DisassociateAccessPolicy")
 def disassociate_access_policy(account: Account, params: Params) -> Row:
-    """Takes it from an entry."""
+    """Removes the policy from an entry."""
     cluster, row = _entry(account, params)
     known = cluster.policies.get(row["principalArn"], {})
     if params["policyArn"] not in known:

@@ -311,19 +311,19 @@ def _row(account: Account, params: Params) -> tuple[Cluster, Row]:
 
 @operation("eks", "DescribeAddon")
 def describe_addon(account: Account, params: Params) -> Row:
-    """As it is, with its health."""
+    """Describes the addon, with its health."""
     return {"addon": _shown(account, *_row(account, params))}
 
 
 @operation("eks", "ListAddons")
 def list_addons(account: Account, params: Params) -> Row:
-    """Names."""
+    """Lists the names."""
     return page(params, "addons", list(cluster_of(account, params["clusterName"]).addons))
 
 
 @operation("eks", "UpdateAddon")
 def update_addon(account: Account, params: Params) -> Row:
-    """What is not given stays."""
+    """Updates the addon; what is not given is kept."""
     cluster, row = _row(account, params)
     _check(account, params)
     if "podIdentityAssociations" in params:

@@ -209,13 +209,13 @@ def _log(account: Account, cluster: Cluster) -> None:
 
 @operation("eks", "DescribeCluster")
 def describe_cluster(account: Account, params: Params) -> Row:
-    """As it is."""
+    """Describes it."""
     return {"cluster": cluster_of(account, params["name"]).row}
 
 
 @operation("eks", "ListClusters")
 def list_clusters(account: Account, params: Params) -> Row:
-    """Names."""
+    """Lists the names."""
     return page(params, "clusters", list(account.clusters))
 
 

@@ -169,7 +169,7 @@ def list_updates(account: Account, params: Params) -> Row:
 
 @operation("eks", "DescribeUpdate")
 def describe_update(account: Account, params: Params) -> Row:
-    """What became of a change."""
+    """Describes the result of a change."""
     words = f"No update found for ID: {params['updateId']}"
     return {"update": found(_updates(account, params), params["updateId"], words)}
 
@@ -206,7 +206,7 @@ def tag_resource(account: Account, params: Params) -> Row:
 
 @operation("eks", "UntagResource")
 def untag_resource(account: Account, params: Params) -> Row:
-    """Takes tags away."""
+    """Removes tags."""
     tags = _tagged(account, params["resourceArn"])
     for key in params["tagKeys"]:
         tags.pop(key, None)

@@ -120,13 +120,13 @@ def _shown(account: Account, group: Group) -> Row:
 
 @operation("eks", "DescribeNodegroup")
 def describe_nodegroup(account: Account, params: Params) -> Row:
-    """As it is."""
+    """Describes it."""
     return {"nodegroup": _shown(account, group_of(account, params))}
 
 
 @operation("eks", "ListNodegroups")
 def list_nodegroups(account: Account, params: Params) -> Row:
-    """Names."""
+    """Lists the names."""
     return page(params, "nodegroups", list(cluster_of(account, params["clusterName"]).groups))
 
 

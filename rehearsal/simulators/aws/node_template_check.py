@@ -84,7 +84,7 @@ def _resources(template: NodeTemplate, node: NodeTemplate) -> Iterator[str]:
             expected = quantity.parse(given or "0")
         except ValueError:
             yield (
-                f"tag {tag} says {given}, which is no quantity: the autoscaler leaves it out, and "
+                f"tag {tag} says {given}, which is not a quantity: the autoscaler ignores it, and "
                 f"no pod that asks for {name} triggers a scale-up"
             )
             continue

@@ -59,7 +59,7 @@ def _row(account: Account, params: Params) -> tuple[Cluster, Row]:
 
 @operation("eks", "DescribePodIdentityAssociation")
 def describe_association(account: Account, params: Params) -> Row:
-    """As it is."""
+    """Describes it."""
     return {"association": _row(account, params)[1]}
 
 
@@ -76,7 +76,7 @@ def list_associations(account: Account, params: Params) -> Row:
 
 @operation("eks", "UpdatePodIdentityAssociation")
 def update_association(account: Account, params: Params) -> Row:
-    """Another role."""
+    """Changes the association's role."""
     cluster, row = _row(account, params)
     key, identity = (row["namespace"], row["serviceAccount"]), row["associationId"]
     names = ("roleArn", "disableSessionTags", "targetRoleArn")

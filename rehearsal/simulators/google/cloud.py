@@ -153,7 +153,7 @@ class GoogleCloud(CloudState):
             return attached.attach(self.resources, self._attached, cluster, wanted)
 
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
-        """Those of GKE's own."""
+        """GKE's own storage classes."""
         with self.lock:
             cluster = next(self.of(CLUSTER), None)
             return attached.storage_classes(cluster) if cluster else []

@@ -72,7 +72,7 @@ def test_a_true_promise_has_no_differences() -> None:
         (promise(gpus="8"), "resources/nvidia.com/gpu says 8", "too few nodes are started"),
         (promise(gpus="1"), "resources/nvidia.com/gpu says 1", "scales up too often"),
         (promise(gpus=None), "resources/nvidia.com/gpu is missing", "never triggers a scale-up"),
-        (promise(gpus="four"), "says four, which is no quantity", "triggers a scale-up"),
+        (promise(gpus="four"), "says four, which is not a quantity", "triggers a scale-up"),
         (promise(disk="100Gi"), "resources/ephemeral-storage says 100Gi", "unnecessary scale-ups"),
         (promise(disk="20G"), "resources/ephemeral-storage says 20G", "too often"),
         (promise(disk=None), "resources/ephemeral-storage is missing", "never triggers"),
