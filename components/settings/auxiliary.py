@@ -102,19 +102,20 @@ def check_disk_zones(
 
 
 def _check_class(claim: VolumeClaimArgs, platform: str, classes: VolumeClasses) -> None:
-    given = claim.storage_class
-    if given is None:
+    storage_class = claim.storage_class
+    if storage_class is None:
         return
-    if reason := classes.refused.get(given):
-        raise ValueError(f"storageClass: on platform {platform} {given} {reason}")
-    if given in classes.disks and claim.several_nodes:
+    if reason := classes.refused.get(storage_class):
+        raise ValueError(f"storageClass: on platform {platform} {storage_class} {reason}")
+    if storage_class in classes.disks and claim.several_nodes:
         raise ValueError(
             f"accessMode: {claim.access_mode} needs a file system that several nodes mount, and "
-            f"{given} is a disk of one; name another storageClass, such as gpu-cluster-filestore "
-            "on GKE, or take a bucket"
+            f"{storage_class} is a disk of one; name another storageClass, such as "
+            "gpu-cluster-filestore on GKE, or take a bucket"
         )
-    least = classes.least_gib.get(given, 0)
+    least = classes.least_gib.get(storage_class, 0)
     if quantity.parse(claim.size) < least * 2**30:
         raise ValueError(
-            f"size: {claim.size} is too small for storageClass {given}; allowed: {least}Gi or more"
+            f"size: {claim.size} is too small for storageClass {storage_class}; allowed: {least}Gi "
+            "or more"
         )

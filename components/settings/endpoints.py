@@ -1,4 +1,4 @@
-"""Provider settings of a stack's file that send requests, signed as whoever runs it, elsewhere.
+"""Provider settings of a stack's file that send signed requests to hosts other than the cloud's.
 
 Keys: hashicorp/terraform-provider-google-beta (`*_custom_endpoint`, `universe_domain`) and
 hashicorp/terraform-provider-aws (`endpoints`, `insecure`), read on 2026-11-23.
@@ -22,7 +22,7 @@ def foreign_endpoints(config: Mapping[str, str]) -> Iterator[str]:
         namespace, _, name = key.partition(":")
         if (namespace == "gcp" and name.endswith("CustomEndpoint")) or key == "aws:endpoints":
             hosts = [urlsplit(url).hostname or "" for url in _URL.findall(value)] or [value]
-            foreign = [one for one in hosts if one not in _OURS and not one.endswith(_CLOUDS)]
+            foreign = [host for host in hosts if host not in _OURS and not host.endswith(_CLOUDS)]
             if foreign:
                 yield _line(key, f"sends requests to {foreign[0]!r}")
         elif key == "gcp:universeDomain" and value != "googleapis.com":

@@ -100,8 +100,8 @@ def _past_queues(settings: Settings[Any]) -> Iterator[str]:
     if settings.batch is None:
         return
     queued = {
-        f"{NAMESPACE}:workloads.{name}": each.kind != "job" or each.queue is not None
-        for name, each in settings.workloads.items()
+        f"{NAMESPACE}:workloads.{name}": workload.kind != "job" or workload.queue is not None
+        for name, workload in settings.workloads.items()
     }
     for pods in settings.pod_groups_of("workloads"):
         line = settings.batch.past_queue(settings.pools[pods.pool].pool, pods.count * pods.gpus)
