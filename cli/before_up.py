@@ -17,23 +17,24 @@ def validate(stack: str, as_json: bool) -> ExitCode:
     the other commands say.
     """
     from cli.ceiling import kept_running, line
-    from components.settings.validate import warnings
+    from components.settings.load import warned
     from stacks.cost.stack_cost import bill_at
     from stacks.definition import validation
-    from stacks.definition.settings import NOWHERE, config_of, settings_of
+    from stacks.definition.settings import NOWHERE, config_of, flat, settings_of
 
     def ask() -> Answer:
         code, document, text = validation.answer(stack)
         if code is not ExitCode.OK:
-            return code, document, text
+            return code, {**document, "warnings": []}, text
         config = config_of(stack)
         settings = settings_of(stack, config, kubeconfig=NOWHERE)
-        warned = [f"warning: {each}" for each in warnings(settings)]
+        warnings = warned(flat(config), settings)
         said = kept_running(stack, settings)
         if said:  # every preview refuses the stack
             code, text = ExitCode.FINDING, ""
-        lines = [text, *warned, line(stack, bill_at(stack, config)), *said]
-        return code, document, "\n".join(filter(None, lines))
+        lines = [text, *(f"warning: {each}" for each in warnings)]
+        lines += [line(stack, bill_at(stack, config)), *said]
+        return code, {**document, "warnings": warnings}, "\n".join(filter(None, lines))
 
     return say("validate", ask, as_json=as_json)
 

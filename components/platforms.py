@@ -33,6 +33,10 @@ class PlatformSettings(Protocol):
     def access(self) -> "Access":
         """What its pods can be given."""
 
+    def warnings(self, runs: "Runs") -> list[str]:
+        """What every preview and `gpu-cluster validate` warn of, each line with its key's path;
+        `runs`: in the cluster."""
+
 
 class SettingsModule(Protocol):
     """`settings.py` of a platform's folder: imports no SDK of a cloud."""

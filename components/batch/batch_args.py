@@ -158,20 +158,26 @@ class BatchArgs:
                 f"with {asked.gpus} each would wait for ever; ask for fewer, or raise {bound}"
             )
 
-    def past_queue(self, pool: GpuPool, gpus: int) -> str | None:
-        """Says that a job without a queue takes `gpus` of a pool which a queue hands out to others;
-        None if the queue's quota leaves enough for it. A pool without a maximum has a quota that
-        was set for it."""
+    def past_queue(self, pool: GpuPool, kind: str, gpus: int) -> str | None:
+        """Says that a workload of this kind, `job` or another, bypasses the queue that hands out
+        the pool; None if the queue's quota leaves the `gpus` of all workloads that do. A pool
+        without a maximum has a quota that was set for it."""
         name = next((name for name, each in self.queues.items() if pool.name in each.pools), None)
         if name is None or pool.max_nodes is None:
             return None
-        most = pool.max_nodes * pool.allocatable
-        if gpus + self.queues[name].quota(pool) <= most:
+        free = pool.max_nodes * pool.allocatable - gpus
+        if self.queues[name].quota(pool) <= free:
             return None
-        way = f"set queue: {name}"
-        if gpus < most:
-            way += f", or batch.queues.{name}.nominalQuota.{pool.name} to at most {most - gpus}"
+        if kind == "job":
+            what = f"queue: is missing, and pool {pool.name} belongs to queue {name}: the job"
+            ways = [f"queue: {name}"]
+        else:
+            what = f"pool: {pool.name} belongs to queue {name}, and a {kind} has no queue: it"
+            ways = []
+        if free > 0:
+            ways.append(f"batch.queues.{name}.nominalQuota.{pool.name} to at most {free}")
+        way = f"set {', or '.join(ways)}" if ways else "choose another pool"
         return (
-            f"queue: is missing, and pool {pool.name} belongs to queue {name}: the job does not "
-            f"wait for its turn, and a job that the queue has started may wait for its GPUs; {way}"
+            f"{what} does not wait for its turn, and a job that the queue has started may wait for "
+            f"its GPUs; {way}"
         )

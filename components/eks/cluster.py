@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import date
 
 import pulumi
 import pulumi_aws as aws
@@ -50,8 +49,6 @@ class EksCluster(pulumi.ComponentResource):
         """`buckets`: whether pods mount any."""
         super().__init__("gpu-cluster:eks:Cluster", name, None, opts)
         child, region = pulumi.ResourceOptions(parent=self), provider.region
-        for warning in args.warnings(date.today()):
-            pulumi.log.warn(f"cluster.{warning}", self)
         addons = [addon for addon in ADDONS if buckets or not addon.buckets]
         self.network = EksNetwork(name, args.network, region=region, opts=child)
         key: pulumi.Input[str] = args.secrets_encryption_key or self._secrets_key(name, args)

@@ -47,8 +47,6 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         default."""
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
         args, self.pool = resolved.args, resolved.pool
-        for warning in resolved.warnings:
-            pulumi.log.warn(warning, self)
         template = _launch_template(self.pool, args, tags, key, pulumi.ResourceOptions(parent=self))
         self.node_group = aws.eks.NodeGroup(
             name,

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import ClaimVolume, Cluster, Runs, nvlink_warnings
+from components.cluster import ClaimVolume, Cluster, Runs
 from components.eks.autoscaler import ClusterAutoscaler
 from components.eks.cluster import EksCluster
 from components.eks.cluster_args import EksClusterArgs
@@ -14,7 +13,6 @@ from components.eks.pod_access import EksPodAccess
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.settings import EksSettings
 from components.eks.storage import EksDisks, EksStorage
-from components.eks.training import training_warnings
 from components.on_change import change_rules
 from components.replacement import LastingSettings
 
@@ -40,11 +38,6 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         for name, pool in settings.pools.items()
     ]
     pools = {name: pool.args for name, pool in settings.pools.items()}
-    for warning in [
-        *nvlink_warnings({name: pool.gpu_model for name, pool in pools.items()}),
-        *training_warnings(settings.pools, runs.training_nodes),
-    ]:
-        pulumi.log.warn(warning, eks)
     LastingSettings(
         args,
         pools,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from components.access import Access, Disks
-from components.cluster import Metrics, ResolvedPool
+from components.cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from components.decode import NAMESPACE, at, required
 from components.eks import buckets
 from components.eks.cluster_args import EksClusterArgs
@@ -13,6 +13,7 @@ from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs, provider_args
 from components.eks.regions import is_region, meant_region
 from components.eks.reservation import check_region, is_group
+from components.eks.training import training_warnings
 
 CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
 
@@ -24,6 +25,16 @@ class EksSettings:
     provider: AwsProviderArgs
     cluster: EksClusterArgs
     pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]]
+
+    def warnings(self, runs: Runs) -> list[str]:
+        """What every preview warns of."""
+        models = {name: pool.args.gpu_model for name, pool in self.pools.items()}
+        return [
+            *(f"cluster.{line}" for line in self.cluster.warnings(date.today())),
+            *(line for pool in self.pools.values() for line in pool.warnings),
+            *nvlink_warnings(models),
+            *training_warnings(self.pools, runs.training_nodes),
+        ]
 
     @property
     def region(self) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from components.access import Access
-from components.cluster import Metrics, ResolvedPool
+from components.cluster import Metrics, ResolvedPool, Runs
 from components.decode import NAMESPACE, at
 from components.existing.cluster_args import ExistingClusterArgs
 from components.existing.pool_args import ExistingGpuPoolArgs
@@ -20,6 +20,10 @@ class ExistingSettings:
     kubeconfig: str
     """Content, with the one context that counts."""
     pools: Mapping[str, ResolvedPool[ExistingGpuPoolArgs]]
+
+    def warnings(self, runs: Runs) -> list[str]:
+        """There is nothing to warn of."""
+        return []
 
     @property
     def metrics(self) -> Metrics:

@@ -10,7 +10,6 @@ from components.gke.control_plane import (
     control_plane,
     control_plane_options,
     kubeconfig_of,
-    warnings,
 )
 from components.gke.network import GkeNetwork
 from components.gke.node_identity import GkeNodeIdentity, node_config, patience, recycling_check
@@ -41,8 +40,6 @@ class GkeCluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gke:Cluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        for warning in warnings(args, project):
-            pulumi.log.warn(warning, self)
         self.network = GkeNetwork(
             name, args.network, project=project, region=args.region, opts=child
         )

@@ -10,20 +10,6 @@ from components import kubeconfig, ownership
 from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.network import GkeNetwork
 
-SAMPLE_PROJECT = "my-project"
-"""What the sample environments have in place of a project."""
-
-
-def warnings(args: GkeControlPlaneArgs, project: str) -> list[str]:
-    """What every preview says of these settings, each line with its key's path."""
-    found = [f"cluster.{line}" for line in args.warnings()]
-    if project == SAMPLE_PROJECT:
-        found.append(
-            f"gcp:project: {project} is the sample's placeholder, and Google Cloud will refuse the "
-            "first resource; give the ID of your own project (gcloud projects list)"
-        )
-    return found
-
 
 def control_plane(
     args: GkeControlPlaneArgs, *, project: str, network: GkeNetwork

@@ -1,6 +1,5 @@
 """GKE Standard, from settings to the waist."""
 
-import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.cluster import Cluster, Runs
@@ -10,11 +9,10 @@ from components.gke.control_plane import identifier_of
 from components.gke.gpu_monitoring_args import monitoring_of
 from components.gke.immutable import POOL
 from components.gke.node_pool import GkeGpuNodePool
-from components.gke.pod_access import GkePodAccess, addons, shared_rights
+from components.gke.pod_access import GkePodAccess, addons
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.gke.storage import declare_storage
-from components.gke.training import training_warnings
 from components.on_change import change_rules
 from components.replacement import LastingSettings
 
@@ -31,13 +29,6 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         image_streaming=any(pool.image_streaming for pool in pools.values()),
         addons=addons(runs),
     )
-    nodes = {name: pool.node_gpus for name, pool in pools.items()}
-    for warning in [
-        *settings.warnings,
-        *training_warnings(args, nodes, runs.training_nodes),
-        *shared_rights(runs.accounts, settings.project),
-    ]:
-        pulumi.log.warn(warning, gke)
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [
         GkeGpuNodePool(

@@ -83,22 +83,6 @@ def _in_cluster(path: str) -> gcp.storage.BucketIAMMemberConditionArgsDict:
     }
 
 
-def shared_rights(accounts: Mapping[str, ServiceAccountArgs], project: str) -> list[str]:
-    """A warning for each account with rights that pods of other clusters are likely to have too.
-
-    https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity, "identity sameness".
-    """
-    return [
-        f"serviceAccounts.{name}.namespace: default/{name} is one identity in every cluster of "
-        f"project {project}, so pods in namespace default of any of them have its rights; give the "
-        "account a namespace that no other cluster of the project has, or set thisClusterOnly"
-        for name, account in accounts.items()
-        if account.namespace == "default"
-        and (account.buckets or account.roles)
-        and not account.this_cluster_only
-    ]
-
-
 def addons(runs: Runs) -> gcp.container.ClusterAddonsConfigArgsDict | None:
     """The drivers that pods' volumes need and a Standard cluster has only where it is told. One
     that nothing needs any more stays on: the provider keeps what the cluster has."""

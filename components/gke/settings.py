@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from components.access import Access
-from components.cluster import Metrics, ResolvedPool
+from components.cluster import Metrics, ResolvedPool, Runs
 from components.decode import NAMESPACE, at
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.node_account import registry_warnings
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sign_in import identity_warnings, project_id
 from components.gke.volumes import access
+from components.gke.warnings import warnings
 
 CLUSTER, POOL = GkeClusterArgs, GkeGpuNodePoolArgs
 
@@ -24,8 +25,13 @@ class GkeSettings:
     """Google Cloud project ID, from `gcp:project`."""
     cluster: GkeClusterArgs
     pools: Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]
-    warnings: Sequence[str] = ()
+    foreign: Sequence[str] = ()
     """Where the cloud and the cluster would be somebody else's, each line with its key."""
+
+    def warnings(self, runs: Runs) -> list[str]:
+        """What every preview warns of."""
+        nodes = {name: pool.args.node_gpus for name, pool in self.pools.items()}
+        return [*self.foreign, *warnings(self.cluster, self.project, nodes, runs)]
 
     @property
     def metrics(self) -> Metrics:
@@ -51,7 +57,7 @@ def resolve(
     at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
     return GkeSettings(
         project=project,
-        warnings=[
+        foreign=[
             *identity_warnings(config, os.environ),
             *registry_warnings(config, project, cluster.name),
         ],

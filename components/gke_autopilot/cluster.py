@@ -7,7 +7,6 @@ from components.gke.control_plane import (
     control_plane,
     control_plane_options,
     kubeconfig_of,
-    warnings,
 )
 from components.gke.network import GkeNetwork
 from components.gke.node_identity import NODE_SCOPES, GkeNodeIdentity
@@ -32,8 +31,6 @@ class GkeAutopilotCluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gke:AutopilotCluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        for warning in warnings(args, project):
-            pulumi.log.warn(warning, self)
         self.network = GkeNetwork(
             name, args.network, project=project, region=args.region, opts=child
         )

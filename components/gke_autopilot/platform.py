@@ -1,14 +1,12 @@
 """GKE Autopilot, from settings to the waist: its GPU pools are what pods select."""
 
-import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.cluster import Cluster, Runs
 from components.gke.control_plane import identifier_of
 from components.gke.gpu_monitoring_args import monitoring_of
-from components.gke.pod_access import GkePodAccess, shared_rights
+from components.gke.pod_access import GkePodAccess
 from components.gke.storage import declare_storage
-from components.gke.training import training_warnings
 from components.gke_autopilot.cluster import GkeAutopilotCluster
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.settings import GkeAutopilotSettings
@@ -25,13 +23,6 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
     LastingSettings(
         args, {}, cluster=change_rules(GkeAutopilotArgs), pool={}, after=[gke], claims=runs.claims
     )
-    nodes = {name: pool.args.node_gpus for name, pool in settings.pools.items()}
-    for warning in [
-        *settings.warnings,
-        *training_warnings(args, nodes, runs.training_nodes),
-        *shared_rights(runs.accounts, settings.project),
-    ]:
-        pulumi.log.warn(warning, gke)
     if monitoring:
         # The only user of a large module of the SDK.
         from components.gke.gpu_monitoring import GkeGpuMonitoring

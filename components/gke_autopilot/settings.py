@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from components.access import Access
-from components.cluster import Metrics, ResolvedPool
+from components.cluster import Metrics, ResolvedPool, Runs
 from components.decode import NAMESPACE, at
 from components.gke.node_account import registry_warnings
 from components.gke.sign_in import identity_warnings, project_id
 from components.gke.volumes import access
+from components.gke.warnings import warnings
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 
@@ -24,8 +25,13 @@ class GkeAutopilotSettings:
     """Google Cloud project ID, from `gcp:project`."""
     cluster: GkeAutopilotArgs
     pools: Mapping[str, ResolvedPool[GkeAutopilotPoolArgs]]
-    warnings: Sequence[str] = ()
+    foreign: Sequence[str] = ()
     """Where the cloud and the cluster would be somebody else's, each line with its key."""
+
+    def warnings(self, runs: Runs) -> list[str]:
+        """What every preview warns of."""
+        nodes = {name: pool.args.node_gpus for name, pool in self.pools.items()}
+        return [*self.foreign, *warnings(self.cluster, self.project, nodes, runs)]
 
     @property
     def metrics(self) -> Metrics:
@@ -46,7 +52,7 @@ def resolve(
     at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
     return GkeAutopilotSettings(
         project=project,
-        warnings=[
+        foreign=[
             *identity_warnings(config, os.environ),
             *registry_warnings(config, project, cluster.name),
         ],

@@ -57,9 +57,14 @@ def load() -> Settings[Any]:
         read = from_config(config)
     except ValueError as error:
         raise pulumi.RunError(str(error)) from None
-    for warning in (*foreign_endpoints(config), *warnings(read)):
+    for warning in warned(config, read):
         pulumi.log.warn(warning)
     return read
+
+
+def warned(config: Mapping[str, str], settings: Settings[Any]) -> list[str]:
+    """What every preview and `gpu-cluster validate` warn of; `config`: as `from_config` has it."""
+    return [*foreign_endpoints(config), *warnings(settings)]
 
 
 def from_config(config: Mapping[str, str], root: Path = Path()) -> Settings[Any]:

@@ -3,6 +3,7 @@
 Each function raises ValueError with one line that begins with the key's path.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -91,21 +92,31 @@ def check_groups(settings: Settings[Any]) -> list[str]:
 
 def warnings(settings: Settings[Any]) -> list[str]:
     """What is accepted and may not be meant. Each line begins with the key's path."""
-    return [*check_groups(settings), *_past_queues(settings), *_without_pods(settings)]
+    return [
+        *settings.own.warnings(settings.runs),
+        *check_groups(settings),
+        *_past_queues(settings),
+        *_without_pods(settings),
+    ]
 
 
 def _past_queues(settings: Settings[Any]) -> Iterator[str]:
-    """Jobs that take GPUs which a queue hands out, without waiting in it. A training job is refused
-    for it; a job of an older stack has run by then, and Kueue gives no queue to one that has."""
+    """Workloads that take GPUs which a queue hands out, without waiting in it. A training job is
+    refused for it; a job of an older stack has run by then, and Kueue gives no queue to one that
+    has."""
     if settings.batch is None:
         return
-    queued = {
-        f"{NAMESPACE}:workloads.{name}": workload.kind != "job" or workload.queue is not None
-        for name, workload in settings.workloads.items()
-    }
-    for pods in settings.pod_groups_of("workloads"):
-        line = settings.batch.past_queue(settings.pools[pods.pool].pool, pods.count * pods.gpus)
-        if line and not queued[pods.path]:
+    workloads = {f"{NAMESPACE}:workloads.{name}": args for name, args in settings.workloads.items()}
+    unqueued = [
+        pods for pods in settings.pod_groups_of("workloads") if not workloads[pods.path].queue
+    ]
+    taken: Counter[str] = Counter()
+    for pods in unqueued:
+        taken[pods.pool] += pods.count * pods.gpus
+    for pods in unqueued:
+        pool, kind = settings.pools[pods.pool].pool, workloads[pods.path].kind
+        line = settings.batch.past_queue(pool, kind, taken[pods.pool])
+        if line and pods.count * pods.gpus:
             yield f"{pods.path}.{line}"
 
 

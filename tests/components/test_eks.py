@@ -2,14 +2,14 @@
 
 import json
 
-import pulumi
 import pytest
 
 from components.cluster import Runs
-from components.eks.cluster_args import EksSystemPoolArgs
+from components.eks.cluster_args import EksClusterArgs, EksSystemPoolArgs
 from components.eks.network_args import EksNetworkArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
+from components.eks.settings import resolve
 from components.eks.user_args import EksUserArgs
 from tests.components.eks_stack import ADMIN, OUTPUTS, declare
 from tests.components.recording import Recording, record
@@ -181,11 +181,9 @@ def test_the_cni_enforces_network_policy_with_a_role_of_its_own(stack: Recording
     ],
 )
 def test_a_pool_is_warned_of_what_the_stack_does_not_set_up(
-    monkeypatch: pytest.MonkeyPatch, instance_type: str, workers: int, warned: list[str]
+    instance_type: str, workers: int, warned: list[str]
 ) -> None:
     """Networks of the machine that no pod would use, and GPUs that no agent watches."""
-    lines: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: lines.append(line))
     block = instance_type.startswith("p6e")
     pool = EksGpuNodeGroupArgs(
         instance_types=[instance_type],
@@ -194,7 +192,12 @@ def test_a_pool_is_warned_of_what_the_stack_does_not_set_up(
         capacity_type="capacity-block" if block else "on-demand",
         reservation="cr-0123456789abcdef0" if block else None,
     )
-    declare({"pool": pool}, runs=Runs(training_nodes={"pool": workers}))
+    network = EksNetworkArgs(zones=["us-east-1a", "us-east-1b"])
+    cluster = EksClusterArgs(
+        name="a", admins=[ADMIN], authorized_networks={"a": "198.18.0.0/24"}, network=network
+    )
+    settings = resolve({"aws:region": "us-east-1"}, cluster, {"pool": pool})
+    lines = settings.warnings(Runs(training_nodes={"pool": workers}))
     found = [line for line in lines if line.startswith("gpuPools.pool")]
     assert len(found) == len(warned)
     for line, words in zip(found, warned, strict=True):

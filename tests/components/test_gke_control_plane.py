@@ -10,9 +10,10 @@ from components.cluster import Runs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.maintenance_args import GkeMaintenanceArgs, GkeMaintenanceExclusionArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke.training import training_warnings
+from components.gke.warnings import training_warnings
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from components.platforms import PLATFORMS
 from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 from tests.components.test_gke import CLUSTER, declare
@@ -206,23 +207,15 @@ def test_a_training_job_is_told_what_ends_or_slows_it(
 
 
 @pytest.mark.parametrize("platform", ["gke", "gke-autopilot"])
-def test_the_program_says_it(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
+def test_the_settings_say_it(platform: str) -> None:
     """On both kinds of cluster, with what the settings warn of."""
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
-
-    def program() -> None:
-        runs, warnings = Runs(training_nodes={"l4": 1}), ["one more"]
-        given: Any = {"name": "a", "location": "us-central1", "authorized_networks": {}}
-        given["dns_endpoint"] = True
-        if platform == "gke":
-            declared(
-                "gke", GkeClusterArgs(**given), {"l4": L4}, runs, project="p", warnings=warnings
-            )
-        else:
-            pools = {"l4": GkeAutopilotPoolArgs(accelerator="nvidia-l4")}
-            args = GkeAutopilotArgs(**given)
-            declared("gke-autopilot", args, pools, runs, project="p", warnings=warnings)
-
-    record(program)
-    assert [line[:20] for line in said] == ["one more", "gpuPools.l4: trainin"]
+    given: Any = {"name": "a", "location": "us-central1", "authorized_networks": {}}
+    given["dns_endpoint"] = True
+    args = GkeClusterArgs(**given) if platform == "gke" else GkeAutopilotArgs(**given)
+    pool = L4 if platform == "gke" else GkeAutopilotPoolArgs(accelerator="nvidia-l4")
+    config = {"gcp:project": "my-project", "gcp:accessToken": "a"}
+    settings = PLATFORMS[platform].settings.resolve(config, args, {"l4": pool})
+    said = settings.warnings(Runs(training_nodes={"l4": 1}))
+    assert [line.split(": ")[0] for line in said] == [
+        "gcp:accessToken", "gcp:project", "gpuPools.l4"
+    ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.access import ServiceAccountArgs
-from components.gke.pod_access import shared_rights
+from components.gke.warnings import shared_rights
 from tests.components.recording import Recording, record
 from tests.program.environments import CLUSTER_OUTPUTS, as_engine_config, run_program, values_of
 

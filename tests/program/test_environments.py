@@ -8,10 +8,18 @@ import pulumi
 import pytest
 
 from components import owners
-from stacks.definition.files import EXAMPLES
+from components.settings.load import from_config, warned
+from stacks.definition.files import EXAMPLES, SAMPLES
 from stacks.engine.urn import Urn, of_reference
 from tests.components.recording import Recording, record
-from tests.program.environments import STACKS, config_of, recorded, run_program, values_of
+from tests.program.environments import (
+    STACKS,
+    as_engine_config,
+    config_of,
+    recorded,
+    run_program,
+    values_of,
+)
 
 PROTECTION = "gpu-cluster:cluster:DeletionProtection"
 
@@ -115,6 +123,29 @@ def test_a_copy_of_a_stack_is_warned_of(monkeypatch: pytest.MonkeyPatch, tmp_pat
         "Pulumi.copy.yaml creates this stack's cluster too, gpu-dev in us-central1-a: a destroy of "
         "either deletes it for both; give one of them another cluster.name"
     ]
+
+
+@pytest.mark.parametrize("stack", [*SAMPLES, "efa"])
+def test_a_preview_of_a_new_stack_and_validate_warn_of_the_same(
+    monkeypatch: pytest.MonkeyPatch, stack: str
+) -> None:
+    """What is known without an engine is one list. `efa`: nodes whose network no pod would use."""
+    values = values_of("train" if stack == "efa" else stack)
+    if stack == "efa":
+        pool = {"instanceTypes": ["p4d.24xlarge"], "zones": ["us-east-1a"], "maxNodes": 2}
+        job = {"pool": "big", "nodes": 2, "image": "example.com/a:1", "command": ["a"]}
+        values["gpu-cluster:gpuPools"]["big"] = pool
+        values["gpu-cluster:batch"] = {"jobSet": True}
+        values["gpu-cluster:trainingJobs"] = {"large": job}
+    config, said = as_engine_config(values), []
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
+    monkeypatch.setattr(owners, "warn_of_shared", lambda folder: None)
+    record(run_program, config=config, preview=True)
+    assert said == warned(config, from_config(config))
+    paths = {line.partition(": ")[0] for line in said}
+    assert ("gpuPools.big" in paths) == (stack == "efa")
+    placeholders = {"gcp:project", "cluster.admins[0]"}
+    assert bool(placeholders & paths) == (stack != "onprem")
 
 
 def test_a_stack_waits_for_nothing_to_lose_its_protection() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from components.addresses import cidr, example_warnings
 from components.gke.cluster_args import GkeClusterArgs
-from components.gke.control_plane import warnings
+from components.gke.warnings import control_plane_warnings
 from components.settings.load import from_config
 from tests.program.environments import config_of
 
@@ -43,7 +43,7 @@ def test_gke_takes_it_and_is_then_out_of_reach() -> None:
     args = GkeClusterArgs(name="a", location="us-central1-a", authorized_networks=OFFICE)
     (line,) = args.warnings()
     assert "GKE takes it" in line
-    assert warnings(args, "acme-ml") == [f"cluster.{line}"]
+    assert control_plane_warnings(args, "acme-ml") == [f"cluster.{line}"]
 
 
 def test_the_samples_project_is_said_to_be_a_placeholder() -> None:
@@ -51,9 +51,9 @@ def test_the_samples_project_is_said_to_be_a_placeholder() -> None:
     args = GkeClusterArgs(
         name="a", location="us-central1-a", authorized_networks={"a": "10.0.0.0/8"}
     )
-    (line,) = warnings(args, "my-project")
+    (line,) = control_plane_warnings(args, "my-project")
     assert line.startswith("gcp:project: my-project is the sample's placeholder")
-    assert warnings(args, "my-projects") == []
+    assert control_plane_warnings(args, "my-projects") == []
 
 
 def test_a_single_address_is_refused_with_its_network() -> None:

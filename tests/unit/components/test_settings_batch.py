@@ -28,6 +28,12 @@ def dev() -> dict[str, Any]:
     return values
 
 
+def of_workloads(values: dict[str, Any]) -> list[str]:
+    """The warnings about workloads."""
+    found = warnings(from_config(as_engine_config(values)))
+    return sorted(line for line in found if line.startswith("gpu-cluster:workloads."))
+
+
 @pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
 def test_refuses_what_would_never_run(entry: dict[str, Any]) -> None:
     """A bad queue or training job is refused with exactly the line that the table has."""
@@ -137,13 +143,12 @@ def test_groups_are_refused_where_the_node_is_open_on_an_existing_cluster(
 
 
 def test_a_job_past_the_queue_of_its_pool_is_a_warning() -> None:
-    """It takes GPUs that the queue hands out to others, unless the quota leaves them to it. A
-    deployment has no queue."""
-    assert warnings(from_config(as_engine_config(dev()))) == []
+    """It takes GPUs that the queue hands out to others, unless the quota leaves them to it."""
     values = with_changes(
         dev(),
         [
             ["gpu-cluster:workloads", "sweep", "queue", "absent"],
+            ["gpu-cluster:workloads", "sample-gpu-pod", "absent"],
             ["gpu-cluster:trainingJobs", "ddp", "absent"],
         ],
     )
@@ -151,7 +156,7 @@ def test_a_job_past_the_queue_of_its_pool_is_a_warning() -> None:
     for quota in (1, 2, 3):
         queue = values["gpu-cluster:batch"]["queues"]["training"]
         queue["nominalQuota"] = {"train-gpu": quota}
-        found[quota] = warnings(from_config(as_engine_config(values)))
+        found[quota] = of_workloads(values)
     past = (
         "gpu-cluster:workloads.sweep.queue: is missing, and pool train-gpu belongs to queue "
         "training: the job does not wait for its turn, and a job that the queue has started may "
@@ -159,6 +164,35 @@ def test_a_job_past_the_queue_of_its_pool_is_a_warning() -> None:
         "to at most 1"
     )
     assert found == {1: [], 2: [past], 3: [past]}
+
+
+@pytest.mark.parametrize("kind", ["deployment", "pod"])
+def test_what_has_no_queue_and_bypasses_that_of_its_pool_is_a_warning(kind: str) -> None:
+    """It holds GPUs that the queue hands out as well; a quota below leaves them to it, and to
+    others like it."""
+    whole = dev()
+    whole["gpu-cluster:workloads"]["sample-gpu-pod"] = {
+        "kind": kind, "pool": "train-gpu", "image": "example.com/a:1"
+    }  # fmt: skip
+    says = (
+        "gpu-cluster:workloads.{}.pool: train-gpu belongs to queue training, and a {} has no "
+        "queue: it does not wait for its turn, and a job that the queue has started may wait for "
+        "its GPUs; {}"
+    )
+    key = "batch.queues.training.nominalQuota.train-gpu"
+    assert of_workloads(whole) == [says.format("sample-gpu-pod", kind, f"set {key} to at most 2")]
+    below = copy.deepcopy(whole)
+    below["gpu-cluster:batch"]["queues"]["training"]["nominalQuota"] = {"train-gpu": 2}
+    assert of_workloads(below) == []
+    another = {"kind": kind, "pool": "train-gpu", "image": "example.com/a:1"}
+    below["gpu-cluster:workloads"]["other"] = another
+    set_to = f"set {key} to at most 1"
+    assert of_workloads(below) == [
+        says.format(name, kind, set_to) for name in ("other", "sample-gpu-pod")
+    ]
+    whole["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = 1
+    del whole["gpu-cluster:trainingJobs"], whole["gpu-cluster:workloads"]["sweep"]
+    assert of_workloads(whole) == [says.format("sample-gpu-pod", kind, "choose another pool")]
 
 
 def test_a_job_of_a_whole_pool_has_only_the_queue() -> None:
@@ -171,7 +205,7 @@ def test_a_job_of_a_whole_pool_has_only_the_queue() -> None:
             ["gpu-cluster:workloads", "sample-gpu-pod", "absent"],
         ],
     )
-    (line,) = warnings(from_config(as_engine_config(values)))
+    (line,) = of_workloads(values)
     assert line.endswith("may wait for its GPUs; set queue: training")
 
 
@@ -180,7 +214,7 @@ def test_a_workload_without_pods_is_a_warning(kind: str, key: str) -> None:
     """Nothing of it runs, which may be intended."""
     idle = {"kind": kind, "pool": "train-gpu", "image": "example.com/job:1", key: 0}
     values = with_changes(values_of("dev"), [["gpu-cluster:workloads", "idle", idle]])
-    assert warnings(from_config(as_engine_config(values))) == [
+    assert of_workloads(values) == [
         f"gpu-cluster:workloads.idle.{key}: is 0, so that none of its pods run; raise it unless "
         "that is intended"
     ]

@@ -1,0 +1,85 @@
+"""What every preview of a stack on GKE warns of, each line with its key's path. No SDK."""
+
+from collections.abc import Mapping
+
+from components.access import ServiceAccountArgs
+from components.catalog import gke as catalog
+from components.cluster import Runs, nvlink_warnings
+from components.gke.cluster_args import GkeControlPlaneArgs
+
+SAMPLE_PROJECT = "my-project"
+"""What the sample environments have in place of a project."""
+
+_FABRIC = ("a3", "a4", "a4x", "a4x-max")
+"""Families whose nodes have a network between their GPUs, which takes more than one interface:
+GPUDirect-TCPX(O) or RDMA (cluster-toolkit 1.95.0, gpu_direct.tf; read on 2026-11-21)."""
+
+
+def warnings(
+    args: GkeControlPlaneArgs,
+    project: str,
+    nodes: Mapping[str, tuple[catalog.Accelerator, int]],
+    runs: Runs,
+) -> list[str]:
+    """What is said of a cluster, its project and what runs there; `nodes` as below."""
+    return [
+        *control_plane_warnings(args, project),
+        *training_warnings(args, nodes, runs.training_nodes),
+        *shared_rights(runs.accounts, project),
+    ]
+
+
+def control_plane_warnings(args: GkeControlPlaneArgs, project: str) -> list[str]:
+    """What is said of the control plane's settings and of the project."""
+    found = [f"cluster.{line}" for line in args.warnings()]
+    if project == SAMPLE_PROJECT:
+        found.append(
+            f"gcp:project: {project} is the sample's placeholder, and Google Cloud will refuse the "
+            "first resource; give the ID of your own project (gcloud projects list)"
+        )
+    return found
+
+
+def training_warnings(
+    cluster: GkeControlPlaneArgs,
+    nodes: Mapping[str, tuple[catalog.Accelerator, int]],
+    workers: Mapping[str, int],
+) -> list[str]:
+    """A line for each pool that training jobs name and whose nodes GKE may upgrade at any time, for
+    each whose nodes would talk over one interface only, and for each of an NVLink domain.
+
+    `nodes`: pool -> the GPUs of one node; `workers`: pool -> nodes of its largest training job.
+    """
+    found = nvlink_warnings({name: gpu_model.model for name, (gpu_model, _) in nodes.items()})
+    for name, count in workers.items():
+        if cluster.maintenance is None:
+            found.append(
+                f"gpuPools.{name}: trainingJobs run there, and GKE may upgrade its nodes at any "
+                "time, which starts them again; set cluster.maintenance, with an exclusion for a "
+                "long run"
+            )
+        gpu_model, gpus = nodes[name]
+        # The smaller machines of these families have one interface.
+        if count > 1 and gpu_model.machine_family in _FABRIC and gpus == max(gpu_model.counts):
+            found.append(
+                f"gpuPools.{name}: a training job takes {count} nodes of {gpus} {gpu_model.name}, "
+                "which talk over one gVNIC, a fraction of the machine's network: this stack sets "
+                "up neither GPUDirect nor RDMA; take one node, or machines without that network"
+            )
+    return found
+
+
+def shared_rights(accounts: Mapping[str, ServiceAccountArgs], project: str) -> list[str]:
+    """A warning for each account with rights that pods of other clusters are likely to have too.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity, "identity sameness".
+    """
+    return [
+        f"serviceAccounts.{name}.namespace: default/{name} is one identity in every cluster of "
+        f"project {project}, so pods in namespace default of any of them have its rights; give the "
+        "account a namespace that no other cluster of the project has, or set thisClusterOnly"
+        for name, account in accounts.items()
+        if account.namespace == "default"
+        and (account.buckets or account.roles)
+        and not account.this_cluster_only
+    ]
