@@ -25,7 +25,9 @@ def warn(
     if old is None or new is None:  # it is created
         return
     differ = [
-        f"{one}{_values(before, after)}"
+        # The number of a template's version is AWS's, and unknown in a preview: without it, both
+        # say the same.
+        f"{one}{'' if one == 'launchTemplate.version' else _values(before, after)}"
         for one in properties
         if (before := _at(old, one)) != (after := _at(new, one))
     ]

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import traceback
+from contextlib import suppress
 from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -28,13 +29,19 @@ from typing import Any
 LAUNCHER = """#!{python} -IS
 import json, os, signal, socket, sys
 
+def passed_on(number, frame):
+    try:
+        server.sendall(bytes([number]))
+    except ConnectionError:  # the program has ended, and `recv` says so too
+        return
+
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     asked = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
     socket.send_fds(server, [len(asked).to_bytes(8, "big")], [0, 1, 2])
     server.sendall(asked)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: server.sendall(bytes([number])))
+        signal.signal(number, passed_on)
     parent = os.getppid()
     server.settimeout(1)
     while True:
@@ -44,6 +51,9 @@ with socket.socket(socket.AF_UNIX) as server:
         except TimeoutError:
             if os.getppid() != parent:
                 sys.exit("the starting process is gone")
+        except ConnectionError:  # the program died before it had read a signal
+            code = b""
+            break
 sys.exit(code[0] if code else {killed})
 """
 """Ends when the program does, and takes it along when it is killed. It imports no site packages."""
@@ -154,14 +164,16 @@ def _become(client: socket.socket, learnt: Path) -> None:
     _tell(learnt, before)
     sys.stdout.flush()
     sys.stderr.flush()
-    client.sendall(bytes([code & 0xFF]))
+    with suppress(ConnectionError):  # the launcher is gone, and nobody asks for the code
+        client.sendall(bytes([code & 0xFF]))
     os._exit(code & 0xFF)
 
 
 def _obey(client: socket.socket) -> None:
     """Passes signals on, and ends with the launcher."""
-    while number := client.recv(1):
-        os.kill(os.getpid(), number[0])
+    with suppress(ConnectionError):  # the launcher was killed before it had read the exit code
+        while number := client.recv(1):
+            os.kill(os.getpid(), number[0])
     os._exit(KILLED)
 
 

@@ -20,7 +20,7 @@ from pulumi.runtime.proto import provider_pb2
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.faults import Faults
 from tools import linux
-from tools.peers import OwnOnly, close_to_others
+from tools.peers import OwnOnly, Quiet, close_to_others
 
 STARTS = Path(__file__).with_name("proxied_plugin.py")
 _LONG = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
@@ -29,6 +29,10 @@ _OPERATIONS: Mapping[str, Any] = {
     "Update": provider_pb2.UpdateRequest,
     "Delete": provider_pb2.DeleteRequest,
 }
+
+
+class _Server(Quiet, socketserver.ThreadingTCPServer):
+    daemon_threads = True
 
 
 class ProxiedPlugins:
@@ -48,8 +52,7 @@ class ProxiedPlugins:
                     self.rfile.read()  # returns when the process has ended
 
         self._folder = folder
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Asked)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Asked)
         close_to_others(self._server)
         threading.Thread(
             target=self._server.serve_forever, args=(0.05,), name="proxied-plugins", daemon=True

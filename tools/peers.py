@@ -9,6 +9,7 @@ import re
 import socket
 import socketserver
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,15 @@ def close_to_others(server: socketserver.BaseServer) -> None:
         return ours(int(client[1]), port)
 
     server.verify_request = verify  # type: ignore[method-assign, assignment]
+
+
+class Quiet(socketserver.BaseServer):
+    """Mixed in first: says nothing of a client that hangs up, as programs that are killed do, where
+    `socketserver` prints a traceback."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class OwnOnly(grpc.ServerInterceptor):  # type: ignore[misc]

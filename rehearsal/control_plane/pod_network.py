@@ -16,6 +16,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from tools.peers import Quiet
+
 CHUNK = 65_536
 CONNECT_SECONDS = 5.0
 NODE_ADDRESS = "10.128.0.2"
@@ -72,7 +74,7 @@ class PodNetwork:
         }
 
 
-class _Server(socketserver.ThreadingUnixStreamServer):
+class _Server(Quiet, socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     network: PodNetwork
 

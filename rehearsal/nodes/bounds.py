@@ -16,6 +16,7 @@ from typing import Any
 
 from rehearsal.control_plane.api import Api
 from rehearsal.control_plane.pki import Pki
+from tools.peers import Quiet
 
 NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -96,7 +97,7 @@ class Bounds:
             return None
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(Quiet, ThreadingHTTPServer):
     daemon_threads = True
     bounds: Bounds
 

@@ -127,6 +127,29 @@ def test_the_quota_is_no_matter_for_what_is_reserved(ml: Account) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "changes", "lifecycle"),
+    [
+        ("bought", {}, None),
+        ("reserved", {"target": "cr-00000001"}, None),
+        ("spot", {"capacityType": "SPOT"}, "spot"),
+        ("block", {"target": "cr-00000004", "block": True}, "capacity-block"),
+    ],
+)
+def test_an_instance_says_how_it_was_bought(
+    ml: Account, name: str, changes: dict[str, Any], lifecycle: str | None
+) -> None:
+    """By one of the words that EC2's model has, or by none."""
+    (group if "target" in changes else Account.group)(ml, name, **changes)
+    ml.cloud.set_size(name, 1)
+    filters = [{"Name": "tag:eks:nodegroup-name", "Values": [name]}]
+    (reservation,) = ml.ec2.describe_instances(Filters=filters)["Reservations"]
+    (instance,) = reservation["Instances"]
+    assert instance.get("InstanceLifecycle") == lifecycle
+    shape = ml.ec2.meta.service_model.shape_for("InstanceLifecycleType")
+    assert lifecycle is None or lifecycle in shape.enum
+
+
+@pytest.mark.parametrize(
     ("target", "changes"),
     [
         ("cr-00000003", {}),  # in another zone

@@ -20,6 +20,9 @@ from rehearsal.simulators.aws.rows import Cluster, Group
 
 _KIND = "auto-scaling-group"
 _MOST_TAGS = 50
+_LIFECYCLES = {"SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}
+"""A node group's `capacityType` -> `InstanceLifecycle` of its instances, which EC2 leaves out of
+those on demand (botocore 1.44.5, ec2 2016-11-15, InstanceLifecycleType; read on 2026-11-24)."""
 _IMAGE = "ami-0eks0000000000000"
 """If no launch template names one, EKS takes its own image."""
 
@@ -135,7 +138,8 @@ def settle(account: Account, asg: Any) -> None:
             _note(asg, "Launching a new EC2 instance", failed=reason)
             return
         place = place_of_next(account, owner) if owner else None
-        _note(asg, f"Launching a new EC2 instance: {_launch(account, asg, place)}")
+        market = _LIFECYCLES.get(owner.row["capacityType"]) if owner else None
+        _note(asg, f"Launching a new EC2 instance: {_launch(account, asg, place, market)}")
 
 
 def _end(account: Account, asg: Any, ending: Any) -> None:
@@ -144,7 +148,7 @@ def _end(account: Account, asg: Any, ending: Any) -> None:
     _note(asg, f"Terminating EC2 instance: {ending.instance.id}")
 
 
-def _launch(account: Account, asg: Any, reserved: str | None) -> str:
+def _launch(account: Account, asg: Any, reserved: str | None, lifecycle: str | None) -> str:
     from moto.autoscaling.models import ASG_NAME_TAG, InstanceState
 
     # In the first subnet, whose zone is the label of the rehearsal's nodes.
@@ -168,6 +172,7 @@ def _launch(account: Account, asg: Any, reserved: str | None) -> str:
     (instance,) = reservation.instances
     instance.autoscaling_group = asg
     instance.capacity_reservation_id = reserved
+    instance.instance_lifecycle = lifecycle
     for interface in instance.nics.values():
         interface.delete_on_termination = True
     asg.instance_states.append(

@@ -1,7 +1,9 @@
 """The launcher that stands for a Python with the SDKs imported, against what Python does."""
 
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.fork_server import KILLED, SHARED, launcher
+from rehearsal.fork_server import KILLED, LAUNCHER, SHARED, launcher
 from stacks.definition.files import ROOT
 
 
@@ -108,6 +110,48 @@ def test_a_killed_program_ends_the_launcher() -> None:
     program, pid = begun("pass")
     os.kill(pid, signal.SIGKILL)
     assert program.wait(5) == KILLED
+
+
+def test_a_program_that_dies_before_it_reads_a_signal_ends_its_launcher_quietly(
+    tmp_path: Path,
+) -> None:
+    """The engine that refuses a preview sends one signal and then another; the second one is lost
+    with the program, and its connection is reset."""
+    address, file = str(tmp_path / "socket"), tmp_path / "python"
+    file.write_text(LAUNCHER.format(python=sys.executable, address=address, killed=KILLED))
+    file.chmod(0o700)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        program = subprocess.Popen([file, "-c", ""], stderr=subprocess.PIPE, text=True)
+        client, _ = server.accept()
+        with client:
+            head, streams, _, _ = socket.recv_fds(client, 8, 3)
+            for stream in streams:
+                os.close(stream)
+            left = int.from_bytes(head, "big")
+            while left:
+                left -= len(client.recv(left))
+            # It passes on signals once it has sent everything, and is killed by one before that.
+            status = Path(f"/proc/{program.pid}/status")
+            caught = 1 << (signal.SIGTERM - 1)
+            while not int(status.read_text().split("SigCgt:")[1].split()[0], 16) & caught:
+                assert program.poll() is None
+            program.send_signal(signal.SIGTERM)
+            assert select.select([client], [], [], 10)[0]
+        assert program.wait(10) == KILLED
+    assert program.stderr is not None
+    assert program.stderr.read() == ""
+
+
+def test_a_program_whose_launcher_dies_before_it_reads_the_exit_code_ends_quietly() -> None:
+    """Its connection is reset as well, and its streams are those of the engine."""
+    code = (
+        "import socket; from rehearsal.fork_server import _obey; "
+        "one, other = socket.socketpair(); one.sendall(b'x'); other.close(); _obey(one)"
+    )
+    ended = run(sys.executable, "-c", code, cwd=ROOT)
+    assert (ended.returncode, ended.stderr) == (KILLED, "")
 
 
 def test_signals_are_passed_on() -> None:

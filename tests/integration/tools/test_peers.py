@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.control_plane import mounted
+from rehearsal import proxied_plugins
+from rehearsal.control_plane import mounted, pod_network
 from rehearsal.control_plane.pki import make_pki
 from rehearsal.control_plane.pod_network import PodNetwork
+from rehearsal.nodes import bounds
 from rehearsal.plugins import language_host
 from rehearsal.plugins.cloud.server import ProviderServer
 from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
@@ -59,6 +61,20 @@ def test_a_proxy_to_pods_hangs_up_on_others(tmp_path: Path) -> None:
         assert asked(ASK, NOBODY, "unix", name, GET) == "b''"
     finally:
         network.stop()
+
+
+@pytest.mark.parametrize("module", [bounds, pod_network, proxied_plugins])
+def test_a_client_that_hangs_up_leaves_no_traceback(
+    capsys: pytest.CaptureFixture[str], module: Any
+) -> None:
+    """As an API server does that ends with its rehearsal; other errors are shown."""
+    server = object.__new__(module._Server)
+    for error, shown in ((ConnectionResetError(), False), (KeyError("x"), True)):
+        try:
+            raise error
+        except (ConnectionResetError, KeyError):
+            server.handle_error(None, ("127.0.0.1", 1))
+        assert ("Traceback" in capsys.readouterr().err) == shown
 
 
 @pytest.fixture

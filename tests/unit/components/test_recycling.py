@@ -47,7 +47,7 @@ def update(monkeypatch: pytest.MonkeyPatch) -> Update:
 @pytest.mark.parametrize(
     ("changed", "differs"),
     [
-        ({"launchTemplate": {"id": "lt-1", "version": "2"}}, "launchTemplate.version (1 -> 2)"),
+        ({"launchTemplate": {"id": "lt-1", "version": "2"}}, "launchTemplate.version"),
         ({"version": "1.36"}, "version (1.35 -> 1.36)"),
         (
             {"releaseVersion": "1.35.7-20261015"},
