@@ -125,7 +125,9 @@ def comment(sections: Sequence[Section]) -> str:
     losses = [(section, change) for section in sections for change in section.losses]
     if losses:
         parts.append("\n".join([*_warning(losses)]))
-    parts += [_recycled(section) for section in sections if section.plan.recycled]
+    for section in sections:
+        parts.append(_warned(section.stack, "nodes would be recycled", section.plan.recycled))
+        parts.append(_warned(section.stack, "the program warns", section.plan.noted))
     parts += [_weakened(section) for section in sections if section.refused_by_base]
     failed = [section for section in sections if section.plan.errors]
     for section in failed:
@@ -142,9 +144,9 @@ def comment(sections: Sequence[Section]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _recycled(section: Section) -> str:
-    lines = [f"> {code(line)}  " for line in section.plan.recycled]
-    return "\n".join(["> [!WARNING]", f"> **{section.stack}: nodes would be recycled.**  ", *lines])
+def _warned(stack: str, what: str, said: Sequence[str]) -> str:
+    lines = [f"> {code(line)}  " for line in said]
+    return "\n".join(["> [!WARNING]", f"> **{stack}: {what}.**  ", *lines]) if lines else ""
 
 
 def _weakened(section: Section) -> str:

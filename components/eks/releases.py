@@ -75,5 +75,5 @@ def left_behind(before: str | None, after: str | None, addons: Sequence[str]) ->
     return (
         f"cluster.version: {before} -> {after} leaves these addons at the versions they have: "
         f"{', '.join(addons)}; set addonVersions for each once the nodes have followed (aws eks "
-        f"describe-addon-versions --kubernetes-version {after})"
+        f"describe-addon-versions --kubernetes-version {after}) [GPUC-ADDONS]"
     )

@@ -75,5 +75,6 @@ def check_size(path: str, inputs: Mapping[str, Any], *, changed: Any = None) -> 
     if changed and any(changed[key] != scaling[key] for key in ("minSize", "maxSize")):
         pulumi.log.warn(
             f"{path}: with its new bounds the group is set to {size} nodes, its size at the last "
-            "refresh; run pulumi up --refresh if the autoscaler may have changed it since"
+            "refresh; run pulumi up --refresh if the autoscaler may have changed it since "
+            "[GPUC-SIZE]"
         )

@@ -1,6 +1,7 @@
 """The page of the stack's outputs."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from components.cluster import GpuPool
 from components.platforms import PLATFORMS
@@ -50,15 +51,33 @@ def markdown() -> str:
             *table(("output", "value"), ((f"`{name}`", text) for name, text in OUTPUTS.items())),
             "",
             "## `gpuPools.<name>`\n",
-            *table(("field", "value"), _fields()),
+            *table(("field", "value", "null, so left out, on"), _fields()),
             "",
         ]
     )
 
 
-def _fields() -> Iterator[tuple[str, str]]:
-    _, _, _, kind, given = DRIVERS[0]
-    described = meanings(GpuPool)
-    for field in pool_of(kind, given).contract():
+def _fields() -> Iterator[tuple[str, str, str]]:
+    described, contracts = meanings(GpuPool), _contracts()
+    for field in contracts["gke"][0]:
         snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in field)
-        yield f"`{field}`", _OWN.get(field) or described[snake]
+        meaning = (_OWN.get(field) or described[snake]).replace("; None ", "; null ")
+        yield f"`{field}`", meaning, ", ".join(_left_out(field, contracts)) or "-"
+
+
+def _contracts() -> Mapping[str, list[Mapping[str, Any]]]:
+    """Platform -> the output of one pool of each kind."""
+    contracts: dict[str, list[Mapping[str, Any]]] = {}
+    for platform, _, _, kind, given in DRIVERS:
+        contracts.setdefault(platform, []).append(pool_of(kind, given).contract())
+        if platform == "existing":
+            with_class = pool_of(kind, {**given, "runtimeClass": "nvidia"})
+            contracts[platform].append(with_class.contract())
+    return contracts
+
+
+def _left_out(field: str, contracts: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[str]:
+    for platform, pools in contracts.items():
+        absent = [pool[field] is None for pool in pools]
+        if any(absent):
+            yield f"`{platform}`" + ("" if all(absent) else " (some pools)")

@@ -82,11 +82,19 @@ class Plan:
     @property
     def recycled(self) -> list[str]:
         """The warnings of pools whose nodes an update drains and replaces, without their code."""
+        return self._coded(recycled=True)
+
+    @property
+    def noted(self) -> list[str]:
+        """The program's other warnings of what the update does, without their code."""
+        return self._coded(recycled=False)
+
+    def _coded(self, *, recycled: bool) -> list[str]:
         return [
             line.removesuffix(f" [GPUC-{code}]")
             for line in self.warnings
             for code in codes(line)
-            if code.startswith("RECYCLE-")
+            if code.startswith("RECYCLE-") == recycled
         ]
 
     def count(self, verb: Verb) -> int:

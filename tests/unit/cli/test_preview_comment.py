@@ -4,10 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 
 from cli.ci.preview_comment import MARK, MOST, code, comment, exit_code, sections_of
 from cli.main import main
+from components.eks.releases import left_behind
+from components.eks.scaling import check_size
+from components.on_change import Kept
+from components.replacement import warnings
 from stacks.engine.plan import read_plan
 from stacks.outcome import ExitCode
 
@@ -251,6 +256,37 @@ def test_recycled_nodes_are_said_with_what_recycles_them(folder: Path) -> None:
     first = text[: text.index("| stack |")]
     assert "> **dev: nodes would be recycled.**" in first
     assert f"`{line} its nodes`" in first
+    assert end == ExitCode.OK
+
+
+def hooked_warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """One of each kind of warning that a hook of the program logs."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
+    bounds = {"minSize": 0, "maxSize": 3, "desiredSize": 2}
+    check_size("gpuPools.a", {"scalingConfig": bounds | {"maxSize": 5}}, changed=bounds)
+    said.append(left_behind("1.35", "1.36", ["coredns"]) or "")
+    said += warnings({"a": "1"}, {"a": "2"}, {"a": "GPU pool"})
+    said += warnings({"a": "1"}, {"a": "2"}, {"a": lambda *_: Kept("remove it yourself")})
+    return said
+
+
+def test_what_depends_on_the_state_is_in_the_comment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what to do, such as to refresh, and without the code for programs; what providers warn
+    of may have values in it, and is not."""
+    said = hooked_warnings(monkeypatch)
+    document = json.loads(preview(step("update", GPU_POOL, "a", diffReasons=["scalingConfig"])))
+    for message in [*said, "a provider's own words"]:
+        document["diagnostics"].append({"severity": "warning", "message": f"{message}\n"})
+    text, end = written(folder, dev=json.dumps(document))
+    first = text[: text.index("| stack |")]
+    assert "> **dev: the program warns.**" in first
+    assert "run pulumi up --refresh if the autoscaler may have changed it since`" in first
+    assert [line.count("> `") for line in first.splitlines()].count(1) == len(said) == 4
+    assert "GPUC" not in text
+    assert "own words" not in text
     assert end == ExitCode.OK
 
 

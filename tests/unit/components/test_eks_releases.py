@@ -39,7 +39,7 @@ def test_addons_are_left_behind_by_a_new_version() -> None:
     assert left_behind("1.35", "1.36", addons) == (
         "cluster.version: 1.35 -> 1.36 leaves these addons at the versions they have: vpc-cni, "
         "coredns; set addonVersions for each once the nodes have followed (aws eks "
-        "describe-addon-versions --kubernetes-version 1.36)"
+        "describe-addon-versions --kubernetes-version 1.36) [GPUC-ADDONS]"
     )
     assert left_behind("1.35", "1.35", addons) is left_behind(None, "1.35", addons) is None
     assert left_behind("1.35", "1.36", []) is None

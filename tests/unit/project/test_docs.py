@@ -17,8 +17,10 @@ from components.renamed import RENAMED
 from components.settings import load
 from policy.pack import RULES
 from quality.docs import keys, policies, support_matrix, write
+from quality.docs.outputs import PAGE as OUTPUTS
 from stacks.definition.files import EXAMPLES, SAMPLES
 from stacks.definition.validation import refusals
+from tests.program.environments import as_engine_config, values_of
 from tools.sections import DOCS, README, ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
@@ -175,6 +177,18 @@ def test_what_is_supported_is_what_the_settings_accept() -> None:
     (h100,) = re.findall(r"^\| H100 \|(.*)\|$", text, re.MULTILINE)
     assert "`a3-highgpu-8g`" in h100
     assert "`p5.48xlarge`" in h100
+
+
+@pytest.mark.parametrize("stack", SAMPLES)
+def test_an_output_that_is_left_out_is_said_of_its_platform(stack: str) -> None:
+    """The page of outputs names, for each field, the platforms whose pools have none."""
+    settings = load.from_config(as_engine_config(values_of(stack)))
+    rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", OUTPUTS.read_text(), re.MULTILINE))
+    for resolved in settings.pools.values():
+        for field, value in resolved.pool.contract().items():
+            said = f"`{settings.platform}`" in rows[field]
+            some = f"`{settings.platform}` (some pools)" in rows[field]
+            assert some or said == (value is None), field
 
 
 def test_every_policy_is_on_its_page() -> None:
