@@ -293,18 +293,9 @@ class EksCluster(pulumi.ComponentResource):
         )
 
     def _kubeconfig(self, args: EksClusterArgs, provider: AwsProviderArgs) -> pulumi.Output[str]:
-        """The cluster's kubeconfig, without any credential in it.
-
-        It is there once pods can run: the Kubernetes provider looks at the cluster once, when it
-        starts, and takes one that does not answer, or knows nobody yet, for unreachable until it
-        ends. An access entry takes seconds to work, and so does the endpoint's name; the system
-        nodes take minutes, and every object waits for them anyway.
-        https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
-        """
+        """The cluster's kubeconfig, without any credential in it."""
         return pulumi.Output.all(
-            self.cluster.endpoint,
-            self.cluster.certificate_authority.data,
-            *(each.urn for each in self.ready),
+            self.cluster.endpoint, self.cluster.certificate_authority.data
         ).apply(
             lambda known: kubeconfig.eks(
                 name=args.name,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.cluster import ClaimVolume, Cluster, Runs
@@ -68,6 +69,11 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             # It depends on the cluster, so that one that is replaced under its old name replaces
             # the provider and with it every object: the new cluster has none of them.
             cluster_identifier=eks.cluster.name.apply(lambda name: f"eks/{provider.region}/{name}"),
+            # It looks at the cluster once, when it starts, and takes one that does not answer, or
+            # knows nobody yet, for unreachable until it ends. An access entry takes seconds to
+            # work, and so does the endpoint's name; the system nodes take minutes.
+            # https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
+            opts=pulumi.ResourceOptions(depends_on=eks.ready),
         ),
         kubeconfig=eks.kubeconfig,
         pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},

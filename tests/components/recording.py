@@ -12,6 +12,8 @@ import pulumi
 from pulumi.runtime import mocks, resource, rpc, stack
 from pulumi.runtime.proto import source_pb2
 
+from stacks.engine.urn import Urn, of_reference
+
 # Where in the source each resource is registered takes a fifth of the time, and nobody asks.
 resource._get_stack_trace = source_pb2.StackTrace
 
@@ -43,6 +45,18 @@ class Registration:
     def urn(self) -> tuple[str, str, str]:
         """What makes the resource unique, without the stack's own part."""
         return self.parent, self.type, self.name
+
+    @property
+    def key(self) -> str:
+        """`type::name`."""
+        return f"{self.type}::{self.name}"
+
+    def behind(self) -> list[str]:
+        """Keys of what it waits for, as often as the engine would look there."""
+        provider = [of_reference(self.provider)[0]] if self.provider else []
+        cluster = [self.deleted_with] if self.deleted_with else []
+        urns = [Urn.parse(urn) for urn in (*self.depends_on, *provider, *cluster)]
+        return [f"{urn.type}::{urn.name}" for urn in urns]
 
 
 class _Recorder(mocks.MockMonitor):
@@ -92,6 +106,17 @@ class Recording:
         """The only resource of one type, or the one of that name."""
         (found,) = [resource for resource in self.of(type_token) if name in (None, resource.name)]
         return found
+
+    def before(self, resource: Registration) -> frozenset[str]:
+        """`type::name` of all that must stand before the resource, and are deleted after it."""
+        direct = {each.key: each.behind() for each in self.resources}
+        seen: set[str] = set()
+        waiting = [resource.key]
+        while waiting:
+            new = set(direct.get(waiting.pop(), ())) - seen
+            seen |= new
+            waiting += new
+        return frozenset(seen)
 
 
 def record(

@@ -1,13 +1,11 @@
 """EKS: what stands before what, so that destroying it needs no waiting and leaves nothing."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from stacks.engine.urn import Urn, of_reference
 from tests.components.eks_stack import OUTPUTS
-from tests.components.recording import Recording, record
+from tests.components.recording import record
 from tests.program.environments import as_engine_config, run_program, values_of, with_changes
 
 GPU_GROUP = "aws:eks/nodeGroup:NodeGroup::train-gpu"
@@ -25,26 +23,7 @@ def outlived_by() -> dict[str, frozenset[str]]:
 def _outlived_by(values: dict[str, Any]) -> dict[str, frozenset[str]]:
     """Resource -> all that must stand before it, and is deleted after it; `type::name` each."""
     recording = record(run_program, config=as_engine_config(values), outputs=OUTPUTS)
-    direct = {f"{r.type}::{r.name}": _names(recording, r.depends_on, r.provider)
-              for r in recording.resources}  # fmt: skip
-    return {name: _all_behind(name, direct) for name in direct}
-
-
-def _names(recording: Recording, urns: Iterable[str], provider: str) -> frozenset[str]:
-    own = [of_reference(provider)[0]] if provider else []
-    found = [Urn.parse(urn) for urn in (*urns, *own)]
-    return frozenset(f"{urn.type}::{urn.name}" for urn in found)
-
-
-def _all_behind(name: str, direct: dict[str, frozenset[str]]) -> frozenset[str]:
-    seen: set[str] = set()
-    waiting = [name]
-    while waiting:
-        for behind in direct.get(waiting.pop(), ()):
-            if behind not in seen:
-                seen.add(behind)
-                waiting.append(behind)
-    return frozenset(seen)
+    return {each.key: recording.before(each) for each in recording.resources}
 
 
 @pytest.mark.parametrize("group", [GPU_GROUP, SYSTEM_GROUP])
