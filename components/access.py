@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from components.catalog import kubernetes as names
-from components.catalog.broad_rights import (
+from .catalog import kubernetes as names
+from .catalog.broad_rights import (
     AWS_POLICIES,
     GOOGLE_PROJECT_ROLES,
     GOOGLE_ROLES,
     too_broad,
 )
-from components.effect import Sent, Tries
-from components.limits import DNS_LABEL, UNIQUE, Limit, check_limits, matching, pattern
+from .effect import Sent, Tries
+from .limits import DNS_LABEL, UNIQUE, Limit, check_limits, matching, pattern
 
 KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
 """A key itself: EKS answers with that for an alias, and IAM grants nothing by one."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
-from components.access import BucketDriver, ServiceAccountArgs
-from components.catalog.accelerators import GPUS
-from components.catalog.metrics import Source
-from components.kube.taints import CLOUD_EFFECTS, Effect
-from components.limits import LABEL_KEY, LABEL_VALUE, check_limits
+from .access import BucketDriver, ServiceAccountArgs
+from .catalog.accelerators import GPUS
+from .catalog.metrics import Source
+from .kube.taints import CLOUD_EFFECTS, Effect
+from .limits import LABEL_KEY, LABEL_VALUE, check_limits
 
 # Settings are read by commands that answer at once and declare nothing: the SDKs take a second.
 if TYPE_CHECKING:

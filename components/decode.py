@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from components.renamed import RENAMED
+from .renamed import RENAMED
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pulumi
 
-from components.replacement import LastingSettings
+from .replacement import LastingSettings
 
 
 class DeletionProtection(pulumi.ComponentResource):

@@ -19,9 +19,9 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen
 
-from components.catalog import kubernetes as names
-from components.decode import camel, shown, unknown
-from components.kube import quantity
+from .catalog import kubernetes as names
+from .decode import camel, shown, unknown
+from .kube import quantity
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # hashable, as annotations are

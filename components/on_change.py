@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Literal
 
-from components.limits import unwrapped
+from .limits import unwrapped
 
 Loss = Literal["cluster", "node pools", "GPU pool", "system pool"]
 

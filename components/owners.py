@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from components.platforms import PLATFORMS
+from .platforms import PLATFORMS
 
 _CLUSTER = "gpu-cluster:cluster"
 

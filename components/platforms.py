@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 # The table itself is read where nothing is declared.
 if TYPE_CHECKING:
-    from components.access import Access
-    from components.cluster import Cluster, Metrics, ResolvedPool, Runs
+    from .access import Access
+    from .cluster import Cluster, Metrics, ResolvedPool, Runs
 
 
 class PlatformSettings(Protocol):
@@ -91,11 +91,11 @@ class Platform:
 
     @property
     def settings(self) -> SettingsModule:
-        return cast(SettingsModule, import_module(f"components.{self.folder}.settings"))
+        return cast(SettingsModule, import_module(f".{self.folder}.settings", __package__))
 
     @property
     def program(self) -> ProgramModule:
-        return cast(ProgramModule, import_module(f"components.{self.folder}.platform"))
+        return cast(ProgramModule, import_module(f".{self.folder}.platform", __package__))
 
 
 PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({

@@ -16,9 +16,9 @@ from typing import Any
 
 import pulumi
 
-from components.decode import camel
-from components.on_change import ChangeRules, Kept, Loss, Refusal, Rule, Verdict
-from components.renamed import present
+from .decode import camel
+from .on_change import ChangeRules, Kept, Loss, Refusal, Rule, Verdict
+from .renamed import present
 
 _LOST: Mapping[Loss, str] = {
     "cluster": "everything in it is deleted, for good",

@@ -6,11 +6,11 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
-from components.batch import kueue, published
-from components.batch.batch_args import BatchArgs, QueueArgs
-from components.batch.jobset import job_set
-from components.cluster import Cluster, GpuPool
-from components.gpu.pod_args import Auxiliary
+from ..cluster import Cluster, GpuPool
+from ..gpu.pod_args import Auxiliary
+from . import kueue, published
+from .batch_args import BatchArgs, QueueArgs
+from .jobset import job_set
 
 
 class Batch(pulumi.ComponentResource):

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from annotated_types import Ge, MinLen
 
-from components.cluster import GpuPool
-from components.decode import unknown
-from components.effect import Sent, Tries
-from components.limits import DNS_LABEL, UNIQUE, check_limits, matching
+from ..cluster import GpuPool
+from ..decode import unknown
+from ..effect import Sent, Tries
+from ..limits import DNS_LABEL, UNIQUE, check_limits, matching
 
 _GROUP = matching(
     "a group of yours; give a name that does not begin with system:",

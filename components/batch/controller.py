@@ -13,9 +13,9 @@ import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
-from components.batch import controller_pod, definitions
-from components.batch.controller_args import WEBHOOK_PORT, ControllerArgs, Webhook, rule
-from components.cluster import Cluster
+from ..cluster import Cluster
+from . import controller_pod, definitions
+from .controller_args import WEBHOOK_PORT, ControllerArgs, Webhook, rule
 
 
 class Controller(pulumi.ComponentResource):

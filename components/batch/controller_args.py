@@ -6,8 +6,8 @@ from typing import Any
 
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
-from components.batch.definitions import Source
-from components.catalog.images import Image
+from ..catalog.images import Image
+from .definitions import Source
 
 READ = ("get", "list", "watch")
 WEBHOOK_PORT = 10250

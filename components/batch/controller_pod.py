@@ -6,7 +6,7 @@ from typing import Any
 
 from pulumi_kubernetes.apps.v1 import DeploymentSpecArgsDict
 
-from components.batch.controller_args import WEBHOOK_PORT, ControllerArgs
+from .controller_args import WEBHOOK_PORT, ControllerArgs
 
 _HEALTH_PORT = 8081
 _CONFIG = "/controller_manager_config.yaml"

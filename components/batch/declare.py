@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.batch.batch_args import BatchArgs
-from components.cluster import Cluster
-from components.gpu.pod_args import Auxiliary
+from ..cluster import Cluster
+from ..gpu.pod_args import Auxiliary
+from .batch_args import BatchArgs
 
 
 def declare_batch(
@@ -17,6 +17,6 @@ def declare_batch(
     if args is None:
         return []
     # Few stacks have any, and its parts of the SDK are large.
-    from components.batch.batch import Batch
+    from .batch import Batch
 
     return [Batch("batch", args, cluster=cluster, auxiliary=auxiliary)]

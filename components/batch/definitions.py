@@ -11,8 +11,8 @@ from typing import Any, Literal
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.catalog.kubernetes import BATCH_DEFINITIONS
-from components.cluster import Cluster
+from ..catalog.kubernetes import BATCH_DEFINITIONS
+from ..cluster import Cluster
 
 Source = Literal["jobset", "kueue"]
 

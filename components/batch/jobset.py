@@ -3,11 +3,11 @@
 import pulumi
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
-from components.batch.controller import Controller
-from components.batch.controller_args import READ, ControllerArgs, Webhook, rule
-from components.catalog import images
-from components.catalog import kubernetes as names
-from components.cluster import Cluster
+from ..catalog import images
+from ..catalog import kubernetes as names
+from ..cluster import Cluster
+from .controller import Controller
+from .controller_args import READ, ControllerArgs, Webhook, rule
 
 GROUP, VERSION = "jobset.x-k8s.io", "v1alpha2"
 

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from components.batch.batch_args import BatchArgs, QueueRequest
-from components.batch.training_args import TrainingArgs
-from components.catalog import kubernetes as names
-from components.cluster import GpuPool
-from components.decode import at, decode, decode_map, unknown
-from components.gpu.acceptance_args import GpuTestArgs
-from components.gpu.pod_args import Auxiliary, PodArgs
-from components.gpu.pod_parts import contents_of
-from components.gpu.workload_args import WorkloadArgs
+from ..catalog import kubernetes as names
+from ..cluster import GpuPool
+from ..decode import at, decode, decode_map, unknown
+from ..gpu.acceptance_args import GpuTestArgs
+from ..gpu.pod_args import Auxiliary, PodArgs
+from ..gpu.pod_parts import contents_of
+from ..gpu.workload_args import WorkloadArgs
+from .batch_args import BatchArgs, QueueRequest
+from .training_args import TrainingArgs
 
 Pools = Mapping[str, GpuPool]
 

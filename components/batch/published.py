@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.access import BucketDriver
-from components.batch.batch_args import BatchArgs
-from components.cluster import GpuPool
-from components.decode import camel, decode
-from components.gpu.pod_args import Auxiliary
+from ..access import BucketDriver
+from ..cluster import GpuPool
+from ..decode import camel, decode
+from ..gpu.pod_args import Auxiliary
+from .batch_args import BatchArgs
 
 SUBMIT: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
     ("", ("configmaps",), ("get", "create", "patch", "delete")),

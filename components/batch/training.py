@@ -11,15 +11,15 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.networking.v1 import NetworkPolicySpecArgsDict
 
-from components.access import BucketDriver
-from components.batch import jobset
-from components.batch.training_args import TrainingArgs
-from components.catalog import kubernetes as names
-from components.cluster import Cluster, GpuPool
-from components.gpu.auxiliary import ROOT, declare_files
-from components.gpu.pod_parts import Contents, PodParts, contents_of, pod_parts
-from components.gpu.prerequisites import Prerequisites
-from components.gpu.running import annotation_paths, staying
+from ..access import BucketDriver
+from ..catalog import kubernetes as names
+from ..cluster import Cluster, GpuPool
+from ..gpu.auxiliary import ROOT, declare_files
+from ..gpu.pod_parts import Contents, PodParts, contents_of, pod_parts
+from ..gpu.prerequisites import Prerequisites
+from ..gpu.running import annotation_paths, staying
+from . import jobset
+from .training_args import TrainingArgs
 
 WORKERS = "workers"
 MASTER_PORT = 29500

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from annotated_types import Ge, MinLen
 
-from components.batch.batch_args import QueueRequest
-from components.cluster import GpuPool
-from components.effect import Sent, Silent
-from components.gpu.pod_args import PodArgs
-from components.gpu.pod_group import PodGroup
-from components.limits import VARIABLE, Hint, none_of
+from ..cluster import GpuPool
+from ..effect import Sent, Silent
+from ..gpu.pod_args import PodArgs
+from ..gpu.pod_group import PodGroup
+from ..limits import VARIABLE, Hint, none_of
+from .batch_args import QueueRequest
 
 _FREE = none_of("MASTER_ADDR", "MASTER_PORT", why="is set by the job itself; drop it")
 

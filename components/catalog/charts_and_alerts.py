@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from components.catalog import metrics
-from components.catalog.metrics import Source
+from . import metrics
+from .metrics import Source
 
 Unit = Literal["%", "MiB", "°C", "W", "MHz", "errors", "code"]
 Grouping = Literal["node", "pod", "GPU"]

@@ -12,13 +12,13 @@ from datetime import date
 from types import MappingProxyType
 from typing import Final, Literal
 
-from components.catalog.eks_instances import (
+from .eks_instances import (
     CPU_INSTANCE_TYPES,
     INSTANCE_TYPES,
     Arch,
     InstanceType,
 )
-from components.catalog.images import CLUSTER_AUTOSCALER_VERSIONS
+from .images import CLUSTER_AUTOSCALER_VERSIONS
 
 __all__ = [
     "CLUSTER_AUTOSCALER_VERSIONS",

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from components.catalog.gke_accelerators import ACCELERATORS, Accelerator
-from components.catalog.gke_machines import (
+from .gke_accelerators import ACCELERATORS, Accelerator
+from .gke_machines import (
     ANY_PROVISIONING,
     FLEX_START_COMPACT,
     MACHINE_TYPES,
     MachineType,
     Provisioning,
 )
-from components.catalog.gke_shapes import (
+from .gke_shapes import (
     CPU_MACHINE_TYPES,
     FAMILIES,
     N1_ATTACH_LIMITS,
@@ -27,7 +27,7 @@ from components.catalog.gke_shapes import (
     machine_type,
     n1_attach_limit,
 )
-from components.catalog.gke_zones import ACCELERATOR_ZONES, MACHINE_ZONES, REGIONS
+from .gke_zones import ACCELERATOR_ZONES, MACHINE_ZONES, REGIONS
 
 __all__ = [
     "ACCELERATORS",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
-from components.catalog.gke_zones import ACCELERATOR_ZONES
+from .gke_zones import ACCELERATOR_ZONES
 
 SOURCES: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from components.catalog.gke_zones import MACHINE_ZONES
+from .gke_zones import MACHINE_ZONES
 
 Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from components.catalog.gke_accelerators import ACCELERATORS
-from components.catalog.gke_machines import MACHINE_TYPES, MachineType
+from .gke_accelerators import ACCELERATORS
+from .gke_machines import MACHINE_TYPES, MachineType
 
 _SOURCE: Final = "casprice"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from components.catalog import eks, gke, gke_accelerators
+from . import eks, gke, gke_accelerators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

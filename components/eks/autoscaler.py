@@ -14,11 +14,11 @@ from pulumi_kubernetes.apps.v1 import DeploymentSpecArgsDict
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
-from components.catalog import images
-from components.cluster import Cluster
-from components.eks import regions
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.iam import EksRole, document, pod_trust, role_name
+from ..catalog import images
+from ..cluster import Cluster
+from . import regions
+from .cluster_args import EksClusterArgs
+from .iam import EksRole, document, pod_trust, role_name
 
 NAMESPACE = "kube-system"
 NAME = "cluster-autoscaler"

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Interval
 
-from components.decode import camel
-from components.effect import Sent, Tries
-from components.limits import IMAGE, Limit, check_limits, matching, pattern
+from ..decode import camel
+from ..effect import Sent, Tries
+from ..limits import IMAGE, Limit, check_limits, matching, pattern
 
 Duration = Annotated[
     str,

@@ -6,9 +6,9 @@ zero nodes the group's tags are all there is to go by: without the label's tag t
 
 from dataclasses import dataclass
 
-from components.catalog import autoscaler_tags as tags
-from components.cluster import GpuPool
-from components.eks.pool_args import EksGpuNodeGroupArgs
+from ..catalog import autoscaler_tags as tags
+from ..cluster import GpuPool
+from .pool_args import EksGpuNodeGroupArgs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 https://github.com/awslabs/mountpoint-s3-csi-driver/blob/v2.3.0/docs/CONFIGURATION.md
 """
 
-from components.access import BucketDriver
+from ..access import BucketDriver
 
 
 def driver(region: str) -> BucketDriver:

@@ -7,18 +7,18 @@ import pulumi
 import pulumi_aws as aws
 from pulumi_aws.eks import AddonPodIdentityAssociationArgsDict
 
-from components import kubeconfig, ownership
-from components.catalog.eks_addons import ADDONS, Addon
-from components.eks import regions
-from components.eks.cluster_args import EksClusterArgs, update_minutes
-from components.eks.cluster_roles import cluster_roles, grants_of
-from components.eks.iam import EksRole
-from components.eks.network import EksNetwork
-from components.eks.node_group import METADATA_OPTIONS, tag_specifications, volume
-from components.eks.provider_args import AwsProviderArgs
-from components.eks.releases import addons_warning
-from components.eks.scaling import ignored, scaling_config, size_check
-from components.eks.user_args import entries
+from .. import kubeconfig, ownership
+from ..catalog.eks_addons import ADDONS, Addon
+from . import regions
+from .cluster_args import EksClusterArgs, update_minutes
+from .cluster_roles import cluster_roles, grants_of
+from .iam import EksRole
+from .network import EksNetwork
+from .node_group import METADATA_OPTIONS, tag_specifications, volume
+from .provider_args import AwsProviderArgs
+from .releases import addons_warning
+from .scaling import ignored, scaling_config, size_check
+from .user_args import entries
 
 _TAGS_OF_DRIVER = ("kubernetes.io", "CSIVolumeName", "CSIVolumeSnapshotName",
                    "ebs.csi.aws.com/cluster")  # fmt: skip

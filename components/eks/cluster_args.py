@@ -9,18 +9,14 @@ from typing import Annotated
 
 from annotated_types import Ge, Interval, MinLen
 
-from components.access import KMS_ARN, KMS_KEY
-from components.addresses import AuthorizedNetworks, cidr, example_warnings
-from components.catalog import eks as catalog
-from components.catalog import images
-from components.catalog.eks_addons import ADDONS
-from components.decode import EXAMPLE, shown
-from components.effect import Sent, Tries
-from components.eks import regions
-from components.eks.autoscaler_args import EksAutoscalerArgs
-from components.eks.network_args import EksNetworkArgs, is_reserved
-from components.eks.user_args import EksUserArgs, Principal
-from components.limits import (
+from ..access import KMS_ARN, KMS_KEY
+from ..addresses import AuthorizedNetworks, cidr, example_warnings
+from ..catalog import eks as catalog
+from ..catalog import images
+from ..catalog.eks_addons import ADDONS
+from ..decode import EXAMPLE, shown
+from ..effect import Sent, Tries
+from ..limits import (
     DNS_LABEL,
     UNIQUE,
     Hint,
@@ -29,7 +25,11 @@ from components.limits import (
     matching,
     one_of,
 )
-from components.on_change import NEVER, OnChange, kept, next_minor
+from ..on_change import NEVER, OnChange, kept, next_minor
+from . import regions
+from .autoscaler_args import EksAutoscalerArgs
+from .network_args import EksNetworkArgs, is_reserved
+from .user_args import EksUserArgs, Principal
 
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 """Those of AWS's documentation, which nobody has."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.catalog.eks_addons import Addon
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.iam import EksRole, document, pod_trust, role_name, service_trust
+from ..catalog.eks_addons import Addon
+from .cluster_args import EksClusterArgs
+from .iam import EksRole, document, pod_trust, role_name, service_trust
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
 """Join the cluster and pull images; the CNI's permissions are the CNI's own."""

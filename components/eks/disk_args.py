@@ -4,8 +4,8 @@ from typing import Annotated
 
 from annotated_types import Interval
 
-from components.catalog import eks as catalog
-from components.limits import Hint
+from ..catalog import eks as catalog
+from ..limits import Hint
 
 LEAST_DISK_GIB = 100
 _CUDA_IMAGES = Hint("CUDA images take 5 to 20 GB each")

@@ -7,8 +7,8 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components import ownership
-from components.eks import regions
+from .. import ownership
+from . import regions
 
 Statement = Mapping[str, Any]
 

@@ -6,8 +6,8 @@ setting; a replacement for which there is no rule fails it.
 
 import re
 
-from components.eks.reservation import CAPACITY_TYPES
-from components.on_change import Refusal, Verdict, kept
+from ..on_change import Refusal, Verdict, kept
+from .reservation import CAPACITY_TYPES
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)-(\d{8})")
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_aws as aws
 
-from components import ownership
-from components.eks import regions
-from components.eks.network_args import EksNetworkArgs
+from .. import ownership
+from . import regions
+from .network_args import EksNetworkArgs
 
 
 class EksNetwork(pulumi.ComponentResource):

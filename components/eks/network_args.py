@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 
 from annotated_types import Len, MinLen
 
-from components.addresses import cidr, is_private
-from components.catalog import eks as catalog
-from components.effect import Sent, Tries
-from components.eks import regions
-from components.limits import UNIQUE, Hint, check_limits, matching
-from components.on_change import NEVER, OnChange, if_longer
+from ..addresses import cidr, is_private
+from ..catalog import eks as catalog
+from ..effect import Sent, Tries
+from ..limits import UNIQUE, Hint, check_limits, matching
+from ..on_change import NEVER, OnChange, if_longer
+from . import regions
 
 SubnetId = Annotated[
     str,

@@ -13,14 +13,14 @@ from pulumi_aws.ec2 import (
 )
 from pulumi_aws.eks import NodeGroupNodeRepairConfigArgsDict, NodeGroupUpdateConfigArgsDict
 
-from components.cluster import GpuPool, ResolvedPool
-from components.eks.autoscaler_tags import autoscaler_tags, resource_tags
-from components.eks.node_repair_args import EksNodeRepairArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.releases import release_check
-from components.eks.reservation import CAPACITY_TYPES, is_group
-from components.eks.scaling import ignored, scaling_config, size_check
-from components.eks.sharing import bottlerocket_settings
+from ..cluster import GpuPool, ResolvedPool
+from .autoscaler_tags import autoscaler_tags, resource_tags
+from .node_repair_args import EksNodeRepairArgs
+from .pool_args import EksGpuNodeGroupArgs
+from .releases import release_check
+from .reservation import CAPACITY_TYPES, is_group
+from .scaling import ignored, scaling_config, size_check
+from .sharing import bottlerocket_settings
 
 
 class EksGpuNodeGroup(pulumi.ComponentResource):

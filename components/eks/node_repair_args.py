@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
 
-from components.decode import camel
-from components.effect import Sent, Tries
-from components.limits import Limit, check_limits
+from ..decode import camel
+from ..effect import Sent, Tries
+from ..limits import Limit, check_limits
 
 Count = Annotated[int, Ge(1)]
 Percentage = Annotated[int, Interval(ge=1, le=100)]

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import ClaimVolume, Cluster, Runs
-from components.eks.autoscaler import ClusterAutoscaler
-from components.eks.cluster import EksCluster
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.node_group import EksGpuNodeGroup
-from components.eks.pod_access import EksPodAccess
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.settings import EksSettings
-from components.eks.storage import EksDisks, EksStorage
-from components.on_change import change_rules
-from components.replacement import LastingSettings
+from ..cluster import ClaimVolume, Cluster, Runs
+from ..on_change import change_rules
+from ..replacement import LastingSettings
+from .autoscaler import ClusterAutoscaler
+from .cluster import EksCluster
+from .cluster_args import EksClusterArgs
+from .node_group import EksGpuNodeGroup
+from .pod_access import EksPodAccess
+from .pool_args import EksGpuNodeGroupArgs
+from .settings import EksSettings
+from .storage import EksDisks, EksStorage
 
 
 def declare(settings: EksSettings, runs: Runs) -> Cluster:

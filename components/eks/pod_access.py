@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from components.access import ServiceAccountArgs
-from components.eks import regions
-from components.eks.iam import EksRole, Statement, document, pod_trust, role_name
+from ..access import ServiceAccountArgs
+from . import regions
+from .iam import EksRole, Statement, document, pod_trust, role_name
 
 READ = ("s3:GetObject",)
 WRITE = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject")

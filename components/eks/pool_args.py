@@ -7,25 +7,25 @@ from typing import Annotated
 
 from annotated_types import Ge, Interval, Len
 
-from components.catalog import eks as catalog
-from components.catalog import kubernetes as names
-from components.catalog import room
-from components.catalog.accelerators import GPUS
-from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint
-from components.decode import EXAMPLE, shown
-from components.effect import Sent, Silent, Tries
-from components.eks import reservation as reservations
-from components.eks.autoscaler_args import EksPoolAutoscalerArgs
-from components.eks.cluster_args import EksClusterArgs, check_desired, update_minutes
-from components.eks.disk_args import LEAST_DISK_GIB, DiskIops, DiskSize, DiskThroughput, check_iops
-from components.eks.immutable import bought, never_lower
-from components.eks.network_args import SubnetId
-from components.eks.node_repair_args import Count, EksNodeRepairArgs, Percentage, check_one_of_two
-from components.eks.pool_labels import NodeLabels, check_taints
-from components.eks.reservation import CapacityType, ReservationName
-from components.eks.sharing_args import EksSharingArgs
-from components.limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
-from components.on_change import OnChange
+from ..catalog import eks as catalog
+from ..catalog import kubernetes as names
+from ..catalog import room
+from ..catalog.accelerators import GPUS
+from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint
+from ..decode import EXAMPLE, shown
+from ..effect import Sent, Silent, Tries
+from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
+from ..on_change import OnChange
+from . import reservation as reservations
+from .autoscaler_args import EksPoolAutoscalerArgs
+from .cluster_args import EksClusterArgs, check_desired, update_minutes
+from .disk_args import LEAST_DISK_GIB, DiskIops, DiskSize, DiskThroughput, check_iops
+from .immutable import bought, never_lower
+from .network_args import SubnetId
+from .node_repair_args import Count, EksNodeRepairArgs, Percentage, check_one_of_two
+from .pool_labels import NodeLabels, check_taints
+from .reservation import CapacityType, ReservationName
+from .sharing_args import EksSharingArgs
 
 _MAX_TAGS = 33
 """An Auto Scaling group takes 50 tags: five are EKS's, and the stack's are three labels, a taint,

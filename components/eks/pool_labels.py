@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from components.catalog import eks as catalog
-from components.catalog import kubernetes as names
-from components.cluster import GPU_RESOURCE, POOL_LABEL, Taint
-from components.limits import LABEL_KEY, LABEL_VALUE, Limit, node_label_key
+from ..catalog import eks as catalog
+from ..catalog import kubernetes as names
+from ..cluster import GPU_RESOURCE, POOL_LABEL, Taint
+from ..limits import LABEL_KEY, LABEL_VALUE, Limit, node_label_key
 
 
 def _length(key: str) -> str | None:

@@ -3,7 +3,7 @@
 import difflib
 import re
 
-from components.catalog import eks as catalog
+from ..catalog import eks as catalog
 
 REGION = re.compile(r"(us-gov|[a-z]{2})-[a-z]+-[0-9]")
 _COMPASS = ("north", "south", "east", "west", "central")

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from components.catalog.eks import InstanceType
-from components.limits import matching
+from ..catalog.eks import InstanceType
+from ..limits import matching
 
 CapacityType = Literal["on-demand", "spot", "reservation", "capacity-block"]
 CAPACITY_TYPES = {

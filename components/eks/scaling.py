@@ -11,7 +11,7 @@ from typing import Any
 import pulumi
 from pulumi_aws.eks import NodeGroupScalingConfigArgsDict
 
-from components import recycling
+from .. import recycling
 
 DESIRED_SIZE = "scalingConfig.desiredSize"
 

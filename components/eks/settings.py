@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from components.access import Access, Disks
-from components.cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
-from components.decode import NAMESPACE, at, required
-from components.eks import buckets
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.provider_args import AwsProviderArgs, provider_args
-from components.eks.regions import is_region, meant_region
-from components.eks.reservation import check_region, is_group
-from components.eks.training import training_warnings
+from ..access import Access, Disks
+from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
+from ..decode import NAMESPACE, at, required
+from . import buckets
+from .cluster_args import EksClusterArgs
+from .pool_args import EksGpuNodeGroupArgs
+from .provider_args import AwsProviderArgs, provider_args
+from .regions import is_region, meant_region
+from .reservation import check_region, is_group
+from .training import training_warnings
 
 CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
 

@@ -3,7 +3,7 @@
 https://bottlerocket.dev/en/os/1.54.x/api/settings/kubelet-device-plugins (read 2026-11-21)
 """
 
-from components.cluster import Sharing
+from ..cluster import Sharing
 
 
 def bottlerocket_settings(sharing: Sharing) -> str:

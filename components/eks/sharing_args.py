@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
-from components.catalog.accelerators import GPUS
-from components.effect import Sent
-from components.limits import Limit, check_limits
+from ..catalog.accelerators import GPUS
+from ..effect import Sent
+from ..limits import Limit, check_limits
 
 MAX_REPLICAS = 48
 _BOTTLEROCKET_WITH_MPS = (1, 54)

@@ -10,10 +10,10 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
 
-from components import ownership
-from components.cluster import ClaimVolume, Cluster, Disk
-from components.eks.cluster_args import EksClusterArgs
-from components.kept_disks import refusing_lost_disks
+from .. import ownership
+from ..cluster import ClaimVolume, Cluster, Disk
+from ..kept_disks import refusing_lost_disks
+from .cluster_args import EksClusterArgs
 
 NAME = "gp3-encrypted"
 PROVISIONER = "ebs.csi.aws.com"

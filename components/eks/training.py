@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from components.cluster import ResolvedPool
-from components.eks.pool_args import EksGpuNodeGroupArgs
+from ..cluster import ResolvedPool
+from .pool_args import EksGpuNodeGroupArgs
 
 
 def training_warnings(

@@ -7,10 +7,10 @@ from typing import Annotated, Final, Literal
 
 from annotated_types import MinLen
 
-from components.catalog import kubernetes as names
-from components.decode import EXAMPLE, shown
-from components.effect import Sent, Tries
-from components.limits import DNS_LABEL, UNIQUE, Hint, Limit, check_limits, pattern
+from ..catalog import kubernetes as names
+from ..decode import EXAMPLE, shown
+from ..effect import Sent, Tries
+from ..limits import DNS_LABEL, UNIQUE, Hint, Limit, check_limits, pattern
 
 _PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import yaml
 
-from components.effect import Sent, Tries
-from components.kube import credentials
-from components.limits import DNS_LABEL, check_limits
+from ..effect import Sent, Tries
+from ..kube import credentials
+from ..limits import DNS_LABEL, check_limits
 
 _FILE_KEYS = {
     "certificate-authority": "certificate-authority-data",

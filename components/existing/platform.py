@@ -3,8 +3,8 @@
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import Cluster, Runs
-from components.existing.settings import ExistingSettings
+from ..cluster import Cluster, Runs
+from .settings import ExistingSettings
 
 
 def declare(settings: ExistingSettings, runs: Runs) -> Cluster:

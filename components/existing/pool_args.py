@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval, MinLen
 
-from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
-from components.effect import Sent, Silent, Tries
-from components.limits import Hint, Labels, check_limits
+from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
+from ..effect import Sent, Silent, Tries
+from ..limits import Hint, Labels, check_limits
 
 _MAX_MPS_CLIENTS = 48
 """Of one GPU; NVIDIA's device plugin does not start with more replicas."""

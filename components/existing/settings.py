@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from components.access import Access
-from components.cluster import Metrics, ResolvedPool, Runs
-from components.decode import NAMESPACE, at
-from components.existing.cluster_args import ExistingClusterArgs
-from components.existing.pool_args import ExistingGpuPoolArgs
+from ..access import Access
+from ..cluster import Metrics, ResolvedPool, Runs
+from ..decode import NAMESPACE, at
+from .cluster_args import ExistingClusterArgs
+from .pool_args import ExistingGpuPoolArgs
 
 CLUSTER, POOL = ExistingClusterArgs, ExistingGpuPoolArgs
 

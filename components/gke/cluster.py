@@ -4,15 +4,15 @@ import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
-from components.catalog import gke as catalog
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.control_plane import (
+from ..catalog import gke as catalog
+from .cluster_args import GkeClusterArgs
+from .control_plane import (
     control_plane,
     control_plane_options,
     kubeconfig_of,
 )
-from components.gke.network import GkeNetwork
-from components.gke.node_identity import GkeNodeIdentity, node_config, patience, recycling_check
+from .network import GkeNetwork
+from .node_identity import GkeNodeIdentity, node_config, patience, recycling_check
 
 _POOL_NAME = catalog.NODE_POOL_NAME_MAX - catalog.AUTO_NAME_SUFFIX - len("-system")
 """What the system pool's name can have of the cluster's, which may be as long as a pool's."""

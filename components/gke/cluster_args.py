@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
 
-from components.addresses import AuthorizedNetworks, example_warnings
-from components.catalog import gke as catalog
-from components.decode import shown
-from components.effect import Sent, Tries
-from components.gke.maintenance_args import GkeMaintenanceArgs
-from components.gke.network_args import GkeNetworkArgs
-from components.limits import UNIQUE, Limit, check_limits, matching, pattern
-from components.on_change import OnChange, kept
+from ..addresses import AuthorizedNetworks, example_warnings
+from ..catalog import gke as catalog
+from ..decode import shown
+from ..effect import Sent, Tries
+from ..limits import UNIQUE, Limit, check_limits, matching, pattern
+from ..on_change import OnChange, kept
+from .maintenance_args import GkeMaintenanceArgs
+from .network_args import GkeNetworkArgs
 
 
 def _dashed(name: str) -> str | None:

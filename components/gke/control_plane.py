@@ -6,9 +6,9 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from components import kubeconfig, ownership
-from components.gke.cluster_args import GkeControlPlaneArgs
-from components.gke.network import GkeNetwork
+from .. import kubeconfig, ownership
+from .cluster_args import GkeControlPlaneArgs
+from .network import GkeNetwork
 
 
 def control_plane(

@@ -7,11 +7,11 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from components import ownership
-from components.catalog import charts_and_alerts
-from components.catalog.charts_and_alerts import GROUPINGS, Alert, Grouping, Measure, Unit
-from components.catalog.metrics import Source
-from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
+from .. import ownership
+from ..catalog import charts_and_alerts
+from ..catalog.charts_and_alerts import GROUPINGS, Alert, Grouping, Measure, Unit
+from ..catalog.metrics import Source
+from .gpu_monitoring_args import GkeGpuMonitoringArgs
 
 _UNITS: Mapping[Unit, str] = {"%": "%", "MiB": "MiBy"}
 """In Cloud Monitoring's own units; the others stand in the title."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from components.catalog.metrics import Source
-from components.cluster import Runs
+from ..catalog.metrics import Source
+from ..cluster import Runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ setting; a replacement for which there is no rule fails it.
 
 from ipaddress import IPv4Network
 
-from components.on_change import ChangeRules, Verdict
+from ..on_change import ChangeRules, Verdict
 
 
 def unless_grown(old: str, new: str) -> Verdict:

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from components.catalog import gke as catalog
-from components.decode import EXAMPLE, shown
-from components.effect import Sent, Tries
-from components.limits import Limit, check_limits, pattern
-from components.on_change import OnChange
+from ..catalog import gke as catalog
+from ..decode import EXAMPLE, shown
+from ..effect import Sent, Tries
+from ..limits import Limit, check_limits, pattern
+from ..on_change import OnChange
 
 _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if not row.retired]
 

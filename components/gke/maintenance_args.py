@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MaxLen
 
-from components.decode import shown
-from components.effect import Sent, Tries
-from components.limits import Limit, check_limits, matching, pattern
+from ..decode import shown
+from ..effect import Sent, Tries
+from ..limits import Limit, check_limits, matching, pattern
 
 _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _INSTANT = re.compile(

@@ -6,7 +6,7 @@ Of an existing subnetwork nothing is made, changed or granted: its network is so
 import pulumi
 import pulumi_gcp as gcp
 
-from components.gke.network_args import GkeNetworkArgs
+from .network_args import GkeNetworkArgs
 
 _PODS_RANGE = "pods"
 _SERVICES_RANGE = "services"

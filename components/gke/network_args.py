@@ -6,13 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
-from components.addresses import cidr
-from components.decode import camel
-from components.effect import Sent, Tries
-from components.gke.immutable import unless_grown
-from components.gke.sign_in import PROJECT
-from components.limits import check_limits, matching
-from components.on_change import NEVER, OnChange
+from ..addresses import cidr
+from ..decode import camel
+from ..effect import Sent, Tries
+from ..limits import check_limits, matching
+from ..on_change import NEVER, OnChange
+from .immutable import unless_grown
+from .sign_in import PROJECT
 
 
 def _name_only(path: str) -> str | None:

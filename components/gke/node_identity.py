@@ -4,8 +4,8 @@ import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
-from components import ownership, recycling
-from components.gke.node_account import account_id
+from .. import ownership, recycling
+from .node_account import account_id
 
 NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 """The scope opens every API; what the account may do there, IAM decides."""

@@ -10,9 +10,9 @@ from pulumi_gcp.container import (
     NodePoolNodeConfigReservationAffinityArgsDict,
 )
 
-from components.cluster import GpuPool, ResolvedPool
-from components.gke.node_identity import node_config, patience, recycling_check
-from components.gke.pool_args import GkeGpuNodePoolArgs
+from ..cluster import GpuPool, ResolvedPool
+from .node_identity import node_config, patience, recycling_check
+from .pool_args import GkeGpuNodePoolArgs
 
 _SHARING_STRATEGIES = {"time-slicing": "TIME_SHARING", "mps": "MPS"}
 _IMAGES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}

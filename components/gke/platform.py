@@ -2,19 +2,19 @@
 
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import Cluster, Runs
-from components.gke.cluster import GkeCluster
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.control_plane import identifier_of
-from components.gke.gpu_monitoring_args import monitoring_of
-from components.gke.immutable import POOL
-from components.gke.node_pool import GkeGpuNodePool
-from components.gke.pod_access import GkePodAccess, addons
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke.settings import GkeSettings
-from components.gke.storage import declare_storage
-from components.on_change import change_rules
-from components.replacement import LastingSettings
+from ..cluster import Cluster, Runs
+from ..on_change import change_rules
+from ..replacement import LastingSettings
+from .cluster import GkeCluster
+from .cluster_args import GkeClusterArgs
+from .control_plane import identifier_of
+from .gpu_monitoring_args import monitoring_of
+from .immutable import POOL
+from .node_pool import GkeGpuNodePool
+from .pod_access import GkePodAccess, addons
+from .pool_args import GkeGpuNodePoolArgs
+from .settings import GkeSettings
+from .storage import declare_storage
 
 
 def declare(settings: GkeSettings, runs: Runs) -> Cluster:
@@ -50,7 +50,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
     )
     if monitoring:
         # The only user of a large module of the SDK.
-        from components.gke.gpu_monitoring import GkeGpuMonitoring
+        from .gpu_monitoring import GkeGpuMonitoring
 
         GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
     access = None

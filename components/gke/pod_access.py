@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_gcp as gcp
 
-from components.access import ServiceAccountArgs, bucket_claim
-from components.catalog.gke_volumes import FILESTORE, volume_class
-from components.cluster import Runs
-from components.ownership import description
+from ..access import ServiceAccountArgs, bucket_claim
+from ..catalog.gke_volumes import FILESTORE, volume_class
+from ..cluster import Runs
+from ..ownership import description
 
 BUCKET_ROLES = {"read": "roles/storage.objectViewer", "write": "roles/storage.objectUser"}
 """What Cloud Storage FUSE needs for a mount that only reads, and for one that writes.

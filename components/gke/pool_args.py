@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Interval
 
-from components.catalog import gke as catalog
-from components.catalog import gke_volumes, room
-from components.catalog import kubernetes as names
-from components.catalog.images import PARTITION_SIZES
-from components.cluster import (
+from ..catalog import gke as catalog
+from ..catalog import gke_volumes, room
+from ..catalog import kubernetes as names
+from ..catalog.images import PARTITION_SIZES
+from ..cluster import (
     GPU_RESOURCE,
     GPU_TAINT,
     POOL_LABEL,
@@ -19,12 +19,8 @@ from components.cluster import (
     Taint,
     Toleration,
 )
-from components.effect import Sent, Tries
-from components.gke import reservation as reservations
-from components.gke.cluster_args import ZONE, DiskSize, GkeClusterArgs
-from components.gke.machine_args import GkeGpuMachineArgs
-from components.gke.sharing_args import GkeSharingArgs
-from components.limits import (
+from ..effect import Sent, Tries
+from ..limits import (
     IMAGE,
     LABEL_KEY,
     LABEL_VALUE,
@@ -33,7 +29,11 @@ from components.limits import (
     node_label_key,
     one_of,
 )
-from components.on_change import OnChange, kept
+from ..on_change import OnChange, kept
+from . import reservation as reservations
+from .cluster_args import ZONE, DiskSize, GkeClusterArgs
+from .machine_args import GkeGpuMachineArgs
+from .sharing_args import GkeSharingArgs
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from components.limits import matching
+from ..limits import matching
 
 _NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 """RFC 1035, as Compute Engine names everything."""

@@ -4,15 +4,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from components.access import Access
-from components.cluster import Metrics, ResolvedPool, Runs
-from components.decode import NAMESPACE, at
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.node_account import registry_warnings
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke.sign_in import identity_warnings, project_id
-from components.gke.volumes import access
-from components.gke.warnings import warnings
+from ..access import Access
+from ..cluster import Metrics, ResolvedPool, Runs
+from ..decode import NAMESPACE, at
+from .cluster_args import GkeClusterArgs
+from .node_account import registry_warnings
+from .pool_args import GkeGpuNodePoolArgs
+from .sign_in import identity_warnings, project_id
+from .volumes import access
+from .warnings import warnings
 
 CLUSTER, POOL = GkeClusterArgs, GkeGpuNodePoolArgs
 

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
-from components.catalog import gke as catalog
-from components.cluster import Sharing
-from components.effect import Sent, Tries
-from components.limits import Hint, check_limits
+from ..catalog import gke as catalog
+from ..cluster import Sharing
+from ..effect import Sent, Tries
+from ..limits import Hint, check_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

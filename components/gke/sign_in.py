@@ -8,8 +8,8 @@ settings: where these name somebody else, the cloud is somebody's and the cluste
 import re
 from collections.abc import Mapping
 
-from components.decode import required
-from components.limits import matching
+from ..decode import required
+from ..limits import matching
 
 PROJECT = matching(
     # Neither its name nor its number: workload identity is made of the ID.

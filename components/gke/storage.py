@@ -6,9 +6,9 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 
-from components.catalog import gke_volumes as catalog
-from components.cluster import Cluster, Runs
-from components.gke.network_args import GkeNetworkArgs
+from ..catalog import gke_volumes as catalog
+from ..cluster import Cluster, Runs
+from .network_args import GkeNetworkArgs
 
 
 def declare_storage(

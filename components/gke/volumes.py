@@ -3,9 +3,9 @@
 https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral
 """
 
-from components.access import Access, BucketDriver, VolumeClasses
-from components.catalog import gke_volumes as catalog
-from components.gke.network_args import GkeNetworkArgs
+from ..access import Access, BucketDriver, VolumeClasses
+from ..catalog import gke_volumes as catalog
+from .network_args import GkeNetworkArgs
 
 _SIDECAR = "gke-gcsfuse"
 _LIMITS = {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from components.access import ServiceAccountArgs
-from components.catalog import gke as catalog
-from components.cluster import Runs, nvlink_warnings
-from components.gke.cluster_args import GkeControlPlaneArgs
+from ..access import ServiceAccountArgs
+from ..catalog import gke as catalog
+from ..cluster import Runs, nvlink_warnings
+from .cluster_args import GkeControlPlaneArgs
 
 SAMPLE_PROJECT = "my-project"
 """What the sample environments have in place of a project."""

@@ -3,14 +3,14 @@
 import pulumi
 import pulumi_gcp as gcp
 
-from components.gke.control_plane import (
+from ..gke.control_plane import (
     control_plane,
     control_plane_options,
     kubeconfig_of,
 )
-from components.gke.network import GkeNetwork
-from components.gke.node_identity import NODE_SCOPES, GkeNodeIdentity
-from components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from ..gke.network import GkeNetwork
+from ..gke.node_identity import NODE_SCOPES, GkeNodeIdentity
+from .cluster_args import GkeAutopilotArgs
 
 
 class GkeAutopilotCluster(pulumi.ComponentResource):

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from components.catalog import gke as catalog
-from components.effect import Sent, Tries
-from components.gke.cluster_args import GkeControlPlaneArgs, unknown_location
-from components.limits import Limit, pattern
-from components.on_change import OnChange
+from ..catalog import gke as catalog
+from ..effect import Sent, Tries
+from ..gke.cluster_args import GkeControlPlaneArgs, unknown_location
+from ..limits import Limit, pattern
+from ..on_change import OnChange
 
 
 def _not_a_region(location: str) -> str | None:

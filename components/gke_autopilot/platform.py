@@ -2,16 +2,16 @@
 
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import Cluster, Runs
-from components.gke.control_plane import identifier_of
-from components.gke.gpu_monitoring_args import monitoring_of
-from components.gke.pod_access import GkePodAccess
-from components.gke.storage import declare_storage
-from components.gke_autopilot.cluster import GkeAutopilotCluster
-from components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from components.gke_autopilot.settings import GkeAutopilotSettings
-from components.on_change import change_rules
-from components.replacement import LastingSettings
+from ..cluster import Cluster, Runs
+from ..gke.control_plane import identifier_of
+from ..gke.gpu_monitoring_args import monitoring_of
+from ..gke.pod_access import GkePodAccess
+from ..gke.storage import declare_storage
+from ..on_change import change_rules
+from ..replacement import LastingSettings
+from .cluster import GkeAutopilotCluster
+from .cluster_args import GkeAutopilotArgs
+from .settings import GkeAutopilotSettings
 
 
 def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
@@ -25,7 +25,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
     )
     if monitoring:
         # The only user of a large module of the SDK.
-        from components.gke.gpu_monitoring import GkeGpuMonitoring
+        from ..gke.gpu_monitoring import GkeGpuMonitoring
 
         GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
     access = None

@@ -5,16 +5,16 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
-from components.catalog import gke as catalog
-from components.catalog import kubernetes as names
-from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
-from components.decode import EXAMPLE, shown
-from components.effect import Sent, Tries
-from components.gke import reservation as reservations
-from components.gke.cluster_args import GkeControlPlaneArgs
-from components.gke.pool_args import SPOT_TAINT, Capacity, attachable_classes
-from components.gke.sharing_args import GkeSharingArgs
-from components.limits import Limit, check_limits
+from ..catalog import gke as catalog
+from ..catalog import kubernetes as names
+from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
+from ..decode import EXAMPLE, shown
+from ..effect import Sent, Tries
+from ..gke import reservation as reservations
+from ..gke.cluster_args import GkeControlPlaneArgs
+from ..gke.pool_args import SPOT_TAINT, Capacity, attachable_classes
+from ..gke.sharing_args import GkeSharingArgs
+from ..limits import Limit, check_limits
 
 _SHARING_LABELS = {"time-slicing": "time-sharing"}
 _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if row.autopilot_counts]

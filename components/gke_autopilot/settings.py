@@ -4,15 +4,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from components.access import Access
-from components.cluster import Metrics, ResolvedPool, Runs
-from components.decode import NAMESPACE, at
-from components.gke.node_account import registry_warnings
-from components.gke.sign_in import identity_warnings, project_id
-from components.gke.volumes import access
-from components.gke.warnings import warnings
-from components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from ..access import Access
+from ..cluster import Metrics, ResolvedPool, Runs
+from ..decode import NAMESPACE, at
+from ..gke.node_account import registry_warnings
+from ..gke.sign_in import identity_warnings, project_id
+from ..gke.volumes import access
+from ..gke.warnings import warnings
+from .cluster_args import GkeAutopilotArgs
+from .pool_args import GkeAutopilotPoolArgs
 
 CLUSTER, POOL = GkeAutopilotArgs, GkeAutopilotPoolArgs
 

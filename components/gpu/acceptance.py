@@ -18,14 +18,14 @@ from pulumi_kubernetes.core.v1 import (
 )
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
-from components.catalog import data_sheets
-from components.catalog import kubernetes as names
-from components.cluster import Cluster, GpuPool
-from components.gpu.acceptance_args import GpuTestArgs, job_name
-from components.gpu.acceptance_request import request
-from components.gpu.awaiting import awaited
-from components.gpu.prerequisites import Prerequisites
-from components.gpu.running import DISRUPTIONS_IGNORED, LATER, staying
+from ..catalog import data_sheets
+from ..catalog import kubernetes as names
+from ..cluster import Cluster, GpuPool
+from .acceptance_args import GpuTestArgs, job_name
+from .acceptance_request import request
+from .awaiting import awaited
+from .prerequisites import Prerequisites
+from .running import DISRUPTIONS_IGNORED, LATER, staying
 
 _PROGRAM = Path(__file__).parent / "acceptance_program"
 _FOLDER = "/gpu-test"

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, MinLen
 
-from components.catalog import kubernetes as names
-from components.cluster import GpuPool
-from components.effect import Sent
-from components.gpu.acceptance_request import ThresholdsArgs
-from components.gpu.pod_group import PodGroup
-from components.gpu.resources_args import ResourcesArgs, check_room
-from components.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env, check_limits
+from ..catalog import kubernetes as names
+from ..cluster import GpuPool
+from ..effect import Sent
+from ..limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env, check_limits
+from .acceptance_request import ThresholdsArgs
+from .pod_group import PodGroup
+from .resources_args import ResourcesArgs, check_room
 
 LEAST_MEMORY = "8Gi"
 """PyTorch with CUDA takes 4 GiB of a node's memory, pinned buffers and NCCL some more."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from components.catalog.data_sheets import DATA_SHEETS, DataSheet
+from ..catalog.data_sheets import DATA_SHEETS, DataSheet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.access import BucketDriver, ServiceAccountArgs, bucket_claim
-from components.cluster import ClaimVolume, Cluster
-from components.gpu.pod_args import Auxiliary, NamespaceArgs
-from components.gpu.pod_parts import Contents, config_map_name
-from components.gpu.volume_args import VolumeClaimArgs
-from components.kept_disks import refusing_lost_disks
+from ..access import BucketDriver, ServiceAccountArgs, bucket_claim
+from ..cluster import ClaimVolume, Cluster
+from ..kept_disks import refusing_lost_disks
+from .pod_args import Auxiliary, NamespaceArgs
+from .pod_parts import Contents, config_map_name
+from .volume_args import VolumeClaimArgs
 
 ROOT = Path()
 """Where the program runs: the folder of the stack's file."""

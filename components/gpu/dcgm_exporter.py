@@ -3,10 +3,10 @@
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.catalog import charts_and_alerts, metrics
-from components.cluster import Cluster
-from components.gpu.dcgm_pod import LABELS, NAME, PORT, groups, spec
-from components.gpu.monitoring_args import MonitoringArgs
+from ..catalog import charts_and_alerts, metrics
+from ..cluster import Cluster
+from .dcgm_pod import LABELS, NAME, PORT, groups, spec
+from .monitoring_args import MonitoringArgs
 
 NAMESPACE = "gpu-monitoring-system"
 

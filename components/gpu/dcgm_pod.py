@@ -17,11 +17,11 @@ from pulumi_kubernetes.core.v1 import (
     VolumeMountArgsDict,
 )
 
-from components.catalog import images
-from components.catalog import kubernetes as names
-from components.cluster import GPU_RESOURCE, Cluster, GpuPool, Toleration
-from components.gpu.monitoring_args import MonitoringArgs
-from components.gpu.node_affinity import affinity_to
+from ..catalog import images
+from ..catalog import kubernetes as names
+from ..cluster import GPU_RESOURCE, Cluster, GpuPool, Toleration
+from .monitoring_args import MonitoringArgs
+from .node_affinity import affinity_to
 
 NAME = "dcgm-exporter"
 PORT = 9400

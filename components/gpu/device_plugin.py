@@ -20,11 +20,11 @@ from pulumi_kubernetes.core.v1 import (
     VolumeMountArgsDict,
 )
 
-from components.catalog import images
-from components.catalog import kubernetes as names
-from components.cluster import Cluster, GpuPool, Toleration
-from components.gpu.node_affinity import affinity_to
-from components.gpu.sharing import (
+from ..catalog import images
+from ..catalog import kubernetes as names
+from ..cluster import Cluster, GpuPool, Toleration
+from .node_affinity import affinity_to
+from .sharing import (
     CONFIG_FILE,
     CONFIG_MOUNT,
     MPS_ROOT,

@@ -18,10 +18,10 @@ from pulumi_kubernetes.core.v1 import (
     VolumeArgsDict,
 )
 
-from components.catalog import images
-from components.catalog import kubernetes as names
-from components.cluster import Cluster, GpuPool, Installer
-from components.gpu.node_affinity import affinity_to
+from ..catalog import images
+from ..catalog import kubernetes as names
+from ..cluster import Cluster, GpuPool, Installer
+from .node_affinity import affinity_to
 
 _COS_DRIVER_DIR = names.GKE_DRIVER_DIRECTORY
 _WITHOUT_GKES: Sequence[NodeSelectorRequirementArgsDict] = (

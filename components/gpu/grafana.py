@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.catalog import charts_and_alerts
-from components.catalog.charts_and_alerts import GROUPINGS, Grouping, Measure, Unit
-from components.catalog.metrics import Source
+from ..catalog import charts_and_alerts
+from ..catalog.charts_and_alerts import GROUPINGS, Grouping, Measure, Unit
+from ..catalog.metrics import Source
 
 _UNITS: Mapping[Unit, str] = {
     "%": "percent",

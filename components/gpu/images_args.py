@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from components.catalog import kubernetes as names
-from components.effect import Sent
-from components.limits import Limit, check_limits, pattern
+from ..catalog import kubernetes as names
+from ..effect import Sent
+from ..limits import Limit, check_limits, pattern
 
 
 def _not_a_registry(registry: str) -> str | None:

@@ -8,10 +8,10 @@ import json
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import Cluster
-from components.gpu import grafana
-from components.gpu.dcgm_exporter import NAMESPACE, DcgmExporter
-from components.gpu.monitoring_args import MonitoringArgs
+from ..cluster import Cluster
+from . import grafana
+from .dcgm_exporter import NAMESPACE, DcgmExporter
+from .monitoring_args import MonitoringArgs
 
 _DASHBOARD = "gpu-dashboard"
 _RULES = "gpu-alerts"

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from annotated_types import Interval
 
-from components.catalog.metrics import Source
-from components.cluster import Metrics
-from components.effect import Sent, Tries
-from components.limits import Labels, check_limits, matching
+from ..catalog.metrics import Source
+from ..cluster import Metrics
+from ..effect import Sent, Tries
+from ..limits import Labels, check_limits, matching
 
 CHANNEL = matching(
     "a channel; give it as projects/PROJECT/notificationChannels/NUMBER",

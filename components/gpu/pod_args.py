@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
-from components.access import ServiceAccountArgs
-from components.cluster import GpuPool
-from components.decode import unknown
-from components.effect import Sent, Tries
-from components.gpu.resources_args import ResourcesArgs, check_room
-from components.gpu.volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
-from components.kube import quantity
-from components.limits import DNS_LABEL, IMAGE, SUBDOMAIN, Env, Hint, check_limits
+from ..access import ServiceAccountArgs
+from ..cluster import GpuPool
+from ..decode import unknown
+from ..effect import Sent, Tries
+from ..kube import quantity
+from ..limits import DNS_LABEL, IMAGE, SUBDOMAIN, Env, Hint, check_limits
+from .resources_args import ResourcesArgs, check_room
+from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 
 USER_MOST = 2**31 - 1
 """Of `runAsUser` and `fsGroup`, as Kubernetes validates them."""

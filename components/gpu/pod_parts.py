@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.access import BucketDriver, bucket_claim
-from components.gpu.pod_args import PodArgs
-from components.gpu.volume_args import VolumeArgs
+from ..access import BucketDriver, bucket_claim
+from .pod_args import PodArgs
+from .volume_args import VolumeArgs
 
 Contents = Mapping[str, Mapping[str, str]]
 """Volume -> name -> content of its files."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.cluster import Cluster
+from ..cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pulumi
 
-from components.gpu.images_args import ImagesArgs
+from .images_args import ImagesArgs
 
 _LISTS = ("containers", "init_containers", "initContainers")
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from components.cluster import GpuPool
-from components.kube import quantity
-from components.limits import QUANTITY, check_limits
+from ..cluster import GpuPool
+from ..kube import quantity
+from ..limits import QUANTITY, check_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from pulumi_kubernetes.batch.v1 import PodFailurePolicyArgsDict
 
-from components.catalog import kubernetes as names
-from components.cluster import GpuPool
+from ..catalog import kubernetes as names
+from ..cluster import GpuPool
 
 
 def staying(pool: GpuPool) -> Mapping[str, str]:

@@ -8,8 +8,8 @@ import json
 
 from pulumi_kubernetes.core.v1 import ContainerArgsDict, VolumeArgsDict, VolumeMountArgsDict
 
-from components.catalog import images
-from components.cluster import GPU_RESOURCE, Sharing
+from ..catalog import images
+from ..cluster import GPU_RESOURCE, Sharing
 
 MPS_ROOT = "/run/nvidia/mps"
 _CONFIG_DIR = "/etc/nvidia-device-plugin"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from components.access import BUCKET_NAME
-from components.catalog import kubernetes as names
-from components.effect import Sent, Tries
-from components.kube import quantity
-from components.limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Limit, check_limits, none_of
+from ..access import BUCKET_NAME
+from ..catalog import kubernetes as names
+from ..effect import Sent, Tries
+from ..kube import quantity
+from ..limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Limit, check_limits, none_of
 
 VolumeName = Annotated[
     str,

@@ -18,15 +18,15 @@ from pulumi_kubernetes.core.v1 import (
 )
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
-from components.catalog import kubernetes as names
-from components.cluster import Cluster, GpuPool
-from components.gpu.auxiliary import ROOT, declare_files
-from components.gpu.awaiting import awaited
-from components.gpu.pod_parts import PodParts, contents_of, pod_parts
-from components.gpu.prerequisites import Prerequisites
-from components.gpu.running import DISRUPTIONS_IGNORED, LATER, annotation_paths, staying
-from components.gpu.workload_args import ProbeArgs, WorkloadArgs
-from components.kube import quantity
+from ..catalog import kubernetes as names
+from ..cluster import Cluster, GpuPool
+from ..kube import quantity
+from .auxiliary import ROOT, declare_files
+from .awaiting import awaited
+from .pod_parts import PodParts, contents_of, pod_parts
+from .prerequisites import Prerequisites
+from .running import DISRUPTIONS_IGNORED, LATER, annotation_paths, staying
+from .workload_args import ProbeArgs, WorkloadArgs
 
 _WAIT_SECONDS = 1800
 """A pool at zero: a node, a driver and an image of many gigabytes come first."""

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
 
-from components.catalog import kubernetes as names
-from components.cluster import GPU_RESOURCE, GpuPool
-from components.decode import shown
-from components.effect import Sent, Silent, Tries
-from components.gpu.pod_args import PodArgs
-from components.gpu.pod_group import PodGroup
-from components.kube import quantity
-from components.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
+from ..catalog import kubernetes as names
+from ..cluster import GPU_RESOURCE, GpuPool
+from ..decode import shown
+from ..effect import Sent, Silent, Tries
+from ..kube import quantity
+from ..limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
+from .pod_args import PodArgs
+from .pod_group import PodGroup
 
 _API_VERSIONS = {
     "deployment": ("Deployment", "apps/v1"),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
-from components.kube.partial import UNKNOWN, all_of, any_of, each, get
+from .partial import UNKNOWN, all_of, any_of, each, get
 
 PLUGIN_SOCKETS: Final = "/var/lib/kubelet/device-plugins"
 """Directory of the node in which a device plugin registers with the kubelet."""

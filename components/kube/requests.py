@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from components.kube import quantity
+from . import quantity
 
 _OF_THE_POD: Final = ("cpu", "memory", "hugepages-")
 """What a pod can request as a whole."""

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from components.catalog.kubernetes import invalid_label_value
-from components.kube.partial import UNKNOWN, all_of, any_of, each, entries, get
+from ..catalog.kubernetes import invalid_label_value
+from .partial import UNKNOWN, all_of, any_of, each, entries, get
 
 REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 """Path, in a pod's spec, of the affinity that must hold."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from components.kube.partial import UNKNOWN, any_of, get
+from .partial import UNKNOWN, any_of, get
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 

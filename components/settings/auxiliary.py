@@ -6,12 +6,12 @@ Each function raises ValueError with one line that begins with the key's path.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from components.access import Access, Disks, ServiceAccountArgs, VolumeClasses
-from components.cluster import ResolvedPool
-from components.decode import at, decode_map
-from components.gpu.pod_group import PodGroup
-from components.gpu.volume_args import VolumeClaimArgs
-from components.kube import quantity
+from ..access import Access, Disks, ServiceAccountArgs, VolumeClasses
+from ..cluster import ResolvedPool
+from ..decode import at, decode_map
+from ..gpu.pod_group import PodGroup
+from ..gpu.volume_args import VolumeClaimArgs
+from ..kube import quantity
 
 
 def read_accounts(

@@ -11,23 +11,26 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from components.access import ServiceAccountArgs
-from components.batch.batch_args import BatchArgs
-from components.batch.load import Available, read_gpu_test, read_training_jobs, read_workloads
-from components.batch.training_args import TrainingArgs
-from components.cluster import GpuPool
-from components.decode import NAMESPACE
-from components.gpu.acceptance_args import GpuTestArgs
-from components.gpu.images_args import ImagesArgs
-from components.gpu.monitoring_args import MonitoringArgs
-from components.gpu.pod_args import NamespaceArgs
-from components.gpu.pod_group import PodGroup
-from components.gpu.volume_args import VolumeClaimArgs
-from components.gpu.workload_args import WorkloadArgs
-from components.limits import DNS_LABEL, Limit, matching, none_of, refusal
+from ..access import ServiceAccountArgs
+from ..batch.batch_args import BatchArgs
+from ..batch.load import Available, read_gpu_test, read_training_jobs, read_workloads
+from ..batch.training_args import TrainingArgs
+from ..cluster import GpuPool
+from ..decode import NAMESPACE
+from ..gpu.acceptance_args import GpuTestArgs
+from ..gpu.images_args import ImagesArgs
+from ..gpu.monitoring_args import MonitoringArgs
+from ..gpu.pod_args import NamespaceArgs
+from ..gpu.pod_group import PodGroup
+from ..gpu.volume_args import VolumeClaimArgs
+from ..gpu.workload_args import WorkloadArgs
+from ..limits import DNS_LABEL, Limit, matching, none_of, refusal
 
 if TYPE_CHECKING:
-    from components.gpu.prerequisites import Prerequisites
+    from ..gpu.prerequisites import Prerequisites
+
+_PACKAGE = __name__.partition(".")[0]
+"""`components` in a checkout, `gpu_cluster` in the wheel."""
 
 
 class DeclaringModule(Protocol):
@@ -75,7 +78,8 @@ class RunningBlock(Block):
 
     def declare(self, block: Any, after: "Prerequisites") -> None:
         """Declares what the block runs."""
-        cast(DeclaringModule, import_module(self.module)).declare(block, after)
+        module = import_module(self.module.removeprefix("components"), _PACKAGE)
+        cast(DeclaringModule, module).declare(block, after)
 
 
 def _short_name(what: str, longest: int) -> Limit:

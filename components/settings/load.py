@@ -13,22 +13,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from components.batch.load import Available, read_batch
-from components.catalog.clouds import CLOUDS
-from components.decode import NAMESPACE, at, decode, decode_map, no_such_key, shown, unknown
-from components.gpu.images_args import ImagesArgs
-from components.gpu.monitoring_args import MonitoringArgs
-from components.gpu.pod_args import Auxiliary, NamespaceArgs
-from components.platforms import PLATFORMS
-from components.settings.auxiliary import (
+from ..batch.load import Available, read_batch
+from ..catalog.clouds import CLOUDS
+from ..decode import NAMESPACE, at, decode, decode_map, no_such_key, shown, unknown
+from ..gpu.images_args import ImagesArgs
+from ..gpu.monitoring_args import MonitoringArgs
+from ..gpu.pod_args import Auxiliary, NamespaceArgs
+from ..platforms import PLATFORMS
+from .auxiliary import (
     check_disk_zones,
     read_accounts,
     read_claims,
 )
-from components.settings.blocks import BLOCKS, RUNNING, check_entry_names
-from components.settings.endpoints import foreign_endpoints
-from components.settings.model import Settings
-from components.settings.validate import (
+from .blocks import BLOCKS, RUNNING, check_entry_names
+from .endpoints import foreign_endpoints
+from .model import Settings
+from .validate import (
     check_groups,
     check_names,
     check_namespaces,

@@ -4,18 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-from components.batch.batch_args import BatchArgs
-from components.batch.training_args import TrainingArgs
-from components.cluster import Disk, ResolvedPool, Runs
-from components.decode import NAMESPACE
-from components.gpu.acceptance_args import GpuTestArgs
-from components.gpu.images_args import ImagesArgs
-from components.gpu.monitoring_args import MonitoringArgs
-from components.gpu.pod_args import Auxiliary, NamespaceArgs
-from components.gpu.pod_group import PodGroup
-from components.gpu.workload_args import WorkloadArgs
-from components.platforms import PlatformSettings
-from components.settings.blocks import RUNNING
+from ..batch.batch_args import BatchArgs
+from ..batch.training_args import TrainingArgs
+from ..cluster import Disk, ResolvedPool, Runs
+from ..decode import NAMESPACE
+from ..gpu.acceptance_args import GpuTestArgs
+from ..gpu.images_args import ImagesArgs
+from ..gpu.monitoring_args import MonitoringArgs
+from ..gpu.pod_args import Auxiliary, NamespaceArgs
+from ..gpu.pod_group import PodGroup
+from ..gpu.workload_args import WorkloadArgs
+from ..platforms import PlatformSettings
+from .blocks import RUNNING
 
 Own = TypeVar("Own", bound=PlatformSettings)
 

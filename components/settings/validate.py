@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.catalog import kubernetes as names
-from components.decode import NAMESPACE, unknown
-from components.gpu.acceptance_args import job_name
-from components.gpu.pod_args import NamespaceArgs
-from components.platforms import PLATFORMS
-from components.settings.model import Settings
+from ..catalog import kubernetes as names
+from ..decode import NAMESPACE, unknown
+from ..gpu.acceptance_args import job_name
+from ..gpu.pod_args import NamespaceArgs
+from ..platforms import PLATFORMS
+from .model import Settings
 
 
 def check_names(settings: Settings[Any]) -> None:

@@ -26,11 +26,11 @@ def imported(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            if node.module == "components":
-                names |= {f"components.{alias.name}" for alias in node.names}
-            else:
-                names.add(node.module)
+        elif isinstance(node, ast.ImportFrom):
+            package = path.relative_to(ROOT).parts[: -node.level] if node.level else ()
+            module = ".".join([*package, *([node.module] if node.module else [])])
+            inside = module == "components"
+            names |= {f"{module}.{alias.name}" for alias in node.names} if inside else {module}
     return names
 
 
@@ -74,6 +74,13 @@ def test_kubernetes_semantics_are_written_once() -> None:
                 ("rehearsal/plugins/", "rehearsal/simulators/")
             ):
                 assert not spelling.search(text), name
+
+
+def test_components_import_each_other_relatively() -> None:
+    """In the wheel their package is called `gpu_cluster`."""
+    absolute = re.compile(r"^\s*(?:from|import) components\b", re.MULTILINE)
+    names = [str(path) for path in MODULES if absolute.search(path.read_text())]
+    assert not names, f"run python -m tools.relative_imports for {', '.join(names)}"
 
 
 def test_settings_load_no_cloud_sdk() -> None:
@@ -126,6 +133,7 @@ DOORS = {
     "tools/linux.py": "a process around each process of the rehearsal",
     "tools/meanwhile.py": "runs before anything is installed",
     "tools/nearest.py": "runs before anything is installed",
+    "tools/relative_imports.py": "rewrites imports of components/",
     "tools/version.py": "runs before anything is installed",
 }
 """What can be run beside `gpu-cluster`, and why."""
