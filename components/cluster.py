@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Args = TypeVar("Args")
 Installer = Literal["cos", "ubuntu"]
+GpuPart = Literal["driver", "device plugin"]
 
 GPU_RESOURCE = "nvidia.com/gpu"
 """The extended resource that NVIDIA's and GKE's device plugins advertise."""
@@ -132,6 +133,9 @@ class GpuPool:
     """One's own installer image instead of the one that GKE preloads."""
     device_plugin: bool = False
     """Whether NVIDIA's device plugin DaemonSet of this stack must run on these nodes."""
+    left_to_others: Sequence[GpuPart] | None = None
+    """What neither the cloud nor this stack gives these nodes, but somebody else's software, such
+    as NVIDIA's GPU Operator; None if there is nothing of the kind."""
     runtime_class: str | None = None
     """RuntimeClass that GPU pods need where the NVIDIA runtime is not the node's default."""
     host_ipc: bool = False

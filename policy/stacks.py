@@ -185,10 +185,9 @@ def _clouds_part(pool: Pool, *, maybe: bool) -> tuple[list[str], list[str]]:
     # Newer GKE installs a driver where nothing is said, older ones do not.
     managed = version in ("DEFAULT", "LATEST") or (maybe and version in (None, UNKNOWN))
     own = off is None and pool.labels is not None
-    return (
-        ["GKE"] if managed else [],
-        ["GKE"] if own or (maybe and (off is UNKNOWN or pool.labels is None)) else [],
-    )
+    plugin = ["GKE"] if own or (maybe and (off is UNKNOWN or pool.labels is None)) else []
+    # The DaemonSet of GKE's plugin installs its driver too.
+    return plugin if managed else [], plugin
 
 
 def ceiling(

@@ -23,6 +23,7 @@ from rehearsal.engine import BIN, Engine
 from rehearsal.event_log import EventLog
 from rehearsal.existing import with_controllers, with_runtime_classes
 from rehearsal.folder import take_over
+from rehearsal.gpu_operator import GpuOperator
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.bounds import Bounds
 from rehearsal.nodes.kwok import Kwok
@@ -36,7 +37,7 @@ from rehearsal.program_copy import copied
 from rehearsal.provider_plugins import POINTED, Choice, Plugin, chosen
 from rehearsal.proxied_plugins import ProxiedPlugins
 from rehearsal.simulators.cloud import Cloud
-from rehearsal.simulators.inventory import INVENTORIES, controllers
+from rehearsal.simulators.inventory import INVENTORIES, controllers, gpu_operator, shown
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from stacks.definition.files import stack_file
 from stacks.definition.program import Mutation
@@ -143,6 +144,9 @@ class Sandbox:
             self.cluster_cache,
             self.event_log,
         )
+        self.operator = GpuOperator(lambda: self.control_plane.api, self.program.settings)
+        self.operator_comes = gpu_operator(self.stack, options.inventories)
+        self._note_operator()
         self._kwok = Kwok(self.folder, self.processes, job_seconds=options.job_seconds)
         bounds = Bounds(self.control_plane.pki)
         self._ending.callback(bounds.stop)
@@ -158,6 +162,7 @@ class Sandbox:
         self.nodes = Nodes(
             self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log,
             self._faults.gpus_late, lambda: hasattr(self, "engine") and self.engine.working,
+            self.operator.labels,
         )  # fmt: skip
         with self._joining:
             self._nodes_made = True
@@ -293,7 +298,20 @@ class Sandbox:
             # The cluster resource will try again, and tell the engine if that fails as well.
             self.event_log.record("cloud", "control plane", "error", message=str(error))
 
+    def _note_operator(self) -> None:
+        pools = self.program.settings.pools.items() if self.program.settings else ()
+        left = [name for name, each in pools if each.pool.left_to_others]
+        if self.operator_comes:
+            self.notes.append("of the GPU Operator, driver and device plugin are simulated")
+        elif left and PLATFORMS[self.program.platform].cloud is not None:
+            self.notes.append(
+                f"driver or devicePlugin of {', '.join(left)} is none; no GPU Operator is here: "
+                f"gpuOperator: after in {shown(self.stack)} installs it"
+            )
+
     def _cluster_started(self) -> None:
+        if self.operator_comes == "before":
+            self.operator.install()
         self._kwok.start(self.control_plane.kubeconfig)
         with self._joining:
             self._cluster_up = True

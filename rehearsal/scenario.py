@@ -76,6 +76,7 @@ class Rehearsal:
             for name, step in (
                 ("pulumi preview", self._preview),
                 ("pulumi up", self._up),
+                *self._operator_steps,
                 ("workloads run", self._workloads_run),
                 ("every pool grows", self._every_pool_grows),
                 ("placement verified", self._placement_verified),
@@ -90,6 +91,7 @@ class Rehearsal:
             self._step(name, step)
             for name, step in (
                 ("pulumi up", self._up),
+                *self._operator_steps,
                 ("workloads run", self._workloads_run),
                 ("placement verified", self._placement_verified),
                 ("node template verified", self._node_template_verified),
@@ -145,6 +147,12 @@ class Rehearsal:
         if not outcome.ok:
             raise Failure(*outcome.errors)
         return _counts(outcome)
+
+    @property
+    def _operator_steps(self) -> list[tuple[str, Callable[[], str]]]:
+        sandbox = self.sandbox
+        after = sandbox.operator_comes == "after"
+        return [("GPU Operator installed", sandbox.operator.install)] if after else []
 
     def _preview(self) -> str:
         return self._engine(lambda: self.sandbox.engine.preview(self.policy_pack))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval, Len
 
@@ -154,6 +154,12 @@ class EksGpuNodeGroupArgs:
     ] = None
     """The image's release such as `1.36.2-20260714`; left out, the newest when the group is made
     or its Kubernetes version changes."""
+    device_plugin: Annotated[
+        Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
+    ] = "nvidia"
+    """Whose device plugin runs: NVIDIA's in a DaemonSet of this stack or, with os `bottlerocket`,
+    as a service of the host (`nvidia`), or somebody else's (`none`), such as NVIDIA's GPU
+    Operator's; the driver and the container toolkit are in the image."""
     sharing: Annotated[
         EksSharingArgs | None, Tries({"strategy": "time-slicing", "replicas": 2})
     ] = None
@@ -310,7 +316,8 @@ class EksGpuNodeGroupArgs:
             if self.sharing
             else None,
             # Bottlerocket runs the plugin as a service of the host.
-            device_plugin=self.os != "bottlerocket",
+            device_plugin=self.os != "bottlerocket" and self.device_plugin == "nvidia",
+            left_to_others=("device plugin",) if self.device_plugin == "none" else None,
         )
 
     def _places_in(self, cluster: EksClusterArgs) -> tuple[str, ...]:
@@ -408,6 +415,13 @@ class EksGpuNodeGroupArgs:
         for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if found := catalog.image_refusal(row, self.os, self.release_version):
                 raise ValueError(": ".join(found))
+        if self.device_plugin == "none" and self.os == "bottlerocket":
+            # A setting that stops it was merged after Bottlerocket 1.54, the newest release whose
+            # settings are documented (bottlerocket-core-kit PR 914, read 2026-11-24).
+            raise ValueError(
+                "devicePlugin: none does not go with os bottlerocket, whose host runs the device "
+                "plugin as a service; take os al2023"
+            )
         if self.ami_type not in (None, self.image):
             raise ValueError(
                 f"amiType: {self.ami_type!r} contradicts os {self.os} on "
@@ -415,6 +429,10 @@ class EksGpuNodeGroupArgs:
             )
 
     def _check_sharing(self, sharing: EksSharingArgs) -> None:
+        if self.device_plugin == "none":
+            raise ValueError(
+                "sharing: is done by the device plugin; set devicePlugin: nvidia, or drop the key"
+            )
         try:
             sharing.check(
                 os=self.os, gpu_model=self.gpu_model, release_version=self.release_version

@@ -109,5 +109,6 @@ class ExistingGpuPoolArgs:
             if sharing
             else None,
             device_plugin=self.device_plugin == "nvidia",
+            left_to_others=("device plugin",) if self.device_plugin == "none" else None,
             runtime_class=self.runtime_class,
         )

@@ -116,7 +116,8 @@ def _accelerator(
     args: GkeGpuNodePoolArgs, pool: GpuPool
 ) -> NodePoolNodeConfigGuestAcceleratorArgsDict:
     # Always explicit: left out, newer GKE versions install a driver and report it as a difference.
-    version = "INSTALLATION_DISABLED" if pool.installer else args.driver_version.upper()
+    managed = args.driver == "managed"
+    version = args.driver_version.upper() if managed else "INSTALLATION_DISABLED"
     sharing = pool.sharing
     return {
         "type": pool.accelerator,

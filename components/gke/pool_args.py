@@ -14,6 +14,7 @@ from ..cluster import (
     GPU_RESOURCE,
     GPU_TAINT,
     POOL_LABEL,
+    GpuPart,
     GpuPool,
     ResolvedPool,
     Taint,
@@ -108,14 +109,15 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     os_image: Annotated[Literal["cos", "ubuntu"], Sent("NodePool nodeConfig.imageType")] = "cos"
     """The image of the nodes: Container-Optimized OS or Ubuntu."""
     driver: Annotated[
-        Literal["managed", "daemonset"],
+        Literal["managed", "daemonset", "none"],
         OnChange("GPU pool"),
         Sent(
             "NodePool nodeConfig.guestAccelerators[].gpuDriverInstallationConfig.gpuDriverVersion",
             "DriverInstaller",
         ),
     ] = "managed"
-    """Who installs the driver: GKE (`managed`), or a DaemonSet of this stack (`daemonset`)."""
+    """Who installs the driver: GKE (`managed`), a DaemonSet of this stack (`daemonset`), or
+    somebody else (`none`), such as NVIDIA's GPU Operator."""
     driver_version: Annotated[
         Literal["default", "latest"],
         OnChange("GPU pool"),
@@ -130,10 +132,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = None
     """Your own installer image instead of the one that GKE preloads; with driver `daemonset`."""
     device_plugin: Annotated[
-        Literal["gke", "nvidia"], Sent("DevicePlugin", "NodePool nodeConfig.labels")
+        Literal["gke", "nvidia", "none"], Sent("DevicePlugin", "NodePool nodeConfig.labels")
     ] = "gke"
-    """Whose device plugin runs: GKE's (`gke`), or NVIDIA's in a DaemonSet of this stack
-    (`nvidia`)."""
+    """Whose device plugin runs: GKE's (`gke`), NVIDIA's in a DaemonSet of this stack (`nvidia`), or
+    somebody else's (`none`), such as NVIDIA's GPU Operator's."""
     sharing: Annotated[
         GkeSharingArgs | None,
         OnChange("GPU pool"),
@@ -163,8 +165,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Tries(False),
     ] = None
     """Whether the nodes boot only signed software. Left out, they do, except where the driver's
-    kernel module may be unsigned (driver `daemonset` with Ubuntu or with your own installer
-    image)."""
+    kernel module may be unsigned (driver `none`, or `daemonset` with Ubuntu or with your own
+    installer image)."""
     compact_placement: Annotated[bool, OnChange("GPU pool"), Sent("NodePool placementPolicy")] = (
         False
     )
@@ -213,7 +215,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if self.secure_boot is not None:
             return self.secure_boot
         own_module = self.os_image == "ubuntu" or self.installer_image is not None
-        return not (self.driver == "daemonset" and own_module)
+        return self.driver == "managed" or not (self.driver == "none" or own_module)
+
+    @property
+    def _left_to_others(self) -> list[GpuPart]:
+        owned: dict[GpuPart, str] = {"driver": self.driver, "device plugin": self.device_plugin}
+        return [part for part, owner in owned.items() if owner == "none"]
 
     @property
     def _mps(self) -> bool:
@@ -228,7 +235,18 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         """The pool in its cluster; raises ValueError if it cannot be there."""
         zones = self._zones_in(cluster.location)
         self._check_version(cluster.version)
-        return ResolvedPool(args=self, pool=self.gpu_pool(name), places=zones)
+        return ResolvedPool(
+            args=self,
+            pool=self.gpu_pool(name),
+            places=zones,
+            warnings=[
+                f"gpuPools.{name}.driver: NVIDIA's GPU Operator installs no driver on cos, so none "
+                "means that Google's installer is in the cluster; take osImage ubuntu for the "
+                "Operator's driver, or driver daemonset for this stack's"
+            ]
+            if self.driver == "none" and self.os_image == "cos"
+            else [],
+        )
 
     def _zones_in(self, location: str) -> tuple[str, ...]:
         gpu_model, machine = self.gpu_model, self.machine
@@ -317,7 +335,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def gpu_pool(self, name: str) -> GpuPool:
         """The pool as pods and the GPU layer see it."""
         labels = {POOL_LABEL: name, names.GPU_PRESENT: "true", **self.labels}
-        if self.device_plugin == "nvidia":
+        if self.device_plugin != "gke":
             labels[names.GKE_NO_DEFAULT_PLUGIN] = "true"
         cpu_millis, memory_mib = room.gke(self.machine.vcpu, self.machine.memory_gib)
         return GpuPool(
@@ -347,8 +365,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
             device_plugin=self.device_plugin == "nvidia",
+            left_to_others=self._left_to_others or None,
             host_ipc=self._mps,
-            driver_directory=names.GKE_DRIVER_DIRECTORY,
+            # Whose plugin it is, they give containers the driver's libraries too.
+            driver_directory=names.GKE_DRIVER_DIRECTORY if self.device_plugin != "none" else None,
             **attachable_classes(self.machine),
         )
 
@@ -378,7 +398,19 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"driverVersion: {self.driver_version!r} needs driver managed; a DaemonSet "
                 "installs what its image carries, so drop the key or set installerImage"
             )
-        if self.driver == "managed" and self.installer_image is not None:
+        if self.driver == "managed" and self.device_plugin != "gke":
+            # NVIDIA/aicr docs/integrator/gke-gpu-setup.md and PR 2047 (read 2026-11-24).
+            raise ValueError(
+                "driver: managed is installed by the DaemonSet of GKE's device plugin, which "
+                f"devicePlugin {self.device_plugin} turns off; take daemonset, or none if somebody "
+                "else installs the driver"
+            )
+        if self.driver == "none" and self.driver_version != "default":
+            raise ValueError(
+                f"driverVersion: {self.driver_version!r} needs driver managed; with driver none, "
+                "whoever installs the driver chooses it: drop the key"
+            )
+        if self.driver != "daemonset" and self.installer_image is not None:
             raise ValueError("installerImage: needs driver daemonset; drop the key or set driver")
         if self.os_image == "ubuntu" and self.driver_version == "latest":
             raise ValueError(
@@ -390,9 +422,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def _check_sharing(self) -> None:
         if self.sharing is None:
             return
-        if self.device_plugin == "nvidia":
+        if self.device_plugin != "gke":
             raise ValueError("sharing: is GKE's own on this platform; set devicePlugin: gke")
         self.sharing.check(self.gpu_model)
+        if self.sharing.partition and self.driver == "none":
+            raise ValueError(
+                "sharing.partition: GKE's installers of the driver create MIG partitions, and with "
+                "driver none neither runs; take driver managed"
+            )
         if self.sharing.partition and self.driver == "daemonset" and self.os_image == "ubuntu":
             raise ValueError(
                 "sharing.partition: the driver's installer creates MIG partitions, and the one for "

@@ -31,7 +31,8 @@ class GkeSettings:
     def warnings(self, runs: Runs) -> list[str]:
         """What every preview warns of."""
         nodes = {name: pool.args.node_gpus for name, pool in self.pools.items()}
-        return [*self.foreign, *warnings(self.cluster, self.project, nodes, runs)]
+        pools = [line for pool in self.pools.values() for line in pool.warnings]
+        return [*self.foreign, *pools, *warnings(self.cluster, self.project, nodes, runs)]
 
     @property
     def metrics(self) -> Metrics:

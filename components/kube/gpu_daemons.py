@@ -40,14 +40,16 @@ def installer_made_for(spec: Mapping[str, Any]) -> Literal["cos", "ubuntu", "oth
     """The node image for which this installer of NVIDIA's driver is made; None if it is none.
 
     Google's for Container-Optimized OS write the driver to a directory beside the kubelet, those
-    for Ubuntu build it against the host's `/boot`.
+    for Ubuntu build it against the host's `/boot`. The tag of NVIDIA's driver container ends with
+    the system that it is for: `595.91.07-ubuntu24.04`.
     """
     if not installs_driver(spec):
         return None
     paths = host_paths(spec)
     if _COS_DRIVER in paths:
         return "cos"
-    return "ubuntu" if "/boot" in paths else "other"
+    tags = [str(get(one, "image")).rpartition(":")[2] for one in each(spec, "containers")]
+    return "ubuntu" if "/boot" in paths or any("-ubuntu" in tag for tag in tags) else "other"
 
 
 def is_device_plugin(spec: Mapping[str, Any]) -> bool | None:

@@ -32,16 +32,23 @@ DRIVERS: tuple[tuple[str, str, str, type, Mapping[str, Any]], ...] = (
      {**_T4_POOL, "driver": "daemonset"}),
     ("gke", "Ubuntu", "this stack's DaemonSet, `driver: daemonset`", GkeGpuNodePoolArgs,
      {**_T4_POOL, "osImage": "ubuntu", "driver": "daemonset"}),
-    ("gke", "COS", "either, with `devicePlugin: nvidia`", GkeGpuNodePoolArgs,
-     {**_T4_POOL, "devicePlugin": "nvidia"}),
     # NVIDIA's own page for its components over Google's driver has both images:
     # docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html, 2025-09-10.
-    ("gke", "Ubuntu", "either, with `devicePlugin: nvidia`", GkeGpuNodePoolArgs,
-     {**_T4_POOL, "osImage": "ubuntu", "devicePlugin": "nvidia"}),
+    *(
+        ("gke", image, f"{who}, `driver: {driver}`, with `devicePlugin: {plugin}`",
+         GkeGpuNodePoolArgs,
+         {**_T4_POOL, "osImage": image.lower(), "driver": driver, "devicePlugin": plugin})
+        for plugin in ("nvidia", "none", "gke")
+        for driver, who in (("daemonset", "this stack's DaemonSet"), ("none", "somebody else"))
+        for image in ("COS", "Ubuntu")
+        if (plugin, driver) != ("gke", "daemonset")
+    ),
     ("gke-autopilot", "GKE's choice", "GKE", GkeAutopilotPoolArgs,
      {"accelerator": "nvidia-tesla-t4"}),
     ("eks", "AL2023 NVIDIA", "AWS: it is in the image", EksGpuNodeGroupArgs,
      {"instanceTypes": ["g4dn.xlarge"]}),
+    ("eks", "AL2023 NVIDIA", "AWS: it is in the image, with `devicePlugin: none`",
+     EksGpuNodeGroupArgs, {"instanceTypes": ["g4dn.xlarge"], "devicePlugin": "none"}),
     ("eks", "Bottlerocket NVIDIA", "AWS: it is in the image", EksGpuNodeGroupArgs,
      {"instanceTypes": ["g4dn.xlarge"], "os": "bottlerocket"}),
     ("existing", "any", "you, on the host", ExistingGpuPoolArgs, _HOST_POOL),
@@ -53,7 +60,6 @@ _OTHER_PLUGIN = {
     "gke": "GKE",
     "gke-autopilot": "GKE",
     "eks": "Bottlerocket, as a service of the host",
-    "existing": "somebody else",
 }
 SHARING: tuple[tuple[str, type, Mapping[str, Any]], ...] = (
     ("gke", GkeGpuNodePoolArgs, _A100_POOL),
@@ -80,12 +86,12 @@ were asked for, and the third is the program's catalog.
 ## Driver and device plugin
 
 There is one answer for each platform, node image and choice. Other combinations are refused with
-the reason.
+the reason. Somebody else is, for instance, [the GPU Operator](../how-to/gpu-operator.md).
 """
 _PLUGIN = """
-With `devicePlugin: nvidia` on GKE, GKE's own device plugin is disabled on the pool. NVIDIA's hands
-out devices alone, so that pods mount the driver's libraries from the directory that
-`driverLibraries` in the output `gpuPools` names.
+With another `devicePlugin` than `gke` on GKE, GKE's own is disabled on the pool, and with it
+GKE's installation of the driver. NVIDIA's hands out devices alone: with `nvidia`, pods mount the
+driver's libraries from the directory that `driverLibraries` in the output `gpuPools` names.
 
 ## Sharing
 
@@ -122,8 +128,13 @@ def pool_of(kind: type, given: Mapping[str, Any]) -> GpuPool:
 def _drivers() -> Iterator[tuple[str, ...]]:
     for platform, image, driver, kind, given in DRIVERS:
         pool = pool_of(kind, given)
-        ours = "NVIDIA's, in a DaemonSet of this stack"
-        yield platform, image, driver, ours if pool.device_plugin else _OTHER_PLUGIN[platform]
+        yield platform, image, driver, _plugin(platform, pool)
+
+
+def _plugin(platform: str, pool: GpuPool) -> str:
+    if pool.device_plugin:
+        return "NVIDIA's, in a DaemonSet of this stack"
+    return "somebody else's" if pool.left_to_others else _OTHER_PLUGIN[platform]
 
 
 def _sharing() -> Iterator[tuple[str, ...]]:

@@ -60,9 +60,11 @@ class Nodes:
         self, control_plane: LocalControlPlane, cloud: Cloud, autoscaler: Autoscaler,
         cluster_cache: ClusterCache, event_log: EventLog, gpus_late: float = 0.0,
         updating: Callable[[], bool] = lambda: False,
+        others_labels: Callable[[NodeGroup], dict[str, str]] = lambda group: {},
     ) -> None:  # fmt: skip
         """`gpus_late`: seconds by which driver and device plugin are held back; `updating`:
-        whether the engine is at work."""
+        whether the engine is at work; `others_labels`: what others put on a group's nodes."""
+        self._others_labels = others_labels
         self._updating = updating
         self._control_plane = control_plane
         self._gpus_due = CLOUD_SECONDS + gpus_late
@@ -335,7 +337,7 @@ class Nodes:
         """Gives the node the labels and taints that the group's nodes have now."""
         metadata, name = node["metadata"], node["metadata"]["name"]
         registered = not karpenters(node) or REGISTERED in metadata["labels"]
-        labels: dict[str, str | None] = {**group.node.labels}
+        labels: dict[str, str | None] = {**group.node.labels, **self._others_labels(group)}
         if karpenters(node):
             labels["karpenter.sh/do-not-sync-taints"] = "true"
             # Karpenter labels the node as its template says until it is registered.

@@ -80,8 +80,9 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
 
 
 def without_reservations(found: Any) -> Any:
-    """What an inventory says of networks; None if it has only `reservations` and `buckets`."""
-    others = ("reservations", "buckets")
+    """What an inventory says of networks; None if it has only what is of
+    other things."""
+    others = ("reservations", "buckets", "gpuOperator")
     if not isinstance(found, dict) or not any(key in found for key in others):
         return found
     return {key: value for key, value in found.items() if key not in others} or None
@@ -98,8 +99,10 @@ def machines(
     found = described_machines(stack, folder)
     existing = settings is not None and isinstance(settings.own, ExistingSettings)
     pools = settings.pools if settings and existing else {}
+    # Else somebody's device plugin is taken to run there, and nothing is said of whose it is.
+    assumed = {} if gpu_operator(stack, folder) else pools
     if found is not None:
-        return _with_plugins(stack, checked_machines(stack, found), pools)
+        return _with_plugins(stack, checked_machines(stack, found), assumed)
     derived: list[Machine] = [{"name": "control", "capacity": {"cpu": "16", "memory": "64Gi"}}]
     for name, pool in pools.items():
         derived += [
@@ -116,7 +119,7 @@ def machines(
             for number in range(1, _machines_for(name, settings) + 1)
         ]
     named = ", ".join(str(machine["name"]) for machine in derived)
-    derived, notes = _with_plugins(stack, derived, pools)
+    derived, notes = _with_plugins(stack, derived, assumed)
     return derived, [
         *notes,
         f"these machines are simulated: {named}; no inventory describes yours, so they are derived "
@@ -150,7 +153,18 @@ def _with_plugins(
 def described_machines(stack: str, folder: Path = INVENTORIES) -> Any:
     """What an existing cluster's inventory says of machines: all of it, or its key `machines`."""
     found = inventory(stack, folder)
-    return found["machines"] if isinstance(found, dict) and "machines" in found else found
+    keyed = isinstance(found, dict) and not {"machines", "gpuOperator"}.isdisjoint(found)
+    return found.get("machines") if keyed else found
+
+
+def gpu_operator(stack: str, folder: Path = INVENTORIES) -> Literal["before", "after"] | None:
+    """When somebody installs NVIDIA's GPU Operator: before the stack is up, or after; None if
+    nobody does. Raises StackError for an inventory that is wrong."""
+    found = inventory(stack, folder)
+    when = found.get("gpuOperator") if isinstance(found, dict) else None
+    if when not in (None, "before", "after"):
+        raise wrong(stack, ".gpuOperator", f"{when!r} is not known; allowed: before, after")
+    return when
 
 
 def controllers(stack: str, folder: Path = INVENTORIES) -> list[str]:
@@ -161,12 +175,14 @@ def controllers(stack: str, folder: Path = INVENTORIES) -> list[str]:
     found = inventory(stack, folder)
     if not isinstance(found, dict) or "machines" not in found:
         return []
-    if unknown := set(found) - {"machines", "controllers"}:
-        raise wrong(stack, f".{min(unknown)}", "is not known; allowed: machines, controllers")
+    allowed = ("machines", "controllers", "gpuOperator")
+    if unknown := set(found) - set(allowed):
+        raise wrong(stack, f".{min(unknown)}", f"is not known; allowed: {', '.join(allowed)}")
     named = found.get("controllers") or []
     if not isinstance(named, list) or set(named) - set(CONTROLLERS):
-        allowed = ", ".join(CONTROLLERS)
-        raise wrong(stack, ".controllers", f"{named!r} is not a list of these: {allowed}")
+        raise wrong(
+            stack, ".controllers", f"{named!r} is not a list of these: {', '.join(CONTROLLERS)}"
+        )
     return named
 
 

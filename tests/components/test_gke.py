@@ -157,11 +157,17 @@ def test_no_physical_name_is_fixed_but_the_cluster_s(t4: Recording) -> None:
         ({}, "DEFAULT", None),
         ({"driver_version": "latest"}, "LATEST", None),
         ({"driver": "daemonset"}, "INSTALLATION_DISABLED", None),
-        ({"device_plugin": "nvidia"}, "DEFAULT", "true"),
+        ({"driver": "none"}, "INSTALLATION_DISABLED", None),
         ({"driver": "daemonset", "device_plugin": "nvidia"}, "INSTALLATION_DISABLED", "true"),
         ({"os_image": "ubuntu"}, "DEFAULT", None),
         ({"os_image": "ubuntu", "driver": "daemonset"}, "INSTALLATION_DISABLED", None),
-        ({"os_image": "ubuntu", "device_plugin": "nvidia"}, "DEFAULT", "true"),
+        ({"driver": "daemonset", "device_plugin": "none"}, "INSTALLATION_DISABLED", "true"),
+        # https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html
+        (
+            {"os_image": "ubuntu", "driver": "none", "device_plugin": "none"},
+            "INSTALLATION_DISABLED",
+            "true",
+        ),
         (
             {"os_image": "ubuntu", "driver": "daemonset", "device_plugin": "nvidia"},
             "INSTALLATION_DISABLED",
@@ -181,14 +187,13 @@ def test_one_driver_and_one_plugin_for_every_choice(
     assert config["labels"].get("gke-no-default-nvidia-gpu-device-plugin") == node_label
 
 
-def test_a_driver_of_one_s_own_turns_secure_boot_off() -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"driver": "daemonset", "installer_image": "example.com/installer:1"}, {"driver": "none"}],
+)
+def test_a_driver_of_one_s_own_turns_secure_boot_off(change: dict[str, Any]) -> None:
     """A kernel module that Google did not sign cannot load under secure boot."""
-    own = GkeGpuNodePoolArgs(
-        machine_type="n1-standard-4",
-        accelerator="nvidia-tesla-t4",
-        driver="daemonset",
-        installer_image="example.com/installer:1",
-    )
+    own = GkeGpuNodePoolArgs(machine_type="n1-standard-4", accelerator="nvidia-tesla-t4", **change)
     shielded = pool_of(own).inputs["nodeConfig"]["shieldedInstanceConfig"]
     assert shielded["enableSecureBoot"] is False
 
@@ -283,8 +288,10 @@ def test_the_support_matrix_has_every_driver_and_plugin() -> None:
     """Whatever pool the settings take, with this image, driver and plugin, has a row."""
     rows = [given for platform, _, _, _, given in DRIVERS if platform == "gke"]
     for image, driver, plugin in itertools.product(
-        ("cos", "ubuntu"), ("managed", "daemonset"), ("gke", "nvidia")
+        ("cos", "ubuntu"), ("managed", "daemonset", "none"), ("gke", "nvidia", "none")
     ):
+        if driver == "managed" and plugin != "gke":
+            continue  # refused
         GkeGpuNodePoolArgs(
             machine_type="n1-standard-4",
             accelerator="nvidia-tesla-t4",
@@ -295,7 +302,6 @@ def test_the_support_matrix_has_every_driver_and_plugin() -> None:
         assert any(
             row.get("osImage", "cos") == image
             and row.get("devicePlugin", "gke") == plugin
-            # A row of NVIDIA's plugin is of either driver.
-            and (row.get("driver", "managed") == driver or plugin == "nvidia")
+            and row.get("driver", "managed") == driver
             for row in rows
         ), (image, driver, plugin)

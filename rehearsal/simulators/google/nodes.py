@@ -52,7 +52,8 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
     own_plugin = config.get("labels", {}).get(NO_PLUGIN_LABEL) == "true"
     gpus = accelerator_of(state)
     has_gpus = gpus is not None
-    driver: ProvidedBy = "pod" if has_gpus and disabled else "cloud"
+    # GKE's DaemonSet of the plugin installs its driver too: NVIDIA/aicr PR 2047, read 2026-11-24.
+    driver: ProvidedBy = "pod" if has_gpus and (disabled or own_plugin) else "cloud"
     plugin: ProvidedBy = "pod" if has_gpus and own_plugin else "cloud"
     return NodeGroup(
         name=state["name"],

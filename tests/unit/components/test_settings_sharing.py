@@ -51,6 +51,10 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
      "sharing.replicas: 1 is out of range; allowed: 2 to 48"),
     ("dev", SLICED, {"devicePlugin": "nvidia"},
      "sharing: is GKE's own on this platform; set devicePlugin: gke"),
+    ("dev", SLICED, {"devicePlugin": "none"},
+     "sharing: is GKE's own on this platform; set devicePlugin: gke"),
+    ("train", SLICED, {"devicePlugin": "none"},
+     "sharing: is done by the device plugin; set devicePlugin: nvidia, or drop the key"),
     ("dev", {"strategy": "timeslicing", "replicas": 4}, {},
      "sharing.strategy: 'timeslicing' is not known; did you mean 'time-slicing'? allowed: mig, "
      "mps, time-slicing"),
