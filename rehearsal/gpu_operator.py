@@ -62,7 +62,7 @@ class GpuOperator:
         namespace = {"metadata": {"name": NAMESPACE, "labels": labels}}
         api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", **namespace})
         for part in self._parts:
-            api.create(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets", _daemon_set(part))
+            api.create(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets", daemon_set(part))
         self._installed = True
         return f"DaemonSets in {NAMESPACE}: {', '.join(self._parts)}"
 
@@ -78,7 +78,8 @@ class GpuOperator:
         }
 
 
-def _daemon_set(part: str) -> dict[str, Any]:
+def daemon_set(part: str) -> dict[str, Any]:
+    """The DaemonSet of the `driver` or the `device-plugin`."""
     name = f"nvidia-{part}-daemonset"
     return {
         "apiVersion": "apps/v1",

@@ -1,7 +1,10 @@
 """Who has installed driver and device plugin on a node, read from the pods there."""
 
+from typing import Any
+
 import pytest
 
+from rehearsal.gpu_operator import daemon_set
 from rehearsal.nodes.gpus import conflicts, gpu_parts, installs_driver_on, is_device_plugin
 from tests.unit.rehearsal.rehearsed import (
     COS_INSTALLER,
@@ -72,6 +75,18 @@ def test_an_installer_for_another_image_is_a_conflict() -> None:
         "pool train-gpu: kube-system/ubuntu-x installs a driver for another node image than "
         "the node's, which is cos"
     ]
+
+
+@pytest.mark.parametrize(
+    ("node_os", "complete"), [("ubuntu", True), ("cos", False), ("al2023", False)]
+)
+def test_the_operator_gives_ubuntu_nodes_both(node_os: Any, complete: bool) -> None:
+    """Its driver container is made for Ubuntu, says the image's tag, and does nothing on COS."""
+    specs = [daemon_set(part)["spec"]["template"]["spec"] for part in ("driver", "device-plugin")]
+    pods = [daemon_pod(str(number), spec, on="n1") for number, spec in enumerate(specs)]
+    of = group(driver="pod", plugin="pod", node_os=node_os)
+    assert gpu_parts(of, pods).complete is complete
+    assert bool(conflicts("n1", of, gpu_parts(of, pods))) is not complete
 
 
 def test_an_ordinary_pod_is_neither() -> None:

@@ -16,6 +16,7 @@ from rehearsal.simulators.google_inventory import networks
 from rehearsal.simulators.inventory import (
     checked_machines,
     controllers,
+    gpu_operator,
     inventory,
     machines,
     network,
@@ -99,12 +100,31 @@ def test_an_inventory_says_what_others_have_installed(tmp_path: Path) -> None:
     assert machines("lab", None, tmp_path)[0] == [MACHINE]
     for wrong, says in (
         ({"controllers": ["volcano"]}, "is not a list of these: kueue, jobset"),
-        ({"controller": []}, ".controller: is not known; allowed: machines, controllers"),
+        ({"controller": []}, ".controller: is not known; allowed: machines, controllers, gpuOp"),
     ):
         (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"machines": [MACHINE], **wrong}))
         with pytest.raises(StackError) as refused:
             controllers("lab", tmp_path)
         assert says.lstrip(".") in str(refused.value)
+
+
+@pytest.mark.parametrize("described", [{}, {"machines": [MACHINE | {"gpus": 4}]}])
+def test_an_inventory_says_when_an_operator_is_installed(
+    tmp_path: Path, described: dict[str, Any]
+) -> None:
+    """Then the plugin on machines of a pool that leaves it to others is the Operator's."""
+    pool = {"gpusPerNode": 4, "devicePlugin": "none", "nodeSelector": {"a": "b"}}
+    given = settings("lab", gpuPools={"machines": pool}, workloads={}, trainingJobs={})
+    assert gpu_operator("lab", tmp_path) is None
+    (tmp_path / "lab.yaml").write_text(yaml.safe_dump({**described, "gpuOperator": "after"}))
+    assert gpu_operator("lab", tmp_path) == "after"
+    found, notes = machines("lab", given, tmp_path)
+    assert len(found) == (1 if described else 2)
+    assert not any("devicePlugin" in machine for machine in found)
+    assert not any("is taken to run" in note for note in notes)
+    (tmp_path / "lab.yaml").write_text(yaml.safe_dump({**described, "gpuOperator": "soon"}))
+    with pytest.raises(StackError, match="gpuOperator: 'soon' is not known; allowed: before, aft"):
+        gpu_operator("lab", tmp_path)
 
 
 def test_a_wrong_config_still_has_a_cluster_to_be_refused_in(tmp_path: Path) -> None:
