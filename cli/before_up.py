@@ -61,7 +61,7 @@ def _dollars(_: object, __: object, text: str | None) -> float | None:
     except ValueError:
         dollars = -1.0
     if not 0 <= dollars < float("inf"):
-        raise click.BadParameter(f"{text} is no amount; give dollars a month, such as 500")
+        raise click.BadParameter(f"{text} is not a valid amount; give dollars a month, such as 500")
     return dollars
 
 

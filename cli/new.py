@@ -68,7 +68,8 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
         file, config = new_stack.write(stack, choices)
         said = f"wrote {file.name}\nnext: gpu-cluster rehearse {stack}"
         if (examples := file.read_text().count("# yours instead")) and not as_json:
-            said += f"\nbefore the real cloud: {examples} of its lines say `yours instead`"
+            lines = "line that says" if examples == 1 else f"{examples} lines that say"
+            said += f"\nbefore the real cloud: change the {lines} `yours instead`"
         return ExitCode.OK, {"file": file.name, "config": config}, said
 
     return say("new", ask, as_json=as_json)

@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from .renamed import RENAMED
+from .renamed import COUNTERPARTS, RENAMED
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -56,10 +56,12 @@ def unknown(word: str, allowed: Collection[str]) -> str:
 
 
 def no_such_key(path: str, key: str, allowed: Collection[str]) -> str:
-    """What to say of the key at `path` that is not among `allowed`: its new name, if it has one."""
+    """What to say of the key at `path` that is not among `allowed`: its new name, or its name on
+    this platform, if it has one."""
     if (new := RENAMED.get(key)) in allowed:
         return f"{path}: is called {new} now; rename it"
-    return f"{path}: there is no such key; {unknown(key, allowed)}"
+    meant = next((each for each in COUNTERPARTS.get(key, ()) if each in allowed), key)
+    return f"{path}: there is no such key; {unknown(meant, allowed)}"
 
 
 def decode(path: str, kind: type[T], value: object) -> T:

@@ -1,4 +1,4 @@
-"""Config keys that had another name in 0.1.0.
+"""Config keys that had another name in 0.1.0, or have another one on another platform.
 
 The old name is refused with the new one. What a state of 0.1.0 remembers of a setting is compared
 under the new name.
@@ -18,6 +18,22 @@ RENAMED: Final[Mapping[str, str]] = {
     "secretsKey": "secretsEncryptionKey",
 }
 """Old key -> new key, wherever the old one is no key any more."""
+
+
+COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "amiType": ("osImage",),
+    "gpus": ("gpusPerNode",),
+    "instanceType": ("instanceTypes", "machineType", "accelerator"),
+    "instanceTypes": ("machineType", "accelerator"),
+    "machineType": ("instanceTypes", "accelerator"),
+    "os": ("osImage",),
+    "osImage": ("os",),
+    "region": ("location",),
+    "spot": ("capacityType",),
+    "subnetIds": ("subnetwork",),
+    "subnetwork": ("subnetIds",),
+}
+"""Key of one platform, or of a cloud's own API -> what others call it, the best first."""
 
 
 def present(path: str) -> str:

@@ -62,7 +62,7 @@ def checked(settings: Any, rules: "Sequence[Rule]", file: str) -> Mapping[str, M
             where = f"{file}: {name}.{key}"
             if key == LEVEL:
                 if value not in _LEVELS:
-                    raise ValueError(f"{where}: {value!r} is none of {', '.join(_LEVELS)}")
+                    raise ValueError(f"{where}: {value!r} is not one of {', '.join(_LEVELS)}")
             elif key not in schema:
                 raise ValueError(f"{file}: {name}.{_unknown(key, 'setting', [*schema, LEVEL])}")
             elif fault := _fault(value, schema[key]):

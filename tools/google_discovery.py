@@ -84,7 +84,7 @@ class Document:
             words = f" ({kind['format']})" if "format" in kind else ""
             yield f"Invalid value at '{at}': expected {form}{words}, got {value!r}"
         elif "enum" in kind and value not in kind["enum"]:
-            yield f"Invalid value at '{at}': {value!r} is none of {', '.join(kind['enum'])}"
+            yield f"Invalid value at '{at}': {value!r} is not one of {', '.join(kind['enum'])}"
 
     def _object(self, kind: Mapping[str, Any], value: Any, at: str) -> Iterator[str]:
         if not isinstance(value, Mapping):

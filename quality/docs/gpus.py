@@ -48,8 +48,8 @@ def _read(file: Path) -> list[Mapping[str, Any]]:
         raise CheckError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         raise CheckError(
-            f"{file}: is no measurement: give what `gpu-cluster test-gpus STACK --json` printed, "
-            "or the log of the test's pod"
+            f"{file}: is not a measurement: give what `gpu-cluster test-gpus STACK --json` "
+            "printed, or the log of the test's pod"
         ) from None
     return documents
 

@@ -19,7 +19,7 @@ _HEAD = """# Policies
 
 The engine runs these rules in every preview and update with `--policy-pack policy`, before
 anything is changed; rehearsals and pull requests run under them. A *mandatory* rule refuses the
-change, an *advisory* one warns. A value that a preview does not know yet is no violation. The
+change, an *advisory* one warns. A value that a preview does not know yet is not a violation. The
 rules see every resource of the stack, not only what this program declares. What they do not
 cover is in [security.md](security.md).
 

@@ -74,8 +74,8 @@ def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) 
     for toleration in pod["spec"].get("tolerations") or []:
         if str(toleration.get("key")).endswith(_SPOT) and asked and not group.spot:
             yield (
-                f"{full_name(pod)} tolerates {toleration['key']} and runs on {where}, which is no "
-                f"Spot node: it does not select {toleration['key']}"
+                f"{full_name(pod)} tolerates {toleration['key']} and runs on {where}, which is not "
+                f"a Spot node: it does not select {toleration['key']}"
             )
 
 

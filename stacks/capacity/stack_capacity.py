@@ -115,7 +115,7 @@ def _questions(
         if PLACEHOLDER in str(config.get(key)):
             raise CheckError(
                 f"Pulumi.{stack}.yaml: {key}: is encrypted, and this check asks nobody for the "
-                f"key; it is no secret: pulumi config set {key} ..."
+                f"key; it is not a secret: pulumi config set {key} ..."
             )
     try:
         return module.questions(settings, endpoint)

@@ -281,4 +281,4 @@ def _no_such_gpu(gpu: str, word: str) -> str:
     names = {_plain(name): name for offer in every for name in (offer.machine, offer.gpu)}
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     hint = f"did you mean {names[near[0]]!r}? " if near else ""
-    return f"{gpu!r} is no GPU or machine that is known here; {hint}known: {', '.join(models)}"
+    return f"{gpu!r} is not a known GPU or machine; {hint}known: {', '.join(models)}"

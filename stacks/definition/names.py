@@ -19,7 +19,7 @@ def stack_name(text: str) -> str:
     """
     if not NAME.fullmatch(text) or ".." in text:
         raise StackError(
-            f"{text!r} is no stack's name: give letters, digits, hyphens, underscores and single "
-            "periods, a letter or digit first, such as dev"
+            f"{text!r} is not a valid stack name: give letters, digits, hyphens, underscores and "
+            "single periods, a letter or digit first, such as dev"
         )
     return text

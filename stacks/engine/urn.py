@@ -26,7 +26,7 @@ class Urn:
         """Raises ValueError where the text is no URN."""
         parts = text.removeprefix(_START).split(_BETWEEN, 3)
         if not text.startswith(_START) or len(parts) < 4:
-            raise ValueError(f"{text!r} is no URN: urn:pulumi:STACK::PROJECT::TYPE::NAME")
+            raise ValueError(f"{text!r} is not a valid URN: urn:pulumi:STACK::PROJECT::TYPE::NAME")
         stack, project, types, name = parts
         *parents, own = types.split(_WITHIN)
         return cls(stack=stack, project=project, parents=tuple(parents), type=own, name=name)

@@ -30,6 +30,26 @@ GPU = "t4"
 POOL = "gpus"
 Parts = tuple[str, list[str], list[str], int]
 """What the file is about, lines of the cluster, lines of the pool, GPUs of a pod that tries one."""
+OPTIONS: Mapping[str, str] = {
+    "admins": "--admin",
+    "authorizedNetworks": "--network",
+    "gpusPerNode": "--gpus-per-node",
+    "hostProject": "--host-project",
+    "location": "--location",
+    "maxNodes": "--max-nodes",
+    "name": "--name",
+    "nodeSelector": "--node-label",
+    "podsRange": "--pods-range",
+    "privateEndpoint": "--private-endpoint",
+    "project": "--project",
+    "region": "--location",
+    "servicesRange": "--services-range",
+    "subnetIds": "--subnet-id",
+    "subnetwork": "--subnetwork",
+    "vpc": "--vpc",
+    "zones": "--zone",
+}
+"""Key of a stack's file -> the option of `gpu-cluster new` that fills it in."""
 YOURS = " # yours instead of this example"
 
 
@@ -76,7 +96,7 @@ def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict
     written = text(stack, choices, os.path.relpath(ROOT / SCHEMA, file.parent))
     config: dict[str, Any] = document_in(written.encode(), file.name)["config"]
     if refusal := next(refusals(config), None):
-        raise StackError(refusal)
+        raise StackError(by_options(refusal))
     refuse_shared(source, stack, config)
     try:
         with file.open("x") as target:
@@ -86,6 +106,17 @@ def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict
     except OSError as error:
         raise StackError(f"{file.name}: cannot be written: {error.strerror}") from None
     return file, config
+
+
+def by_options(refusal: str) -> str:
+    """The program's refusal of a file that is not written, with options instead of its keys."""
+    path, colon, reason = refusal.partition(": ")
+    # Of a path such as gpu-cluster:cluster.admins[0], the last key that is an option's.
+    keys = re.findall(r"\w+", path.partition(":")[2])
+    option = next((OPTIONS[key] for key in reversed(keys) if key in OPTIONS), path)
+    reason = reason.replace("set privateEndpoint: true", "give --private-endpoint")
+    reason = re.sub(r"subnetIds|podsRange|servicesRange", lambda key: OPTIONS[key[0]], reason)
+    return f"{option}{colon}{reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +156,9 @@ def environment_of(platform: str) -> Environment:
 def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     """The file's text; raises StackError for a platform or GPU that there is not."""
     if choices.platform not in PLATFORMS:
-        raise StackError(f"{choices.platform!r} is no platform; allowed: {', '.join(PLATFORMS)}")
+        raise StackError(
+            f"{choices.platform!r} is not a valid platform; allowed: {', '.join(PLATFORMS)}"
+        )
     _check_network(choices)
     environment = environment_of(choices.platform)
     location = choices.location or environment.LOCATION

@@ -141,8 +141,8 @@ def page(body: bytes) -> tuple[list[Any], str]:
         found, more = None, ""
     if not isinstance(found, list):
         raise CheckError(
-            "what answers is no Kubernetes API server: look at the kubeconfig's server, and at any "
-            "proxy on the way"
+            "what answers is not a Kubernetes API server: look at the kubeconfig's server, and at "
+            "any proxy on the way"
         )
     return found, more
 

@@ -253,5 +253,5 @@ def _groups(body: bytes) -> list[Any]:
     try:
         found = json.loads(body)["groups"]
     except (ValueError, TypeError, KeyError):
-        raise CheckError("what answers is no Kubernetes API server") from None
+        raise CheckError("what answers is not a Kubernetes API server") from None
     return list(found)

@@ -94,7 +94,7 @@ def test_a_rule_may_be_advice() -> None:
         ('{"pod-security-baseline": {"exempt": {"a/b/c": "x"}}}', "f: pod-security-baseline.exempt:"
          " a/b/c: 'x' is not a list"),
         ('{"audit-log": {"enforcementLevel": "off"}}', "f: audit-log.enforcementLevel: 'off' is "
-         "none of mandatory, advisory, disabled"),
+         "not one of mandatory, advisory, disabled"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(

@@ -30,8 +30,8 @@ class Cluster(ContainerResource):
             problems.append(
                 Problem(
                     "name",
-                    f"'{name}' is no cluster name: at most 40 of a-z, 0-9 and hyphens, from a "
-                    "letter to a letter or digit",
+                    f"'{name}' is not a valid cluster name: at most 40 of a-z, 0-9 and hyphens, "
+                    "from a letter to a letter or digit",
                 )
             )
         private = inputs.get("privateClusterConfig")

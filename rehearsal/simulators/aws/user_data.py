@@ -24,7 +24,7 @@ def host_sharing(user_data: str) -> GpuSharing:
     try:
         given = tomllib.loads(base64.b64decode(user_data, validate=True).decode())
     except (binascii.Error, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return GpuSharing(fault="the node does not boot: its user data is no TOML")
+        return GpuSharing(fault="the node does not boot: its user data is not valid TOML")
     plugin = given.get("settings", {}).get("kubelet-device-plugins", {}).get("nvidia", {})
     strategy = plugin.get("device-sharing-strategy", "none")
     if plugin.get("device-partitioning-strategy", "none") != "none":

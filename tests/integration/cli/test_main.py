@@ -83,7 +83,7 @@ def test_help_names_every_command_and_is_there_at_once() -> None:
     [
         (["capcity"], "gpu-cluster: No such command 'capcity'. Did you mean 'capacity'?"),
         (["capacity"], "gpu-cluster capacity: Missing argument 'STACK'."),
-        (["capacity", "../dev"], "'../dev' is no stack's name: give letters"),
+        (["capacity", "../dev"], "'../dev' is not a valid stack name: give letters"),
         (
             ["capacity", "nosuch"],
             "gpu-cluster capacity: there is no Pulumi.nosuch.yaml: the stacks here",

@@ -71,7 +71,7 @@ def test_a_path_is_no_stack(verb: str, name: str, capsys: pytest.CaptureFixture[
     """Refused in one line, before any folder is looked at."""
     assert main([verb, "--", name]) == 2
     said = capsys.readouterr().err
-    assert re.fullmatch(r"gpu-cluster \w+: .*'STACK': .* is no stack's name: .*\n", said)
+    assert re.fullmatch(r"gpu-cluster \w+: .*'STACK': .* is not a valid stack name: .*\n", said)
 
 
 def test_down_with_a_path_deletes_nothing(tmp_path: Path) -> None:

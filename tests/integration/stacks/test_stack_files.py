@@ -120,7 +120,9 @@ def test_a_check_of_an_unknown_stack_is_one_line(check: str, given: str) -> None
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    expected = "there is no Pulumi.nosuch.yaml" if given == "nosuch" else "is no stack's name"
+    expected = (
+        "there is no Pulumi.nosuch.yaml" if given == "nosuch" else "is not a valid stack name"
+    )
     assert expected in done.stderr
 
 
@@ -129,7 +131,7 @@ def test_a_ceiling_that_is_no_amount() -> None:
     line = [sys.executable, "-m", "cli", "cost", "dev", "--ceiling", "abc"]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "abc is no amount; give dollars a month, such as 500" in done.stderr
+    assert "abc is not a valid amount; give dollars a month, such as 500" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -1,8 +1,10 @@
 """What keeps the repository current: updates, hooks, the dev container, templates, coverage."""
 
+import ast
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,29 @@ def matched(manager: dict[str, Any]) -> list[re.Match[str]]:
     # JavaScript's groups with names are written without Python's P.
     python = expression.replace("(?<", "(?P<")
     return [found for path in files for found in re.finditer(python, path.read_text())]
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """Every text of the programs, without docstrings; `{}` for what is filled in."""
+    rooms = PROJECT["tool"]["importlinter"]["root_packages"]
+    for path in sorted(file for room in rooms for file in (ROOT / room).rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        nodes = list(ast.walk(tree))
+        filled = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+        inner = {id(part) for node in filled for part in node.values}
+        docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.JoinedStr):
+                parts = (p.value if isinstance(p, ast.Constant) else "{}" for p in node.values)
+                yield path, "".join(map(str, parts))
+            elif isinstance(node, ast.Constant) and id(node) not in inner | docs:
+                yield path, str(node.value)
+
+
+def test_no_message_says_that_something_is_no_such_thing() -> None:
+    """It is not a valid one: `is no zone` is no sentence that an engineer would write."""
+    odd = re.compile(r"(?<!there )\b(is|are) (no(?! longer)|none of)\b")
+    assert [(path.name, text) for path, text in texts() if odd.search(text)] == []
 
 
 def test_every_image_that_has_a_registry_is_kept_current() -> None:

@@ -209,7 +209,7 @@ def test_a_pull_request_is_judged_by_what_it_touches(
 def test_a_stack_file_whose_name_is_a_path_or_a_flag_is_refused() -> None:
     """The name reaches scripts and paths of the other jobs."""
     for name in ("Pulumi....yaml", "Pulumi.a b.yaml", "Pulumi.-x.yaml", "Pulumi.$(id).yaml"):
-        with pytest.raises(StackError, match="is no stack's name"):
+        with pytest.raises(StackError, match="is not a valid stack name"):
             touched(["Pulumi.dev.yaml"], [name])
 
 

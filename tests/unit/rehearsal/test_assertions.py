@@ -187,7 +187,7 @@ def test_a_done_pod_is_judged_by_the_node_that_has_left() -> None:
     done = pod(on="n1", phase="Succeeded", tolerations=[spot])
     left = cluster_cache(done, nodes=[], gpu_nodes=[on_node("n1", group())])
     (line,) = assertions.misplaced([group()], left)
-    assert "runs on node n1 of pool train-gpu, which is no Spot node" in line
+    assert "runs on node n1 of pool train-gpu, which is not a Spot node" in line
     running = pod(on="n1", phase="Running", tolerations=[spot])
     gone = cluster_cache(running, nodes=[], gpu_nodes=[on_node("n1", group())])
     assert assertions.misplaced([group()], gone) == []

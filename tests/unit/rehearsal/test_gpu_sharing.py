@@ -207,8 +207,8 @@ def test_bottlerockets_settings_say_how_its_plugin_shares(
         (settings("time-slicing", "replicas = 1", SAME_NAME), "does not take"),
         (settings("mps", "replicas = 49", SAME_NAME), "does not take"),
         (settings("slices", SAME_NAME), "knows no"),
-        (user_data("a = "), "the node does not boot: its user data is no TOML"),
-        ("%%%", "the node does not boot: its user data is no TOML"),
+        (user_data("a = "), "the node does not boot: its user data is not valid TOML"),
+        ("%%%", "the node does not boot: its user data is not valid TOML"),
         (user_data(f'{PLUGINS}device-partitioning-strategy = "mig"\n'
                    'device-sharing-strategy = "mps"'), "and MPS excludes partitions"),
     ],

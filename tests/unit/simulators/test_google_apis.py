@@ -133,7 +133,7 @@ def test_the_document_decides_what_a_body_may_have(compute: Any) -> None:
     for extra, words in (
         ({"colour": "red"}, 'Unknown name "colour"'),
         ({"mtu": "a lot"}, "Invalid value at 'mtu'"),
-        ({"routingConfig": {"routingMode": "SOMETIMES"}}, "is none of GLOBAL, REGIONAL"),
+        ({"routingConfig": {"routingMode": "SOMETIMES"}}, "is not one of GLOBAL, REGIONAL"),
     ):
         body = network("x") | extra
         status, _, said = refused(compute.networks().insert(project="p", body=body))

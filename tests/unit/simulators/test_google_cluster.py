@@ -194,8 +194,8 @@ def test_the_channel_decides_the_version(changes: dict[str, object], version: st
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"name": "gpu_dev"}, "name: 'gpu_dev' is no cluster name"),
-        ({"name": "a" * 41}, "is no cluster name: at most 40"),
+        ({"name": "gpu_dev"}, "name: 'gpu_dev' is not a valid cluster name"),
+        ({"name": "a" * 41}, "is not a valid cluster name: at most 40"),
         ({"location": "us-central9-a"}, "Location 'us-central9-a' does not exist"),
         ({"location": "here"}, "Location 'here' does not exist"),
         ({"location": "us-east1-b"}, "is not in region 'us-east1'"),

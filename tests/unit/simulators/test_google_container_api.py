@@ -248,7 +248,7 @@ def test_the_document_refuses_what_gke_does_not_have(gke: Gke) -> None:
         gke.clusters.create(parent=LOCATION, body=wrong)
     )[2]  # fmt: skip
     channel = {"cluster": {"name": "dev", "releaseChannel": {"channel": "FAST"}}}
-    assert "'FAST' is none of" in refused(
+    assert "'FAST' is not one of" in refused(
         gke.clusters.create(parent=LOCATION, body=channel)
     )[2]  # fmt: skip
     rotation = gke.clusters.startIpRotation(name=CLUSTER, body={})

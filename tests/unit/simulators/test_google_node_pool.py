@@ -370,7 +370,7 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
                     }
                 )
             },
-            "'time-sharing' is none of GPU_SHARING_STRATEGY_UNSPECIFIED, TIME_SHARING, MPS",
+            "'time-sharing' is not one of GPU_SHARING_STRATEGY_UNSPECIFIED, TIME_SHARING, MPS",
         ),
         (
             {

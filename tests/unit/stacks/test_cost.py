@@ -449,7 +449,7 @@ def test_a_ceiling_that_nothing_exceeds_is_refused(
 ) -> None:
     """What is no amount of money holds nobody back, and so is a mistake."""
     assert main(["cost", "dev", f"--ceiling={ceiling}"]) == ExitCode.UNKNOWN
-    assert f"{ceiling} is no amount; give dollars a month" in capsys.readouterr().err
+    assert f"{ceiling} is not a valid amount; give dollars a month" in capsys.readouterr().err
 
 
 def monthly(stack: str, claim: dict[str, Any]) -> float | None:

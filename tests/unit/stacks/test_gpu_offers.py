@@ -90,7 +90,7 @@ def test_a_gpu_goes_by_many_names(name: str) -> None:
 @pytest.mark.parametrize(
     ("gpu", "region", "says"),
     [
-        ("l44", None, "'l44' is no GPU or machine that is known here; did you mean 'L4'? known: "),
+        ("l44", None, "'l44' is not a known GPU or machine; did you mean 'L4'? known: "),
         ("h10", None, "did you mean 'H100'? known: A100 40GB, A100 80GB, A10G, B200, B300, "),
         ("g4dn.xlarg", None, "did you mean 'g4dn.xlarge'?"),
         (None, "europe-wst4", "there is no europe-wst4; did you mean 'europe-west4'?"),

@@ -516,6 +516,6 @@ def test_a_kubeconfig_that_is_none_is_one_line(kubeconfig: str) -> None:
 )
 def test_an_answer_that_is_no_list_is_one_line(body: bytes) -> None:
     """A proxy's page in place of the API server's list is no traceback."""
-    with pytest.raises(CheckError, match="what answers is no Kubernetes API server"):
+    with pytest.raises(CheckError, match="what answers is not a Kubernetes API server"):
         items(body)
     assert items(b'{"items": [1]}') == [1]

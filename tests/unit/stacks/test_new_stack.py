@@ -89,7 +89,6 @@ def test_a_private_control_plane_in_an_existing_network(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ("--platform eks --network vpn=10.8.0.0/16", "set privateEndpoint: true"),
         (
             "--platform eks --subnet-id subnet-0123456789abcdef0",
             "has 1; allowed: 2 or more; EKS needs them in different zones",
@@ -97,18 +96,33 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--platform eks --subnetwork gke", "is for gke and gke-autopilot; on eks give --subnet-"),
         ("--platform gke --subnet-id a", "--subnet-id is for eks; on gke give --vpc, --subnetwork"),
         ("--platform existing --private-endpoint", "an existing cluster has its own; drop it"),
-        ("--subnetwork gke", "network.vpc: is missing; an existing network takes vpc, subnetwork"),
+        (
+            "--subnetwork gke",
+            "new: --vpc: is missing; an existing network takes vpc, subnetwork, --pods-range and",
+        ),
         ("--gpu b200 --location us-central1-a", "zones of us-central1 that have it: us-central1-b"),
         ("--gpu p4 --location us-east1", "regions that have it: asia-southeast1, "),
         ("--gpu gb200 --location us-central1", "is sold by Google Cloud as reservation alone"),
         ("--gpu a10g", "Google Cloud has no such GPU"),
         ("--gpu l44", "did you mean 'L4'?"),
-        ("--platform aks", "'aks' is no platform; allowed: "),
+        ("--platform aks", "'aks' is not a valid platform; allowed: "),
         ("--platform gke-autopilot --location us-central1-a", "clusters are regional; give us-"),
         ("--platform gke --location mars", "--location: 'mars' is neither a region nor a zone of"),
         ("--location us-centrl1-a", "there is no us-centrl1-a; did you mean 'us-central1-a'"),
         ("--network all=0.0.0.0/0", "opens the control plane to the world"),
-        ("--project My_Project", "is not a project's ID"),
+        ("--project My_Project", "new: --project: 'My_Project' is not a project's ID"),
+        (
+            "--platform eks --network vpn=10.0.0.0/8",
+            "new: --network: has only private networks, so that the public endpoint would be open "
+            "to the world; give --private-endpoint, or name a public network too",
+        ),
+        (
+            "--platform eks --zone us-east-1a --subnet-id a",
+            "new: --zone: an existing VPC has its own; drop it, or drop --subnet-id",
+        ),
+        ("--platform eks --admin me", "new: --admin: 'me' is not the ARN of an IAM role or user"),
+        ("--platform eks --location mars", "new: --location: 'mars' is not a region; give one"),
+        ("--name A_b", "new: --name: 'A_b' is not a GKE cluster name"),
         ("--name gpu-dev", "Pulumi.x.yaml and Pulumi.dev.yaml make the same cluster, gpu-dev in "),
     ],
 )

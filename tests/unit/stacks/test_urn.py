@@ -31,7 +31,9 @@ def test_a_name_may_contain_what_divides_the_parts() -> None:
 
 @pytest.mark.parametrize("text", ["", "dev::shop::a:b:C::n", "urn:pulumi:dev::shop::a:b:C"])
 def test_what_is_no_urn_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no URN: urn:pulumi:STACK::PROJECT::TYPE::NAME$"):
+    with pytest.raises(
+        ValueError, match=r"not a valid URN: urn:pulumi:STACK::PROJECT::TYPE::NAME$"
+    ):
         Urn.parse(text)
 
 

@@ -92,7 +92,8 @@ def _check_private(state: Mapping[str, Any], subnetwork: CloudResource) -> None:
             network = ipaddress.ip_network(each.get("cidrBlock", ""))
         except ValueError:
             raise bad_request(
-                f"authorized network '{each.get('cidrBlock', '')}' is no network such as 10.0.0.0/8"
+                f"authorized network '{each.get('cidrBlock', '')}' is not a valid network such as "
+                "10.0.0.0/8"
             ) from None
         if private and network.is_global:
             raise bad_request(

@@ -22,7 +22,7 @@ def check(policy: Mapping[str, Any]) -> None:
     window = policy.get("window") or {}
     daily = (window.get("dailyMaintenanceWindow") or {}).get("startTime")
     if daily is not None and not _CLOCK.fullmatch(daily):
-        raise bad_request(f"dailyMaintenanceWindow.startTime '{daily}' is no time HH:MM")
+        raise bad_request(f"dailyMaintenanceWindow.startTime '{daily}' is not a valid time HH:MM")
     for name, each in (window.get("maintenanceExclusions") or {}).items():
         start, end = _instant(each.get("startTime")), _instant(each.get("endTime"))
         options = each.get("maintenanceExclusionOptions") or {}

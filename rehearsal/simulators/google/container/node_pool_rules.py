@@ -118,7 +118,7 @@ def _check_sharing(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         clients = int(sharing.get("maxSharedClientsPerGpu") or 0)
         if strategy not in SHARING_STRATEGIES:
             raise bad_request(
-                f"gpuSharingStrategy '{strategy}' is none of {', '.join(SHARING_STRATEGIES)}"
+                f"gpuSharingStrategy '{strategy}' is not one of {', '.join(SHARING_STRATEGIES)}"
             )
         if not MIN_SHARED_CLIENTS <= clients <= MAX_SHARED_CLIENTS:
             raise bad_request(
