@@ -59,7 +59,8 @@ def _answer(
 def gpus() -> None:
     """Every node's GPUs, and what the GPU nodes of STACK lack.
 
-    Exit code 1: a GPU node lacks its label, driver, device plugin or taint.
+    Exit code 1: a GPU node lacks its label, driver, device plugin or taint, or has two owners of
+    its driver or device plugin.
     """
 
 

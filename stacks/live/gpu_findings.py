@@ -1,11 +1,12 @@
-"""What a GPU node lacks, and the command that fixes it: label, driver, device plugin, taint.
+"""What a GPU node lacks or has twice, and the command that fixes it: label, driver, plugin, taint.
 
 Pure, like `gpu_nodes`. One cause gives one finding: without its label a node gets no plugin.
 """
 
 import json
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, GpuPool, Taint
 from components.kube import selectors, taints
 from components.kube.gpu_daemons import installs_driver, is_device_plugin
+from components.ownership import owner_of
 from stacks.live.gpu_nodes import (
     GpuNode,
     Object,
@@ -27,7 +29,7 @@ from stacks.live.gpu_nodes import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that a GPU node lacks."""
+    """One thing that a GPU node lacks, or has of two owners."""
 
     node: str
     lacks: Literal["label", "driver", "plugin", "taint", "gpus"]
@@ -55,7 +57,81 @@ def findings(
             row, node, pods, daemon_sets, pool
         )
         found += [lacking] if lacking else []
-    return [*found, *_taints(row, node, pool), *_unhealthy(row)]
+    owners = _owners(row, node, pods, daemon_sets, pool)
+    return [*found, *owners, *_taints(row, node, pool), *_unhealthy(row)]
+
+
+def _owners(
+    row: GpuNode,
+    node: Object,
+    pods: Sequence[Object],
+    daemon_sets: Sequence[Object],
+    pool: GpuPool | None,
+) -> Iterator[Finding]:
+    """Two that do the same for the node, now or once the stack's own DaemonSets are there."""
+    here = f"kubectl get pods -A --field-selector spec.nodeName={row.name}"
+    plugins = {_daemon(state): state for state in plugin_pods(pods)}
+    installers = {_daemon(state): state for state in installer_pods(pods)}
+    for lacks, what, states in (
+        ("plugin", "device plugins", plugins),
+        ("driver", "driver installers", installers),
+    ):
+        if len(states) > 1:
+            both = " and ".join(sorted(f"{one.namespace}/{one.name}" for one in states.values()))
+            message = f"has two {what}: {both}; let one of them do it"
+            yield Finding(node=row.name, lacks=lacks, message=message, command=here)  # type: ignore[arg-type]
+    if pool is None:
+        return
+    key = names.GKE_NO_DEFAULT_PLUGIN
+    if missing := _missing({key: pool.labels[key]} if key in pool.labels else {}, node):
+        yield Finding(
+            node=row.name,
+            lacks="label",
+            message=f"lacks the label {_pairs(missing)}, so that GKE's device plugin runs on it "
+            f"beside the one that devicePlugin of pool {pool.name} means",
+            command=_label_command(row.name, node, missing),
+        )
+    for one in daemon_sets if pool.device_plugin and len(plugins) < 2 else ():
+        if _is_anothers_plugin(one) and _lands_on(one, node):
+            namespace, name = one["metadata"]["namespace"], one["metadata"]["name"]
+            yield Finding(
+                node=row.name,
+                lacks="plugin",
+                message=f"has two device plugins with pulumi up: somebody else's {namespace}/{name}"
+                f" and this stack's; set devicePlugin of pool {pool.name} to none, or remove that",
+                command=f"kubectl -n {namespace} describe daemonset {name}",
+            )
+
+
+def _daemon(state: PodState) -> str:
+    """What created the pod: a DaemonSet that is updated may have two on a node."""
+    owners = state.pod["metadata"].get("ownerReferences") or [{}]
+    return str(owners[0].get("uid") or f"{state.namespace}/{state.name}")
+
+
+def _is_anothers_plugin(daemon_set: Object) -> bool:
+    """A stack of version 0.1.0 has no mark on its own, which are known by their names."""
+    name = daemon_set["metadata"]["name"]
+    unmarked = owner_of(daemon_set) is None and not re.fullmatch(
+        r"nvidia-device-plugin(-on-.*)?", name
+    )
+    return unmarked and is_device_plugin(daemon_set["spec"]["template"]["spec"]) is True
+
+
+def _lands_on(daemon_set: Object, node: Object) -> bool:
+    spec = daemon_set["spec"]["template"]["spec"]
+    selected = selectors.selects(spec, labels_of(node), name=node["metadata"]["name"]) is True
+    return selected and _untolerated(spec, node) is None
+
+
+def _untolerated(spec: Mapping[str, Any], node: Object) -> Mapping[str, Any] | None:
+    """The first of the node's taints that keeps such a pod away."""
+    tolerations = spec.get("tolerations") or []
+    for taint in taints_of(node):
+        fields = {"key": taint["key"], "value": taint.get("value"), "effect": taint["effect"]}
+        if taints.keeps_away(taint["effect"]) and not taints.tolerated(tolerations, **fields):
+            return taint
+    return None
 
 
 def _could_be(node: Object, pools: Sequence[GpuPool]) -> list[GpuPool]:
@@ -134,12 +210,16 @@ def _plugin(
         return Finding(node=row.name, lacks=lacks, message=message, command=_logs(state))
     sets = [one for one in daemon_sets if is_device_plugin(one["spec"]["template"]["spec"])]
     clouds = names.GKE_NODEPOOL in labels_of(node)
-    if pool is not None and not pool.device_plugin and (clouds or not sets):
+    left = pool is not None and bool(pool.left_to_others)
+    if pool is not None and not pool.device_plugin and ((clouds and not left) or not sets):
+        who = (
+            "its owner, such as the GPU Operator," if left else "the cloud or whoever runs the node"
+        )
         return Finding(
             node=row.name,
             lacks="plugin",
-            message="offers no GPU, and its device plugin is not this stack's: the cloud or "
-            "whoever runs the node must start it",
+            message=f"offers no GPU, and its device plugin is not this stack's: {who} must start "
+            "it",
             command=f"kubectl describe node {row.name}",
         )
     return _no_pod(row, node, sets, "plugin", "device plugin")
@@ -180,14 +260,11 @@ def _no_pod(
             f"kubectl -n {nearest['metadata']['namespace']} describe daemonset "
             f"{nearest['metadata']['name']}",
         )
-    tolerations = spec.get("tolerations") or []
-    for taint in taints_of(node):
-        fields = {"key": taint["key"], "value": taint.get("value"), "effect": taint["effect"]}
-        if taints.keeps_away(taint["effect"]) and not taints.tolerated(tolerations, **fields):
-            return finding(
-                f"the {what} {name} does not tolerate its taint {_taint(taint)}",
-                _tolerate_command(nearest, taint, bool(tolerations)),
-            )
+    if taint := _untolerated(spec, node):
+        return finding(
+            f"the {what} {name} does not tolerate its taint {_taint(taint)}",
+            _tolerate_command(nearest, taint, bool(spec.get("tolerations"))),
+        )
     return finding(
         f"the {what} {name} has no pod on it",
         f"kubectl -n {nearest['metadata']['namespace']} rollout restart "

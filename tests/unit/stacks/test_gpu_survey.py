@@ -82,9 +82,12 @@ INSTALLER_SPEC: dict[str, Any] = {
 }
 
 
+OURS = {"gpu-cluster/stack": "gpu-cluster/lab"}
+
+
 def a_daemon_set(name: str, template: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return {
-        "metadata": {"name": name, "namespace": "kube-system"},
+        "metadata": {"name": name, "namespace": "kube-system", "annotations": OURS},
         "spec": {"template": {"spec": template | spec}},
     }
 
@@ -335,6 +338,72 @@ def test_no_plugin_in_the_cluster() -> None:
     assert [one.lacks for one in found] == ["plugin"]
     assert found[0].command.startswith("kubectl apply -f https://")
     assert f"/{images.DEVICE_PLUGIN.tag}/" in found[0].command
+
+
+def test_two_owners_of_one_part_are_named() -> None:
+    """Two device plugins, or two driver installers, of different DaemonSets; a DaemonSet that is
+    updated may have two pods on a node for a moment."""
+    theirs = a_pod("operator-x", **PLUGIN_SPEC)
+    _, found = survey(a_node(), PLUGIN, theirs)
+    assert [(one.lacks, one.message) for one in found] == [
+        (
+            "plugin",
+            "has two device plugins: kube-system/operator-x and kube-system/plugin-x; let one of "
+            "them do it",
+        )
+    ]
+    for pod in (old := a_pod("plugin-y", **PLUGIN_SPEC), new := a_pod("plugin-z", **PLUGIN_SPEC)):
+        pod["metadata"]["ownerReferences"] = [{"uid": "1"}]
+    assert survey(a_node(), old, new)[1] == []
+    installers = [a_pod(name, **INSTALLER_SPEC) for name in ("a", "b")]
+    _, found = survey(a_node(), PLUGIN, *installers)
+    assert [one.lacks for one in found] == ["driver"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            {},
+            "somebody else's kube-system/operator and this stack's; set devicePlugin of pool gpus",
+        ),
+        ({"nodeSelector": {"operator": "true"}}, None),
+        ({"tolerations": []}, None),
+    ],
+)
+def test_an_operator_s_plugin_is_named_before_the_stack_has_its_own(
+    change: dict[str, Any], says: str | None
+) -> None:
+    """In a cluster that exists, before the first up: where its pods are on the pool's nodes."""
+    operator = a_daemon_set("operator", PLUGIN_SET["spec"]["template"]["spec"], **change)
+    del operator["metadata"]["annotations"]
+    _, found = survey(a_node(), sets=(operator,))
+    assert [says in one.message for one in found if says] == ([True] if says else [])
+    assert bool(found) is bool(says)
+    left = a_pool(device_plugin=False, left_to_others=["device plugin"])
+    assert survey(a_node(), sets=(operator,), pools=[left])[1] == []
+
+
+def test_a_pool_left_to_others_says_who_must_come() -> None:
+    """Without any plugin it is the owner's to start; one that leaves the node out is named."""
+    left = a_pool(device_plugin=False, left_to_others=["device plugin"])
+    gke = {**NO_GPUS["metadata"]["labels"], "cloud.google.com/gke-nodepool": "gpus"}
+    bare = a_node(gpus=None, labels=gke)
+    (one,) = survey(bare, sets=(), pools=[left])[1]
+    assert "its owner, such as the GPU Operator, must start it" in one.message
+    wants = a_daemon_set("plugin", PLUGIN_SPEC, nodeSelector={"operator": "true"})
+    (one,) = survey(bare, sets=(wants,), pools=[left])[1]
+    assert "leaves it out: it lacks the label operator=true" in one.message
+
+
+def test_a_node_on_which_gke_s_plugin_still_runs_is_named() -> None:
+    """The label that turns it off is the pool's, and somebody has taken it off the node."""
+    key = "gke-no-default-nvidia-gpu-device-plugin"
+    pool = a_pool(device_plugin=False, left_to_others=["device plugin"], labels={key: "true"})
+    (one,) = survey(a_node(), pools=[pool])[1]
+    assert f"lacks the label {key}=true, so that GKE's device plugin runs on it" in one.message
+    assert one.command == f"kubectl label node n {key}=true"
+    assert survey(a_node(labels={"gpus": "true", key: "true"}), pools=[pool])[1] == []
 
 
 def test_plugin_that_does_not_tolerate_the_node() -> None:
