@@ -11,6 +11,7 @@ import itertools
 import json
 import shutil
 import threading
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +35,9 @@ from tools.programs import program
 
 PROGRAMS = ("jobset", "kueue")
 TICK_SECONDS = 0.2
+READY_SECONDS = 1.0
+"""How often a pod that is ready is probed and its volumes are renewed; a kubelet takes 10 s for the
+one and up to a minute for the other."""
 TOKEN_SECONDS = 24 * 3600
 
 
@@ -153,6 +157,7 @@ class _Played:
         self._ports: dict[int, int] = {}
         """The container's own port -> the one on 127.0.0.1."""
         self._begun = self._ready = self.restarted = False
+        self._due = 0.0
         self._command: list[str] = []
         self._environment: dict[str, str] = {}
 
@@ -169,6 +174,10 @@ class _Played:
 
         Raises ProcessError if the program has ended on its own.
         """
+        self._processes.check(self.process)
+        if self._ready and time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + READY_SECONDS
         self._mount()
         if not self._begun:
             self._begin(network)
