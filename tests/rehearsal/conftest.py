@@ -24,6 +24,26 @@ Rehearse = Callable[..., Rehearsal]
 Sandboxes = Callable[[str], Sandbox]
 """Stack -> its sandbox, the same for every test of this process that asks for it."""
 
+SHARED = ExitStack()
+"""What the tests of a group share. It ends with the group: what runs costs processor time as long
+as it runs, and a worker has other groups after this one."""
+
+
+def _group(item: pytest.Item | None) -> str | None:
+    mark = item.get_closest_marker("xdist_group") if item else None
+    return str(mark.args[0]) if mark else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Ends what a group shares after its last test on this worker."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or _group(nextitem) != _group(item):
+            SHARED.close()
+
+
 STATE_AT_THE_END = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
 """The engine writes its state once. After every operation, as it does by itself, is for runs that
 are killed, and half of the work where the state has Kueue's definitions in it."""
@@ -69,50 +89,60 @@ def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
 
 
 @pytest.fixture(scope="session")
-def previewing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandboxes]:
+def previewing(tmp_path_factory: pytest.TempPathFactory) -> Sandboxes:
     """Sandboxes in which nothing is ever applied, each without a cluster of its own.
 
     Tests that use it are of one group, and change the program only within `as_it_was`.
     """
-    with ExitStack() as sandboxes:
 
-        @cache
-        def sandbox(stack: str) -> Sandbox:
-            folder = tmp_path_factory.mktemp(stack) / "sandbox"
-            made = Sandbox(stack, folder=folder, options=SandboxOptions(prestart=False))
-            return sandboxes.enter_context(made)
+    @cache
+    def sandbox(stack: str) -> Sandbox:
+        folder = tmp_path_factory.mktemp(stack) / "sandbox"
+        made = Sandbox(stack, folder=folder, options=SandboxOptions(prestart=False))
+        SHARED.callback(sandbox.cache_clear)
+        return SHARED.enter_context(made)
 
-        yield sandbox
+    return sandbox
 
 
 @pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandboxes]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Sandboxes:
     """Sandboxes with the environment up and its workloads running, for tests of one group."""
-    with ExitStack() as sandboxes:
 
-        @cache
-        def sandbox(stack: str) -> Sandbox:
-            folder = tmp_path_factory.mktemp(stack) / "sandbox"
-            made = Sandbox(stack, folder=folder, options=SandboxOptions(job_seconds=1))
-            rehearsal = Rehearsal(sandbox=sandboxes.enter_context(made), deadline=120)
-            assert rehearsal.run_up_only(), rehearsal.failures
-            return made
+    @cache
+    def sandbox(stack: str) -> Sandbox:
+        folder = tmp_path_factory.mktemp(stack) / "sandbox"
+        made = Sandbox(stack, folder=folder, options=SandboxOptions(job_seconds=1))
+        SHARED.callback(sandbox.cache_clear)
+        rehearsal = Rehearsal(sandbox=SHARED.enter_context(made), deadline=120)
+        assert rehearsal.run_up_only(), rehearsal.failures
+        return made
 
-        yield sandbox
+    return sandbox
 
 
 @pytest.fixture(scope="session")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalControlPlane]:
+def planes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], LocalControlPlane]:
+    """The control plane of one group's tests."""
+
+    @cache
+    def started() -> LocalControlPlane:
+        folder = tmp_path_factory.mktemp("plane")
+        processes = Processes(folder / "logs", str(folder))
+        SHARED.callback(started.cache_clear)
+        SHARED.callback(processes.stop)
+        found = LocalControlPlane(folder, processes)
+        SHARED.callback(found.stop)
+        found.ensure_started()
+        return found
+
+    return started
+
+
+@pytest.fixture(scope="module")
+def plane(planes: Callable[[], LocalControlPlane]) -> LocalControlPlane:
     """A control plane without nodes, for tests of one group: each has names of its own in it."""
-    folder = tmp_path_factory.mktemp("plane")
-    processes = Processes(folder / "logs", str(folder))
-    running = LocalControlPlane(folder, processes)
-    try:
-        running.ensure_started()
-        yield running
-    finally:
-        running.stop()
-        processes.stop()
+    return planes()
 
 
 @contextmanager
