@@ -36,6 +36,7 @@ Input = tuple[str, str, str, str]
 """Class of a resource, its name, the path of an input or option, its value as JSON."""
 
 
+@cache
 def leaves(platform: str) -> Mapping[str, Setting]:
     """Every key of the platform that holds a value."""
     return {setting.key: setting for setting in keys.settings_of(platform) if setting.leaf}
@@ -50,8 +51,14 @@ def sent(setting: Setting) -> Sequence[str]:
 def starts(platform: str) -> Sequence[Config]:
     """The sample and what follows from it by one row each, those of `effects.yaml` first."""
     sample = values_of(STACK_OF[platform])
-    rows = [change.to for change in table(platform, STACK_OF[platform]).changes]
-    return [sample, *(after(sample, to) for to in (*own_starts(platform), *rows))]
+    return [sample, *(after(sample, to) for to in rows(platform))]
+
+
+@cache
+def rows(platform: str) -> Sequence[Mapping[str, Any]]:
+    """The changes by which the starts follow from the sample."""
+    followed = [change.to for change in table(platform, STACK_OF[platform]).changes]
+    return [*own_starts(platform), *followed]
 
 
 def after(config: Config, to: Mapping[str, Any]) -> Config:
@@ -120,8 +127,17 @@ def _nearest(value: Any) -> Any:
 
 
 def pairs(platform: str, setting: Setting) -> Iterator[tuple[Config, Config, set[str]]]:
-    """Accepted configs that differ only in the key and mean different things, and its values."""
+    """Accepted configs that differ only in the key and mean different things, and its values.
+
+    First the sample and its starts that differ so: what those declare is recorded anyway.
+    """
     key = setting.key
+    sample, *others = starts(platform)
+    for to, other in zip(rows(platform), others, strict=True):
+        for block, last in places(sample, key) if [*to] == [key] else ():
+            if _differs(sample, other):
+                yield sample, other, {str(block.get(last, ABSENT)), str(to[key])}
+            break  # of entries that have names, a row changes the first one's
     for start in starts(platform):
         for number, (block, last) in enumerate(places(start, key)):
             before = block.get(last, ABSENT)
@@ -132,9 +148,13 @@ def pairs(platform: str, setting: Setting) -> Iterator[tuple[Config, Config, set
                     target.pop(last, None)
                 else:
                     target[last] = value
-                meant = read(other)
-                if meant is not None and meant != read(start):
+                if _differs(start, other):
                     yield start, other, {str(before), str(value)}
+
+
+def _differs(start: Config, other: Config) -> bool:
+    meant = read(other)
+    return meant is not None and meant != read(start)
 
 
 def effects(

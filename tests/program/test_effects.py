@@ -1,5 +1,8 @@
 """Every setting changes what is declared: a line that uses a key cannot be lost unnoticed."""
 
+from collections.abc import Mapping
+from functools import cache
+
 import pytest
 
 from components.effect import Silent
@@ -13,7 +16,8 @@ ONE_CODE = pytest.mark.prove(
 )
 
 
-def reasons(platform: str) -> dict[str, str]:
+@cache
+def reasons(platform: str) -> Mapping[str, str]:
     """Key, or `key=choice` -> why it declares nothing by itself, by its field or the files."""
     silent = {
         setting.key: marker.reason
