@@ -131,7 +131,7 @@ def _text(stack: str, recovery: "Recovery") -> str:
             outcome = f"was {one.operation}: read again"
         lines.append(f"  {one.name}: {outcome}")
     lines += [
-        f"  {Urn.parse(urn).label}: failed half way, and the next up replaces it: {reason}"
+        f"  {Urn.parse(urn).label}: its creation failed, and the next up replaces it: {reason}"
         for urn, reason in recovery.failed.items()
     ]
     lines += [

@@ -57,7 +57,7 @@ def test_a_cluster_is_replaced_with_all_that_was_in_it(
 ) -> None:
     """Its subnetwork makes room first, and every object is made again: a refresh misses none.
 
-    The warning is there until the change is made: also after an update that failed half way.
+    The warning is there until the change is made: also after an update that failed midway.
     """
     engine = runner.sandbox.engine
     change(runner.sandbox, "cluster", **values)

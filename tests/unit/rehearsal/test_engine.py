@@ -19,7 +19,7 @@ POOL = "gcp:container/nodePool:NodePool gpu"
     ],
 )
 def test_an_error_is_shown_without_what_is_said_of_every_one(message: str, shown: str) -> None:
-    """Bridge and engine wrap the reason of a create that failed half way; two reasons stay two."""
+    """Bridge and engine wrap the reason of a create that failed; two reasons stay two."""
     assert _with_subject(URN, message) == f"{POOL}: {shown}"
 
 

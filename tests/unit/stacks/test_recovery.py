@@ -764,7 +764,7 @@ def test_what_a_cloud_made_half_way_is_replaced_by_the_next_update() -> None:
     wanted = {urn(GKE, "dev"): "no machine", urn(EKS_GROUP, "gpu"): "no node joined"}
     assert found.failed == wanted
     assert pulumi.calls.count(("state", "taint")) == 2
-    line = f"  {GKE} dev: failed half way, and the next up replaces it: no machine"
+    line = f"  {GKE} dev: its creation failed, and the next up replaces it: no machine"
     assert line in _text("dev", found).splitlines()
 
 
