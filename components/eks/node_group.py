@@ -34,23 +34,29 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         name: str,
         resolved: ResolvedPool[EksGpuNodeGroupArgs],
         *,
-        cluster: aws.eks.Cluster,
+        cluster: pulumi.Input[str],
         version: str,
         subnets: Sequence[pulumi.Input[str]],
+        security_groups: Sequence[str] = (),
+        own_tags: Mapping[str, str] | None = None,
         node_role: pulumi.Input[str],
         tags: Mapping[str, str],
         key: str | None,
         depends_on: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`key`: the ARN of the KMS key that encrypts the nodes' disks; None for the account's
+        """`cluster`: its name. `security_groups`: none for the one that EKS makes with the cluster.
+        `own_tags`: what tells the group from those of other stacks on the cluster.
+        `key`: the ARN of the KMS key that encrypts the nodes' disks; None for the account's
         default."""
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
         args, self.pool = resolved.args, resolved.pool
-        template = _launch_template(self.pool, args, tags, key, pulumi.ResourceOptions(parent=self))
+        template = _launch_template(
+            self.pool, args, tags, key, security_groups, pulumi.ResourceOptions(parent=self)
+        )
         self.node_group = aws.eks.NodeGroup(
             name,
-            cluster_name=cluster.name,
+            cluster_name=cluster,
             node_group_name_prefix=f"{name}-",
             version=version,
             release_version=args.release_version,
@@ -70,7 +76,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
                 for taint in args.node_taints
             ],
-            tags=resource_tags(self.pool, args),
+            tags={**resource_tags(self.pool, args), **(own_tags or {})},
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=list(depends_on),
@@ -128,6 +134,7 @@ def _launch_template(
     args: EksGpuNodeGroupArgs,
     tags: Mapping[str, str],
     key: str | None,
+    security_groups: Sequence[str],
     opts: pulumi.ResourceOptions,
 ) -> aws.ec2.LaunchTemplate:
     name, block = pool.name, _block(args)
@@ -136,6 +143,7 @@ def _launch_template(
         metadata_options=METADATA_OPTIONS,
         block_device_mappings=_volumes(args, key),
         tag_specifications=tag_specifications(name, tags),
+        vpc_security_group_ids=list(security_groups) or None,
         instance_type=args.instance_types[0] if block else None,
         instance_market_options={"market_type": "capacity-block"} if block else None,
         capacity_reservation_specification=_reservation(args),
