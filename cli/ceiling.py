@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.catalog.prices import HOURS_PER_MONTH
 from policy import ceiling, settings
-from policy.ceiling import MINIMUM, PRODUCTION, RULE, judged
+from policy.ceiling import MINIMUM, PRODUCTION, RULE, UNCONFIRMED, judged
 
 if TYPE_CHECKING:
     from components.settings.model import Settings
@@ -47,7 +47,7 @@ def line(stack: str, bill: "Bill") -> str:
     try:
         _, given = settings.parsed()
         rule = given.get(RULE, {})
-        _, said = judged(
+        verdict, said = judged(
             stack,
             costs,
             complete=len(costs) == len(machines),
@@ -55,5 +55,6 @@ def line(stack: str, bill: "Bill") -> str:
             stacks=rule.get("stacks", {}),
         )
     except (ValueError, AttributeError, TypeError) as error:  # which every preview refuses
-        said = f"the settings of the policies cannot be read: {error}"
-    return f"policy {RULE}: {said}"
+        verdict, said = "above", f"the settings of the policies cannot be read: {error}"
+    # By the name under which a preview says it.
+    return f"policy {UNCONFIRMED if verdict == 'unconfirmed' else RULE}: {said}"

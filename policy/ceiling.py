@@ -6,6 +6,8 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 RULE = "monthly-ceiling"
+UNCONFIRMED = "ceiling-confirmed"
+"""The rule that advises to confirm one; it reads the settings of `RULE`."""
 MINIMUM = "gpu-pool-minimum"
 PRODUCTION = ("prod", "prod-*", "production", "*-prod")
 """Names of stacks that several rules mean where no other is set."""

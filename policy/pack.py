@@ -8,7 +8,7 @@ from pulumi_policy import EnforcementLevel, Policy, Severity
 from components.catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, GOOGLE_ROLES
 from policy import clusters, host_paths, iam, pod_security, pools, rbac, stacks, workloads
 from policy.binding import Rule, Schema, on_resource, on_stack, policy
-from policy.ceiling import MINIMUM, PRODUCTION, RULE, UNCONFIRMED_DOLLARS
+from policy.ceiling import MINIMUM, PRODUCTION, RULE, UNCONFIRMED, UNCONFIRMED_DOLLARS
 
 _MANDATORY, _ADVISORY = EnforcementLevel.MANDATORY, EnforcementLevel.ADVISORY
 _MEDIUM, _HIGH, _CRITICAL = Severity.MEDIUM, Severity.HIGH, Severity.CRITICAL
@@ -215,7 +215,7 @@ RULES: Sequence[Rule] = (
     on_stack("one-device-plugin", stacks.one_device_plugin, _MANDATORY, _HIGH),
     on_stack("gpu-software", stacks.gpu_software, _ADVISORY, _HIGH),
     on_stack(RULE, stacks.ceiling, _MANDATORY, _HIGH, _CEILING),
-    on_stack("ceiling-confirmed", stacks.confirmed, _ADVISORY, _MEDIUM, _CEILING, reads=RULE),
+    on_stack(UNCONFIRMED, stacks.confirmed, _ADVISORY, _MEDIUM, _CEILING, reads=RULE),
     on_stack("price-known", stacks.priced, _ADVISORY, _MEDIUM),
 )
 """Every rule of the pack."""

@@ -9,8 +9,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import psutil
 
 import tools
 from rehearsal import folder as folders
@@ -90,9 +93,27 @@ def down(stack: str, folder: Path) -> tuple[str, list[str]]:
     if not folder.exists() and not folder.is_symlink():
         config = read_stack(ROOT, stack).get("config")  # names the stacks that there are
         refuse_shared(ROOT, stack, config if isinstance(config, dict) else {})
+    starting = [] if folders.held(folder) else _starting(folder)
+    for process in starting:
+        process.terminate()
+    if starting:
+        psutil.wait_procs(starting, folders.END_SECONDS)
+        folders.end(folder, f"gpu-cluster down {stack}")
+        return "ended while it was starting", []
     node = host_changes.read(folder) if folders.holder(folder) else None
     done = folders.end(folder, f"gpu-cluster down {stack}")
     return done, [line for lines in node.left().values() for line in lines] if node else []
+
+
+def _starting(folder: Path) -> list[psutil.Process]:
+    """Processes that will hold a rehearsal in this folder, and have not locked it yet."""
+    wanted, found = f'"folder": {json.dumps(str(folder))}', []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):  # it has ended, or is another user's
+            command = process.cmdline()
+            if "rehearsal.held" in command and wanted in command[-1]:
+                found.append(process)
+    return found
 
 
 def known() -> Iterator[tuple[str, str, str]]:

@@ -112,7 +112,11 @@ def _shares(pools: Sequence[Item]) -> str:
             item.name,
             item.pod_gpu.what,
             *(
-                UNKNOWN if (cost := item.per_gpu(purchase)) is None else _at(cost, per)
+                "-"
+                if item.reserved and purchase == "spot"
+                else UNKNOWN
+                if (cost := item.per_gpu(purchase)) is None
+                else _at(cost, per)
                 for purchase, per in _SHARES
             ),
         ]

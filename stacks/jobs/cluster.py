@@ -48,7 +48,7 @@ class JobCluster:
         """What the stack published. Raises CheckError where there is nothing of it."""
         # The API server answers the same for a namespace that does not exist.
         what = f"to read ConfigMap {CONFIG_MAP} in namespace {self.namespace}, which may not exist"
-        with _refusals(what):
+        with _refusals(what, fix="give --namespace, that of your queue, or "):
             try:
                 answer = self._core.read_namespaced_config_map(
                     CONFIG_MAP, self.namespace, _preload_content=False,
@@ -165,7 +165,10 @@ class JobCluster:
         found = {each["metadata"]["name"]: each for each in self.jobs()}
         if name not in found:
             have = ", ".join(sorted(found)) or "none"
-            raise CheckError(f"there is no job {name} in namespace {self.namespace}; it has {have}")
+            raise CheckError(
+                f"there is no job {name} in namespace {self.namespace}, which has {have}; give "
+                "--namespace if it is in another"
+            )
         return found[name]
 
     def _made(self, each: Object) -> bool:
@@ -249,21 +252,22 @@ def _quietly(call: Callable[..., object], *arguments: object) -> None:
 
 
 @contextmanager
-def _refusals(what: str, job: str = "") -> Iterator[None]:
-    """Raises CheckError where the cluster refuses `what`, or does not answer."""
+def _refusals(what: str, job: str = "", fix: str = "") -> Iterator[None]:
+    """Raises CheckError where the cluster refuses `what`, or does not answer; `fix`: what may help
+    the user who lacks a right."""
     about = f"{job}: " if job else ""
     try:
         yield
     except ApiException as error:
-        raise CheckError(f"{about}{_refused(error, what)}") from None
+        raise CheckError(f"{about}{_refused(error, what, fix)}") from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
         said = " ".join(str(error).split())
         raise CheckError(f"{about}the cluster does not answer: {said}") from None
 
 
-def _refused(error: ApiException, what: str) -> str:
+def _refused(error: ApiException, what: str, fix: str) -> str:
     if error.status in (401, 403):
-        return f"you are not allowed {what}: HTTP {error.status}; ask whoever runs the cluster"
+        return f"you are not allowed {what}: HTTP {error.status}; {fix}ask whoever runs the cluster"
     return f"the cluster refuses it: {_message(error)}"
 
 

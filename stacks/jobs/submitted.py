@@ -4,7 +4,7 @@ The same classes read it, refuse it and render it as `trainingJobs` of a stack's
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,27 +71,34 @@ def read(
         name: {"namespace": namespace, **job} if isinstance(job, dict) else job
         for name, job in given.items()
     }
+    for name, job in named.items():
+        if isinstance(job, dict) and job["namespace"] != namespace:
+            raise CheckError(
+                f"{ROOM}.{name}.namespace: is {job['namespace']}, and the settings of {namespace} "
+                f"were read; give --namespace {job['namespace']}"
+            )
     try:
-        available = Available(
-            pools=published.pools, batch=published.batch, auxiliary=published.beside, root=root
-        )
+        available = _of_namespace(published, namespace, root)
         jobs = read_training_jobs(ROOM, named, available)
     except ValueError as error:
         raise CheckError(str(error)) from None
     for name, job in jobs.items():
-        _check(f"{ROOM}.{name}", job, published, namespace)
+        if job.wait:
+            raise CheckError(f"{ROOM}.{name}.wait: nobody waits for a submitted job; drop the key")
     return jobs
 
 
-def _check(path: str, job: TrainingArgs, published: Published, namespace: str) -> None:
-    """What a stack's file leaves to its owner, and a user of the cluster may not skip."""
-    if job.namespace != namespace:
-        raise CheckError(
-            f"{path}.namespace: is {job.namespace}, and the settings of {namespace} were read; "
-            f"give --namespace {job.namespace}"
-        )
-    if job.wait:
-        raise CheckError(f"{path}.wait: nobody waits for a submitted job; drop the key")
+def _of_namespace(published: Published, namespace: str, root: Path) -> Available:
+    """What jobs of a namespace may name: its own queues and their pools, not other teams'."""
+    queues = published.batch.queues
+    own = {name: queue for name, queue in queues.items() if namespace in queue.namespaces}
+    others = {pool for name, queue in queues.items() if name not in own for pool in queue.pools}
+    return Available(
+        pools={name: pool for name, pool in published.pools.items() if name not in others},
+        batch=replace(published.batch, queues=own),
+        auxiliary=published.beside,
+        root=root,
+    )
 
 
 def rendered(name: str, args: TrainingArgs, published: Published, root: Path) -> Job:

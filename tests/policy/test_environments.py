@@ -96,3 +96,19 @@ def test_cost_and_validate_say_what_the_ceiling_says(
         [line.removeprefix("policy monthly-ceiling: ")] if line else []
     )
     assert bool(line) is (stack in ("dev", "train", "train-gke"))
+
+
+def test_an_unconfirmed_ceiling_has_the_name_of_its_own_rule(
+    environment: tuple[str, list[Resource]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`cost` and `validate` name the rule that a preview names."""
+    stack, resources = environment
+    file = tmp_path / "config.json"
+    file.write_text("{}")
+    monkeypatch.setenv(settings.ELSEWHERE, str(file))
+    monkeypatch.setattr("policy.ceiling.UNCONFIRMED_DOLLARS", 1)
+    said = findings("ceiling-confirmed", resources, settings={})
+    line = ceiling.line(stack, bill_at(stack, config_of_stack(stack)))
+    assert [one.rpartition(" (prices of")[0] for one in said] == (
+        [line.removeprefix("policy ceiling-confirmed: ")] if line else []
+    )

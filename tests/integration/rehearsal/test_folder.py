@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,22 @@ def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
         assert end(folder, "gpu-cluster down dev") == "ended"
         assert first.wait(60) == 130
     assert not folder.exists()
+
+
+def test_down_ends_the_one_that_is_starting(tmp_path: Path) -> None:
+    """Between the command and the lock are the packages that a rehearsal imports."""
+    folder, wait = tmp_path / "sandbox", "print(flush=True); import signal; signal.pause()"
+    wanted = json.dumps(asdict(held.Wanted(stack="dev", folder=str(folder))))
+    command = [sys.executable, "-c", wait, "-m", "rehearsal.held", "3", wanted]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as starting:
+        assert starting.stdout is not None
+        starting.stdout.readline()
+        other = tmp_path / "other"
+        other.mkdir()
+        assert held.down("dev", other) == ("was not running; removed what it left", [])
+        assert starting.poll() is None
+        assert held.down("dev", folder) == ("ended while it was starting", [])
+        assert starting.poll() is not None
 
 
 def test_the_report_of_the_one_that_ran_stays(tmp_path: Path) -> None:

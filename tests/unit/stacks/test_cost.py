@@ -312,6 +312,8 @@ def test_a_reserved_pool_is_not_spot() -> None:
     text = shown(bill)
     assert "GPU nodes as Spot" not in text
     assert "train-gpu disks" in text
+    (row,) = [line for line in text.splitlines() if line.startswith("train-gpu  nvidia-")]
+    assert row.split()[-1] == "-"
 
 
 def test_prices_of_another_region_are_said_at_the_top() -> None:

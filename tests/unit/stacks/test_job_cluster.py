@@ -228,7 +228,7 @@ def test_a_namespace_without_rights_may_not_exist(server: Server, cluster: JobCl
         cluster.published()
     assert str(said.value) == (
         "you are not allowed to read ConfigMap gpu-cluster in namespace default, which may not "
-        "exist: HTTP 403; ask whoever runs the cluster"
+        "exist: HTTP 403; give --namespace, that of your queue, or ask whoever runs the cluster"
     )
 
 
@@ -248,6 +248,23 @@ def test_a_list_without_rights_says_to_name_the_namespace(
     server.refused = {("GET", JOB_SETS): 403}
     with pytest.raises(CheckError, match=r"HTTP 403 .* in namespace default; give --namespace"):
         cluster.jobs()
+
+
+def test_a_job_of_another_namespace_is_looked_for_there(
+    server: Server, cluster: JobCluster
+) -> None:
+    """Left out, --namespace is `default`, where few people have a queue."""
+    server.objects = {}
+    for ask in (
+        lambda: list(cluster.log("first", 0, follow=False)),
+        lambda: cluster.cancel("first"),
+    ):
+        with pytest.raises(CheckError) as said:
+            ask()
+        assert str(said.value) == (
+            "there is no job first in namespace default, which has none; give --namespace if it "
+            "is in another"
+        )
 
 
 GONE = (

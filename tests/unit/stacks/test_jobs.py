@@ -2,12 +2,14 @@
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from components.batch.batch_args import QueueArgs
 from components.batch.published import Published, namespaces, read
 from components.settings import load as settings
 from stacks.jobs import cluster as jobs
@@ -131,7 +133,10 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
             {"volumes": {"out": {"mountPath": "/out", "claim": "results"}}},
             "volumes.out.claim: results is ReadWriteOnce, for one node",
         ),
-        ({"namespace": "team"}, "queue: training takes no jobs of namespace team"),
+        (
+            {"namespace": "team", "pool": "theirs"},
+            "namespace: is team, and the settings of default were read; give --namespace team",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_run_is_refused_before(
@@ -143,6 +148,35 @@ def test_what_cannot_run_is_refused_before(
         submitted(tmp_path, {"trainingJobs": {"first": job}})
     assert str(refused.value).startswith(f"trainingJobs.first.{says}")
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"pool": "theirs"}, "pool: 'theirs' is not a pool; allowed: train-gpu"),
+        ({"queue": "theirs"}, "queue: 'theirs' is not a queue; allowed: training"),
+    ],
+)
+def test_pools_and_queues_of_other_teams_are_not_named(
+    tmp_path: Path, change: dict[str, Any], says: str
+) -> None:
+    """What another namespace's queue hands out is not for jobs of this one."""
+    found = published()
+    (pool,) = found.pools.values()
+    queues = {
+        **found.batch.queues,
+        "theirs": QueueArgs(pools=["theirs"], namespaces=["team"], nominal_quota={"theirs": 1}),
+    }
+    shared = replace(
+        found,
+        pools={**found.pools, "theirs": replace(pool, name="theirs")},
+        batch=replace(found.batch, queues=queues),
+    )
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump({"trainingJobs": {"first": JOB | change}}))
+    with pytest.raises(CheckError) as refused:
+        jobs_in(file, shared, "default")
+    assert str(refused.value) == f"trainingJobs.first.{says}"
 
 
 def test_more_pods_than_the_queue_ever_hands_out_are_refused(tmp_path: Path) -> None:
