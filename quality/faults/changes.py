@@ -215,7 +215,7 @@ def applied(
     seen = _Standing.of(runner)
     if not seen.created:  # somebody else's cluster: an `up` can replace none of it
         return
-    last = Effect(
+    last = nothing = Effect(
         environment=runner.stack, platform=runner.sandbox.program.platform, key="", value=""
     )
     try:
@@ -225,6 +225,12 @@ def applied(
             if reason := planned.not_applied.get(change.key):
                 yield number, replace(effect, not_made=reason)
                 continue
+            if set(last.because) & set(effect.because):
+                # Both may ask for the same, as `os` and `amiType` do: from one to the other, an
+                # `up` would do nothing.
+                file.write_text(before)
+                runner.run_or_fail(runner.sandbox.engine.up)
+                seen, last = _Standing.of(runner), nothing
             file.write_text(changed(before, change))
             outcome = runner.sandbox.engine.up()
             now = _Standing.of(runner)
