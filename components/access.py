@@ -25,7 +25,7 @@ _ROLE = matching(
     "a role; write it as roles/bigquery.jobUser",
     re.compile(r"roles/[a-zA-Z0-9_.]+|(?:projects|organizations)/[^/]+/roles/[a-zA-Z0-9_.]+"),
 )
-_POLICY = matching(
+POLICY = matching(
     "the ARN of a policy; write it as arn:aws:iam::ACCOUNT:policy/NAME",
     re.compile(r"arn:aws[a-z-]*:iam::(?:aws|[0-9]{12}):policy/[\w+=,.@/-]+"),
 )
@@ -71,7 +71,7 @@ class ServiceAccountArgs:
     ] = ()
     """GKE: IAM roles in the stack's project, such as `roles/bigquery.jobUser`."""
     policies: Annotated[
-        Sequence[Annotated[str, _POLICY, _narrow(AWS_POLICIES, before=".*/")]],
+        Sequence[Annotated[str, POLICY, _narrow(AWS_POLICIES, before=".*/")]],
         UNIQUE,
         Sent("RolePolicyAttachment policyArn"),
     ] = ()

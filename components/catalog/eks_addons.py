@@ -30,6 +30,8 @@ class Addon:
     """The policy of that role, after `policy/` of its ARN; AWS manages it."""
     buckets: bool = False
     """Whether it is there only where pods mount buckets."""
+    switch: str | None = None
+    """The field of the cluster's args without which it is not there."""
     disks: bool = False
     """Whether its role uses the key of disks."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
@@ -83,4 +85,6 @@ ADDONS: Final = (
         buckets=True,
         configuration={"node": {"tolerateAllTaints": True}},
     ),
+    # https://docs.aws.amazon.com/eks/latest/userguide/community-addons.html
+    Addon(name="metrics-server", before_nodes=False, switch="metrics_server"),
 )

@@ -13,8 +13,9 @@ _CPU: Final[_Tiers] = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 _GKE_MEMORY: Final[_Tiers] = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (_REST, 0.02))
 """GiB, and the share of them that is kept."""
 _GKE_EVICTION_MIB: Final = 100
-_EKS_MIB: Final = 255 + 100
-"""Kept, and the limit below which pods are evicted."""
+_EKS_MIB: Final = 255
+_EKS_EVICTION_MIB: Final = 100
+"""Below which pods are evicted."""
 _EKS_POD_MIB: Final = 11
 """Kept for each pod that a node may have."""
 _EC2_KERNEL: Final = 0.075
@@ -29,13 +30,27 @@ def gke(vcpu: int, memory_gib: float) -> tuple[int, int]:
     return _millis(vcpu), round(memory)
 
 
-def eks(vcpu: int, memory_gib: float, pods: int | None) -> tuple[int, int, int | None]:
+def eks(
+    vcpu: int,
+    memory_gib: float,
+    pods: int | None,
+    *,
+    cpu: int | None = None,
+    mib: int | None = None,
+    eviction_mib: int | None = None,
+    more_cpu: int = 0,
+    more_mib: int = 0,
+) -> tuple[int, int, int | None]:
     """Thousandths of a core, MiB at the most, and MiB at the least, which is None without `pods`,
     the number of pods that a node may have: awslabs/amazon-eks-ami, nodeadm's kubelet defaults
-    (read 2026-11-23)."""
-    kept, memory = _EKS_MIB + _EKS_POD_MIB * (pods or 0), memory_gib * 1024
+    (read 2026-11-23), in whose place others may be given."""
+    usual = _EKS_MIB + _EKS_POD_MIB * (pods or 0)
+    kept = (usual if mib is None else mib) + more_mib
+    kept += _EKS_EVICTION_MIB if eviction_mib is None else eviction_mib
+    memory = memory_gib * 1024
     least = None if pods is None else int(memory * (1 - _EC2_KERNEL)) - kept
-    return _millis(vcpu), round(memory) - kept, least
+    millis = _millis(vcpu) if cpu is None else vcpu * 1000 - cpu
+    return millis - more_cpu, round(memory) - kept, least
 
 
 def _millis(vcpu: int) -> int:

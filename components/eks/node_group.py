@@ -20,7 +20,7 @@ from .pool_args import EksGpuNodeGroupArgs
 from .releases import release_check
 from .reservation import CAPACITY_TYPES, is_group
 from .scaling import ignored, scaling_config, size_check
-from .sharing import bottlerocket_settings
+from .user_data import Bootstrap, al2023, bottlerocket
 
 
 class EksGpuNodeGroup(pulumi.ComponentResource):
@@ -34,35 +34,54 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         name: str,
         resolved: ResolvedPool[EksGpuNodeGroupArgs],
         *,
-        cluster: pulumi.Input[str],
+        cluster: aws.eks.Cluster,
         version: str,
+        service_cidr: str,
         subnets: Sequence[pulumi.Input[str]],
-        security_groups: Sequence[str] = (),
-        own_tags: Mapping[str, str] | None = None,
         node_role: pulumi.Input[str],
         tags: Mapping[str, str],
         key: str | None,
         depends_on: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: its name. `security_groups`: none for the one that EKS makes with the cluster.
-        `own_tags`: what tells the group from those of other stacks on the cluster.
-        `key`: the ARN of the KMS key that encrypts the nodes' disks; None for the account's
+        """`key`: the ARN of the KMS key that encrypts the nodes' disks; None for the account's
         default."""
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
         args, self.pool = resolved.args, resolved.pool
-        template = _launch_template(
-            self.pool, args, tags, key, security_groups, pulumi.ResourceOptions(parent=self)
+        own_image = args.ami_id is not None
+        template = aws.ec2.LaunchTemplate(
+            name,
+            metadata_options={
+                **METADATA_OPTIONS,
+                "http_put_response_hop_limit": args.metadata_hop_limit,
+            },
+            block_device_mappings=_volumes(args, key),
+            tag_specifications=tag_specifications(name, tags),
+            instance_type=args.instance_types[0] if _block(args) else None,
+            instance_market_options={"market_type": "capacity-block"} if _block(args) else None,
+            capacity_reservation_specification=_reservation(args),
+            image_id=args.ami_id,
+            # With any in the template, EKS leaves out the cluster's own, which nodes need.
+            vpc_security_group_ids=[
+                cluster.vpc_config.cluster_security_group_id,
+                *args.security_group_ids,
+            ]
+            if args.security_group_ids
+            else None,
+            user_data=_user_data(args, self.pool, cluster, service_cidr),
+            opts=pulumi.ResourceOptions(parent=self),
         )
         self.node_group = aws.eks.NodeGroup(
             name,
-            cluster_name=cluster,
-            node_group_name_prefix=f"{name}-",
-            version=version,
+            cluster_name=cluster.name,
+            # EKS takes neither version nor amiType with an image in the template. Whether there is
+            # one holds for the group's life, and another name makes another group.
+            node_group_name_prefix=f"{name}-ami-" if own_image else f"{name}-",
+            version=None if own_image else version,
             release_version=args.release_version,
             node_role_arn=node_role,
             subnet_ids=list(subnets),
-            ami_type=args.image,
+            ami_type=None if own_image else args.image,
             capacity_type=CAPACITY_TYPES[args.capacity_type],
             # A Capacity Block wants its type in the launch template, and EKS in one place only.
             instance_types=None if _block(args) else list(args.instance_types),
@@ -76,10 +95,11 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
                 for taint in args.node_taints
             ],
-            tags={**resource_tags(self.pool, args), **(own_tags or {})},
+            tags=resource_tags(self.pool, args),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=list(depends_on),
+                delete_before_replace=args.delete_before_replace,
                 # The autoscaler owns the number of nodes.
                 ignore_changes=ignored(args.desired_nodes),
                 hooks=size_check(name, f"gpuPools.{name}", release_check(name, f"gpuPools.{name}")),
@@ -127,29 +147,6 @@ def _node_repair_config(repair: EksNodeRepairArgs) -> NodeGroupNodeRepairConfigA
         ]
         or None,
     }
-
-
-def _launch_template(
-    pool: GpuPool,
-    args: EksGpuNodeGroupArgs,
-    tags: Mapping[str, str],
-    key: str | None,
-    security_groups: Sequence[str],
-    opts: pulumi.ResourceOptions,
-) -> aws.ec2.LaunchTemplate:
-    name, block = pool.name, _block(args)
-    return aws.ec2.LaunchTemplate(
-        name,
-        metadata_options=METADATA_OPTIONS,
-        block_device_mappings=_volumes(args, key),
-        tag_specifications=tag_specifications(name, tags),
-        vpc_security_group_ids=list(security_groups) or None,
-        instance_type=args.instance_types[0] if block else None,
-        instance_market_options={"market_type": "capacity-block"} if block else None,
-        capacity_reservation_specification=_reservation(args),
-        user_data=_user_data(args, pool),
-        opts=opts,
-    )
 
 
 def _block(args: EksGpuNodeGroupArgs) -> bool:
@@ -230,7 +227,32 @@ def _volumes(
     return [volume("/dev/xvda", None, key=key), data] if args.os == "bottlerocket" else [data]
 
 
-def _user_data(args: EksGpuNodeGroupArgs, pool: GpuPool) -> str | None:
-    if args.os != "bottlerocket" or pool.sharing is None:
-        return None
-    return base64.b64encode(bottlerocket_settings(pool.sharing).encode()).decode()
+def _user_data(
+    args: EksGpuNodeGroupArgs, pool: GpuPool, cluster: aws.eks.Cluster, service_cidr: str
+) -> pulumi.Input[str] | None:
+    def text(bootstrap: Bootstrap | None) -> str | None:
+        if args.os == "bottlerocket":
+            found = bottlerocket(args.kubelet, pool.sharing, args.user_data, bootstrap)
+        else:
+            found = al2023(args.kubelet, args.user_data, bootstrap)
+        return found and base64.b64encode(found.encode()).decode()
+
+    if args.ami_id is None:
+        return text(None)
+    return pulumi.Output.all(
+        cluster.name, cluster.endpoint, cluster.certificate_authority.data
+    ).apply(
+        lambda known: (
+            text(
+                Bootstrap(
+                    name=known[0],
+                    endpoint=known[1],
+                    ca_certificate=known[2],
+                    service_cidr=service_cidr,
+                    labels=pool.labels,
+                    taints=args.node_taints,
+                )
+            )
+            or ""
+        )
+    )

@@ -1,18 +1,16 @@
 """EKS, from settings to the waist."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from .. import ownership
 from ..cluster import ClaimVolume, Cluster, Runs
 from ..on_change import change_rules
 from ..replacement import LastingSettings
 from .autoscaler import ClusterAutoscaler
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
-from .existing_cluster import EksExistingCluster
 from .node_group import EksGpuNodeGroup
 from .pod_access import EksPodAccess
 from .pool_args import EksGpuNodeGroupArgs
@@ -21,26 +19,19 @@ from .storage import EksDisks, EksStorage
 
 
 def declare(settings: EksSettings, runs: Runs) -> Cluster:
-    """Declares an EKS cluster, unless somebody else created it, with its GPU node groups, their
-    autoscaler, and rights for what `runs` there."""
+    """Declares an EKS cluster with its GPU node groups, their autoscaler, and rights for what
+    `runs` there."""
     args, provider = settings.cluster, settings.provider
-    eks: EksCluster | EksExistingCluster
-    if isinstance(args, EksClusterArgs):
-        mounts = any(account.buckets for account in runs.accounts.values())
-        eks = EksCluster(args.name, args, provider=provider, buckets=mounts)
-        security_groups: Sequence[str] = ()
-    else:
-        eks = EksExistingCluster(args.name, args, provider=provider)
-        security_groups = args.network.security_group_ids
+    mounts = any(account.buckets for account in runs.accounts.values())
+    eks = EksCluster(args.name, args, provider=provider, buckets=mounts)
     gpu_pools = [
         EksGpuNodeGroup(
             name,
             pool,
-            cluster=eks.name,
+            cluster=eks.cluster,
             version=args.version,
-            subnets=[eks.subnets[place] for place in pool.places],
-            security_groups=security_groups,
-            own_tags=None if eks.control_plane else ownership.aws_tags(),
+            service_cidr=args.service_cidr,
+            subnets=[eks.network.private_subnets[place] for place in pool.places],
             node_role=eks.node_role.arn,
             tags=args.tags,
             key=args.disks_encryption_key,
@@ -52,7 +43,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     LastingSettings(
         args,
         pools,
-        cluster=change_rules(type(args)),
+        cluster=change_rules(EksClusterArgs),
         pool=change_rules(EksGpuNodeGroupArgs),
         after=[eks, *gpu_pools],
         claims=runs.claims,
@@ -62,14 +53,13 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         access = EksPodAccess(
             "pod-access",
             runs.accounts,
+            cluster=eks.cluster,
             cluster_name=args.name,
-            known_as=eks.name,
-            control_plane=eks.control_plane,
             region=provider.region,
         )
     volumes: Mapping[str, ClaimVolume] = {}
     if runs.claims:
-        volumes = EksDisks("disks", runs.claims, args=args, zones=eks.zones).volumes
+        volumes = EksDisks("disks", runs.claims, args=args, zones=eks.network.zones).volumes
     cluster = Cluster(
         name=args.name,
         platform="eks",
@@ -79,9 +69,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             context=args.name,
             # It depends on the cluster, so that one that is replaced under its old name replaces
             # the provider and with it every object: the new cluster has none of them.
-            cluster_identifier=eks.name.apply(lambda name: f"eks/{provider.region}/{name}"),
-            # In a cluster of somebody else's, what exists under a name of this stack is theirs.
-            upsert_existing_objects=None if eks.control_plane else False,
+            cluster_identifier=eks.cluster.name.apply(lambda name: f"eks/{provider.region}/{name}"),
             # It looks at the cluster once, when it starts, and takes one that does not answer, or
             # knows nobody yet, for unreachable until it ends. An access entry takes seconds to
             # work, and so does the endpoint's name; the system nodes take minutes.
@@ -94,26 +82,17 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
         volumes=volumes,
-        deleted_with=eks.control_plane,
+        deleted_with=eks.cluster,
     )
-    if eks.control_plane or runs.claims:
-        EksStorage(
-            "storage",
-            cluster=cluster,
-            key=args.disks_encryption_key,
-            default=eks.control_plane is not None,
-        )
-    if args.autoscaler is not None:
-        ClusterAutoscaler(
-            "cluster-autoscaler",
-            args.autoscaler,
-            cluster=cluster,
-            cluster_name=eks.name,
-            version=args.version,
-            control_plane=eks.control_plane,
-            region=provider.region,
-            startup_taints=sorted(
-                {taint.key for pool in pools.values() for taint in pool.startup_taints}
-            ),
-        )
+    EksStorage("storage", cluster=cluster, key=args.disks_encryption_key)
+    ClusterAutoscaler(
+        "cluster-autoscaler",
+        args,
+        cluster=cluster,
+        control_plane=eks.cluster,
+        region=provider.region,
+        startup_taints=sorted(
+            {taint.key for pool in pools.values() for taint in pool.startup_taints}
+        ),
+    )
     return cluster

@@ -18,15 +18,23 @@ from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
 from ..on_change import OnChange
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs
-from .cluster_args import check_desired, update_minutes
+from .cluster_args import EksClusterArgs, check_desired, update_minutes
 from .disk_args import LEAST_DISK_GIB, DiskIops, DiskSize, DiskThroughput, check_iops
-from .existing_args import AnyEksClusterArgs
 from .immutable import bought, never_lower
 from .network_args import SubnetId
+from .node_args import (
+    AMI_ID,
+    HOP_LIMIT,
+    SECURITY_GROUPS,
+    USER_DATA,
+    EksKubeletArgs,
+    check_user_data,
+)  # fmt: skip
 from .node_repair_args import Count, EksNodeRepairArgs, Percentage, check_one_of_two
 from .pool_labels import NodeLabels, check_taints
 from .reservation import CapacityType, ReservationName
 from .sharing_args import EksSharingArgs
+from .user_data import bottlerocket
 
 _MAX_TAGS = 33
 """An Auto Scaling group takes 50 tags: five are EKS's, and the stack's are three labels, a taint,
@@ -155,6 +163,24 @@ class EksGpuNodeGroupArgs:
     ] = None
     """The image's release such as `1.36.2-20260714`; left out, the newest when the group is made
     or its Kubernetes version changes."""
+    ami_id: AMI_ID = None
+    """An image of your own, made from EKS's image for GPUs of the same `os`: its NVIDIA driver and
+    its root volume `/dev/xvda` are taken for granted. The nodes have the image's Kubernetes
+    version, whatever `cluster.version` says: give both a new value together."""
+    kubelet: Annotated[EksKubeletArgs | None, Sent("LaunchTemplate userData")] = None
+    """Settings of the kubelet; left out, the image's. A change recycles the nodes."""
+    user_data: USER_DATA = ()
+    """Further parts of the user data, each as text. With `al2023` a script that begins with `#!`, a
+    cloud-config, or a NodeConfig, which nodeadm merges with EKS's and this stack's; with
+    `bottlerocket` settings in TOML. A change recycles the nodes."""
+    security_group_ids: SECURITY_GROUPS = ()
+    """Security groups of the nodes, 4 at most, beside the cluster's own, which they keep."""
+    metadata_hop_limit: HOP_LIMIT = 1
+    """How far away, in network hops, the instance metadata answers. Above 1, every pod can take the
+    node's role; the policy `imds` refuses it."""
+    delete_before_replace: Annotated[bool, Sent("NodeGroup (delete_before_replace)")] = False
+    """Whether a pool that is replaced is deleted first; otherwise both have nodes for a while, and
+    need the quota twice."""
     device_plugin: Annotated[
         Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
     ] = "nvidia"
@@ -214,6 +240,8 @@ class EksGpuNodeGroupArgs:
             )
         check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops)
         check_one_of_two(self, "max_unavailable", "max_unavailable_percentage")
+        check_user_data(self.user_data, self.os)
+        self._check_max_pods()
 
     @property
     def instance_type(self) -> catalog.InstanceType:
@@ -248,6 +276,8 @@ class EksGpuNodeGroupArgs:
     @property
     def ephemeral_storage(self) -> str:
         """What a node offers pods of its disk: the kubelet keeps a tenth free, EKS 1 GiB more."""
+        if self.kubelet:
+            return f"{self.kubelet.disk_gib(self.disk_size_gb)}Gi"
         return f"{self.disk_size_gb * 9 // 10 - 2}Gi"
 
     @property
@@ -270,20 +300,33 @@ class EksGpuNodeGroupArgs:
         rows = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         if any(row.uncertain for row in rows):
             return None
-        return [room.eks(row.vcpu, row.memory_gib, row.max_pods) for row in rows]
+        return [
+            room.eks(
+                row.vcpu,
+                row.memory_gib,
+                row.max_pods,
+                **(self.kubelet.kept(row.memory_gib) if self.kubelet else {}),
+            )
+            for row in rows
+        ]
 
     @property
     def image(self) -> str:
         """The `amiType`."""
+        if self.ami_id is not None:
+            return "CUSTOM"
         return catalog.ami_type(self.os, self.instance_type.arch)
 
-    def resolve(self, name: str, cluster: AnyEksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
+    def resolve(self, name: str, cluster: EksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
         """The pool in its cluster; raises ValueError if it does not fit that."""
         places = self._places_in(cluster)
         self._check_in(cluster, places)
+        pool = self.gpu_pool(name)
+        if self.os == "bottlerocket":
+            bottlerocket(self.kubelet, pool.sharing, self.user_data, None)
         return ResolvedPool(
             args=self,
-            pool=self.gpu_pool(name),
+            pool=pool,
             places=places,
             warnings=[f"gpuPools.{name}{one}" for one in self._warnings(cluster, places)],
         )
@@ -321,11 +364,11 @@ class EksGpuNodeGroupArgs:
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
         )
 
-    def _places_in(self, cluster: AnyEksClusterArgs) -> tuple[str, ...]:
+    def _places_in(self, cluster: EksClusterArgs) -> tuple[str, ...]:
         own = self.subnet_ids if cluster.network.subnet_ids else self.zones
         return tuple(own) or cluster.network.places
 
-    def _check_in(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> None:
+    def _check_in(self, cluster: EksClusterArgs, places: Sequence[str]) -> None:
         network = cluster.network
         for key, other, given, offered in (
             ("zones", "subnetIds", self.zones, network.zones),
@@ -353,7 +396,7 @@ class EksGpuNodeGroupArgs:
                 f"give one such as {catalog.AMI_RELEASES[cluster.version]}"
             )
 
-    def _warnings(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[str]:
+    def _warnings(self, cluster: EksClusterArgs, places: Sequence[str]) -> Iterator[str]:
         """What may go wrong with the pool where it is: what follows its path."""
         if self.max_nodes > 1 and len(places) > 1:
             key = "subnetIds" if cluster.network.subnet_ids else "zones"
@@ -416,6 +459,11 @@ class EksGpuNodeGroupArgs:
         for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if found := catalog.image_refusal(row, self.os, self.release_version):
                 raise ValueError(": ".join(found))
+        if self.ami_id is not None and self.release_version is not None:
+            raise ValueError(
+                "releaseVersion: is of EKS's own images, and amiId names another; drop one of the "
+                "two"
+            )
         if self.device_plugin == "none" and self.os == "bottlerocket":
             # A setting that stops it was merged after Bottlerocket 1.54, the newest release whose
             # settings are documented (bottlerocket-core-kit PR 914, read 2026-11-24).
@@ -428,6 +476,15 @@ class EksGpuNodeGroupArgs:
                 f"amiType: {self.ami_type!r} contradicts os {self.os} on "
                 f"{self.instance_type.name}, which is {self.image}; drop the key"
             )
+
+    def _check_max_pods(self) -> None:
+        given = self.kubelet and self.kubelet.max_pods
+        for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
+            if given and row.max_pods is not None and given > row.max_pods:
+                raise ValueError(
+                    f"kubelet.maxPods: {given} is above {row.max_pods}, the pods that {row.name} "
+                    "has addresses for; lower it"
+                )
 
     def _check_sharing(self, sharing: EksSharingArgs) -> None:
         if self.device_plugin == "none":

@@ -9,23 +9,21 @@ from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from ..decode import NAMESPACE, at, required
 from . import buckets
 from .cluster_args import EksClusterArgs
-from .existing_args import AnyEksClusterArgs
 from .pool_args import EksGpuNodeGroupArgs
 from .provider_args import AwsProviderArgs, provider_args
 from .regions import is_region, meant_region
 from .reservation import check_region, is_group
 from .training import training_warnings
-from .user_args import EksUserArgs
 
 CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksSettings:
-    """An EKS cluster, the stack's own or not, and its GPU node groups."""
+    """An EKS cluster and its GPU node groups."""
 
     provider: AwsProviderArgs
-    cluster: AnyEksClusterArgs
+    cluster: EksClusterArgs
     pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]]
 
     def warnings(self, runs: Runs) -> list[str]:
@@ -64,23 +62,19 @@ class EksSettings:
             ),
             editors=self._namespaces("edit"),
             viewers=self._namespaces("view"),
-            groups=tuple(self._users) if isinstance(self.cluster, EksClusterArgs) else None,
+            groups=tuple(self.cluster.users),
         )
-
-    @property
-    def _users(self) -> Mapping[str, EksUserArgs]:
-        return self.cluster.users if isinstance(self.cluster, EksClusterArgs) else {}
 
     def _namespaces(self, access: str) -> dict[str, Sequence[str]]:
         return {
             f"users.{group}.namespaces": user.namespaces
-            for group, user in self._users.items()
+            for group, user in self.cluster.users.items()
             if user.access == access
         }
 
 
 def resolve(
-    config: Mapping[str, str], cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]
+    config: Mapping[str, str], cluster: EksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]
 ) -> EksSettings:
     """The settings; raises ValueError with one line that begins with the key's path."""
     region = required(config, "aws:region", "the AWS region of the cluster")

@@ -111,6 +111,8 @@ class GkeCluster(pulumi.ComponentResource):
                 # The autoscaler owns the number of nodes.
                 ignore_changes=["initialNodeCount"],
                 custom_timeouts=patience(pool.max_nodes),
-                hooks=recycling_check(f"{name}-system", "cluster.systemPool"),
+                hooks=recycling_check(
+                    f"{name}-system", "cluster.systemPool", (pool.min_nodes, pool.max_nodes)
+                ),
             ),
         )

@@ -28,16 +28,14 @@ RECYCLES = (
 that recreate the nodes; labels, taints and tags are not among them."""
 
 
-def recycling_check(name: str, path: str) -> pulumi.ResourceHookBinding:
+def recycling_check(name: str, path: str, nodes: tuple[int, int]) -> pulumi.ResourceHookBinding:
     """Warns, in the preview already, of an update for which GKE recreates a pool's nodes.
 
-    `path` is the pool's key in the config.
+    `path` is the pool's key in the config, `nodes` the least and the most that it can have.
     """
 
     def check(change: pulumi.ResourceHookArgs) -> None:
-        scaling = (change.new_inputs or {})["autoscaling"]
-        least, most = (int(scaling[f"total{key}NodeCount"]) for key in ("Min", "Max"))
-        recycling.warn(path, change, RECYCLES, (least, most))
+        recycling.warn(path, change, RECYCLES, nodes)
 
     hook = pulumi.ResourceHook(
         f"{name}-recycling", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)

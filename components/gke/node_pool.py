@@ -5,16 +5,19 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import (
+    NodePoolAutoscalingArgsDict,
     NodePoolNodeConfigArgsDict,
     NodePoolNodeConfigGuestAcceleratorArgsDict,
     NodePoolNodeConfigReservationAffinityArgsDict,
 )
 
 from ..cluster import GpuPool, ResolvedPool
+from .node_args import GkeUpgradeArgs
 from .node_identity import node_config, patience, recycling_check
 from .pool_args import GkeGpuNodePoolArgs
 
 _SHARING_STRATEGIES = {"time-slicing": "TIME_SHARING", "mps": "MPS"}
+_IN_TURN = GkeUpgradeArgs()
 _IMAGES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 
 
@@ -36,19 +39,13 @@ class GkeGpuNodePool(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gke:GpuNodePool", name, None, opts)
         args, self.pool, zones = resolved.args, resolved.pool, resolved.places
-        least, most = self.pool.bounds
         self.node_pool = gcp.container.NodePool(
             name,
             cluster=cluster.id,
             node_locations=list(zones),
             # Per zone; the autoscaler takes over from here.
             initial_node_count=args.initial_nodes_per_zone(len(zones)),
-            autoscaling={
-                "total_min_node_count": least,
-                "total_max_node_count": most,
-                # GPUs are scarce: any zone that has one will do.
-                "location_policy": "ANY",
-            },
+            autoscaling=_autoscaling(args),
             ignore_node_count_changes=True,
             # GKE neither repairs nor keeps flex-start nodes: they end by themselves.
             management={"auto_repair": args.capacity_type != "flex-start", "auto_upgrade": True},
@@ -57,7 +54,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
             # https://github.com/crossplane-contrib/provider-upjet-gcp/pull/1029
             upgrade_settings=None
             if args.capacity_type == "flex-start"
-            else {"max_surge": 0, "max_unavailable": 1},
+            else (args.upgrade or _IN_TURN).declared,
             placement_policy={"type": "COMPACT"} if args.compact_placement else None,
             node_config=_gpu_node_config(args, self.pool, service_account),
             opts=pulumi.ResourceOptions(
@@ -66,11 +63,27 @@ class GkeGpuNodePool(pulumi.ComponentResource):
                 deleted_with=cluster,
                 delete_before_replace=args.delete_before_replace,
                 ignore_changes=_owned_by_gke(args),
-                custom_timeouts=patience(most),
-                hooks=recycling_check(name, f"gpuPools.{name}"),
+                custom_timeouts=patience(self.pool.bounds[1]),
+                hooks=recycling_check(name, f"gpuPools.{name}", self.pool.bounds),
             ),
         )
         self.register_outputs({})
+
+
+def _autoscaling(args: GkeGpuNodePoolArgs) -> NodePoolAutoscalingArgsDict:
+    # GPUs are scarce: by default, any zone that has one will do.
+    policy = args.location_policy.upper()
+    if args.limits_per == "zone":
+        return {
+            "min_node_count": args.min_nodes,
+            "max_node_count": args.max_nodes,
+            "location_policy": policy,
+        }
+    return {
+        "total_min_node_count": args.min_nodes,
+        "total_max_node_count": args.max_nodes,
+        "location_policy": policy,
+    }
 
 
 def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
@@ -87,7 +100,12 @@ def _gpu_node_config(
 ) -> NodePoolNodeConfigArgsDict:
     duration = args.max_run_duration_seconds
     return {
-        **node_config(service_account, secure_boot=args.effective_secure_boot),
+        **node_config(
+            args.service_account or service_account, secure_boot=args.effective_secure_boot
+        ),
+        "kubelet_config": args.kubelet.declared if args.kubelet else None,
+        "linux_node_config": args.linux.declared if args.linux else None,
+        "tags": list(args.network_tags) or None,
         "machine_type": args.machine_type,
         "disk_size_gb": args.disk_size_gb,
         "disk_type": args.boot_disk,

@@ -1,7 +1,7 @@
 """What a user says of a GPU node pool on GKE Standard, and the pool that follows from it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Interval
@@ -34,6 +34,14 @@ from ..on_change import OnChange, kept
 from . import reservation as reservations
 from .cluster_args import ZONE, DiskSize, GkeClusterArgs
 from .machine_args import GkeGpuMachineArgs
+from .node_args import (
+    KUBELET,
+    LINUX,
+    LOCATION_POLICY,
+    NETWORK_TAGS,
+    SERVICE_ACCOUNT,
+    GkeUpgradeArgs,
+)  # fmt: skip
 from .sharing_args import GkeSharingArgs
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
@@ -57,12 +65,25 @@ def attachable_classes(machine: catalog.MachineType) -> dict[str, Any]:
 class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """A GPU node pool on GKE Standard."""
 
-    min_nodes: Annotated[int, Ge(0), Sent("NodePool autoscaling.totalMinNodeCount")] = 0
-    """The least number of nodes in the whole pool, not per zone. GKE starts a pool with equally
+    min_nodes: Annotated[
+        int,
+        Ge(0),
+        Sent("NodePool autoscaling.totalMinNodeCount"),
+    ] = 0
+    """The least number of nodes in the whole pool, see limitsPer. GKE starts a pool with equally
     many nodes in each zone, so one with `minNodes: 1` in two zones begins with two; its autoscaler
     removes the one that nothing uses after 10 minutes."""
-    max_nodes: Annotated[int, Ge(1), Sent("NodePool autoscaling.totalMaxNodeCount")] = 1
-    """The largest number of nodes in the whole pool, not per zone."""
+    max_nodes: Annotated[
+        int,
+        Ge(1),
+        Sent("NodePool autoscaling.totalMaxNodeCount"),
+    ] = 1
+    """The largest number of nodes in the whole pool, see limitsPer."""
+    limits_per: Annotated[Literal["pool", "zone"], Sent("NodePool autoscaling")] = "pool"
+    """Whether minNodes and maxNodes are of the whole pool, or of each of its zones."""
+    location_policy: LOCATION_POLICY = "any"
+    """Which zone a new node comes from: `any` that has the GPU, or all of them evenly
+    (`balanced`)."""
     zones: Annotated[
         Sequence[Annotated[str, ZONE]],
         UNIQUE,
@@ -171,6 +192,18 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         False
     )
     """Whether the nodes are close together; one zone only."""
+    kubelet: KUBELET = None
+    """Settings of the kubelet; left out, GKE's. A change recycles the nodes."""
+    linux: LINUX = None
+    """Settings of the nodes' kernel; left out, GKE's. A change recycles the nodes."""
+    network_tags: NETWORK_TAGS = ()
+    """Network tags of the nodes, by which firewall rules and routes find them."""
+    service_account: SERVICE_ACCOUNT = None
+    """The email of a service account of your own that the nodes run as; left out, the cluster's. It
+    needs `roles/container.defaultNodeServiceAccount`, and a role to pull the images."""
+    upgrade: Annotated[GkeUpgradeArgs | None, Sent("NodePool upgradeSettings")] = None
+    """How nodes are replaced; left out, one is deleted and then its successor created, which needs
+    no further GPU."""
     max_run_duration_seconds: Annotated[
         int | None,
         Interval(ge=1, le=catalog.MAX_RUN_SECONDS),
@@ -193,6 +226,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self._check_sharing()
         self._check_taints()
         self._check_disk()
+        self._check_upgrade()
         if self.compact_placement and self.machine.family == "n1":
             raise ValueError(
                 f"compactPlacement: {self.machine_type} cannot have it, N1 is not among the "
@@ -235,9 +269,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         """The pool in its cluster; raises ValueError if it cannot be there."""
         zones = self._zones_in(cluster.location)
         self._check_version(cluster.version)
+        least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
+        pool = replace(self.gpu_pool(name), min_nodes=least, max_nodes=most)
         return ResolvedPool(
             args=self,
-            pool=self.gpu_pool(name),
+            pool=pool,
             places=zones,
             warnings=[
                 f"gpuPools.{name}.driver: NVIDIA's GPU Operator installs no driver on cos, so none "
@@ -247,6 +283,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             if self.driver == "none" and self.os_image == "cos"
             else [],
         )
+
+    def _places(self, zones: Sequence[str]) -> int:
+        """How often minNodes and maxNodes count."""
+        return len(zones) if self.limits_per == "zone" else 1
 
     def _zones_in(self, location: str) -> tuple[str, ...]:
         gpu_model, machine = self.gpu_model, self.machine
@@ -294,14 +334,15 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"reservation: {self.reservation!r} is of a zone, and the pool has "
                 f"{', '.join(wanted)}; set zones to the reservation's"
             )
-        if self.max_nodes > (most := catalog.MAX_POOL_NODES_PER_ZONE * len(wanted)):
+        most = catalog.MAX_POOL_NODES_PER_ZONE * len(wanted) // self._places(wanted)
+        if self.max_nodes > most:
             raise ValueError(
                 f"maxNodes: {self.max_nodes} is too large; a node pool has at most "
                 f"{catalog.MAX_POOL_NODES_PER_ZONE} nodes in a zone, {most} here: lower it, or add "
                 "a pool"
             )
         first = self.initial_nodes_per_zone(len(wanted)) * len(wanted)
-        if first > self.max_nodes:
+        if first > self.max_nodes * self._places(wanted):
             raise ValueError(
                 f"minNodes: {self.min_nodes} would start {first} nodes, as many in each of "
                 f"{', '.join(wanted)}, which is above maxNodes {self.max_nodes}; raise that, or "
@@ -316,7 +357,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def initial_nodes_per_zone(self, zones: int) -> int:
         """What GKE is to start in each zone, so that the pool begins at its minimum."""
-        return -(-self.min_nodes // zones)
+        return self.min_nodes if self.limits_per == "zone" else -(-self.min_nodes // zones)
 
     def _check_version(self, version: str | None) -> None:
         """Raises ValueError if a cluster of this version does not know the machine yet."""
@@ -456,6 +497,20 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             raise ValueError(
                 f"diskType: {self.disk_type} does not go with {self.machine_type}; allowed: "
                 f"{allowed}"
+            )
+
+    def _check_upgrade(self) -> None:
+        if self.upgrade is None:
+            return
+        if self.capacity_type == "flex-start":
+            raise ValueError(
+                "upgrade: flex-start nodes are never upgraded, GKE starts new ones; drop the key"
+            )
+        # cluster-toolkit, modules/compute/gke-node-pool, preconditions (read 2026-11-21)
+        if self.compact_placement and self.upgrade.strategy == "blue-green":
+            raise ValueError(
+                "upgrade.strategy: blue-green is not possible with compactPlacement, whose nodes "
+                "have one place; take surge, or drop compactPlacement"
             )
 
     def _check_taints(self) -> None:

@@ -45,7 +45,7 @@ def check_namespaces(settings: Settings[Any]) -> None:
                 "default that does not begin with kube-, gke-, gmp- or amazon- and does not end in "
                 "-system"
             )
-    existing = not PLATFORMS[settings.platform].owned
+    existing = PLATFORMS[settings.platform].cloud is None
     for path, name, uses_host in _named(settings):
         if name not in (*settings.namespaces, *names.OWN_NAMESPACES) and not existing:
             raise ValueError(
@@ -75,7 +75,7 @@ def check_groups(settings: Settings[Any]) -> list[str]:
         unknown = [
             namespace
             for namespace in (queue.namespaces if queue.groups else ())
-            if not PLATFORMS[settings.platform].owned
+            if PLATFORMS[settings.platform].cloud is None
             and namespace not in (*created, "default")
             and not namespace.startswith("kube-")
         ]

@@ -43,13 +43,14 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
             price,
             f"{pool.machine_type}, {pool.gpus} {pool.gpu_model.name}, {pool.disk_size_gb} GiB",
             extra,
-            (pool.min_nodes, pool.max_nodes),
+            settings.pools[name].pool.bounds,
             bought_as(pool.capacity_type),
             settings.pools[name].pool,
         )
         items += gpu_pool(item, pool.capacity_type)
-    least = system.min_nodes + sum(pool.min_nodes for pool in pools.values())
-    most = system.max_nodes + sum(pool.max_nodes for pool in pools.values())
+    bounds = [each.pool.bounds for each in settings.pools.values()]
+    least = system.min_nodes + sum(each[0] for each in bounds)
+    most = system.max_nodes + sum(each[1] for each in bounds)
     zonal = cluster.region != cluster.location
     control_plane = fee(f"GKE, {'zonal' if zonal else 'regional'}")
     volumes = claims("google", settings.auxiliary.claims)

@@ -68,8 +68,7 @@ def answer(stack: str, kubeconfig: str) -> Answer:
     Raises CheckError if the cluster cannot be asked.
     """
     platform = platform_of(config_of(stack))
-    row = PLATFORMS.get(platform)
-    cloud = row.cloud if row and row.owned else None
+    cloud = PLATFORMS[platform].cloud if platform in PLATFORMS else None
     if cloud is None:
         note = "an existing cluster is not deleted with its stack, so nothing of it is left over"
         return ExitCode.OK, {"stack": stack, "leftovers": [], "notes": [note]}, note

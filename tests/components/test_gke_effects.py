@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from components.gke.cluster_args import GkeClusterArgs
 from components.gke.network_args import GkeNetworkArgs
+from components.gke.node_args import GkeKubeletArgs, GkeLinuxArgs, GkeUpgradeArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
@@ -156,3 +158,59 @@ def test_an_existing_subnetwork_is_named_and_nothing_of_a_network_is_made(make: 
     }
     own = make(network=GkeNetworkArgs(**names)).one(CLUSTER).inputs
     assert own["network"] == "projects/my-project/global/networks/shared"
+
+
+def test_limits_of_a_zone_are_gke_s_own() -> None:
+    """Then GKE counts in each zone, and pods, the bill and the quota the sum of them."""
+    args = g2(limits_per="zone", max_nodes=2, zones=["us-central1-a", "us-central1-b"])
+    assert pool_of(args).inputs["autoscaling"] == {
+        "minNodeCount": 0,
+        "maxNodeCount": 2,
+        "locationPolicy": "ANY",
+    }
+    cluster = GkeClusterArgs(
+        name="dev", location="us-central1-a", authorized_networks={"office": "203.0.113.0/24"}
+    )
+    assert args.resolve("pool", cluster).pool.bounds == (0, 4)
+
+
+def test_kubelet_and_kernel_are_as_the_api_spells_them() -> None:
+    """Managers are blocks, modes are enumerations."""
+    config = pool_of(
+        g2(
+            kubelet=GkeKubeletArgs(
+                cpu_manager_policy="static", topology_manager_policy="restricted"
+            ),
+            linux=GkeLinuxArgs(
+                sysctls={"vm.max_map_count": "262144"}, cgroup_mode="v2", hugepages_1g=2
+            ),
+            network_tags=["gpu"],
+            service_account="own@p.iam.gserviceaccount.com",
+        )
+    ).inputs["nodeConfig"]
+    assert config["kubeletConfig"] == {
+        "cpuManagerPolicy": "static",
+        "topologyManager": {"policy": "restricted"},
+    }
+    assert config["linuxNodeConfig"] == {
+        "sysctls": {"vm.max_map_count": "262144"},
+        "cgroupMode": "CGROUP_MODE_V2",
+        "hugepagesConfig": {"hugepageSize1g": 2},
+    }
+    assert config["tags"] == ["gpu"]
+    assert config["serviceAccount"] == "own@p.iam.gserviceaccount.com"
+
+
+def test_an_upgrade_is_node_by_node_or_with_a_second_set() -> None:
+    """Blue-green keeps the old nodes for an hour, and drains one at a time, unless told."""
+    assert pool_of(g2()).inputs["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
+    surge = pool_of(g2(upgrade=GkeUpgradeArgs(max_surge=2, max_unavailable=0)))
+    assert surge.inputs["upgradeSettings"] == {"maxSurge": 2, "maxUnavailable": 0}
+    blue = pool_of(g2(upgrade=GkeUpgradeArgs(strategy="blue-green", soak_seconds=0)))
+    assert blue.inputs["upgradeSettings"] == {
+        "strategy": "BLUE_GREEN",
+        "blueGreenSettings": {
+            "standardRolloutPolicy": {"batchNodeCount": 1, "batchSoakDuration": "0s"},
+            "nodePoolSoakDuration": "0s",
+        },
+    }

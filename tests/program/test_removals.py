@@ -30,6 +30,8 @@ STAYS: Mapping[str, Mapping[str, tuple[ChangeRules, str, str, str]]] = {
             "true",
             "null",
         ),
+        "gpuPools.kubelet": (change_rules(GkeGpuNodePoolArgs), "kubelet", "{}", "null"),
+        "gpuPools.linux": (change_rules(GkeGpuNodePoolArgs), "linux", "{}", "null"),
     },
     "gke-autopilot": {},
     "eks": {
@@ -48,6 +50,9 @@ STAYS: Mapping[str, Mapping[str, tuple[ChangeRules, str, str, str]]] = {
     },
 }
 """Platform -> its settings that the cloud keeps, with the rule that says so and an example."""
+WITHOUT_EFFECT = ("gpuPools.upgrade.", "gpuPools.serviceAccount")
+"""Settings that do not stay: without a strategy the provider sends `SURGE`, and the cluster's own
+account, whose email a recording does not have, takes the place of another."""
 
 
 def lost(before: Any, after: Any, pattern: str = "") -> Iterator[str]:
@@ -78,7 +83,10 @@ def kept(platform: str) -> set[str]:
         for (token, name), given in inputs(config).items():
             known = facts.of(token)
             if known.kept_when_removed & set(lost(given, without.get((token, name), given))):
-                found.add(change.key)
+                if change.key.startswith(WITHOUT_EFFECT):
+                    continue
+                blocks = (key for key in STAYS[platform] if change.key.startswith(f"{key}."))
+                found.add(next(blocks, change.key))
     return found
 
 

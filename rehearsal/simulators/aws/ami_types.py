@@ -21,8 +21,8 @@ def newest_release(minor: str) -> str:
 
 
 def has_driver(ami_type: str) -> bool:
-    """Whether the image carries NVIDIA's driver."""
-    return "NVIDIA" in ami_type or ami_type == "AL2_x86_64_GPU"
+    """Whether the image carries NVIDIA's driver. An image of one's own for GPUs is taken to."""
+    return ami_type == "CUSTOM" or "NVIDIA" in ami_type or ami_type == "AL2_x86_64_GPU"
 
 
 def drives(group: Mapping[str, Any]) -> bool:
@@ -32,7 +32,7 @@ def drives(group: Mapping[str, Any]) -> bool:
     """
     if not has_driver(group["amiType"]):
         return False
-    if not group["instanceTypes"][0].startswith(_ONLY_NEW):
+    if not group["instanceTypes"][0].startswith(_ONLY_NEW) or group["amiType"] == "CUSTOM":
         return True
     release = str(group.get("releaseVersion") or "")
     return group["amiType"].startswith("AL2023") and release.rpartition("-")[2] >= _BOTH_DRIVERS

@@ -11,7 +11,6 @@ from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.disk_keys import why_no_disks
 from rehearsal.simulators.aws.eks import (
-    NODE_ENTRY,
     begun,
     cluster_of,
     entry_row,
@@ -22,6 +21,7 @@ from rehearsal.simulators.aws.eks import (
     running,
     subnets,
 )
+from rehearsal.simulators.aws.first_boot import why_not_joined
 from rehearsal.simulators.aws.instances import check_offers, instance
 from rehearsal.simulators.aws.launch_templates import template_data
 from rehearsal.simulators.aws.node_join_checks import why_nodes_fail
@@ -57,7 +57,7 @@ def create_nodegroup(account: Account, params: Params) -> Row:
     row, data = _complete(account, given, cluster)
     ami_releases.check_new(row, cluster.row["version"])
     check_offers(account, row["instanceTypes"], row["subnets"])
-    scaling, template = make_group(account, cluster, row, data)
+    scaling, template = make_group(account, cluster, row)
     group = Group(row=row, given=given, scaling_group=scaling, template=template, data=data)
     wanted, at = row["scalingConfig"]["desiredSize"], now()
     wrong = why_not_started(account, cluster, group, wanted)
@@ -76,7 +76,9 @@ def create_nodegroup(account: Account, params: Params) -> Row:
         resize(account, group, wanted)
     role = params["nodeRole"]
     if role not in cluster.entries:  # EKS lets the nodes in itself.
-        cluster.entries[role] = entry_row(account, params["clusterName"], role, NODE_ENTRY)
+        given_entry = {"type": "EC2_LINUX", "kubernetesGroups": ["system:nodes"],
+                       "username": "system:node:{{EC2PrivateDNSName}}"}  # fmt: skip
+        cluster.entries[role] = entry_row(account, params["clusterName"], role, given_entry)
     return {"nodegroup": _shown(account, group) | {"status": "CREATING"}}
 
 
@@ -98,7 +100,7 @@ def _complete(
 def why_not_started(account: Account, cluster: Cluster, group: Group, nodes: int) -> Row | None:
     """Why nodes of this group would not start, or not join the cluster, as an issue."""
     name = group.row["nodegroupName"]
-    if reason := why_nodes_fail(account, cluster, group.row):
+    if reason := why_nodes_fail(account, cluster, group.row) or why_not_joined(cluster, group):
         words = f"Instances failed to join the kubernetes cluster: {reason}"
         return issue("NodeCreationFailure", words, name)
     reason = why_not_launched(account, group, nodes)

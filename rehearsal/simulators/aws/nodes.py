@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
@@ -10,6 +10,7 @@ from components.kube import quantity
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.ami_types import drives
 from rehearsal.simulators.aws.eks import group_tags, subnets
+from rehearsal.simulators.aws.first_boot import allocatable, is_bottlerocket
 from rehearsal.simulators.aws.instances import instance
 from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.aws.user_data import host_sharing
@@ -109,19 +110,18 @@ def node(account: Account, group: Group) -> NodeTemplate:
     return NodeTemplate(labels=labels, taints=taints, capacity=capacity)
 
 
-def node_os(group: Mapping[str, Any]) -> Literal["al2023", "bottlerocket", "other"]:
+def node_os(group: Group) -> Literal["al2023", "bottlerocket", "other"]:
     """The operating system of a node group's image."""
-    image = group["amiType"]
-    if image.startswith("BOTTLEROCKET"):
+    if is_bottlerocket(group):
         return "bottlerocket"
-    return "al2023" if image.startswith("AL2023") else "other"
+    return "al2023" if group.row["amiType"].startswith(("AL2023", "CUSTOM")) else "other"
 
 
 def sharing(group: Group) -> GpuSharing:
     """How a device plugin of the node's own shares the GPUs: Bottlerocket's, from its user data."""
     # moto keeps user data as its own object, or as the text that it was given.
     text = str(group.data.get("UserData") or "")
-    return host_sharing(text) if node_os(group.row) == "bottlerocket" else GpuSharing()
+    return host_sharing(text) if is_bottlerocket(group) else GpuSharing()
 
 
 def _generic_labels(account: Account, group: Group, row: InstanceType) -> dict[str, str]:
@@ -144,19 +144,19 @@ def size(row: InstanceType) -> dict[str, str]:
     for cores, share in _CPU_TIERS:
         kept += min(rest, cores) * share
         rest = max(rest - cores, 0)
+    whole, of_kubelet = round(row.memory_gib * 1024 * _SHOWN), 255 + 11 * _pods(row)
     return {
         "cpu": f"{round((row.vcpu - kept) * 1000)}m",
-        "memory": f"{round(row.memory_gib * 1024 * _SHOWN) - 255 - 11 * _pods(row) - 100}Mi",
+        "memory": f"{whole - of_kubelet - 100}Mi",
+        "reserved-cpu": f"{kept * 1000}",
+        "reserved-memory": str(of_kubelet),
+        "whole-memory": str(whole),
     }
 
 
 def _capacity(group: Group, row: InstanceType) -> dict[str, str]:
-    """What EKS leaves for pods: of the disk not a tenth and 1 GiB."""
-    capacity = {
-        **size(row),
-        "ephemeral-storage": f"{round(_disk_gib(group) * 1024 * 0.9) - 1024}Mi",
-        "pods": str(MAX_PODS),
-    }
+    """What the kubelet leaves for pods: of the disk, by default, not a tenth and 1 GiB."""
+    capacity = allocatable(group, {**size(row), "pods": str(MAX_PODS)}, _disk_gib(group))
     if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group.row):
         capacity[GPU] = str(int(row.gpus) * sharing(group).replicas)
     return capacity
@@ -169,7 +169,7 @@ def _pods(row: InstanceType) -> int:
 
 def _disk_gib(group: Group) -> int:
     """The size of the volume that images and pods are on; Bottlerocket has a separate one."""
-    device = "/dev/xvdb" if node_os(group.row) == "bottlerocket" else "/dev/xvda"
+    device = "/dev/xvdb" if is_bottlerocket(group) else "/dev/xvda"
     for mapping in group.data.get("BlockDeviceMappings") or []:
         if mapping.get("DeviceName") == device and mapping.get("Ebs", {}).get("VolumeSize"):
             return int(mapping["Ebs"]["VolumeSize"])

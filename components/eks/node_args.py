@@ -1,0 +1,202 @@
+"""What a user says of the image, the kubelet, the user data and the network of nodes on EKS."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Literal
+
+from annotated_types import Interval, MaxLen
+
+from ..decode import camel
+from ..effect import Sent, Tries
+from ..kube import quantity
+from ..limits import QUANTITY_OR_ZERO, UNIQUE, Limit, check_limits, matching, one_of
+from ..on_change import Loss, OnChange
+
+_USER_DATA = 12 * 1024
+"""EC2 takes 16 KiB (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html, read
+2026-11-24), of which EKS's own part and this stack's have the rest."""
+_PARTS = ("#!", "#cloud-config", "apiVersion: node.eks.aws/", "---\napiVersion: node.eks.aws/")
+_TEMPLATE = "LaunchTemplate userData"
+
+
+def _ssm(value: str) -> str | None:
+    """https://github.com/aws/containers-roadmap/issues/1951, open on 2026-11-24."""
+    if not value.startswith(("resolve:ssm:", "/", "arn:")):
+        return None
+    return (
+        "EKS resolves no SSM parameter for a managed node group; give what aws ssm get-parameter "
+        "--query Parameter.Value shows"
+    )
+
+
+def _own_image(old: str, new: str) -> Loss | None:
+    """A node group keeps whether its image is EKS's; from one ID to another, its nodes are
+    recycled. https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html"""
+    return "GPU pool" if "null" in (old, new) else None
+
+
+AMI_ID = Annotated[
+    str | None,
+    matching(
+        "the ID of an image such as ami-0123456789abcdef0",
+        re.compile(r"ami-[0-9a-f]{8}(?:[0-9a-f]{9})?"),
+        hint=_ssm,
+    ),
+    OnChange(_own_image),
+    Sent("LaunchTemplate imageId", "NodeGroup nodeGroupNamePrefix", "NodeGroup version"),
+    Tries("ami-0123456789abcdef0"),
+]
+SECURITY_GROUPS = Annotated[
+    Sequence[
+        Annotated[
+            str,
+            matching(
+                "the ID of a security group such as sg-0123456789abcdef0",
+                re.compile(r"sg-[0-9a-f]{8}(?:[0-9a-f]{9})?"),
+            ),
+        ]
+    ],
+    UNIQUE,
+    # EC2 puts at most 5 on a network interface, of which the cluster's own is one.
+    MaxLen(4),
+    Sent("LaunchTemplate vpcSecurityGroupIds[]"),
+    Tries(["sg-0123456789abcdef0"]),
+]
+HOP_LIMIT = Annotated[
+    int, Interval(ge=1, le=64), Sent("LaunchTemplate metadataOptions.httpPutResponseHopLimit")
+]
+USER_DATA = Annotated[Sequence[str], Sent(_TEMPLATE), Tries(["#!/bin/bash\necho started\n"])]
+
+_RESERVED = Mapping[
+    Annotated[str, one_of("cpu", "memory", "ephemeral-storage", "pid")],
+    Annotated[str, QUANTITY_OR_ZERO],
+]
+_SIGNAL = one_of(
+    "memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available",
+    "imagefs.inodesFree", "pid.available",
+)  # fmt: skip
+_THRESHOLD = Limit(
+    lambda text: (
+        None
+        if re.fullmatch(r"[0-9]+(?:[.][0-9]+)?%", text)
+        else QUANTITY_OR_ZERO.refusal(text)
+        and f"{text!r} is neither a quantity nor a share such as 5%"
+    )
+)
+_THRESHOLDS = Mapping[Annotated[str, _SIGNAL], Annotated[str, _THRESHOLD]]
+_GRACE = matching("a duration such as 90s or 2m", re.compile(r"(?:[0-9]+(?:h|m|s))+"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksKubeletArgs:
+    """Settings of the kubelet; left out, each has the image's default. What is reserved is no
+    longer there for pods: Cluster Autoscaler is told so."""
+
+    max_pods: Annotated[int | None, Interval(ge=1, le=1000), Tries(20)] = None
+    """How many pods a node takes; at most those that its network interfaces have addresses for."""
+    kube_reserved: Annotated[_RESERVED, Tries({"cpu": "500m", "memory": "1Gi"})] = field(
+        default_factory=dict
+    )
+    """What the kubelet and the container runtime get: `cpu`, `memory`, `ephemeral-storage`, `pid`.
+    What is left out keeps the image's value."""
+    system_reserved: Annotated[_RESERVED, Tries({"memory": "512Mi"})] = field(default_factory=dict)
+    """What the rest of the system gets, in the same words; nothing by default."""
+    eviction_hard: Annotated[_THRESHOLDS, Tries({"memory.available": "500Mi"})] = field(
+        default_factory=dict
+    )
+    """Below which amount or share of a resource pods are evicted at once: signal -> threshold, such
+    as `memory.available: 500Mi` or `nodefs.available: 5%`."""
+    eviction_soft: Annotated[
+        _THRESHOLDS,
+        Tries(
+            {"memory.available": "1Gi"},
+            {"memory.available": "2Gi"},
+            given={"evictionSoftGracePeriod": {"memory.available": "2m"}},
+        ),
+    ] = field(default_factory=dict)
+    """Below which pods are evicted after evictionSoftGracePeriod."""
+    eviction_soft_grace_period: Annotated[
+        Mapping[Annotated[str, _SIGNAL], Annotated[str, _GRACE]],
+        Tries({"memory.available": "3m"}, given={"evictionSoft": {"memory.available": "1Gi"}}),
+    ] = field(default_factory=dict)
+    """How long evictionSoft may be exceeded: signal -> duration."""
+    cpu_manager_policy: Literal["none", "static"] | None = None
+    """Whether pods with whole CPUs get cores of their own (`static`)."""
+    topology_manager_policy: (
+        Literal["none", "best-effort", "restricted", "single-numa-node"] | None
+    ) = None
+    """How strictly CPU and GPUs of a pod come from one NUMA node."""
+    topology_manager_scope: Annotated[Literal["container", "pod"] | None, Tries("pod")] = None
+    """What is aligned as one: a container, or the whole pod."""
+    pod_pids_limit: Annotated[int | None, Interval(ge=1024, le=4194303), Tries(8192)] = None
+    """How many processes a pod may have."""
+    container_log_max_size: Annotated[str | None, QUANTITY_OR_ZERO, Tries("50Mi")] = None
+    """How large a container's log file gets."""
+    container_log_max_files: Annotated[int | None, Interval(ge=2, le=100)] = None
+    """How many log files a container keeps."""
+    allowed_unsafe_sysctls: Annotated[Sequence[str], Tries(["net.core.somaxconn"])] = ()
+    """Kernel parameters that pods may set for themselves although Kubernetes calls them unsafe."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        for key, one, other in (
+            ("evictionSoft", self.eviction_soft, self.eviction_soft_grace_period),
+            ("evictionSoftGracePeriod", self.eviction_soft_grace_period, self.eviction_soft),
+        ):
+            if lone := [signal for signal in one if signal not in other]:
+                partner = "evictionSoft" if "Grace" in key else "evictionSoftGracePeriod"
+                raise ValueError(f"{key}.{lone[0]}: the kubelet needs it in {partner} too; add it")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is given, by field; the names are `KubeletConfiguration`'s."""
+        return {key: value for key, value in asdict(self).items() if value or value == 0}
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """As a `KubeletConfiguration` has it."""
+        return {camel(key): value for key, value in self.settings.items()}
+
+    def kept(self, memory_gib: float) -> dict[str, Any]:
+        """What `room.eks` is to take for kept, as far as it is given."""
+        threshold = self.eviction_hard.get("memory.available")
+        of_node = memory_gib * 1024
+        return {
+            "cpu": _of(self.kube_reserved, "cpu", 1000),
+            "mib": _of(self.kube_reserved, "memory", 2**-20),
+            "more_cpu": _of(self.system_reserved, "cpu", 1000) or 0,
+            "more_mib": _of(self.system_reserved, "memory", 2**-20) or 0,
+            "eviction_mib": None if threshold is None else _share(threshold, of_node, 2**-20),
+        }
+
+    def disk_gib(self, size: int) -> int:
+        """GiB of a node's disk for pods: by default a tenth is kept free, and 1 GiB reserved."""
+        free = _share(self.eviction_hard.get("nodefs.available", "10%"), size, 2**-30)
+        kube = _of(self.kube_reserved, "ephemeral-storage", 2**-30)
+        own = _of(self.system_reserved, "ephemeral-storage", 2**-30) or 0
+        return size - free - (1 if kube is None else kube) - own - 1
+
+
+def _of(given: Mapping[str, str], key: str, unit: float) -> int | None:
+    return -int(-float(quantity.parse(given[key])) * unit // 1) if key in given else None
+
+
+def _share(threshold: str, whole: float, unit: float) -> int:
+    if threshold.endswith("%"):
+        return -int(-whole * float(threshold[:-1]) / 100 // 1)
+    return -int(-float(quantity.parse(threshold)) * unit // 1)
+
+
+def check_user_data(parts: Sequence[str], os: str) -> None:
+    """Raises ValueError for a part that the image's first boot does not understand."""
+    for position, part in enumerate(parts):
+        if os == "al2023" and not part.startswith(_PARTS):
+            raise ValueError(
+                f"userData[{position}]: begins with neither #!, #cloud-config nor "
+                "apiVersion: node.eks.aws/v1alpha1; write a script, a cloud-config or a NodeConfig"
+            )
+    if (size := sum(len(part.encode()) for part in parts)) > _USER_DATA:
+        raise ValueError(
+            f"userData: has {size} bytes; allowed: {_USER_DATA} together; load the rest from S3"
+        )

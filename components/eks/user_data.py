@@ -1,0 +1,109 @@
+"""The user data of nodes on EKS: settings for the image's own agent, and the user's parts.
+
+AL2023 takes a MIME document whose NodeConfig parts nodeadm merges in their order, the last one wins
+(https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/examples/, read 2026-11-24); EKS adds the one
+with the cluster itself, unless the image is the user's own. Bottlerocket takes settings in TOML,
+to which EKS adds its own likewise (bottlerocket.dev, settings.kubernetes of 1.54.x).
+"""
+
+import ipaddress
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..cluster import Sharing, Taint
+from .node_args import EksKubeletArgs
+from .sharing import bottlerocket_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrap:
+    """What EKS tells the nodes of its own images, and a stack those of the user's."""
+
+    name: str
+    endpoint: str
+    ca_certificate: str
+    service_cidr: str
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+
+
+def al2023(
+    kubelet: EksKubeletArgs | None, parts: Sequence[str], bootstrap: Bootstrap | None
+) -> str | None:
+    """The MIME document; None if there is nothing to say."""
+    spec: dict[str, Any] = {}
+    if bootstrap:
+        spec["cluster"] = {
+            "name": bootstrap.name,
+            "apiServerEndpoint": bootstrap.endpoint,
+            "certificateAuthority": bootstrap.ca_certificate,
+            "cidr": bootstrap.service_cidr,
+        }
+        labels = ",".join(f"{key}={value}" for key, value in bootstrap.labels.items())
+        taints = ",".join(map(str, bootstrap.taints))
+        spec["kubelet"] = {
+            "flags": [
+                f"--node-labels={labels}",
+                *([f"--register-with-taints={taints}"] if taints else []),
+            ]
+        }
+    if kubelet:
+        spec["kubelet"] = {"config": kubelet.config, **spec.get("kubelet", {})}
+    config = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec}
+    # JSON is YAML.
+    found = [json.dumps(config, indent=1), *parts] if spec else list(parts)
+    if not found:
+        return None
+    body = "".join(f"--//\nContent-Type: {_kind(part)}\n\n{part.rstrip()}\n\n" for part in found)
+    return f'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="//"\n\n{body}--//--\n'
+
+
+def _kind(part: str) -> str:
+    if part.startswith("#"):
+        return f"text/{'x-shellscript' if part.startswith('#!') else 'cloud-config'}"
+    return "application/node.eks.aws"
+
+
+def bottlerocket(
+    kubelet: EksKubeletArgs | None,
+    sharing: Sharing | None,
+    parts: Sequence[str],
+    bootstrap: Bootstrap | None,
+) -> str | None:
+    """The settings; None if there are none. Raises ValueError if the user's set one again."""
+    settings: dict[str, Any] = {}
+    if bootstrap:
+        network = ipaddress.IPv4Network(bootstrap.service_cidr)
+        settings = {
+            "cluster-name": bootstrap.name,
+            "api-server": bootstrap.endpoint,
+            "cluster-certificate": bootstrap.ca_certificate,
+            "cluster-dns-ip": str(network[10]),
+            "node-labels": dict(bootstrap.labels),
+            "node-taints": {each.key: [f"{each.value}:{each.effect}"] for each in bootstrap.taints},
+        }
+    for key, value in (kubelet.settings if kubelet else {}).items():
+        settings[key.replace("_", "-")] = value
+    shared = bottlerocket_settings(sharing) if sharing else ""
+    text = "\n".join(part for part in (_toml(settings), shared, *parts) if part)
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(
+            f"userData: is not TOML that goes with this stack's own settings: {error}"
+        ) from None
+    return text or None
+
+
+def _toml(settings: Mapping[str, Any]) -> str:
+    table = "settings.kubernetes"
+    plain = {key: value for key, value in settings.items() if not isinstance(value, Mapping)}
+    lines = [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in plain.items())]
+    for key, entries in settings.items():
+        if isinstance(entries, Mapping) and entries:
+            rows = (f"{json.dumps(name)} = {json.dumps(each)}" for name, each in entries.items())
+            lines += ["", f"[{table}.{key}]", *rows]
+    return "\n".join(lines) + "\n" if settings else ""

@@ -1,1 +1,0 @@
-"""GPU pools on an EKS cluster that somebody else created."""

@@ -1,0 +1,242 @@
+"""What a user says of the kubelet, the kernel and the upgrades of a pool's nodes on GKE Standard.
+
+Ranges are those of the API's own reference: container.googleapis.com/$discovery/rest?version=v1,
+NodeKubeletConfig, LinuxNodeConfig and UpgradeSettings (read 2026-11-24).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Interval
+
+from ..effect import Sent, Tries
+from ..limits import UNIQUE, check_limits, matching
+from ..on_change import Kept, OnChange, Verdict
+
+_PERCENT = Interval(ge=10, le=85)
+_LOG_SIZE = matching("a size in Ki, Mi or Gi such as 50Mi", re.compile(r"[1-9][0-9]*[KMG]i"))
+_DURATION = matching(
+    "a duration such as 90s or 1h30m", re.compile(r"(?:[0-9]+(?:[.][0-9]+)?(?:ns|us|ms|s|m|h))+")
+)
+_UNSAFE_SYSCTL = matching(
+    "a sysctl that Kubernetes calls unsafe, or a pattern such as net.core.*",
+    re.compile(r"(?:kernel[.](?:shm|msg|sem)|fs[.]mqueue[.]|net[.])[a-z0-9_.]*[*]?"),
+)
+_SYSCTL = matching(
+    "a kernel parameter that GKE sets, such as net.core.somaxconn or vm.max_map_count",
+    re.compile(r"(?:net|kernel|vm|fs)[.][a-z0-9_.]+"),
+)
+LOCATION_POLICY = Annotated[Literal["any", "balanced"], Sent("NodePool autoscaling.locationPolicy")]
+NETWORK_TAGS = Annotated[
+    Sequence[
+        Annotated[
+            str,
+            matching(
+                "a network tag; allowed: lowercase letters, digits and '-', a letter first, no '-' "
+                "at the end",
+                re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?"),
+                longest=63,
+            ),
+        ]
+    ],
+    UNIQUE,
+    Sent("NodePool nodeConfig.tags[]"),
+    Tries(["gpu-nodes"]),
+]
+SERVICE_ACCOUNT = Annotated[
+    str | None,
+    matching(
+        "the email of a service account such as nodes@my-project.iam.gserviceaccount.com",
+        re.compile(
+            r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?@(?:[a-z0-9.-]+[.]iam|developer)[.]gserviceaccount[.]com"
+        ),
+    ),
+    OnChange("GPU pool"),
+    Sent("NodePool nodeConfig.serviceAccount"),
+    Tries("nodes@my-project.iam.gserviceaccount.com"),
+]
+_MOST_SURGE = 20
+"""https://cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies, "GKE
+limits" (read 2026-11-24): maxSurge and maxUnavailable together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeKubeletArgs:
+    """Settings of the kubelet; left out, each has GKE's default."""
+
+    cpu_manager_policy: Literal["none", "static"] | None = None
+    """Whether pods with whole CPUs get cores of their own (`static`)."""
+    cpu_cfs_quota: Annotated[bool | None, Tries(False)] = None
+    """Whether CPU limits are enforced."""
+    cpu_cfs_quota_period: Annotated[str | None, _DURATION, Tries("50ms")] = None
+    """The period in which CPU limits are counted, 1ms to 1s."""
+    memory_manager_policy: Annotated[Literal["None", "Static"] | None, Tries("Static")] = None
+    """Whether pods with whole CPUs get memory of their NUMA nodes (`Static`)."""
+    topology_manager_policy: (
+        Literal["none", "best-effort", "restricted", "single-numa-node"] | None
+    ) = None
+    """How strictly CPU, memory and GPUs of a pod come from one NUMA node."""
+    topology_manager_scope: Annotated[Literal["container", "pod"] | None, Tries("pod")] = None
+    """What is aligned as one: a container, or the whole pod."""
+    pod_pids_limit: Annotated[int | None, Interval(ge=1024, le=4194303), Tries(8192)] = None
+    """How many processes a pod may have, 1024 to 4194303."""
+    max_parallel_image_pulls: Annotated[int | None, Interval(ge=2, le=5)] = None
+    """How many images are pulled at a time, 2 to 5."""
+    container_log_max_size: Annotated[str | None, _LOG_SIZE, Tries("50Mi")] = None
+    """How large a container's log file gets, 10Mi to 500Mi."""
+    container_log_max_files: Annotated[int | None, Interval(ge=2, le=10)] = None
+    """How many log files a container keeps, 2 to 10."""
+    image_gc_low_threshold_percent: Annotated[int | None, _PERCENT, Tries(60)] = None
+    """The disk usage down to which unused images are removed, 10 to 85."""
+    image_gc_high_threshold_percent: Annotated[int | None, _PERCENT, Tries(84)] = None
+    """The disk usage at which unused images are removed, 10 to 85."""
+    image_minimum_gc_age: Annotated[str | None, _DURATION, Tries("90s")] = None
+    """How long an unused image stays at least, 2m at most."""
+    image_maximum_gc_age: Annotated[str | None, _DURATION, Tries("24h")] = None
+    """How long an unused image stays at most."""
+    allowed_unsafe_sysctls: Annotated[
+        Sequence[Annotated[str, _UNSAFE_SYSCTL]], Tries(["net.core.somaxconn"])
+    ] = ()
+    """Kernel parameters that pods may set for themselves although Kubernetes calls them unsafe."""
+    single_process_oom_kill: bool | None = None
+    """Whether a process that runs out of memory is killed without the rest of its container."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        low, high = self.image_gc_low_threshold_percent, self.image_gc_high_threshold_percent
+        if (80 if low is None else low) >= (85 if high is None else high):
+            raise ValueError(
+                f"imageGcLowThresholdPercent: {low or 80} is not below "
+                f"imageGcHighThresholdPercent {high or 85}; lower it"
+            )
+
+    @property
+    def declared(self) -> Any:
+        """As `kubeletConfig` has it."""
+        found = {
+            key: value for key, value in asdict(self).items() if value is not None and value != ()
+        }
+        for manager in ("memory_manager", "topology_manager"):
+            policy = {
+                part: found.pop(f"{manager}_{part}")
+                for part in ("policy", "scope")
+                if f"{manager}_{part}" in found
+            }
+            found |= {manager: policy} if policy else {}
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeLinuxArgs:
+    """Settings of the nodes' kernel; left out, each has GKE's default."""
+
+    sysctls: Annotated[
+        Mapping[Annotated[str, _SYSCTL], str], Tries({"net.core.somaxconn": "4096"})
+    ] = field(default_factory=dict)
+    """Kernel parameters of the nodes and of every pod on them, as text."""
+    cgroup_mode: Annotated[Literal["v1", "v2"] | None, Tries("v1", "v2")] = None
+    """The version of cgroups."""
+    hugepages_2m: Annotated[int | None, Ge(1), Tries(1024)] = None
+    """How many pages of 2 MiB the nodes reserve for pods."""
+    hugepages_1g: Annotated[int | None, Ge(1), Tries(2)] = None
+    """How many pages of 1 GiB the nodes reserve for pods."""
+    transparent_hugepages: Annotated[
+        Literal["always", "madvise", "never"] | None, Tries("always")
+    ] = None
+    """When the kernel uses large pages by itself."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+    @property
+    def declared(self) -> Any:
+        """As `linuxNodeConfig` has it."""
+        huge = {"hugepage_size2m": self.hugepages_2m, "hugepage_size1g": self.hugepages_1g}
+        found = {
+            "sysctls": dict(self.sysctls) or None,
+            "cgroup_mode": self.cgroup_mode and f"CGROUP_MODE_{self.cgroup_mode.upper()}",
+            "hugepages_config": huge if any(huge.values()) else None,
+            "transparent_hugepage_enabled": self.transparent_hugepages
+            and f"TRANSPARENT_HUGEPAGE_ENABLED_{self.transparent_hugepages.upper()}",
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+
+def _kept_whole(old: str, new: str) -> Verdict:
+    """The provider keeps a block that is taken away: each is optional and computed."""
+    way = "write the key with GKE's default"
+    return Kept(way) if new == "null" else None
+
+
+KUBELET = Annotated[
+    GkeKubeletArgs | None, OnChange(_kept_whole), Sent("NodePool nodeConfig.kubeletConfig")
+]
+LINUX = Annotated[
+    GkeLinuxArgs | None, OnChange(_kept_whole), Sent("NodePool nodeConfig.linuxNodeConfig")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeUpgradeArgs:
+    """How GKE replaces a pool's nodes for a new version or another shape."""
+
+    strategy: Literal["surge", "blue-green"] = "surge"
+    """Node by node (`surge`), or with a second set of nodes beside the first until that is drained
+    (`blue-green`), which needs the pool's GPUs, and their quota, twice."""
+    max_surge: Annotated[int, Interval(ge=0, le=_MOST_SURGE)] = 0
+    """How many nodes are added first, with `surge`: each needs a free GPU."""
+    max_unavailable: Annotated[int, Interval(ge=0, le=_MOST_SURGE)] = 1
+    """How many nodes may be missing meanwhile, with `surge`."""
+    batch_node_count: Annotated[int | None, Ge(1), Tries(2, given={"strategy": "blue-green"})] = (
+        None
+    )
+    """How many of the old nodes are drained at a time, with `blue-green`; left out, one."""
+    batch_soak_seconds: Annotated[
+        int | None, Ge(0), Tries(600, given={"strategy": "blue-green"})
+    ] = None
+    """The time after each batch, with `blue-green`."""
+    soak_seconds: Annotated[
+        int | None,
+        Interval(ge=0, le=604800),
+        Tries(7200, given={"strategy": "blue-green"}),
+    ] = None
+    """How long the old nodes stay, drained, before they are deleted, with `blue-green`: an hour if
+    left out, 7 days at most. Until then the upgrade can be rolled back."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        blue = {
+            "batchNodeCount": self.batch_node_count,
+            "batchSoakSeconds": self.batch_soak_seconds,
+            "soakSeconds": self.soak_seconds,
+        }
+        given = next((key for key, value in blue.items() if value is not None), None)
+        if self.strategy == "surge" and given:
+            raise ValueError(f"{given}: needs strategy blue-green; drop the key or set strategy")
+        if self.strategy == "blue-green" and (self.max_surge, self.max_unavailable) != (0, 1):
+            key = "maxSurge" if self.max_surge else "maxUnavailable"
+            raise ValueError(f"{key}: needs strategy surge; drop the key or the strategy")
+        if not 1 <= self.max_surge + self.max_unavailable <= _MOST_SURGE:
+            raise ValueError(
+                f"maxUnavailable: {self.max_unavailable} with maxSurge {self.max_surge} is out of "
+                f"range; allowed: 1 to {_MOST_SURGE} together"
+            )
+
+    @property
+    def declared(self) -> Any:
+        """As `upgradeSettings` has it."""
+        if self.strategy == "surge":
+            return {"max_surge": self.max_surge, "max_unavailable": self.max_unavailable}
+        soak = 3600 if self.soak_seconds is None else self.soak_seconds
+        return {
+            "strategy": "BLUE_GREEN",
+            "blue_green_settings": {
+                "standard_rollout_policy": {
+                    "batch_node_count": self.batch_node_count or 1,
+                    "batch_soak_duration": f"{self.batch_soak_seconds or 0}s",
+                },
+                "node_pool_soak_duration": f"{soak}s",
+            },
+        }

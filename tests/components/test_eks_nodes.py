@@ -1,0 +1,167 @@
+"""What a user adds to the nodes of an EKS pool: image, kubelet, user data, network, rights."""
+
+import base64
+import email
+import json
+import tomllib
+from typing import Any
+
+import pytest
+
+from components.eks.node_args import EksKubeletArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.sharing_args import EksSharingArgs
+from tests.components.eks_stack import OUTPUTS, declare
+from tests.components.test_eks_node_group import NODE_GROUP, group, tags, template
+
+AMI = "ami-0123456789abcdef0"
+ATTACHMENT = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
+
+
+def decoded(inputs: dict[str, Any]) -> str:
+    return base64.b64decode(inputs["userData"]).decode()
+
+
+def parts(inputs: dict[str, Any]) -> list[tuple[str, str]]:
+    """Content type and text of each part."""
+    message = email.message_from_string(decoded(inputs))
+    return [(part.get_content_type(), str(part.get_payload())) for part in message.walk()][1:]
+
+
+def test_without_settings_there_is_no_user_data() -> None:
+    """EKS brings its own."""
+    assert "userData" not in template()
+
+
+def test_own_parts_follow_the_stack_s() -> None:
+    """The NodeConfig that comes last wins: the user's."""
+    own = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}"
+    found = parts(
+        template(kubelet=EksKubeletArgs(max_pods=20), user_data=["#!/bin/bash\ntrue\n", own])
+    )
+    assert [kind for kind, _ in found] == [
+        "application/node.eks.aws", "text/x-shellscript", "application/node.eks.aws",
+    ]  # fmt: skip
+    assert json.loads(found[0][1])["spec"] == {"kubelet": {"config": {"maxPods": 20}}}
+    assert found[1][1].startswith("#!/bin/bash\ntrue\n")
+
+
+def test_an_own_image_gets_what_eks_tells_its_own() -> None:
+    """Neither version nor amiType go with it, and the node registers as the pool says."""
+    inputs = group(ami_id=AMI, labels={"role": "train"})
+    assert not {"version", "releaseVersion", "amiType"} & inputs.keys()
+    assert inputs["nodeGroupNamePrefix"] == "pool-ami-"
+    found = template(ami_id=AMI, labels={"role": "train"}, kubelet=EksKubeletArgs(max_pods=20))
+    assert found["imageId"] == AMI
+    ((_, text),) = parts(found)
+    spec = json.loads(text)["spec"]
+    cluster = OUTPUTS["aws:eks/cluster:Cluster"]
+    assert spec["cluster"] == {
+        "name": "k8s-ml",
+        "apiServerEndpoint": cluster["endpoint"],
+        "certificateAuthority": cluster["certificateAuthority"]["data"],
+        "cidr": "172.20.0.0/16",
+    }
+    labels, taints = spec["kubelet"]["flags"]
+    assert "role=train" in labels
+    assert "gpu-cluster/pool=pool" in labels
+    assert taints == "--register-with-taints=nvidia.com/gpu=present:NoSchedule"
+    assert spec["kubelet"]["config"] == {"maxPods": 20}
+
+
+def test_bottlerocket_has_the_same_as_settings() -> None:
+    """In one TOML text, with the sharing of its own device plugin."""
+    settings = tomllib.loads(
+        decoded(
+            template(
+                os="bottlerocket",
+                ami_id=AMI,
+                kubelet=EksKubeletArgs(max_pods=20, kube_reserved={"cpu": "500m"}),
+                sharing=EksSharingArgs(strategy="time-slicing", replicas=4),
+                user_data=["[settings.host-containers.admin]\nenabled = true\n"],
+            )
+        )
+    )["settings"]
+    assert settings["kubernetes"]["cluster-name"] == "k8s-ml"
+    assert settings["kubernetes"]["cluster-dns-ip"] == "172.20.0.10"
+    assert settings["kubernetes"]["max-pods"] == 20
+    assert settings["kubernetes"]["kube-reserved"] == {"cpu": "500m"}
+    assert settings["kubernetes"]["node-taints"] == {"nvidia.com/gpu": ["present:NoSchedule"]}
+    assert settings["kubelet-device-plugins"]["nvidia"]["device-sharing-strategy"] == "time-slicing"
+    assert settings["host-containers"]["admin"] == {"enabled": True}
+
+
+def test_the_autoscaler_hears_of_what_is_reserved() -> None:
+    """Otherwise it starts nodes for pods that do not fit on them."""
+    kubelet = EksKubeletArgs(
+        kube_reserved={"cpu": "500m", "ephemeral-storage": "5Gi"},
+        system_reserved={"memory": "1Gi"},
+        eviction_hard={"memory.available": "500Mi", "nodefs.available": "5%"},
+    )
+    before, after = (
+        tags(declare({"p": EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], **given)}))
+        for given in ({}, {"kubelet": kubelet})
+    )
+    key = "k8s.io/cluster-autoscaler/node-template/resources"
+    assert after[f"{key}/cpu"] == "3500m"
+    memory = [int(each[f"{key}/memory"].removesuffix("Mi")) for each in (before, after)]
+    assert memory[0] - memory[1] == 1024 + 400
+    assert after[f"{key}/ephemeral-storage"] == "89Gi"
+
+
+def test_own_security_groups_join_the_cluster_s() -> None:
+    """With any in the template, EKS adds none itself."""
+    outputs = {
+        "aws:eks/cluster:Cluster": {
+            **OUTPUTS["aws:eks/cluster:Cluster"],
+            "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
+        }
+    }
+    pool = EksGpuNodeGroupArgs(
+        instance_types=["g4dn.xlarge"], security_group_ids=["sg-0123456789abcdef0"]
+    )
+    found = declare({"pool": pool}, outputs=outputs).one(
+        "aws:ec2/launchTemplate:LaunchTemplate", "pool"
+    )
+    assert found.inputs["vpcSecurityGroupIds"] == ["sg-1", "sg-0123456789abcdef0"]
+    assert "vpcSecurityGroupIds" not in template()
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_metadata_is_as_far_as_the_config_says(hops: int) -> None:
+    """One hop, the node alone, unless told."""
+    given = {} if hops == 1 else {"metadata_hop_limit": hops}
+    assert template(**given)["metadataOptions"] == {
+        "httpEndpoint": "enabled",
+        "httpTokens": "required",
+        "httpPutResponseHopLimit": hops,
+    }
+
+
+def test_a_replaced_pool_goes_first_where_told() -> None:
+    """Its GPUs may be all there are."""
+    for first in (True, False):
+        pool = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], delete_before_replace=first)
+        assert declare({"p": pool}).one(NODE_GROUP, "p").delete_before_replace is first
+
+
+def test_nodes_have_the_rights_that_are_named() -> None:
+    """Systems Manager's by a switch, others by their ARN."""
+    own = "arn:aws:iam::123456789012:policy/node-logs"
+    policies = {
+        each.inputs["policyArn"].rpartition("/")[2]
+        for each in declare(ssm=True, node_policies=[own]).of(ATTACHMENT)
+        if each.name.startswith("k8s-ml-nodes-")
+    }
+    assert policies == {
+        "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly",
+        "AmazonSSMManagedInstanceCore", "node-logs",
+    }  # fmt: skip
+
+
+def test_metrics_server_is_an_addon_by_a_switch() -> None:
+    """It waits for a node, as every addon with pods does."""
+    addon = "aws:eks/addon:Addon"
+    names = [each.inputs["addonName"] for each in declare(metrics_server=True).of(addon)]
+    assert "metrics-server" in names
+    assert "metrics-server" not in [each.inputs["addonName"] for each in declare().of(addon)]
