@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.platforms import PLATFORMS
 from rehearsal import cloud_simulators
+from rehearsal.control_plane import keda
 from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.control_plane.controllers import Controllers
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
@@ -123,6 +124,7 @@ class Sandbox:
         )
         self.program = copied(self.stack, self._source, self.folder / "program", self._mutate)
         self.notes += self.program.notes
+        self.notes += [keda.NOTE] if keda.wanted(self.program.settings) else []
         self.event_log = EventLog(self.folder / "events.jsonl")
         self.cluster_cache = ClusterCache(self.event_log)
         self.processes = Processes(self.folder / "logs", self.mark)
@@ -312,6 +314,8 @@ class Sandbox:
     def _cluster_started(self) -> None:
         if self.operator_comes == "before":
             self.operator.install()
+        if keda.wanted(self.program.settings):
+            self.control_plane.define([keda.DEFINITION])
         self._kwok.start(self.control_plane.kubeconfig)
         with self._joining:
             self._cluster_up = True

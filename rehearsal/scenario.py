@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from components.gpu.service_args import ScalingArgs, ServiceArgs
 from components.platforms import PLATFORMS, Platform
 from components.settings.blocks import RUNNING
 from rehearsal.control_plane.cluster_cache import KINDS, has_its_gpus
@@ -78,10 +79,12 @@ class Rehearsal:
                 ("pulumi up", self._up),
                 *self._operator_steps,
                 ("workloads run", self._workloads_run),
+                *((("services scale out", self._services_scale_out),) if self._scaled else ()),
                 ("every pool grows", self._every_pool_grows),
                 ("placement verified", self._placement_verified),
                 ("node template verified", self._node_template_verified),
                 ("idempotency", self._idempotency),
+                *((("services scale in", self._services_scale_in),) if self._scaled else ()),
             )
         )
 
@@ -233,6 +236,67 @@ class Rehearsal:
         nodes = sandbox.control_plane.api.items(KINDS["Node"])
         there = {node["metadata"]["name"]: node for node in nodes}
         return {name for name in behind if name not in there or has_its_gpus(there[name])}
+
+    @property
+    def _scaled(self) -> Mapping[Workload, ScalingArgs]:
+        """The Deployments of the services that an autoscaler scales."""
+        settings = self.sandbox.program.settings
+        services: Mapping[str, ServiceArgs] = settings.running["services"] if settings else {}
+        return {
+            Workload(kind="Deployment", namespace=args.namespace, name=name): args.scaling
+            for name, args in services.items()
+            if args.scaling
+        }
+
+    def _services_scale_out(self) -> str:
+        """To the most pods, by the subresource through which every autoscaler does it."""
+        return self._scale({one: args.max_replicas for one, args in self._scaled.items()})
+
+    def _services_scale_in(self) -> str:
+        """To the fewest pods; the nodes that then have none leave."""
+        detail = self._scale({one: args.min_replicas for one, args in self._scaled.items()})
+        began = time.monotonic()
+        while idle := self._idle():
+            if time.monotonic() - began > SCALE_IN_SECONDS:
+                raise Failure(*(f"pool {name} keeps {n} nodes without GPU pods"
+                                for name, n in idle.items()))  # fmt: skip
+            time.sleep(0.1)
+        return f"{detail}; no GPU node without GPU pods"
+
+    def _scale(self, pods: Mapping[Workload, int]) -> str:
+        """Scales Deployments, and waits until each has exactly so many pods, all ready."""
+        for one, count in pods.items():
+            path = f"/apis/apps/v1/namespaces/{one.namespace}/deployments/{one.name}/scale"
+            self.sandbox.control_plane.api.patch(path, {"spec": {"replicas": count}})
+        began = time.monotonic()
+        while waiting := [one for one, count in pods.items() if not self._has(one, count)]:
+            if time.monotonic() - began > self.deadline:
+                raise Failure(*self._timed_out(waiting), *self._reasons())
+            time.sleep(0.1)
+        return ", ".join(f"{one.name} has {count} pods" for one, count in pods.items())
+
+    def _has(self, deployment: Workload, pods: int) -> bool:
+        item = self._item(deployment)
+        if item is None or item["spec"]["replicas"] != pods:
+            return False
+        status = item.get("status", {})
+        counts = [status.get(key, 0) for key in ("replicas", "availableReplicas")]
+        return counts == [pods, pods]
+
+    def _idle(self) -> dict[str, int]:
+        """Pools above their minimum with nodes on which no GPU pod runs, and how many those are."""
+        busy = {
+            pod["spec"].get("nodeName")
+            for pod in self.sandbox.cluster_cache.pods
+            if gpus_asked(pod["spec"]) and phase(pod) not in ("succeeded", "failed")
+        }
+        snapshot, above = self.sandbox.snapshot(), self._above_minimum()
+        idle = {
+            group.name: sum(node["metadata"]["name"] not in busy for node in snapshot.of(group))
+            for group in snapshot.groups
+            if group.name in above
+        }
+        return {name: nodes for name, nodes in idle.items() if nodes}
 
     def _every_pool_grows(self) -> str:
         """A pool without a node of this `up`, because nothing of the stack runs there or because

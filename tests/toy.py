@@ -74,12 +74,12 @@ BLOCK = Addition(
     rows={
         "components/settings/blocks.py": (
             '})  # fmt: skip\n"""Key -> the block',
-            """    "services": RunningBlock(
-        args=import_module("components.batch.service_args").ServiceArgs,
+            """    "sites": RunningBlock(
+        args=import_module("components.batch.site_args").SiteArgs,
         page="workloads",
         names=[DNS_LABEL],
-        read=import_module("components.batch.service_args").read_services,
-        module="components.batch.service",
+        read=import_module("components.batch.site_args").read_sites,
+        module="components.batch.site",
     ),
 """,
         ),

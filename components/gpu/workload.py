@@ -5,6 +5,7 @@ from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.apps.v1 import DeploymentStrategyArgsDict
 from pulumi_kubernetes.core.v1 import (
     ContainerArgsDict,
     EmptyDirVolumeSourceArgsDict,
@@ -26,9 +27,14 @@ from .awaiting import awaited
 from .pod_parts import PodParts, contents_of, pod_parts
 from .prerequisites import Prerequisites
 from .running import DISRUPTIONS_IGNORED, LATER, annotation_paths, staying
-from .workload_args import ProbeArgs, WorkloadArgs
+from .workload_args import GpuPodArgs, ProbeArgs, WorkloadArgs
 
-_WAIT_SECONDS = 1800
+NO_SURGE: DeploymentStrategyArgsDict = {
+    "type": "RollingUpdate",
+    "rolling_update": {"max_surge": 0, "max_unavailable": 1},
+}
+"""A surge pod would need a GPU more than there may be."""
+WAIT_SECONDS = 1800
 """A pool at zero: a node, a driver and an image of many gigabytes come first."""
 _SPOT_GRACE_SECONDS = 15
 """A Spot node gives 25 s of notice on GKE, of which system pods take the last ones."""
@@ -72,11 +78,19 @@ class GpuWorkload(pulumi.ComponentResource):
             "namespace": args.namespace,
             # Whether a queued job is suspended is its queue's business, and no field of this stack.
             "labels": {**labels, names.QUEUE_LABEL: args.queue} if args.queue else labels,
-            "annotations": awaited(args.wait, seconds=_WAIT_SECONDS),
+            "annotations": awaited(args.wait, seconds=WAIT_SECONDS),
         }
         contents = contents_of(args, ROOT)
         parts = pod_parts(name, args, contents, cluster.buckets)
-        pod = _pod_spec(name, args, pool, parts)
+        container: ContainerArgsDict = {
+            "name": name,
+            "ports": [
+                {"name": port, "container_port": number} for port, number in args.ports.items()
+            ],
+            "readiness_probe": _probe(args.readiness_probe),
+            "liveness_probe": _probe(args.liveness_probe),
+        }
+        pod = pod_spec(args, pool, parts, container)
         marks = dict(parts.annotations)
         template: PodTemplateSpecArgsDict = {
             "metadata": {"labels": labels, **({"annotations": marks} if marks else {})},
@@ -97,11 +111,7 @@ class GpuWorkload(pulumi.ComponentResource):
                     spec={
                         "replicas": 1 if args.replicas is None else args.replicas,
                         "selector": {"match_labels": labels},
-                        # A surge pod would need a GPU more than there may be.
-                        "strategy": {
-                            "type": "RollingUpdate",
-                            "rolling_update": {"max_surge": 0, "max_unavailable": 1},
-                        },
+                        "strategy": NO_SURGE,
                         "template": template,
                     },
                     opts=options,
@@ -111,7 +121,7 @@ class GpuWorkload(pulumi.ComponentResource):
                     name,
                     metadata={
                         **metadata,
-                        "annotations": {**awaited(args.wait, seconds=_WAIT_SECONDS), **marks},
+                        "annotations": {**awaited(args.wait, seconds=WAIT_SECONDS), **marks},
                     },
                     spec=pod,
                     opts=_left_alone(options, _default_memory(args, pool, "spec")),
@@ -160,11 +170,11 @@ def _default_memory(args: WorkloadArgs, pool: GpuPool, spec: str) -> list[str]:
     return [f"{spec}.volumes", f"{spec}.containers[0].volumeMounts"]
 
 
-def _libraries(args: WorkloadArgs, pool: GpuPool) -> str | None:
+def _libraries(args: GpuPodArgs, pool: GpuPool) -> str | None:
     return args.driver_libraries or (pool.driver_libraries if args.gpus else None)
 
 
-def _shared_memory(args: WorkloadArgs, pool: GpuPool) -> VolumeArgsDict | None:
+def _shared_memory(args: GpuPodArgs, pool: GpuPool) -> VolumeArgsDict | None:
     """The volume at `/dev/shm`; None for the container runtime's own."""
     if args.shared_memory is None:
         # NCCL and data loaders pass tensors through it. With the host's IPC it is the host's.
@@ -176,7 +186,10 @@ def _shared_memory(args: WorkloadArgs, pool: GpuPool) -> VolumeArgsDict | None:
     return {"name": "shared-memory", "empty_dir": empty_dir}
 
 
-def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool, parts: PodParts) -> PodSpecArgsDict:
+def pod_spec(
+    args: GpuPodArgs, pool: GpuPool, parts: PodParts, container: ContainerArgsDict
+) -> PodSpecArgsDict:
+    """The pods of `args`; `container`: their container's name, ports and probes."""
     libraries, memory = _libraries(args, pool), _shared_memory(args, pool)
     # The SDK takes the API's own spelling too; its types have the other alone.
     volumes: list[VolumeArgsDict] = [
@@ -199,17 +212,12 @@ def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool, parts: PodParts) -> 
         "containers": [
             {
                 **cast(ContainerArgsDict, parts.container),
-                "name": name,
+                **container,
                 "image": args.image,
                 "image_pull_policy": args.image_pull_policy,
                 "command": list(args.command) or None,
                 "args": list(args.args) or None,
                 "env": _env(args, libraries),
-                "ports": [
-                    {"name": port, "container_port": number} for port, number in args.ports.items()
-                ],
-                "readiness_probe": _probe(args.readiness_probe),
-                "liveness_probe": _probe(args.liveness_probe),
                 "resources": _resources(args, pool),
                 "security_context": {"allow_privilege_escalation": False},
                 "volume_mounts": mounts or None,
@@ -219,7 +227,7 @@ def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool, parts: PodParts) -> 
     }
 
 
-def _env(args: WorkloadArgs, libraries: str | None) -> list[EnvVarArgsDict]:
+def _env(args: GpuPodArgs, libraries: str | None) -> list[EnvVarArgsDict]:
     search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH} if libraries else {}
     return [{"name": key, "value": value} for key, value in {**search, **args.env}.items()]
 
@@ -234,7 +242,7 @@ def _probe(probe: ProbeArgs | None) -> ProbeArgsDict | None:
     }
 
 
-def _resources(args: WorkloadArgs, pool: GpuPool) -> ResourceRequirementsArgsDict:
+def _resources(args: GpuPodArgs, pool: GpuPool) -> ResourceRequirementsArgsDict:
     limits = args.limits.quantities()
     if args.gpus:
         # In the limits: for an extended resource, Kubernetes takes the request from there.

@@ -1,4 +1,4 @@
-"""What a user says of a GPU workload, and whether its pool can carry it."""
+"""What a user says of pods on a GPU pool and of a workload, and whether the pool can carry them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,31 +56,18 @@ class ProbeArgs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadArgs(PodArgs):
-    """A deployment, pod or job on a GPU pool. The pool alone says how its nodes are reached."""
+class GpuPodArgs(PodArgs):
+    """Pods of one container on a GPU pool, which alone says how its nodes are reached."""
 
-    kind: Annotated[Literal["deployment", "pod", "job"], Sent("Pod", "Deployment", "Job")]
-    """What runs: a Deployment, a Pod or a Job."""
     pool: Annotated[str, Sent("PodSpec nodeSelector")]
-    """The GPU pool on which it runs."""
+    """The GPU pool on which the pods run."""
     gpus: Annotated[int, Ge(0), Sent("PodSpec containers[].resources.limits")] = 1
     """How many units of the pool's GPU resource one pod has. A pod with 0, with an NVIDIA runtime,
     sees every GPU of its node, also those that others hold."""
-    replicas: Annotated[Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas")] = None
-    """How many pods a deployment has; left out, 1."""
     command: Annotated[Sequence[str], Sent("PodSpec containers[].command[]")] = ()
     """The container's command; left out, the image's."""
     args: Annotated[Sequence[str], Sent("PodSpec containers[].args[]")] = ()
     """The arguments of the command; left out, the image's."""
-    ports: Annotated[
-        Mapping[Annotated[str, _PORT_NAME], Annotated[int, Interval(ge=1, le=65535)]],
-        Sent("PodSpec containers[].ports[]"),
-    ] = field(default_factory=dict)
-    """The container's ports: their names and numbers."""
-    readiness_probe: Annotated[ProbeArgs | None, Sent("PodSpec containers[].readinessProbe")] = None
-    """When the container is ready, asked over HTTP."""
-    liveness_probe: Annotated[ProbeArgs | None, Sent("PodSpec containers[].livenessProbe")] = None
-    """When the container is restarted, asked over HTTP."""
     image_pull_policy: Annotated[
         Literal["Always", "IfNotPresent", "Never"] | None,
         Sent("PodSpec containers[].imagePullPolicy"),
@@ -88,12 +75,6 @@ class WorkloadArgs(PodArgs):
     """When the image is pulled; left out, Kubernetes' default."""
     node_selector: Annotated[Labels, Sent("PodSpec nodeSelector")] = field(default_factory=dict)
     """Further labels that the node must have, beside the pool's."""
-    completions: Annotated[Annotated[int, Ge(1)] | None, Sent("Job spec.completions")] = None
-    """How many pods of a job must succeed."""
-    parallelism: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.parallelism")] = None
-    """How many pods of a job run at once."""
-    backoff_limit: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.backoffLimit")] = None
-    """The retries of a job; left out, 3."""
     shared_memory: Annotated[
         Annotated[str, QUANTITY_OR_ZERO] | None, Sent("PodSpec volumes[].emptyDir.sizeLimit")
     ] = None
@@ -105,41 +86,10 @@ class WorkloadArgs(PodArgs):
     ] = None
     """The host directory with the driver's libraries, mounted at `/usr/local/nvidia`, for nodes
     without an NVIDIA container runtime."""
-    resource: Annotated[
-        str, _RESOURCE, Silent("one name is allowed, which pods have without it as well")
-    ] = GPU_RESOURCE
-    """The resource to ask for; no other name is known any more."""
-    api_version: Annotated[
-        str | None, Silent("one is allowed for each kind, which objects have without it as well")
-    ] = None
-    """The API version of the kind; left out, the kind's own."""
-    queue: Annotated[str | None, Sent("ObjectMeta labels")] = None
-    """The queue of `batch.queues` in which a job waits until the GPUs for all its pods are free."""
-    wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
-    """Whether `pulumi up` waits until it runs (a job: completes, its time in a queue included)."""
 
     def __post_init__(self) -> None:
         # A dataclass with slots is another class, which zero-argument super() does not find.
         PodArgs.__post_init__(self)
-        self._check_api_version()
-        self._check_kind("replicas", self.replicas, "deployment")
-        self._check_kind("completions", self.completions, "job")
-        self._check_kind("parallelism", self.parallelism, "job")
-        self._check_kind("backoffLimit", self.backoff_limit, "job")
-        if self.queue is not None and self.kind != "job":
-            raise ValueError(f"queue: a {self.kind} has none; drop it, or set kind to job")
-        for key, probe in (
-            ("readinessProbe", self.readiness_probe),
-            ("livenessProbe", self.liveness_probe),
-        ):
-            if probe is not None and probe.port not in self.ports:
-                have = ", ".join(self.ports) or "none"
-                raise ValueError(
-                    f"{key}.port: {probe.port!r} is not a port of this workload; allowed: {have}"
-                )
-        self._check_shared_memory()
-
-    def _check_shared_memory(self) -> None:
         limit = self.limits.memory
         if self.shared_memory is None or limit is None:
             return
@@ -149,45 +99,13 @@ class WorkloadArgs(PodArgs):
                 "is a part; lower it, or raise the limit"
             )
 
-    def _check_api_version(self) -> None:
-        kind, current = _API_VERSIONS[self.kind]
-        if self.api_version not in (None, current):
-            _, since = names.REMOVED_API_VERSIONS.get((self.api_version or "", kind), ("", None))
-            why = f"serves no {kind} since Kubernetes {since}" if since else f"has no {kind}"
-            raise ValueError(f"apiVersion: {self.api_version!r} {why}; write {current}")
-
-    def _check_kind(self, key: str, value: int | None, kind: str) -> None:
-        if value is not None and self.kind != kind:
-            raise ValueError(f"{key}: a {self.kind} has none; drop it, or set kind to {kind}")
-
     def uses_host(self, pool: GpuPool) -> bool:
         """As `PodArgs.uses_host`; a pod without a GPU has nothing of its driver."""
         own = self.driver_libraries or any(each.host_file for each in self.volumes.values())
         return bool(own or (self.gpus and PodArgs.uses_host(self, pool)))
 
-    def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
-        """Its pods, on their pool."""
-        yield PodGroup(
-            path=path,
-            pool=self.pool,
-            namespace=self.namespace,
-            image=self.image,
-            count=self.pods,
-            gpus=self.gpus,
-            uses_host=self.uses_host(pools[self.pool]),
-            claims=self.claims,
-        )
-
-    @property
-    def pods(self) -> int:
-        """How many pods run at once, at the most."""
-        if self.kind == "deployment":
-            return 1 if self.replicas is None else self.replicas
-        pods = 1 if self.parallelism is None else self.parallelism
-        return pods if self.completions is None else min(pods, self.completions)
-
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError if no node of `pool` could ever carry a pod of this workload."""
+        """Raises ValueError if no node of `pool` could ever carry one of the pods."""
         if self.driver_libraries and not pool.host_paths:
             raise ValueError(
                 "driverLibraries: the platform admits no directory of the host, and mounts the "
@@ -202,12 +120,6 @@ class WorkloadArgs(PodArgs):
             raise ValueError(
                 f"gpus: {self.gpus} is not possible for a pod on pool {pool.name}; allowed: "
                 f"{', '.join(map(str, pool.pod_gpus))}"
-            )
-        held = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
-        if self.kind == "deployment" and self.gpus and held is not None and self.pods > held:
-            raise ValueError(
-                f"replicas: {self.pods} are more than pool {pool.name} holds, {held} pods with "
-                f"{self.gpus} each on {pool.max_nodes} nodes; ask for fewer, or raise its maxNodes"
             )
         if self.gpus > 1 and pool.sharing is not None and pool.sharing.replicas > 1:
             raise ValueError(
@@ -226,3 +138,112 @@ class WorkloadArgs(PodArgs):
                     f"nodeSelector.{key}: {value!r} contradicts pool {pool.name}, whose nodes have "
                     f"{pool.labels[key]!r}"
                 )
+
+    def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
+        """Its pods, on their pool."""
+        yield PodGroup(
+            path=path,
+            pool=self.pool,
+            namespace=self.namespace,
+            image=self.image,
+            count=self.pods,
+            gpus=self.gpus,
+            uses_host=self.uses_host(pools[self.pool]),
+            claims=self.claims,
+        )
+
+    @property
+    def pods(self) -> int:
+        """How many pods run at once, at the most."""
+        return 1
+
+    def check_held(self, key: str, pods: int, pool: GpuPool) -> None:
+        """Raises ValueError, for the key that says how many, if `pool` never has room for all."""
+        held = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
+        if self.gpus and held is not None and pods > held:
+            raise ValueError(
+                f"{key}: {pods} are more than pool {pool.name} holds, {held} pods with "
+                f"{self.gpus} each on {pool.max_nodes} nodes; ask for fewer, or raise its maxNodes"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadArgs(GpuPodArgs):
+    """A deployment, pod or job on a GPU pool. The pool alone says how its nodes are reached."""
+
+    kind: Annotated[Literal["deployment", "pod", "job"], Sent("Pod", "Deployment", "Job")]
+    """What runs: a Deployment, a Pod or a Job."""
+    replicas: Annotated[Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas")] = None
+    """How many pods a deployment has; left out, 1."""
+    ports: Annotated[
+        Mapping[Annotated[str, _PORT_NAME], Annotated[int, Interval(ge=1, le=65535)]],
+        Sent("PodSpec containers[].ports[]"),
+    ] = field(default_factory=dict)
+    """The container's ports: their names and numbers."""
+    readiness_probe: Annotated[ProbeArgs | None, Sent("PodSpec containers[].readinessProbe")] = None
+    """When the container is ready, asked over HTTP."""
+    liveness_probe: Annotated[ProbeArgs | None, Sent("PodSpec containers[].livenessProbe")] = None
+    """When the container is restarted, asked over HTTP."""
+    completions: Annotated[Annotated[int, Ge(1)] | None, Sent("Job spec.completions")] = None
+    """How many pods of a job must succeed."""
+    parallelism: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.parallelism")] = None
+    """How many pods of a job run at once."""
+    backoff_limit: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.backoffLimit")] = None
+    """The retries of a job; left out, 3."""
+    resource: Annotated[
+        str, _RESOURCE, Silent("one name is allowed, which pods have without it as well")
+    ] = GPU_RESOURCE
+    """The resource to ask for; no other name is known any more."""
+    api_version: Annotated[
+        str | None, Silent("one is allowed for each kind, which objects have without it as well")
+    ] = None
+    """The API version of the kind; left out, the kind's own."""
+    queue: Annotated[str | None, Sent("ObjectMeta labels")] = None
+    """The queue of `batch.queues` in which a job waits until the GPUs for all its pods are free."""
+    wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
+    """Whether `pulumi up` waits until it runs (a job: completes, its time in a queue included)."""
+
+    def __post_init__(self) -> None:
+        # A dataclass with slots is another class, which zero-argument super() does not find.
+        GpuPodArgs.__post_init__(self)
+        self._check_api_version()
+        self._check_kind("replicas", self.replicas, "deployment")
+        self._check_kind("completions", self.completions, "job")
+        self._check_kind("parallelism", self.parallelism, "job")
+        self._check_kind("backoffLimit", self.backoff_limit, "job")
+        if self.queue is not None and self.kind != "job":
+            raise ValueError(f"queue: a {self.kind} has none; drop it, or set kind to job")
+        for key, probe in (
+            ("readinessProbe", self.readiness_probe),
+            ("livenessProbe", self.liveness_probe),
+        ):
+            if probe is not None and probe.port not in self.ports:
+                have = ", ".join(self.ports) or "none"
+                raise ValueError(
+                    f"{key}.port: {probe.port!r} is not a port of this workload; allowed: {have}"
+                )
+
+    def _check_api_version(self) -> None:
+        kind, current = _API_VERSIONS[self.kind]
+        if self.api_version not in (None, current):
+            _, since = names.REMOVED_API_VERSIONS.get((self.api_version or "", kind), ("", None))
+            why = f"serves no {kind} since Kubernetes {since}" if since else f"has no {kind}"
+            raise ValueError(f"apiVersion: {self.api_version!r} {why}; write {current}")
+
+    def _check_kind(self, key: str, value: int | None, kind: str) -> None:
+        if value is not None and self.kind != kind:
+            raise ValueError(f"{key}: a {self.kind} has none; drop it, or set kind to {kind}")
+
+    @property
+    def pods(self) -> int:
+        """How many pods run at once, at the most."""
+        if self.kind == "deployment":
+            return 1 if self.replicas is None else self.replicas
+        pods = 1 if self.parallelism is None else self.parallelism
+        return pods if self.completions is None else min(pods, self.completions)
+
+    def check_fits(self, pool: GpuPool) -> None:
+        """Raises ValueError if `pool` could never carry this workload."""
+        GpuPodArgs.check_fits(self, pool)
+        if self.kind == "deployment":
+            self.check_held("replicas", self.pods, pool)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from ..access import ServiceAccountArgs
 from ..batch.batch_args import BatchArgs
 from ..batch.load import Available, read_gpu_test, read_training_jobs, read_workloads
+from ..batch.services import read_services
 from ..batch.training_args import TrainingArgs
 from ..cluster import GpuPool
 from ..decode import NAMESPACE
@@ -22,6 +23,7 @@ from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import NamespaceArgs
 from ..gpu.pod_group import PodGroup
+from ..gpu.service_args import ServiceArgs
 from ..gpu.volume_args import VolumeClaimArgs
 from ..gpu.workload_args import WorkloadArgs
 from ..limits import DNS_LABEL, Limit, matching, none_of, refusal
@@ -96,6 +98,7 @@ def _short_name(what: str, longest: int) -> Limit:
 _ACCOUNT_NAME = _short_name("an account's name", 32)
 _POOL_NAME = _short_name("a pool name", 32)
 _JOB_NAME = _short_name("a training job's name", 40)
+_SERVICE_NAME = _short_name("a service's name", 63)
 
 
 def _at(path: str, entries: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,6 +131,13 @@ BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
         names=[_JOB_NAME],
         read=read_training_jobs,
         module="components.batch.training",
+    ),
+    "services": RunningBlock(
+        args=ServiceArgs,
+        page="workloads",
+        names=[_SERVICE_NAME],
+        read=read_services,
+        module="components.gpu.service",
     ),
     "images": Block(args=ImagesArgs, page="workloads"),
     "monitoring": Block(args=MonitoringArgs, page="monitoring"),

@@ -11,22 +11,29 @@ from ..catalog import kubernetes as names
 from ..decode import NAMESPACE, unknown
 from ..gpu.acceptance_args import job_name
 from ..gpu.pod_args import NamespaceArgs
+from ..gpu.service_args import ServiceArgs
 from ..platforms import PLATFORMS
 from .model import Settings
 
 
 def check_names(settings: Settings[Any]) -> None:
-    """Refuses a workload under the name of a training job, or of a Job that measures GPUs."""
+    """Refuses a workload or service under the name of a training job or of a Job that measures
+    GPUs, and a service under that of a workload: their pods would have the same labels."""
     test = settings.gpu_test
     measuring = {job_name(pool): pool for pool in test.pools} if test else {}
-    for name, workload in settings.workloads.items():
-        path = f"{NAMESPACE}:workloads.{name}"
-        if name in settings.training_jobs:
-            raise ValueError(f"{path}: is also the name of a training job; choose another")
-        if test and name in measuring and workload.namespace == test.namespace:
-            raise ValueError(
-                f"{path}: is the name of the Job that measures pool {measuring[name]}; take another"
-            )
+    services: Mapping[str, ServiceArgs] = settings.running["services"]
+    for key, entries in (("workloads", settings.workloads), ("services", services)):
+        for name, entry in entries.items():
+            path = f"{NAMESPACE}:{key}.{name}"
+            if name in settings.training_jobs:
+                raise ValueError(f"{path}: is also the name of a training job; choose another")
+            if key == "services" and name in settings.workloads:
+                raise ValueError(f"{path}: is also the name of a workload; choose another")
+            if test and name in measuring and entry.namespace == test.namespace:
+                raise ValueError(
+                    f"{path}: is the name of the Job that measures pool {measuring[name]}; take "
+                    "another"
+                )
 
 
 def check_namespaces(settings: Settings[Any]) -> None:
@@ -97,6 +104,7 @@ def warnings(settings: Settings[Any]) -> list[str]:
         *check_groups(settings),
         *_past_queues(settings),
         *_without_pods(settings),
+        *_without_keda(settings),
     ]
 
 
@@ -106,16 +114,18 @@ def _past_queues(settings: Settings[Any]) -> Iterator[str]:
     has."""
     if settings.batch is None:
         return
-    workloads = {f"{NAMESPACE}:workloads.{name}": args for name, args in settings.workloads.items()}
-    unqueued = [
-        pods for pods in settings.pod_groups_of("workloads") if not workloads[pods.path].queue
-    ]
+    kinds = {
+        f"{NAMESPACE}:workloads.{name}": args.kind
+        for name, args in settings.workloads.items()
+        if not args.queue
+    } | {f"{NAMESPACE}:services.{name}": "service" for name in settings.running["services"]}
+    unqueued = [pods for pods in settings.pod_groups if pods.path in kinds]
     taken: Counter[str] = Counter()
     for pods in unqueued:
         taken[pods.pool] += pods.count * pods.gpus
     for pods in unqueued:
-        pool, kind = settings.pools[pods.pool].pool, workloads[pods.path].kind
-        line = settings.batch.past_queue(pool, kind, taken[pods.pool])
+        pool = settings.pools[pods.pool].pool
+        line = settings.batch.past_queue(pool, kinds[pods.path], taken[pods.pool])
         if line and pods.count * pods.gpus:
             yield f"{pods.path}.{line}"
 
@@ -127,6 +137,16 @@ def _without_pods(settings: Settings[Any]) -> Iterator[str]:
             yield (
                 f"{NAMESPACE}:workloads.{name}.{key}: is 0, so that none of its pods run; raise it "
                 "unless that is intended"
+            )
+
+
+def _without_keda(settings: Settings[Any]) -> Iterator[str]:
+    for name, args in settings.running["services"].items():
+        if args.scaling and args.scaling.prometheus:
+            yield (
+                f"{NAMESPACE}:services.{name}.scaling.prometheus: needs KEDA, which this stack "
+                "does not install: without it in the cluster, pulumi up fails at the ScaledObject; "
+                "install it first"
             )
 
 

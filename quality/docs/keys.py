@@ -44,7 +44,10 @@ PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
             },
         )
         for page, title in (
-            ("workloads", "Workloads, their data, queues and training jobs, on every platform"),
+            (
+                "workloads",
+                "Workloads, their data, queues, training jobs and services, on every platform",
+            ),
             ("monitoring", "Monitoring and the GPU test, on every platform"),
         )
     },

@@ -20,6 +20,8 @@ OUTPUTS: Mapping[str, str] = {
     "on an existing cluster, where it is the context that the stack was given.",
     "gpuPools": "A map, by the name of the pool, of what a pod on the pool needs; its fields are "
     "below.",
+    "services": "Only with `services`: a map, by the name of the service, of its `namespace`, "
+    "`hostname`, `port` and `url` inside the cluster.",
 }
 """Output -> what it is."""
 _OWN: Mapping[str, str] = {

@@ -27,7 +27,7 @@ with Sandbox("serving", folder=Path(sys.argv[1])) as sandbox:
     said["leaks"] = run.failures[len(said["failures"]):]
     said["steps"] = {step.name: step.ok for step in run.steps}
     config = yaml.safe_load(sandbox.program.file.read_text())["config"]
-    said["emptied"] = [config[f"gpu-cluster:{key}"] for key in ("workloads", "services")]
+    said["emptied"] = [config[f"gpu-cluster:{key}"] for key in ("workloads", "sites")]
     said["left"] = sandbox.cloud.list_resources()
 print(json.dumps(said))
 """

@@ -31,9 +31,9 @@ def test_a_block_takes_five_files_at_most(toy: tuple[Path, list[str], list[str]]
     ("given", "says"),
     [
         ("pool: bricks", ""),
-        ("pool: brick", "services.web.pool: 'brick' is not a pool; did you mean 'bricks'?"),
-        ("pods: none, pool: bricks", "services.web.pods: 'none'"),
-        ("namespace: team, pool: bricks", "services.web.namespace: nothing creates the namespace"),
+        ("pool: brick", "sites.web.pool: 'brick' is not a pool; did you mean 'bricks'?"),
+        ("pods: none, pool: bricks", "sites.web.pods: 'none'"),
+        ("namespace: team, pool: bricks", "sites.web.namespace: nothing creates the namespace"),
     ],
 )
 def test_it_is_loaded(toy: tuple[Path, list[str], list[str]], given: str, says: str) -> None:
@@ -62,7 +62,7 @@ pods = settings_of("serving", config_of("serving")).pod_groups
 print([(one.path, one.pool, one.count, one.gpus) for one in pods])
 """
     done = python(toy[0], "-c", code)
-    assert "('gpu-cluster:services.web', 'bricks', 1, 1)" in done.stdout, done.stderr
+    assert "('gpu-cluster:sites.web', 'bricks', 1, 1)" in done.stdout, done.stderr
 
 
 def test_its_keys_are_documented(toy: tuple[Path, list[str], list[str]]) -> None:
@@ -72,14 +72,14 @@ import json
 from quality.docs import keys, stack_schema
 from quality.faults.changes import NAMED
 schema = stack_schema.schema()["properties"]["config"]["properties"]
-print(json.dumps([keys.pages()["workloads"], schema["gpu-cluster:services"], NAMED]))
+print(json.dumps([keys.pages()["workloads"], schema["gpu-cluster:sites"], NAMED]))
 """
     done = python(toy[0], "-c", code)
     assert done.returncode == 0, done.stderr
     page, schema, named = json.loads(done.stdout)
-    assert "`gpu-cluster:services.<name>`" in page
+    assert "`gpu-cluster:sites.<name>`" in page
     assert "pods" in schema["additionalProperties"]["properties"]
-    assert "services" in named
+    assert "sites" in named
 
 
 @pytest.mark.parametrize("key", RUNNING)

@@ -1,0 +1,206 @@
+"""What a user says of a service, and whether its pool can carry it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Interval, MinLen
+
+from ..cluster import GpuPool
+from ..effect import Sent, Tries
+from ..limits import (
+    DNS_LABEL,
+    QUANTITY,
+    SUBDOMAIN,
+    UNIQUE,
+    Labels,
+    Limit,
+    check_limits,
+    matching,
+)
+from .workload_args import GpuPodArgs
+
+_PATH = matching("a path such as /health", re.compile(r"/\S*"))
+_URL = matching("a URL such as http://prometheus.monitoring:9090", re.compile(r"https?://[^\s@]+"))
+_METRIC = matching(
+    "a metric's name such as vllm_num_requests_waiting",
+    re.compile(r"[^/%\s]+"),
+)
+_ABOVE_ZERO = Limit(
+    lambda value: None if value > 0 else f"{value:g} is too small; allowed: more than 0",
+    {"exclusiveMinimum": 0},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricArgs:
+    """A metric for Kubernetes' HorizontalPodAutoscaler. It reads the metric from a metrics API,
+    which an adapter in the cluster serves; this stack installs none."""
+
+    name: Annotated[
+        str, _METRIC, Sent("HorizontalPodAutoscaler spec.metrics[]"), Tries("queue_length")
+    ]
+    """The metric, as the adapter calls it."""
+    type: Annotated[
+        Literal["Pods", "External"], Sent("HorizontalPodAutoscaler spec.metrics[].type")
+    ] = "Pods"
+    """`Pods`: one value for each pod (`custom.metrics.k8s.io`). `External`: one value for the
+    service, such as the length of a queue (`external.metrics.k8s.io`)."""
+    average_value: Annotated[
+        str, QUANTITY, Sent("HorizontalPodAutoscaler spec.metrics[]"), Tries("7")
+    ]
+    """The value for each pod at which their number stays: `"10"`, or `500m` for a half."""
+    match_labels: Annotated[Labels, Sent("HorizontalPodAutoscaler spec.metrics[]")] = field(
+        default_factory=dict
+    )
+    """Labels of the metric."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrometheusArgs:
+    """A Prometheus query for KEDA, which somebody else installs in the cluster beforehand: without
+    its type `ScaledObject`, `pulumi up` fails. Unlike a HorizontalPodAutoscaler it scales from
+    zero, if the query has a value when no pod runs: the requests at a gateway, not a metric of the
+    pods."""
+
+    server_address: Annotated[
+        str, _URL, Sent("ScaledObject spec.triggers[].metadata.serverAddress"), Tries("http://p:1")
+    ]
+    """Prometheus, as KEDA reaches it. No password belongs here: name it in `authentication`."""
+    query: Annotated[str, MinLen(1), Sent("ScaledObject spec.triggers[].metadata.query")]
+    """PromQL that yields one number for the whole service."""
+    threshold: Annotated[
+        float, _ABOVE_ZERO, Sent("ScaledObject spec.triggers[].metadata.threshold"), Tries(2.5)
+    ]
+    """The number for each pod: there are as many pods as the query's number divided by it."""
+    activation_threshold: Annotated[
+        float, Ge(0), Sent("ScaledObject spec.triggers[].metadata.activationThreshold")
+    ] = 0
+    """The first pod starts when the query's number is above this."""
+    authentication: Annotated[
+        Annotated[str, SUBDOMAIN] | None,
+        Sent("ScaledObject spec.triggers[].authenticationRef.name"),
+    ] = None
+    """KEDA's TriggerAuthentication with the credentials for Prometheus, in the service's namespace.
+    Somebody else makes it."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingArgs:
+    """How many pods a service has, by a metric. Give either `metric` or `prometheus`."""
+
+    min_replicas: Annotated[
+        int,
+        Ge(0),
+        Sent("HorizontalPodAutoscaler spec.minReplicas", "ScaledObject spec.minReplicaCount"),
+    ] = 1
+    """The fewest pods, and how many there are at first; 0 needs `prometheus`."""
+    max_replicas: Annotated[
+        int,
+        Ge(1),
+        Sent("HorizontalPodAutoscaler spec.maxReplicas", "ScaledObject spec.maxReplicaCount"),
+    ]
+    """The most pods."""
+    metric: MetricArgs | None = None
+    """What the HorizontalPodAutoscaler goes by."""
+    prometheus: PrometheusArgs | None = None
+    """What KEDA goes by."""
+    idle_seconds: Annotated[
+        int,
+        Interval(ge=0, le=3600),
+        Sent(
+            "HorizontalPodAutoscaler spec.behavior.scaleDown.stabilizationWindowSeconds",
+            "ScaledObject spec.cooldownPeriod",
+        ),
+    ] = 300
+    """How long the metric must be low before pods are removed. It should be longer than a model
+    takes to load."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if (self.metric is None) == (self.prometheus is None):
+            raise ValueError("metric: give either metric or prometheus")
+        if self.min_replicas > self.max_replicas:
+            raise ValueError(
+                f"minReplicas: {self.min_replicas} is above maxReplicas {self.max_replicas}"
+            )
+        # Feature gate HPAScaleToZero: alpha since 1.16, beta and on since 1.37, and then not for
+        # metrics of pods (kubernetes.io/blog/2026/09/02/kubernetes-v1-37-hpa-scale-to-zero-beta,
+        # read 2026-11-24). No cloud of the catalog has 1.37.
+        if self.metric and not self.min_replicas:
+            raise ValueError(
+                "minReplicas: 0 is refused for a HorizontalPodAutoscaler by Kubernetes before "
+                "1.37, whose feature gate HPAScaleToZero is off; set it to 1, or take prometheus "
+                "in place of metric, which needs KEDA in the cluster"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceArgs(GpuPodArgs):
+    """An HTTP server on a GPU pool, such as one for inference, under a name of its own inside the
+    cluster: a Deployment and a Service. An update replaces its pods one at a time and needs no
+    spare GPU; a service with one pod does not answer meanwhile."""
+
+    port: Annotated[int, Interval(ge=1, le=65535), Sent("Service spec.ports[]"), Tries(9000)]
+    """The port on which the container listens, and the Service's own."""
+    readiness_path: Annotated[
+        str, _PATH, Sent("PodSpec containers[].readinessProbe"), Tries("/ready")
+    ] = "/health"
+    """The HTTP path that answers with 200 once the model is loaded; requests go to such pods."""
+    liveness_path: Annotated[
+        str, _PATH, Sent("PodSpec containers[].livenessProbe"), Tries("/live")
+    ] = "/health"
+    """The HTTP path that answers with 200 unless the container has to be restarted."""
+    startup_seconds: Annotated[
+        int, Interval(ge=10, le=86400), Sent("PodSpec containers[].startupProbe"), Tries(3600)
+    ] = 1800
+    """How long a container may take to load its model. After that it is restarted."""
+    replicas: Annotated[
+        Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas"), Tries(0)
+    ] = None
+    """How many pods there are without `scaling`; left out, 1."""
+    scaling: ScalingArgs | None = None
+    """How many pods there are, by a metric."""
+    callers: Annotated[
+        Sequence[Annotated[str, DNS_LABEL]], UNIQUE, Sent("NetworkPolicy spec.ingress[]")
+    ] = ()
+    """The namespaces besides the service's own whose pods may call it, and read its metrics. It
+    holds where the cluster enforces NetworkPolicies."""
+    wait: Annotated[bool, Sent("Deployment metadata.annotations")] = False
+    """Whether `pulumi up` waits until its pods are ready."""
+
+    def __post_init__(self) -> None:
+        # A dataclass with slots is another class, which zero-argument super() does not find.
+        GpuPodArgs.__post_init__(self)
+        if self.scaling and self.replicas is not None:
+            raise ValueError("replicas: scaling decides how many pods there are; drop one of both")
+
+    @property
+    def pods(self) -> int:
+        """How many pods run at once, at the most."""
+        if self.scaling:
+            return self.scaling.max_replicas
+        return 1 if self.replicas is None else self.replicas
+
+    def check_fits(self, pool: GpuPool) -> None:
+        """Raises ValueError if `pool` could never carry this service."""
+        GpuPodArgs.check_fits(self, pool)
+        self.check_held("scaling.maxReplicas" if self.scaling else "replicas", self.pods, pool)
+
+    def contract(self, name: str) -> Mapping[str, Any]:
+        """The service as the stack output `services` shows it; its hostname is resolved in every
+        namespace, whatever the cluster's domain."""
+        hostname = f"{name}.{self.namespace}.svc"
+        return {
+            "namespace": self.namespace,
+            "hostname": hostname,
+            "port": self.port,
+            "url": f"http://{hostname}:{self.port}",
+        }

@@ -1,0 +1,102 @@
+"""Services from zero pods and nodes to some and back, with the real API server and its controllers.
+
+Kubernetes' HorizontalPodAutoscaler runs, without metrics; KEDA does not. The rehearsal changes the
+scale in their place.
+"""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.plugins.kubernetes.api_error import ApiError
+from rehearsal.report import node_lives
+from rehearsal.sandbox import Sandbox
+from rehearsal.scenario import Rehearsal
+from tests.rehearsal.conftest import configured
+
+IMAGE = "docker.io/vllm/vllm-openai:v0.11.0"
+KEDA = {"serverAddress": "http://prometheus.monitoring:9090", "query": "up", "threshold": 5}
+METRIC = {"name": "vllm_num_requests_waiting", "averageValue": "5"}
+
+
+def with_services(config: dict[str, Any]) -> None:
+    """Dev with `chat`, which KEDA scales from zero, and `rank` on a pool of its own."""
+    pools = config["gpu-cluster:gpuPools"]
+    pools["other-gpu"] = {**pools["train-gpu"], "labels": {"role": "other-gpu"}, "maxNodes": 2}
+    config["gpu-cluster:workloads"] = {}
+    config["gpu-cluster:services"] = {
+        "chat": {
+            "pool": "train-gpu",
+            "image": IMAGE,
+            "port": 8000,
+            "scaling": {"minReplicas": 0, "maxReplicas": 2, "prometheus": KEDA},
+        },
+        "rank": {
+            "pool": "other-gpu",
+            "image": IMAGE,
+            "port": 8000,
+            "scaling": {"maxReplicas": 2, "metric": METRIC},
+        },
+    }
+
+
+def test_services_go_from_zero_to_some_and_back(tmp_path: Any) -> None:
+    """The nodes follow, a second `up` leaves the number of pods alone, and destroy leaves
+    nothing."""
+    with Sandbox("dev", folder=tmp_path / "sandbox", mutate=configured(with_services)) as sandbox:
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=120)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        steps = {step.name: step for step in rehearsal.steps}
+        assert steps["services scale out"].detail == "chat has 2 pods, rank has 2 pods"
+        assert steps["idempotency"].detail == "no changes"
+        assert steps["services scale in"].detail.startswith("chat has 0 pods, rank has 1 pods")
+        lives = [life for life in node_lives(sandbox.event_log.events) if life.gpus]
+        out, back = steps["services scale out"].began, steps["services scale in"].began
+        before = [life.group for life in lives if life.joined < out]
+        assert len(before) == 1
+        assert "other" in before[0]
+        came = [life for life in lives if out < life.joined < back]
+        assert len(came) == 3
+        left = [life for life in lives if life.left is not None and life.left > back]
+        assert sum("train" in life.group for life in left) == 2
+        assert sandbox.engine.outputs()["services"]["chat"]["url"] == "http://chat.default.svc:8000"
+        assert _with_two_pods_each(sandbox) == {"chat": 2, "rank": 2}
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+
+
+def _with_two_pods_each(sandbox: Sandbox) -> dict[str, int]:
+    """How many pods the services are to have once `replicas` takes the place of `scaling`: until
+    then others decided it, and Kubernetes calls that a conflict."""
+    document = yaml.safe_load(sandbox.program.file.read_text())
+    for service in document["config"]["gpu-cluster:services"].values():
+        del service["scaling"]
+        service["replicas"] = 2
+    sandbox.program.file.write_text(yaml.safe_dump(document))
+    outcome = sandbox.engine.up()
+    assert outcome.ok, outcome.errors
+    items = sandbox.control_plane.api.items("/apis/apps/v1/namespaces/default/deployments")
+    return {item["metadata"]["name"]: item["spec"]["replicas"] for item in items}
+
+
+@pytest.mark.xdist_group("plane")
+def test_kubernetes_itself_refuses_zero_pods_by_a_metric(plane: LocalControlPlane) -> None:
+    """As the settings say, for the version that a rehearsal runs; with one pod it is accepted."""
+    value = {"metric": {"name": "waiting"}, "target": {"type": "AverageValue", "averageValue": "5"}}
+    hpa = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "rank"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "rank"},
+            "minReplicas": 0,
+            "maxReplicas": 2,
+            "metrics": [{"type": "External", "external": value}],
+        },
+    }
+    path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+    with pytest.raises(ApiError, match=r"spec\.minReplicas: Invalid value: 0"):
+        plane.api.create(path, hpa)
+    plane.api.create(path, {**hpa, "spec": {**hpa["spec"], "minReplicas": 1}})

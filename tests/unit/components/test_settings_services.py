@@ -1,0 +1,66 @@
+"""Services in the config: complete, or refused in one line that names the key."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.settings.load import from_config
+from components.settings.validate import warnings
+from tests.program.environments import as_engine_config, values_of, with_changes
+from tests.unit.components.test_settings import refusal
+
+REFUSED = yaml.safe_load(Path(__file__).with_name("refused_services.yaml").read_text())
+CHAT: dict[str, Any] = {
+    "pool": "train-gpu",
+    "image": "example.com/server:1",
+    "port": 8000,
+    "scaling": {
+        "minReplicas": 0,
+        "maxReplicas": 2,
+        "prometheus": {"serverAddress": "http://prometheus:9090", "query": "up", "threshold": 5},
+    },
+}
+
+
+def dev() -> dict[str, Any]:
+    """Dev with a service that KEDA scales from zero."""
+    return {**copy.deepcopy(values_of("dev")), "gpu-cluster:services": {"chat": CHAT}}
+
+
+def warned(values: dict[str, Any]) -> set[str]:
+    """The keys that are warned of."""
+    return {line.partition(": ")[0] for line in warnings(from_config(as_engine_config(values)))}
+
+
+@pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
+def test_refuses_what_would_never_serve(entry: dict[str, Any]) -> None:
+    """A bad service is refused with exactly the line that the table has."""
+    assert refusal(as_engine_config(with_changes(dev(), entry["change"]))) == entry["says"]
+
+
+def test_a_service_counts_the_most_pods_that_it_can_have() -> None:
+    """What counts GPUs and machines goes by `maxReplicas`, and by `replicas` without scaling."""
+    (own,) = from_config(as_engine_config(dev())).pod_groups_of("services")
+    assert (own.path, own.pool, own.count, own.gpus) == (
+        "gpu-cluster:services.chat", "train-gpu", 2, 1,
+    )  # fmt: skip
+    fixed = with_changes(dev(), [["gpu-cluster:services", "chat", "scaling", "absent"]])
+    (own,) = from_config(as_engine_config(fixed)).pod_groups_of("services")
+    assert own.count == 1
+
+
+def test_a_service_that_keda_scales_is_warned_of() -> None:
+    """KEDA is not this stack's; a HorizontalPodAutoscaler is Kubernetes' own."""
+    assert "gpu-cluster:services.chat.scaling.prometheus" in warned(dev())
+    metric = {"maxReplicas": 2, "metric": {"name": "waiting", "averageValue": "5"}}
+    other = with_changes(dev(), [["gpu-cluster:services", "chat", "scaling", metric]])
+    assert "gpu-cluster:services.chat.scaling.prometheus" not in warned(other)
+
+
+def test_a_service_on_the_pool_of_a_queue_is_warned_of() -> None:
+    """It takes GPUs that the queue hands out."""
+    values = {**dev(), "gpu-cluster:batch": {"queues": {"training": {"pools": ["train-gpu"]}}}}
+    assert "gpu-cluster:services.chat.pool" in warned(values)
