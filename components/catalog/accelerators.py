@@ -44,6 +44,11 @@ class Gpu:
     """Profile as `nvidia.com/mig.config: all-<profile>` has it -> instances on one GPU; empty
     where there is no MIG, or mig-parted's table was not read (GB200, RTX PRO 6000)."""
 
+    product: str | None = None
+    """`nvidia.com/gpu.product` as GPU feature discovery writes it: the driver's name with hyphens;
+    None if no listing of a node with it was found. `PRODUCT_SOURCES` has the listings."""
+    memory_mib: int | None = None
+    """`nvidia.com/gpu.memory`, what the driver (from 510 on) says; None as above."""
     nvlink_domain: bool = False
     """Whether NVLink connects the GPUs of several machines, which programs can use only with IMEX
     (https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html)."""
@@ -58,6 +63,22 @@ class Gpu:
         """The last driver branch for it; None while new ones still have it."""
         return LAST_DRIVER.get(self.architecture)
 
+
+PRODUCT_SOURCES: Final = {
+    "T4": "METR/hawk pull request 1643; memory: kubectl describe node, driver 525",
+    "V100 16GB": "kubectl describe node of a virtual machine with Tesla-V100-SXM2-16GB",
+    "A10G": "kubectl describe node of a g5.2xlarge",
+    "A100 40GB": "kubectl describe node of a DGX Station A100; 40536 before driver 510",
+    "A100 80GB": "labels of a node with gpu.machine NVIDIA-DGX-A100",
+    "L4": "labels of a node with gpu.machine Google-Compute-Engine, driver 580",
+    "L40S": "labels in NVIDIA's AI factory blueprints; nvidia-smi in akash provider-configs 99",
+    "H100": "NVIDIA/k8s-device-plugin issue 1501",
+    "H200": "ai-dynamo/dynamo recipes, which select nodes by it",
+    "B200": "ai-dynamo/dynamo recipes, which select nodes by it",
+    "GB200": "ai-dynamo/dynamo recipes, which select nodes by it",
+    "RTX PRO 6000": "NVIDIA Cloud Functions, labels of MIG nodes",
+}
+"""Model -> the published listing of a node's labels by GPU feature discovery; read 2026-11-24."""
 
 _80GB_MIG: Final = {
     "1g.10gb": 7,
@@ -74,11 +95,17 @@ _ROWS: Final = (
     Gpu(model="M60", memory_gb=8, architecture="Maxwell"),
     Gpu(model="P4", memory_gb=8, architecture="Pascal"),
     Gpu(model="P100", memory_gb=16, architecture="Pascal"),
-    Gpu(model="V100 16GB", memory_gb=16, architecture="Volta"),
+    Gpu(
+        model="V100 16GB",
+        product="Tesla-V100-SXM2-16GB",
+        memory_mib=16384,
+        memory_gb=16,
+        architecture="Volta",
+    ),
     Gpu(model="V100 32GB", memory_gb=32, architecture="Volta"),
-    Gpu(model="T4", memory_gb=16, architecture="Turing"),
+    Gpu(model="T4", product="Tesla-T4", memory_mib=15360, memory_gb=16, architecture="Turing"),
     Gpu(model="T4G", memory_gb=16, architecture="Turing"),
-    Gpu(model="A10G", memory_gb=24, architecture="Ampere"),
+    Gpu(model="A10G", product="NVIDIA-A10G", memory_mib=23028, memory_gb=24, architecture="Ampere"),
     Gpu(
         model="A30",
         memory_gb=24,
@@ -87,6 +114,8 @@ _ROWS: Final = (
     ),
     Gpu(
         model="A100 40GB",
+        product="NVIDIA-A100-SXM4-40GB",
+        memory_mib=40960,
         memory_gb=40,
         architecture="Ampere",
         mig={
@@ -99,12 +128,27 @@ _ROWS: Final = (
             "7g.40gb": 1,
         },
     ),
-    Gpu(model="A100 80GB", memory_gb=80, architecture="Ampere", mig=_80GB_MIG),
-    Gpu(model="L4", memory_gb=24, architecture="Ada"),
-    Gpu(model="L40S", memory_gb=48, architecture="Ada"),
-    Gpu(model="H100", memory_gb=80, architecture="Hopper", mig=_80GB_MIG),
+    Gpu(
+        model="A100 80GB",
+        product="NVIDIA-A100-SXM4-80GB",
+        memory_mib=81920,
+        memory_gb=80,
+        architecture="Ampere",
+        mig=_80GB_MIG,
+    ),
+    Gpu(model="L4", product="NVIDIA-L4", memory_mib=23034, memory_gb=24, architecture="Ada"),
+    Gpu(model="L40S", product="NVIDIA-L40S", memory_mib=46068, memory_gb=48, architecture="Ada"),
+    Gpu(
+        model="H100",
+        product="NVIDIA-H100-80GB-HBM3",
+        memory_mib=81559,
+        memory_gb=80,
+        architecture="Hopper",
+        mig=_80GB_MIG,
+    ),
     Gpu(
         model="H200",
+        product="NVIDIA-H200",
         memory_gb=141,
         architecture="Hopper",
         mig={
@@ -118,6 +162,7 @@ _ROWS: Final = (
     ),
     Gpu(
         model="B200",
+        product="NVIDIA-B200",
         memory_gb=180,
         architecture="Blackwell",
         mig={
@@ -142,7 +187,13 @@ _ROWS: Final = (
             "7g.269gb": 1,
         },
     ),
-    Gpu(model="GB200", memory_gb=186, architecture="Blackwell", nvlink_domain=True),
+    Gpu(
+        model="GB200",
+        product="NVIDIA-GB200",
+        memory_gb=186,
+        architecture="Blackwell",
+        nvlink_domain=True,
+    ),
     Gpu(
         model="GB300",
         memory_gb=279,
@@ -158,7 +209,12 @@ _ROWS: Final = (
         },
     ),
     Gpu(model="RTX PRO 4500", memory_gb=32, architecture="Blackwell"),
-    Gpu(model="RTX PRO 6000", memory_gb=96, architecture="Blackwell"),
+    Gpu(
+        model="RTX PRO 6000",
+        product="NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",
+        memory_gb=96,
+        architecture="Blackwell",
+    ),
 )
 
 GPUS: Final[Mapping[str, Gpu]] = MappingProxyType({row.model: row for row in _ROWS})

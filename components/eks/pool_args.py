@@ -1,7 +1,7 @@
 """What a user says of a GPU node group on EKS, and the pool that follows from it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -13,6 +13,7 @@ from ..catalog import room
 from ..catalog.accelerators import GPUS
 from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint
 from ..decode import EXAMPLE, shown
+from ..discovery import discovery_labels
 from ..effect import Sent, Silent, Tries
 from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
 from ..on_change import OnChange
@@ -38,7 +39,7 @@ from .user_data import bottlerocket
 
 _MAX_TAGS = 33
 """An Auto Scaling group takes 50 tags: five are EKS's, and the stack's are three labels, a taint,
-four resources and four options of the autoscaler."""
+four resources and four options of the autoscaler; those of `discoveryLabels` come on top."""
 _MAX_UNAVAILABLE = 100
 """EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
 _OSES = ("al2023", "bottlerocket")
@@ -117,6 +118,10 @@ class EksGpuNodeGroupArgs:
         NodeLabels, Sent("NodeGroup labels", "Tag"), Tries({"role": "train-gpu", "team": "ml"})
     ] = field(default_factory=dict)
     """Further labels of the nodes."""
+    discovery_labels: Annotated[bool, Sent("NodeGroup labels", "Tag")] = False
+    """Whether nodes have the labels of GPU feature discovery (`nvidia.com/gpu.product`, `.count`,
+    `.memory`, and `.replicas` with `sharing`), by which SkyPilot, dstack and dashboards find GPUs,
+    in a pool without nodes too."""
     taints: Annotated[
         Sequence[Taint],
         Sent("NodeGroup taints[]", "Tag"),
@@ -233,10 +238,11 @@ class EksGpuNodeGroupArgs:
         reservations.check(self.capacity_type, self.reservation, types, self.min_nodes)
         check_taints(self.taints, self.startup_taints)
         taints = len(self.taints) + len(self.startup_taints)
-        if len(self.labels) + taints > _MAX_TAGS:
+        most = _MAX_TAGS - len(self._discovered)
+        if len(self.labels) + taints > most:
             raise ValueError(
                 f"labels: {len(self.labels)} labels and {taints} taints do not fit on an "
-                f"Auto Scaling group as tags; allowed: {_MAX_TAGS} together"
+                f"Auto Scaling group as tags; allowed: {most} together"
             )
         check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops)
         check_one_of_two(self, "max_unavailable", "max_unavailable_percentage")
@@ -351,18 +357,28 @@ class EksGpuNodeGroupArgs:
                 names.GPU_PRESENT: "true",
                 # Cluster Autoscaler waits for the device plugin only on nodes that have it.
                 names.EKS_ACCELERATOR: accelerator,
+                **self._discovered,
                 **self.labels,
             },
             taints=[GPU_TAINT, *self.taints],
             node_selector={POOL_LABEL: name},
             spot=self.capacity_type == "spot",
-            sharing=Sharing(strategy=self.sharing.strategy, replicas=self.sharing.replicas)
-            if self.sharing
-            else None,
+            sharing=self._shared,
             # Bottlerocket runs the plugin as a service of the host.
             device_plugin=self.os != "bottlerocket" and self.device_plugin == "nvidia",
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
         )
+
+    @property
+    def _shared(self) -> Sharing | None:
+        given = self.sharing
+        return Sharing(strategy=given.strategy, replicas=given.replicas) if given else None
+
+    @property
+    def _discovered(self) -> Mapping[str, str]:
+        if not self.discovery_labels:
+            return {}
+        return discovery_labels(self.gpu_model, self.gpus, self._shared)
 
     def _places_in(self, cluster: EksClusterArgs) -> tuple[str, ...]:
         own = self.subnet_ids if cluster.network.subnet_ids else self.zones

@@ -17,9 +17,11 @@ from ..cluster import (
     GpuPart,
     GpuPool,
     ResolvedPool,
+    Sharing,
     Taint,
     Toleration,
 )
+from ..discovery import discovery_labels
 from ..effect import Sent, Tries
 from ..limits import (
     IMAGE,
@@ -101,6 +103,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Tries({"role": "train-gpu", "team": "ml"}),
     ] = field(default_factory=dict)
     """Further labels of the nodes."""
+    discovery_labels: Annotated[bool, Sent("NodePool nodeConfig.labels")] = False
+    """Whether nodes have the labels of GPU feature discovery (`nvidia.com/gpu.product`, `.count`,
+    `.memory`, and `.replicas` with `sharing`), by which SkyPilot, dstack and dashboards find GPUs,
+    in a pool without nodes too."""
     taints: Annotated[
         Sequence[Taint],
         Sent("NodePool nodeConfig.taints[]"),
@@ -224,6 +230,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self._check_capacity()
         self._check_driver()
         self._check_sharing()
+        _ = self._discovered
         self._check_taints()
         self._check_disk()
         self._check_upgrade()
@@ -250,6 +257,16 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             return self.secure_boot
         own_module = self.os_image == "ubuntu" or self.installer_image is not None
         return self.driver == "managed" or not (self.driver == "none" or own_module)
+
+    @property
+    def _shared(self) -> Sharing | None:
+        return self.sharing.of(self.gpu_model) if self.sharing else None
+
+    @property
+    def _discovered(self) -> Mapping[str, str]:
+        if not self.discovery_labels:
+            return {}
+        return discovery_labels(self.gpu_model.model, self.gpus, self._shared)
 
     @property
     def _left_to_others(self) -> list[GpuPart]:
@@ -375,7 +392,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def gpu_pool(self, name: str) -> GpuPool:
         """The pool as pods and the GPU layer see it."""
-        labels = {POOL_LABEL: name, names.GPU_PRESENT: "true", **self.labels}
+        labels = {POOL_LABEL: name, names.GPU_PRESENT: "true", **self._discovered, **self.labels}
         if self.device_plugin != "gke":
             labels[names.GKE_NO_DEFAULT_PLUGIN] = "true"
         cpu_millis, memory_mib = room.gke(self.machine.vcpu, self.machine.memory_gib)
@@ -402,7 +419,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             spot=self.capacity_type == "spot",
             # GKE's own taint on every Arm node; it tolerates for pods that select the architecture.
             extra_tolerations=[ARM_TOLERATION] if self.machine.arch == "arm64" else [],
-            sharing=self.sharing.of(self.gpu_model) if self.sharing else None,
+            sharing=self._shared,
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
             device_plugin=self.device_plugin == "nvidia",

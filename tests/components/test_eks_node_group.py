@@ -341,6 +341,23 @@ def test_every_tag_of_the_training_pool(trained: Recording) -> None:
     assert {r.inputs["autoscalingGroupName"] for r in trained.of(TAG)} == {"eks-0a1b2c"}
 
 
+def test_labels_of_feature_discovery_are_tags_of_the_group_too() -> None:
+    """At zero nodes a tool that looks for GPUs, and the autoscaler, have nothing else to go by."""
+    pool = EksGpuNodeGroupArgs(instance_types=["g5.12xlarge"], discovery_labels=True)
+    recording = declare({"pool": pool})
+    labels = recording.one(NODE_GROUP, "pool").inputs["labels"]
+    found = {key: value for key, value in labels.items() if key.startswith("nvidia.com/gpu.")}
+    assert found == {
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.product": "NVIDIA-A10G",
+        "nvidia.com/gpu.count": "4",
+        "nvidia.com/gpu.memory": "23028",
+    }
+    assert {f"{PREFIX}/label/{key}": value for key, value in found.items()}.items() <= tags(
+        recording
+    ).items()
+
+
 def test_the_tags_agree_with_the_node_group() -> None:
     """Whatever the pool, its tags say what its node group makes of a node."""
     pool = EksGpuNodeGroupArgs(

@@ -14,7 +14,7 @@ from rehearsal.simulators.inventory import inventory
 from tests.rehearsal.conftest import configured
 
 UBUNTU = {"osImage": "ubuntu", "driver": "none", "devicePlugin": "none", "secureBoot": False}
-NO_PLUGIN = {"devicePlugin": "none"}
+NO_PLUGIN: dict[str, Any] = {"devicePlugin": "none"}
 
 
 def rehearsed(
@@ -54,7 +54,8 @@ def rehearsed(
 def test_the_operator_gives_eks_nodes_their_gpus_after_up(tmp_path: Path) -> None:
     """The stack is up first, its pods wait, and run on the GPUs that the Operator's plugin offers;
     nothing changes twice, and everything goes."""
-    run, owners = rehearsed(tmp_path, "train", NO_PLUGIN, "after", whole=True)
+    pools = {**NO_PLUGIN, "discoveryLabels": True}
+    run, owners = rehearsed(tmp_path, "train", pools, "after", whole=True)
     assert run.failures == []
     assert owners == [f"{NAMESPACE}/nvidia-device-plugin-daemonset"]
     assert [step.name for step in run.steps][1:3] == ["pulumi up", "GPU Operator installed"]

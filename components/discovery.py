@@ -1,0 +1,37 @@
+"""The labels of GPU feature discovery, for nodes on which it does not run, or does not run yet.
+
+Their values are those that it writes itself (NVIDIA/k8s-device-plugin v0.20.0, internal/lm, read
+2026-11-24), so that a node that it labels too keeps them. SkyPilot, dstack and dashboards find GPUs
+by them; in the templates of an autoscaler, in a pool without nodes as well.
+"""
+
+from collections.abc import Mapping
+
+from .catalog.accelerators import GPUS
+from .cluster import GPU_RESOURCE, Sharing
+
+
+def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[str, str]:
+    """The labels of nodes with so many GPUs of this model, a key of `GPUS`.
+
+    Raises ValueError, as of the key `discoveryLabels`, if it is not known what it would write.
+    """
+    gpu = GPUS[model]
+    if gpu.product is None:
+        raise ValueError(
+            f"discoveryLabels: what GPU feature discovery calls the {model} is not known here; "
+            f"drop the key, or set {GPU_RESOURCE}.product in labels"
+        )
+    if sharing is not None and sharing.partition is not None:
+        raise ValueError(
+            "discoveryLabels: GPU feature discovery labels MIG partitions by their own memory, "
+            "which is not known here; drop the key"
+        )
+    shared = sharing is not None and sharing.replicas > 1
+    labels = {
+        "product": f"{gpu.product}-SHARED" if shared else gpu.product,
+        "count": str(gpus),
+        **({"memory": str(gpu.memory_mib)} if gpu.memory_mib is not None else {}),
+        **({"replicas": str(sharing.replicas)} if sharing is not None and shared else {}),
+    }
+    return {f"{GPU_RESOURCE}.{key}": value for key, value in labels.items()}
