@@ -68,7 +68,8 @@ class GpuOperator:
 
     def labels(self, group: NodeGroup) -> dict[str, str]:
         """What the Operator puts on the group's nodes, by which its DaemonSets find them."""
-        if not self._installed or not group.gpus:
+        kept_off = group.node.labels.get(f"{_DEPLOY}.operands") == "false"
+        if not self._installed or not group.gpus or kept_off:
             return {}
         driver = "true" if group.driver == "pod" else "pre-installed"
         return {

@@ -1,10 +1,11 @@
 """Who has installed driver and device plugin on a node, read from the pods there."""
 
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from rehearsal.gpu_operator import daemon_set
+from rehearsal.gpu_operator import GpuOperator, daemon_set
 from rehearsal.nodes.gpus import conflicts, gpu_parts, installs_driver_on, is_device_plugin
 from tests.unit.rehearsal.rehearsed import (
     COS_INSTALLER,
@@ -87,6 +88,20 @@ def test_the_operator_gives_ubuntu_nodes_both(node_os: Any, complete: bool) -> N
     of = group(driver="pod", plugin="pod", node_os=node_os)
     assert gpu_parts(of, pods).complete is complete
     assert bool(conflicts("n1", of, gpu_parts(of, pods))) is not complete
+
+
+def test_the_operator_labels_gpu_nodes_unless_it_is_kept_off() -> None:
+    """Once it is installed; a driver that the node has already is not installed again."""
+    api = MagicMock()
+    operator = GpuOperator(lambda: api, None)
+    pool = group(gpus=1)
+    assert operator.labels(pool) == {}
+    operator.install()
+    assert operator.labels(pool)["nvidia.com/gpu.deploy.driver"] == "pre-installed"
+    assert operator.labels(group(gpus=1, driver="pod"))["nvidia.com/gpu.deploy.driver"] == "true"
+    assert operator.labels(group()) == {}
+    kept_off = shape(labels={"nvidia.com/gpu.deploy.operands": "false"})
+    assert operator.labels(group(gpus=1, template=kept_off)) == {}
 
 
 def test_an_ordinary_pod_is_neither() -> None:
