@@ -78,7 +78,7 @@ def _bottlerocket(text: str) -> dict[str, Any]:
     try:
         given = tomllib.loads(text).get("settings", {}).get("kubernetes", {})
     except tomllib.TOMLDecodeError:
-        raise ValueError("its user data is no TOML") from None
+        raise ValueError("its user data is not valid TOML") from None
     kubelet = {
         re.sub("-([a-z])", lambda letter: letter[1].upper(), key): value
         for key, value in given.items()
