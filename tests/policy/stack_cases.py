@@ -195,6 +195,10 @@ ROWS: Rows = {
          "them do it"),
     ],
     "gpu-software": [
+        ((plugin(ROLE), T4_POOL),
+         ("nodeConfig", "labels", "gke-no-default-nvidia-gpu-device-plugin"), "true",
+         "nothing in this stack gives GPU pool t4 its driver, and without it its nodes offer no "
+         "GPU; have it installed, or see that another stack does"),
         ((T4_POOL,), DRIVER, "INSTALLATION_DISABLED",
          "nothing in this stack gives GPU pool t4 its driver, and without it its nodes offer no "
          "GPU; have it installed, or see that another stack does"),

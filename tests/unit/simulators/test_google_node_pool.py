@@ -85,6 +85,12 @@ def test_the_opt_out_label_leaves_the_plugin_to_a_pod() -> None:
     assert one_pool(nodeConfig=t4(labels=label)).plugin == "pod"
 
 
+def test_without_gkes_plugin_nobody_installs_its_driver() -> None:
+    """One DaemonSet does both, and the label turns it off."""
+    label = {"gke-no-default-nvidia-gpu-device-plugin": "true"}
+    assert one_pool(nodeConfig={**driver("DEFAULT"), "labels": label}).driver == "pod"
+
+
 @pytest.mark.parametrize(
     ("image", "os"), [("COS_CONTAINERD", "cos"), ("UBUNTU_CONTAINERD", "ubuntu")]
 )
