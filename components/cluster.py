@@ -302,6 +302,15 @@ class Runs:
     """Classes that the stack's own claims name."""
     claims: Mapping[str, "Disk"] = field(default_factory=dict)
     """The stack's own claims, whose disks outlive a cluster that is deleted."""
+    parent: "pulumi.Resource | None" = None
+    """The component that a stack is declared as; None for resources at the root of the program."""
+
+    @property
+    def component_options(self) -> "pulumi.ResourceOptions":
+        """The options of what a platform declares at the top."""
+        import pulumi
+
+        return pulumi.ResourceOptions(parent=self.parent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,6 +342,15 @@ class Cluster:
     """
     deleted_with: "pulumi.Resource | None" = None
     """The cluster resource, if this stack owns it: objects inside need no deletion of their own."""
+    parent: "pulumi.Resource | None" = None
+    """The component that the stack is declared as; None for resources at the program's root."""
+
+    @property
+    def component_options(self) -> "pulumi.ResourceOptions":
+        """The options of a component that runs something in the cluster."""
+        import pulumi
+
+        return pulumi.ResourceOptions(parent=self.parent)
 
     def options(
         self,

@@ -8,12 +8,21 @@ What the values cannot show, which keys were written, it checks in a static meth
 import dataclasses
 import difflib
 import json
+import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .renamed import COUNTERPARTS, RENAMED
+
+# What reads settings without an engine does without the SDK, which takes a second to import.
+if TYPE_CHECKING:
+    from pulumi import Input
+
+    MaybeOutput = Input[str]
+else:
+    MaybeOutput = str
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -21,6 +30,8 @@ NAMESPACE = "gpu-cluster"
 """Of this project's keys in a stack's config."""
 EXAMPLE = "example"
 """In the metadata of a field of args: what its key may be, for whoever left it out."""
+OUTPUT = "output"
+"""In the metadata of a field of args: whether its value may be an output of another resource."""
 
 _LARGEST = 2**31 - 1
 """Of an integer: no field of Kubernetes or of a cloud that a setting fills has more bits."""
@@ -90,7 +101,18 @@ def required(config: Mapping[str, str], key: str, what: str) -> str:
     return value
 
 
+def is_output(value: object) -> bool:
+    """Whether the value may only be known during an update."""
+    sdk = sys.modules.get("pulumi")
+    return sdk is not None and isinstance(value, sdk.Output | sdk.output.Unknown)
+
+
 def _decode(path: str, kind: Any, value: object) -> Any:
+    if is_output(value):
+        raise ValueError(
+            f"{path}: is an output, whose value may only be known during an update, and decides "
+            "what is declared; give a plain value"
+        )
     origin, parameters = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         if value is None and types.NoneType in parameters:
@@ -152,6 +174,8 @@ def _mapping(path: str, kind: Any, value: object) -> Mapping[str, Any]:
 
 
 def _record(path: str, kind: type, value: object) -> Any:
+    if isinstance(value, kind):  # a program gives args, which have checked themselves
+        return value
     if not isinstance(value, dict):
         raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ KEY: VALUE }}")
     hints = typing.get_type_hints(kind)
@@ -162,7 +186,12 @@ def _record(path: str, kind: type, value: object) -> Any:
     given: dict[str, Any] = {}
     for key, field in fields.items():
         if key in value and value[key] is not None:
-            given[field.name] = _decode(f"{path}.{key}", hints[field.name], value[key])
+            may_be_output = field.metadata.get(OUTPUT) and is_output(value[key])
+            given[field.name] = (
+                value[key]
+                if may_be_output
+                else _decode(f"{path}.{key}", hints[field.name], value[key])
+            )
         elif _required(field):
             raise ValueError(f"{path}.{key}: is missing; set it{_example(field)}")
     try:

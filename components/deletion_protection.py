@@ -18,8 +18,15 @@ class DeletionProtection(pulumi.ComponentResource):
     """It has no children. It is declared unprotected too: the engine deletes no protected resource,
     not even one that has left the program."""
 
-    def __init__(self, name: str, protect: bool, resources: list[pulumi.Resource]) -> None:
-        """`resources`: every resource of the stack, in any order.
+    def __init__(
+        self,
+        name: str,
+        protect: bool,
+        resources: list[pulumi.Resource],
+        parent: pulumi.Resource | None = None,
+    ) -> None:
+        """`resources`: every resource of the stack, in any order. `parent`: the component that the
+        stack is declared as.
 
         Without protection it waits for none of them: it has to be registered unprotected even in an
         update that ends early, because some workload of the stack fails.
@@ -32,7 +39,7 @@ class DeletionProtection(pulumi.ComponentResource):
             {},
             pulumi.ResourceOptions(
                 # A dependency on a component is one on its children, and the settings have none.
-                parent=settings,
+                parent=settings or parent,
                 depends_on=others if protect else [],
                 protect=protect,
             ),
@@ -40,8 +47,8 @@ class DeletionProtection(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def recorded() -> list[pulumi.Resource]:
-    """A list that every resource that is declared from here on is added to.
+def recording(found: list[pulumi.Resource]) -> pulumi.ResourceTransformation:
+    """A transformation that adds every resource to `found`.
 
     Of the resources that one explicitly depends on, only those are declared that no other implies.
     When a deletion is refused or fails, the engine follows every path from there through provider,
@@ -49,7 +56,6 @@ def recorded() -> list[pulumi.Resource]:
     stack's depth. A stack of 159 resources had 1.4 billion: `pulumi destroy` never ended.
     pulumi/pulumi pkg/resource/graph/dependency_graph.go, markAsDependency, 2026-11-24.
     """
-    found: list[pulumi.Resource] = []
     children: dict[pulumi.Resource, list[pulumi.Resource]] = {}
     implied: dict[pulumi.Resource, set[pulumi.Resource]] = {}
 
@@ -76,5 +82,4 @@ def recorded() -> list[pulumi.Resource]:
         implied[args.resource] = waits | further | set(wanted)
         return pulumi.ResourceTransformationResult(args.props, opts)
 
-    pulumi.runtime.register_stack_transformation(record)
-    return found
+    return record

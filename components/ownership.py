@@ -33,14 +33,10 @@ def description() -> str:
     return f"stack {pulumi.get_project()}/{pulumi.get_stack()}"
 
 
-def annotate_objects() -> None:
-    """From here on every object of Kubernetes that this program declares carries its stack."""
-    pulumi.runtime.register_stack_transformation(_annotated)
-
-
-def _annotated(
+def annotated(
     args: pulumi.ResourceTransformationArgs,
 ) -> pulumi.ResourceTransformationResult | None:
+    """A transformation by which an object of Kubernetes carries its stack."""
     metadata = args.props.get("metadata")
     if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
         return None

@@ -45,6 +45,7 @@ class LastingSettings(pulumi.ComponentResource):
         pool: ChangeRules,
         after: Sequence[pulumi.Resource],
         claims: Collection[str] = (),
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         blocks = [("cluster", args, cluster)]
         blocks += [(f"gpuPools.{name}", pool_args, pool) for name, pool_args in pools.items()]
@@ -69,8 +70,11 @@ class LastingSettings(pulumi.ComponentResource):
             "gpu-cluster:cluster:LastingSettings",
             "lasting-settings",
             {"settings": remembered, **({"claims": list(claims)} if claims else {})},
-            pulumi.ResourceOptions(
-                hooks=pulumi.ResourceHookBinding(before_update=[hook]), depends_on=list(after)
+            pulumi.ResourceOptions.merge(
+                opts,
+                pulumi.ResourceOptions(
+                    hooks=pulumi.ResourceHookBinding(before_update=[hook]), depends_on=list(after)
+                ),
             ),
         )
         self.register_outputs({})

@@ -19,4 +19,5 @@ def declare_batch(
     # Few stacks have any, and its parts of the SDK are large.
     from .batch import Batch
 
-    return [Batch("batch", args, cluster=cluster, auxiliary=auxiliary)]
+    options = cluster.component_options
+    return [Batch("batch", args, cluster=cluster, auxiliary=auxiliary, opts=options)]

@@ -39,7 +39,12 @@ def declare(jobs: Mapping[str, TrainingArgs], after: Prerequisites) -> None:
     """Declares each training job under its name."""
     for name, args in jobs.items():
         GpuTraining(
-            name, args, cluster=after.cluster, after=after.queues, auxiliary=after.auxiliary
+            name,
+            args,
+            cluster=after.cluster,
+            after=after.queues,
+            auxiliary=after.auxiliary,
+            opts=after.cluster.component_options,
         )
 
 

@@ -21,9 +21,9 @@ from .storage import EksDisks, EksStorage
 def declare(settings: EksSettings, runs: Runs) -> Cluster:
     """Declares an EKS cluster with its GPU node groups, their autoscaler, and rights for what
     `runs` there."""
-    args, provider = settings.cluster, settings.provider
+    args, provider, top = settings.cluster, settings.provider, runs.component_options
     mounts = any(account.buckets for account in runs.accounts.values())
-    eks = EksCluster(args.name, args, provider=provider, buckets=mounts)
+    eks = EksCluster(args.name, args, provider=provider, buckets=mounts, opts=top)
     gpu_pools = [
         EksGpuNodeGroup(
             name,
@@ -36,6 +36,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             tags=args.tags,
             key=args.disks_encryption_key,
             depends_on=eks.before_nodes,
+            opts=top,
         )
         for name, pool in settings.pools.items()
     ]
@@ -47,6 +48,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         pool=change_rules(EksGpuNodeGroupArgs),
         after=[eks, *gpu_pools],
         claims=runs.claims,
+        opts=top,
     )
     access = None
     if runs.accounts:
@@ -56,10 +58,13 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             cluster=eks.cluster,
             cluster_name=args.name,
             region=provider.region,
+            opts=top,
         )
     volumes: Mapping[str, ClaimVolume] = {}
     if runs.claims:
-        volumes = EksDisks("disks", runs.claims, args=args, zones=eks.network.zones).volumes
+        volumes = EksDisks(
+            "disks", runs.claims, args=args, zones=eks.network.zones, opts=top
+        ).volumes
     cluster = Cluster(
         name=args.name,
         platform="eks",
@@ -74,7 +79,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             # knows nobody yet, for unreachable until it ends. An access entry takes seconds to
             # work, and so does the endpoint's name; the system nodes take minutes.
             # https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
-            opts=pulumi.ResourceOptions(depends_on=eks.ready),
+            opts=pulumi.ResourceOptions(parent=runs.parent, depends_on=eks.ready),
         ),
         kubeconfig=eks.kubeconfig,
         pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
@@ -83,8 +88,9 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         buckets=settings.access.buckets,
         volumes=volumes,
         deleted_with=eks.cluster,
+        parent=runs.parent,
     )
-    EksStorage("storage", cluster=cluster, key=args.disks_encryption_key)
+    EksStorage("storage", cluster=cluster, key=args.disks_encryption_key, opts=top)
     ClusterAutoscaler(
         "cluster-autoscaler",
         args,
@@ -94,5 +100,6 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         startup_taints=sorted(
             {taint.key for pool in pools.values() for taint in pool.startup_taints}
         ),
+        opts=top,
     )
     return cluster

@@ -4,12 +4,13 @@ import base64
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
 
+from ..decode import OUTPUT, MaybeOutput
 from ..effect import Sent, Tries
 from ..kube import credentials
 from ..limits import DNS_LABEL, check_limits
@@ -27,7 +28,9 @@ class ExistingClusterArgs:
 
     name: Annotated[str, DNS_LABEL, Sent("Provider"), Tries("other")]
     """What this stack calls it. Changing it replaces everything that the stack runs there."""
-    kubeconfig: Annotated[str | None, Sent("Provider kubeconfig")] = None
+    kubeconfig: Annotated[MaybeOutput | None, Sent("Provider kubeconfig")] = field(
+        default=None, metadata={OUTPUT: True}
+    )
     """The content of a kubeconfig; set it with `pulumi config set --secret --path`. It may sign in
     by `aws`, `aws-iam-authenticator`, `gke-gcloud-auth-plugin`, `kubelogin` or `tsh`, by no other
     command, and names files only below the program's folder."""
@@ -97,7 +100,7 @@ class ExistingClusterArgs:
 
     def _text(self) -> tuple[str, str, Path]:
         """The key, the content, and the folder that the content's paths begin in."""
-        if self.kubeconfig is not None:
+        if isinstance(self.kubeconfig, str):
             return "kubeconfig", self.kubeconfig, Path()
         # The same order as kubectl's; a list of files is not merged.
         key, path = "kubeconfigFile", self.kubeconfig_file

@@ -22,7 +22,9 @@ def declare(settings: ExistingSettings, runs: Runs) -> Cluster:
             # What exists under a name of this stack's is somebody else's. Left out, the SDK takes
             # PULUMI_K8S_UPSERT_EXISTING_OBJECTS of the environment, and would overwrite it.
             upsert_existing_objects=False,
+            opts=runs.component_options,
         ),
         kubeconfig=secret,
         pools={name: pool.pool for name, pool in settings.pools.items()},
+        parent=runs.parent,
     )

@@ -1,11 +1,12 @@
 """The settings of an environment on a cluster that is already there."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ..access import Access
 from ..cluster import Metrics, ResolvedPool, Runs
-from ..decode import NAMESPACE, at
+from ..decode import NAMESPACE, at, is_output
 from .cluster_args import ExistingClusterArgs
 from .pool_args import ExistingGpuPoolArgs
 
@@ -18,7 +19,7 @@ class ExistingSettings:
 
     cluster: ExistingClusterArgs
     kubeconfig: str
-    """Content, with the one context that counts."""
+    """Content, with the one context that counts. An output where a program gives an output."""
     pools: Mapping[str, ResolvedPool[ExistingGpuPoolArgs]]
 
     def warnings(self, runs: Runs) -> list[str]:
@@ -44,6 +45,18 @@ def resolve(
     """The settings; raises ValueError with one line that begins with the key's path."""
     return ExistingSettings(
         cluster=cluster,
-        kubeconfig=at(f"{NAMESPACE}:cluster", cluster.read_kubeconfig),
+        kubeconfig=_kubeconfig(cluster),
         pools={name: pool.resolve(name) for name, pool in pools.items()},
     )
+
+
+def _kubeconfig(cluster: ExistingClusterArgs) -> Any:
+    given: Any = cluster.kubeconfig
+    if not is_output(given):
+        return at(f"{NAMESPACE}:cluster", cluster.read_kubeconfig)
+    import pulumi
+
+    def read(text: str) -> str:
+        return at(f"{NAMESPACE}:cluster", replace(cluster, kubeconfig=text).read_kubeconfig)
+
+    return pulumi.Output.from_input(given).apply(read)

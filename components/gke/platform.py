@@ -28,6 +28,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         dcgm=bool(monitoring and monitoring.dcgm),
         image_streaming=any(pool.image_streaming for pool in pools.values()),
         addons=addons(runs),
+        opts=runs.component_options,
     )
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [
@@ -37,6 +38,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             cluster=gke.cluster,
             service_account=gke.identity.email,
             depends_on=[*gke.identity.grants, *gke.network.egress],
+            opts=runs.component_options,
         )
         for name, pool in settings.pools.items()
     ]
@@ -47,12 +49,19 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         pool={**change_rules(GkeGpuNodePoolArgs), **POOL},
         after=[gke, *gpu_pools],
         claims=runs.claims,
+        opts=runs.component_options,
     )
     if monitoring:
         # The only user of a large module of the SDK.
         from .gpu_monitoring import GkeGpuMonitoring
 
-        GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
+        GkeGpuMonitoring(
+            "gpu-views",
+            monitoring,
+            cluster=args.name,
+            location=args.location,
+            opts=runs.component_options,
+        )
     access = None
     if runs.accounts:
         access = GkePodAccess(
@@ -61,6 +70,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             project=settings.project,
             cluster=gke.cluster,
             cluster_path=f"projects/{settings.project}/locations/{args.location}/clusters/{args.name}",
+            opts=runs.component_options,
         )
     cluster = Cluster(
         name=args.name,
@@ -70,6 +80,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             kubeconfig=gke.kubeconfig,
             context=args.name,
             cluster_identifier=identifier_of(args, settings.project, gke.cluster),
+            opts=runs.component_options,
         ),
         kubeconfig=gke.kubeconfig,
         pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
@@ -78,6 +89,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
         deleted_with=gke.cluster,
+        parent=runs.parent,
     )
     declare_storage(
         runs,

@@ -22,7 +22,15 @@ def declare_storage(
     """The classes that the stack's claims name and the stack has to create; else nothing.
     `network`: the cluster's, as `projects/...`."""
     if classes := runs.storage_classes & catalog.STACK_CLASSES.keys():
-        GkeStorage("storage", classes, args=args, network=network, project=project, cluster=cluster)
+        GkeStorage(
+            "storage",
+            classes,
+            args=args,
+            network=network,
+            project=project,
+            cluster=cluster,
+            opts=cluster.component_options,
+        )
 
 
 class GkeStorage(pulumi.ComponentResource):

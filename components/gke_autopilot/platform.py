@@ -18,16 +18,32 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
     """Declares a GKE Autopilot cluster."""
     args, monitoring = settings.cluster, monitoring_of(runs)
     gke = GkeAutopilotCluster(
-        args.name, args, project=settings.project, dcgm=bool(monitoring and monitoring.dcgm)
+        args.name,
+        args,
+        project=settings.project,
+        dcgm=bool(monitoring and monitoring.dcgm),
+        opts=runs.component_options,
     )
     LastingSettings(
-        args, {}, cluster=change_rules(GkeAutopilotArgs), pool={}, after=[gke], claims=runs.claims
+        args,
+        {},
+        cluster=change_rules(GkeAutopilotArgs),
+        pool={},
+        after=[gke],
+        claims=runs.claims,
+        opts=runs.component_options,
     )
     if monitoring:
         # The only user of a large module of the SDK.
         from ..gke.gpu_monitoring import GkeGpuMonitoring
 
-        GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
+        GkeGpuMonitoring(
+            "gpu-views",
+            monitoring,
+            cluster=args.name,
+            location=args.location,
+            opts=runs.component_options,
+        )
     access = None
     if runs.accounts:
         access = GkePodAccess(
@@ -36,6 +52,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
             project=settings.project,
             cluster=gke.cluster,
             cluster_path=f"projects/{settings.project}/locations/{args.location}/clusters/{args.name}",
+            opts=runs.component_options,
         )
     cluster = Cluster(
         name=args.name,
@@ -45,6 +62,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
             kubeconfig=gke.kubeconfig,
             context=args.name,
             cluster_identifier=identifier_of(args, settings.project, gke.cluster),
+            opts=runs.component_options,
         ),
         kubeconfig=gke.kubeconfig,
         pools={name: pool.pool for name, pool in settings.pools.items()},
@@ -53,6 +71,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         buckets=settings.access.buckets,
         ready=gke.network.egress,
         deleted_with=gke.cluster,
+        parent=runs.parent,
     )
     declare_storage(
         runs,

@@ -35,7 +35,7 @@ _POD_SECONDS = 1800
 
 def declare(args: GpuTestArgs, after: Prerequisites) -> None:
     """Declares the test of all its pools."""
-    GpuTest("gpu-test", args, cluster=after.cluster)
+    GpuTest("gpu-test", args, cluster=after.cluster, opts=after.cluster.component_options)
 
 
 class GpuTest(pulumi.ComponentResource):

@@ -252,7 +252,7 @@ def declare_namespaces(namespaces: Mapping[str, NamespaceArgs], *, cluster: Clus
     created = {name: args for name, args in namespaces.items() if not args.existing}
     if not created:
         return cluster
-    made = Namespaces("namespaces", created, cluster=cluster).made
+    made = Namespaces("namespaces", created, cluster=cluster, opts=cluster.component_options).made
     return replace(cluster, ready=[*cluster.ready, *made])
 
 
@@ -260,9 +260,13 @@ def declare_auxiliary(auxiliary: Auxiliary, *, cluster: Cluster) -> Sequence[pul
     """Declares both; returns what pods that name any of it cannot be without."""
     made: list[pulumi.Resource] = []
     if auxiliary.accounts:
-        made += PodAccounts("accounts", auxiliary.accounts, cluster=cluster).made
+        made += PodAccounts(
+            "accounts", auxiliary.accounts, cluster=cluster, opts=cluster.component_options
+        ).made
     if auxiliary.claims:
-        made += PodClaims("claims", auxiliary.claims, cluster=cluster).made
+        made += PodClaims(
+            "claims", auxiliary.claims, cluster=cluster, opts=cluster.component_options
+        ).made
     return made
 
 

@@ -10,10 +10,8 @@ from .images_args import ImagesArgs
 _LISTS = ("containers", "init_containers", "initContainers")
 
 
-def use_registry(images: ImagesArgs) -> None:
-    """From here on every Kubernetes object of the stack gets its images there."""
-    if images.registry is None:
-        return
+def use_registry(images: ImagesArgs) -> pulumi.ResourceTransformation:
+    """A transformation by which a Kubernetes object gets its images there."""
 
     def moved(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
         props = args.props
@@ -21,7 +19,7 @@ def use_registry(images: ImagesArgs) -> None:
             props = {name: _moved(value, images) for name, value in props.items()}
         return pulumi.ResourceTransformationResult(props, args.opts)
 
-    pulumi.runtime.register_stack_transformation(moved)
+    return moved
 
 
 def _moved(value: Any, images: ImagesArgs) -> Any:

@@ -50,6 +50,7 @@ def declare(workloads: Mapping[str, WorkloadArgs], after: Prerequisites) -> None
             queues=after.queues,
             plugins=after.plugins,
             auxiliary=after.auxiliary,
+            opts=after.cluster.component_options,
         )
 
 

@@ -8,7 +8,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,8 @@ _LONGEST = 2000
 _PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
 _KEYS = ("cluster", "gpuPools", *BLOCKS)
+_GIVEN = ""
+"""Where the cluster is that a program gives as args, beside its platform."""
 
 
 def load() -> Settings[Any]:
@@ -48,18 +50,34 @@ def load() -> Settings[Any]:
 
     Raises pulumi.RunError, which the engine shows as one line without a traceback.
     """
+    return _loaded(from_config, lambda _: True)
+
+
+def load_args(given: Mapping[str, Any]) -> Settings[Any]:
+    """The settings that a program gives as args, or as maps such as a stack file has; of the
+    stack's config only what providers read counts. Raises as `load` does."""
+    return _loaded(
+        lambda config: _checked(config, lambda: _of_values(config, _values(given), Path())),
+        lambda key: key.partition(":")[0] in _PROVIDERS,
+    )
+
+
+def _loaded(
+    read: Callable[[Mapping[str, str]], Settings[Any]], counts: Callable[[str], bool]
+) -> Settings[Any]:
     # Whoever reads settings without an engine, `from_config`, does without the SDK.
     import pulumi
     from pulumi.runtime import config as runtime_config
 
-    config = {**runtime_config.get_config_env(), **runtime_config.CONFIG.get()}
+    engine = {**runtime_config.get_config_env(), **runtime_config.CONFIG.get()}
+    config = {key: value for key, value in engine.items() if counts(key)}
     try:
-        read = from_config(config)
+        settings = read(config)
     except ValueError as error:
         raise pulumi.RunError(str(error)) from None
-    for warning in warned(config, read):
+    for warning in warned(config, settings):
         pulumi.log.warn(warning)
-    return read
+    return settings
 
 
 def warned(config: Mapping[str, str], settings: Settings[Any]) -> list[str]:
@@ -74,11 +92,15 @@ def from_config(config: Mapping[str, str], root: Path = Path()) -> Settings[Any]
     Raises ValueError with one line: the key's path, what was given, what is allowed. In continuous
     integration, which sets `CI`, nobody reads warnings, so `foreign_endpoints` is refused.
     """
+    return _checked(config, lambda: _read(config, root))
+
+
+def _checked(config: Mapping[str, str], read: Callable[[], Settings[Any]]) -> Settings[Any]:
     try:
         if os.environ.get("CI", "").lower() in ("1", "true"):
             for line in foreign_endpoints(config):
                 raise ValueError(line)
-        return _read(config, root)
+        return read()
     except ValueError as error:
         # A key may have a line end in it, and is shown as part of its path.
         letters = (one if one.isprintable() else repr(one)[1:-1] for one in _short(str(error)))
@@ -108,14 +130,31 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
                 f"{NAMESPACE}:{outer}.{nested[0]}: does not belong in {outer}; call the key "
                 f"{NAMESPACE}:{nested[0]} and put it below config"
             )
-    values = {key: _structured(given, key) for key in _KEYS}
+    return _of_values(config, {key: _structured(given, key) for key in _KEYS}, root)
+
+
+def _values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The blocks that a program gives, all of them; args of a platform name the platform."""
+    for key in given:
+        if key not in _KEYS:
+            raise ValueError(no_such_key(f"{NAMESPACE}:{key}", key, _KEYS))
+    values = {key: given.get(key) or {} for key in _KEYS}
+    for name, platform in PLATFORMS.items():
+        if isinstance(values["cluster"], platform.settings.CLUSTER):
+            values["cluster"] = {"platform": name, _GIVEN: values["cluster"]}
+    return values
+
+
+def _of_values(config: Mapping[str, str], values: dict[str, Any], root: Path) -> Settings[Any]:
     check_entry_names(values)
     platform = _platform(values["cluster"])
     # A stack on one platform has no use for the catalog of another.
     module = PLATFORMS[platform].settings
     own = module.resolve(
         config,
-        decode(f"{NAMESPACE}:cluster", module.CLUSTER, values["cluster"]),
+        decode(
+            f"{NAMESPACE}:cluster", module.CLUSTER, values["cluster"].get(_GIVEN, values["cluster"])
+        ),
         decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"]),
     )
     pools = {name: resolved.pool for name, resolved in own.pools.items()}

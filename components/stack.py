@@ -1,0 +1,146 @@
+"""A stack: settings in, a cluster with everything that runs in it out."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pulumi
+
+from . import ownership
+from .batch.declare import declare_batch
+from .cluster import Cluster
+from .decode import camel
+from .deletion_protection import DeletionProtection, recording
+from .gpu.auxiliary import declare_auxiliary, declare_namespaces
+from .gpu.device_plugin import DevicePlugin
+from .gpu.driver import DriverInstaller
+from .gpu.prerequisites import Prerequisites
+from .gpu.registry import use_registry
+from .platforms import PLATFORMS
+from .settings import load
+from .settings.blocks import RUNNING
+from .settings.model import Settings
+
+Resources = list[pulumi.Resource]
+
+
+class GpuStackArgs:
+    """What a stack consists of: the keys of a stack file, in the case of Python's names.
+
+    Values are args such as `EksClusterArgs`, or maps as a stack file has them.
+    """
+
+    def __init__(
+        self,
+        *,
+        cluster: object,
+        gpu_pools: Mapping[str, object] | None = None,
+        **blocks: object,
+    ) -> None:
+        """`cluster`: the args of a platform, or a map with the key `platform`. `blocks`:
+        `workloads`, `batch`, `training_jobs` and so on."""
+        self.given = {"cluster": cluster, "gpuPools": gpu_pools or {}}
+        self.given |= {camel(name): block for name, block in blocks.items()}
+
+
+class GpuStack(pulumi.ComponentResource):
+    """A stack as a component of somebody else's program; one in each program and stack."""
+
+    platform: pulumi.Output[str]
+    """Key of the platform, such as `eks`."""
+    cluster_name: pulumi.Output[str]
+    """The cluster's name."""
+    kubeconfig: pulumi.Output[str]
+    """A kubeconfig of the cluster; a secret."""
+    gpu_pools: pulumi.Output[dict[str, Any]]
+    """Name of a GPU pool -> what pods on it need: node selector, tolerations, resource."""
+
+    _token = "gpu-cluster:index:GpuStack"
+
+    def __init__(
+        self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        settings = load.load_args(args.given)
+        resources: Resources = []
+        own = pulumi.ResourceOptions(
+            transformations=[*_transformations(settings, resources), _from_the_root]
+        )
+        super().__init__(self._token, name, None, pulumi.ResourceOptions.merge(opts, own))
+        # The transformation has seen the component itself too.
+        resources.clear()
+        cluster = _declare(settings, resources, self)
+        outputs = exports(cluster)
+        self.platform = pulumi.Output.from_input(cluster.platform)
+        self.cluster_name = pulumi.Output.from_input(cluster.name)
+        self.kubeconfig = outputs["kubeconfig"]
+        self.gpu_pools = pulumi.Output.from_input(outputs["gpuPools"])
+        self.register_outputs(outputs)
+
+
+def declare(settings: Settings[Any]) -> Cluster:
+    """Declares everything at the root of the program, as the program of this repository does."""
+    resources: Resources = []
+    for transformation in _transformations(settings, resources):
+        pulumi.runtime.register_stack_transformation(transformation)
+    return _declare(settings, resources, None)
+
+
+def exports(cluster: Cluster) -> dict[str, Any]:
+    """The outputs of a stack."""
+    return {
+        "platform": cluster.platform,
+        "clusterName": cluster.name,
+        "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
+        "gpuPools": {name: pool.contract() for name, pool in cluster.pools.items()},
+    }
+
+
+def _declare(stack: Settings[Any], resources: Resources, parent: pulumi.Resource | None) -> Cluster:
+    program = PLATFORMS[stack.platform].program
+    cluster = program.declare(stack.own, replace(stack.runs, parent=parent))
+    cluster = declare_namespaces(stack.namespaces, cluster=cluster)
+    options = cluster.component_options
+    if any(pool.installer for pool in cluster.pools.values()):
+        DriverInstaller("nvidia-driver-installer", cluster=cluster, opts=options)
+    needed = any(pool.device_plugin for pool in cluster.pools.values())
+    plugins = (
+        [DevicePlugin("nvidia-device-plugin", cluster=cluster, opts=options)] if needed else []
+    )
+    if stack.monitoring and stack.monitoring.source == "exporter":
+        from .gpu.monitoring import GpuMonitoring
+
+        GpuMonitoring("gpu-monitoring", stack.monitoring, cluster=cluster, opts=options)
+    auxiliary = declare_auxiliary(stack.auxiliary, cluster=cluster)
+    queues = declare_batch(stack.batch, cluster=cluster, auxiliary=stack.auxiliary)
+    after = Prerequisites(cluster=cluster, queues=queues, plugins=plugins, auxiliary=auxiliary)
+    for key, block in RUNNING.items():
+        if stack.running[key]:
+            block.declare(stack.running[key], after)
+    protect = getattr(stack.cluster, "deletion_protection", None)
+    if protect is not None:
+        DeletionProtection("cluster.deletionProtection", protect, resources, parent)
+    elif stack.batch and (stack.batch.job_set or stack.batch.queues):
+        unprotected = stack.batch.deletion_protection is False
+        DeletionProtection("batch.deletionProtection", not unprotected, resources, parent)
+    return cluster
+
+
+def _transformations(
+    settings: Settings[Any], resources: Resources
+) -> list[pulumi.ResourceTransformation]:
+    """What applies to every resource: objects carry their stack and have their images in one
+    registry; `resources` collects them all."""
+    moved = [use_registry(settings.images)] if settings.images.registry else []
+    return [ownership.annotated, recording(resources), *moved]
+
+
+def _from_the_root(
+    args: pulumi.ResourceTransformationArgs,
+) -> pulumi.ResourceTransformationResult | None:
+    """A stack that the program of this repository declared can become a component: what was at the
+    root of the program is the same resource below it."""
+    if not isinstance(args.opts.parent, GpuStack):
+        return None
+    aliases = pulumi.ResourceOptions(aliases=[pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)])
+    options = pulumi.ResourceOptions.merge(args.opts, aliases)
+    return pulumi.ResourceTransformationResult(args.props, options)
