@@ -104,7 +104,8 @@ $(VENV)/.ready: requirements.lock requirements-dev.lock pyproject.toml
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	@$(RUN) -m tools.meanwhile '$(BESIDE)' \
 	  '$(PIP) --require-hashes -r requirements-dev.lock' \
-	  '$(PIP) --no-deps --no-build-isolation --editable .'
+	  '$(PIP) --no-deps --no-build-isolation --editable .' \
+	  '$(RUN) -m tools.checkout'
 	@touch $@
 
 # After a change of requirements*.txt: every package with its version and hashes, for all Pythons that

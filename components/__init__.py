@@ -1,0 +1,41 @@
+"""GPUs on Kubernetes as a component: in the wheel this is the package `gpu_cluster`.
+
+`GpuStack` declares a stack, and the args of every platform and block are here by their names, such
+as `EksClusterArgs`; those that are part of other args are in the module beside them.
+"""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# What runs as a command imports parts of this package, and answers before an SDK is loaded.
+if TYPE_CHECKING:
+    from .batch.batch_args import BatchArgs as BatchArgs
+    from .batch.training_args import TrainingArgs as TrainingArgs
+    from .eks.cluster_args import EksClusterArgs as EksClusterArgs
+    from .eks.pool_args import EksGpuNodeGroupArgs as EksGpuNodeGroupArgs
+    from .existing.cluster_args import ExistingClusterArgs as ExistingClusterArgs
+    from .existing.pool_args import ExistingGpuPoolArgs as ExistingGpuPoolArgs
+    from .gke.cluster_args import GkeClusterArgs as GkeClusterArgs
+    from .gke.pool_args import GkeGpuNodePoolArgs as GkeGpuNodePoolArgs
+    from .gpu.workload_args import WorkloadArgs as WorkloadArgs
+    from .stack import GpuStack as GpuStack
+    from .stack import GpuStackArgs as GpuStackArgs
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("GpuStack"):
+        return getattr(import_module(".stack", __name__), name)
+    # Not a submodule, which `from ... import` looks for here first.
+    for args in _args() if name[:1].isupper() else ():
+        if args.__name__ == name:
+            return args
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _args() -> Iterator[type[Any]]:
+    """The args of every platform and block."""
+    for platform in import_module(".platforms", __name__).PLATFORMS.values():
+        yield from (platform.settings.CLUSTER, platform.settings.POOL)
+    for block in import_module(".settings.blocks", __name__).BLOCKS.values():
+        yield block.args

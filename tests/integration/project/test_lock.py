@@ -5,22 +5,22 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
 from tests.unit.project.test_lock import ROOT, wanted
+from tools import checkout
 
 
 def test_the_package_installs_from_the_lock_alone(tmp_path: Path) -> None:
     """As `make setup` does it: no index is asked. Then `gpu-cluster` is there, from any folder."""
     copy = tmp_path / "checkout"
     copy.mkdir()
-    for name in ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "LICENSE", "NOTICE"):
+    files = ("pyproject.toml", "setup.py", "requirements.txt", "requirements-dev.txt")
+    for name in (*files, "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, copy)
-    rooms = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    for room in rooms:
+    for room in ("components", "cli", "stacks", "tools"):
         (copy / room).symlink_to(ROOT / room)
     target = tmp_path / "target"
     install = [
@@ -32,12 +32,12 @@ def test_the_package_installs_from_the_lock_alone(tmp_path: Path) -> None:
     found = list(importlib.metadata.distributions(name="gpu-cluster", path=[str(target)]))
     needs = {need for need in found[0].requires or [] if "extra ==" not in need}
     assert {Requirement(need) for need in needs} == set(wanted("requirements.txt"))
-    (script,) = found[0].entry_points.select(group="console_scripts")
-    assert (script.name, script.value) == ("gpu-cluster", "cli.main:main")
+    checkout.main(target / "bin", target)
+    assert (target / "gpu-cluster-checkout.pth").read_text() == f"{ROOT}\n"
     help_ = subprocess.run(
         [str(target / "bin" / "gpu-cluster"), "--help"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(copy)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )

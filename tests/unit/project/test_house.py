@@ -129,6 +129,7 @@ DOORS = {
     "rehearsal/proxied_plugin.py": "a process around each official plugin of the rehearsal",
     "stacks/definition/changed.py": "runs before anything is installed",
     "tools/__main__.py": "runs before anything is installed",
+    "tools/checkout.py": "puts the command beside the interpreter",
     "tools/definitions.py": "writes definitions of what tools build",
     "tools/linux.py": "a process around each process of the rehearsal",
     "tools/meanwhile.py": "runs before anything is installed",

@@ -1,0 +1,28 @@
+"""Puts the checkout on the path of this interpreter, and the command `gpu-cluster` beside it.
+
+    .venv/bin/python -m tools.checkout
+
+The wheel has only the package `gpu_cluster`: the command works on stack files, which are here.
+"""
+
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def main(scripts: Path, packages: Path) -> None:
+    """Writes both files, for this interpreter."""
+    (packages / "gpu-cluster-checkout.pth").write_text(f"{ROOT}\n")
+    scripts.mkdir(exist_ok=True)
+    command = scripts / "gpu-cluster"
+    command.unlink(missing_ok=True)
+    command.write_text(
+        f"#!{sys.executable}\nimport sys\n\nfrom cli.main import main\n\nsys.exit(main())\n"
+    )
+    command.chmod(0o755)
+
+
+if __name__ == "__main__":
+    main(Path(sysconfig.get_path("scripts")), Path(sysconfig.get_path("purelib")))
