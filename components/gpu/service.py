@@ -26,7 +26,7 @@ _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 def declare(services: Mapping[str, ServiceArgs], after: Prerequisites) -> None:
     """Declares each service under its name, and the output that says how to reach them."""
     for name, args in services.items():
-        GpuService(name, args, after)
+        GpuService(name, args, after, opts=after.cluster.component_options)
     pulumi.export("services", {name: args.contract(name) for name, args in services.items()})
 
 

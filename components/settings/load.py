@@ -41,8 +41,6 @@ _LONGEST = 2000
 _PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
 _KEYS = ("cluster", "gpuPools", *BLOCKS)
-_GIVEN = ""
-"""Where the cluster is that a program gives as args, beside its platform."""
 
 
 def load() -> Settings[Any]:
@@ -57,7 +55,7 @@ def load_args(given: Mapping[str, Any]) -> Settings[Any]:
     """The settings that a program gives as args, or as maps such as a stack file has; of the
     stack's config only what providers read counts. Raises as `load` does."""
     return _loaded(
-        lambda config: _checked(config, lambda: _of_values(config, _values(given), Path())),
+        lambda config: _checked(config, lambda: _of_values(config, *_given(given), Path())),
         lambda key: key.partition(":")[0] in _PROVIDERS,
     )
 
@@ -130,31 +128,39 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
                 f"{NAMESPACE}:{outer}.{nested[0]}: does not belong in {outer}; call the key "
                 f"{NAMESPACE}:{nested[0]} and put it below config"
             )
-    return _of_values(config, {key: _structured(given, key) for key in _KEYS}, root)
+    values = {key: _structured(given, key) for key in _KEYS}
+    check_entry_names(values)
+    return _of_values(config, values, _platform(values["cluster"]), root)
 
 
-def _values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The blocks that a program gives, all of them; args of a platform name the platform."""
+def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The blocks that a program gives, all of them, and the platform, which a map of the cluster
+    names and args imply."""
     for key in given:
         if key not in _KEYS:
             raise ValueError(no_such_key(f"{NAMESPACE}:{key}", key, _KEYS))
-    values = {key: given.get(key) or {} for key in _KEYS}
+    values: dict[str, Any] = {key: given.get(key) or {} for key in _KEYS}
+    check_entry_names(values)
     for name, platform in PLATFORMS.items():
         if isinstance(values["cluster"], platform.settings.CLUSTER):
-            values["cluster"] = {"platform": name, _GIVEN: values["cluster"]}
-    return values
+            return values, name
+    if not isinstance(values["cluster"], Mapping):
+        raise ValueError(
+            f"{NAMESPACE}:cluster: {shown(values['cluster'])} is not the args of a platform; give "
+            "such as EksClusterArgs, or a map with the key platform"
+        )
+    cluster = values["cluster"] = dict(values["cluster"])
+    return values, _platform(cluster)
 
 
-def _of_values(config: Mapping[str, str], values: dict[str, Any], root: Path) -> Settings[Any]:
-    check_entry_names(values)
-    platform = _platform(values["cluster"])
+def _of_values(
+    config: Mapping[str, str], values: dict[str, Any], platform: str, root: Path
+) -> Settings[Any]:
     # A stack on one platform has no use for the catalog of another.
     module = PLATFORMS[platform].settings
     own = module.resolve(
         config,
-        decode(
-            f"{NAMESPACE}:cluster", module.CLUSTER, values["cluster"].get(_GIVEN, values["cluster"])
-        ),
+        decode(f"{NAMESPACE}:cluster", module.CLUSTER, values["cluster"]),
         decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"]),
     )
     pools = {name: resolved.pool for name, resolved in own.pools.items()}

@@ -118,6 +118,7 @@ DOORS = {
     "cli/__main__.py": "gpu-cluster where the package is not installed",
     "components/gpu/acceptance_program/__main__.py": "runs alone, on a node",
     "examples/consumer/__main__.py": "a Pulumi program",
+    "examples/own-program/__main__.py": "a Pulumi program",
     "examples/training/train.py": "what a training job runs",
     "policy/__main__.py": "the policy pack",
     "quality/__main__.py": "maintains the project itself",

@@ -1,0 +1,123 @@
+"""A stack as a component of somebody else's program."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+
+from components import ExistingClusterArgs, ExistingGpuPoolArgs, GpuStack, GpuStackArgs
+from components.gpu.workload_args import WorkloadArgs
+from stacks.engine.urn import Urn
+from tests.components.recording import Recording, record
+from tests.program.environments import CLUSTER_OUTPUTS, STACKS, recorded, values_of
+
+TOKEN = "gpu-cluster:index:GpuStack"
+KUBECONFIG = json.dumps({
+    "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+    "current-context": "here",
+    "clusters": [{"name": "c", "cluster": {"server": "https://192.0.2.1"}}],
+    "users": [{"name": "u", "user": {"token": "t"}}],
+})  # fmt: skip
+PROVIDER = "pulumi:providers:kubernetes"
+
+
+def declared(kubeconfig: Any, preview: bool = False) -> Recording:
+    def program() -> None:
+        stack = GpuStack(
+            "gpus",
+            GpuStackArgs(
+                cluster=ExistingClusterArgs(name="shared", kubeconfig=kubeconfig()),
+                gpu_pools={
+                    "a100": ExistingGpuPoolArgs(node_selector={"gpu": "a100"}, gpus_per_node=8)
+                },
+                workloads={"hello": WorkloadArgs(kind="job", pool="a100", image="a.example/b:1")},
+            ),
+        )
+        pulumi.export("gpuPools", stack.gpu_pools)
+        pulumi.export("clusterName", stack.cluster_name)
+
+    return record(program, preview=preview, config={"own-program:anything": "is not ours"})
+
+
+@pytest.mark.parametrize(
+    "kubeconfig",
+    [
+        lambda: KUBECONFIG,
+        lambda: pulumi.Output.from_input(KUBECONFIG),
+        lambda: pulumi.Output.secret(KUBECONFIG),
+    ],
+    ids=["plain", "output", "secret"],
+)
+def test_a_kubeconfig_may_be_an_output(kubeconfig: Callable[[], Any]) -> None:
+    """The provider gets the context that counts, and everything is below the component."""
+    found = declared(kubeconfig)
+    assert json.loads(found.one(PROVIDER).inputs["kubeconfig"])["current-context"] == "here"
+    below = [one for one in found.resources if one.type != TOKEN]
+    assert all(TOKEN in one.parent for one in below)
+    assert found.outputs["clusterName"] == "shared"
+    assert found.outputs["gpuPools"]["a100"]["gpusPerNode"] == 8
+    job = found.one("kubernetes:batch/v1:Job")
+    assert job.inputs["metadata"]["annotations"]["gpu-cluster/stack"] == "gpu-cluster/test"
+
+
+def test_an_unknown_kubeconfig_declares_the_same() -> None:
+    """In a preview it may be that of a cluster which the program is about to create."""
+    unknown = declared(lambda: pulumi.Output.from_input(pulumi.UNKNOWN), preview=True)
+    known = declared(lambda: KUBECONFIG, preview=True)
+    assert {one.urn for one in unknown.resources} == {one.urn for one in known.resources}
+    assert unknown.one(PROVIDER).inputs["kubeconfig"] is None
+
+
+@pytest.mark.parametrize("environment", STACKS)
+def test_every_sample_is_declared_below_a_component(environment: str) -> None:
+    """The same resources as at the root of the program, from maps as the stack file has them."""
+    config = values_of(environment)
+    given = {key: value for key, value in config.items() if key.startswith("gpu-cluster:")}
+    blocks = {key.removeprefix("gpu-cluster:"): value for key, value in given.items()}
+    args = GpuStackArgs(cluster=blocks.pop("cluster"), gpu_pools=blocks.pop("gpuPools"))
+    args.given |= blocks
+    flat = {
+        key: value if isinstance(value, str) else json.dumps(value)
+        for key, value in config.items()
+        if key not in given
+    }
+    component = record(lambda: GpuStack("gpus", args), config=flat, outputs=CLUSTER_OUTPUTS)
+    root = recorded(values_of(environment)).resources
+    assert {one.key for one in component.resources} - {f"{TOKEN}::gpus"} == {
+        one.key for one in root
+    }
+    for one in component.resources:
+        assert one.type == TOKEN or Urn.parse(one.parent).type != "pulumi:pulumi:Stack", one.key
+
+
+REFUSED = {
+    "cluster: 3": "gpu-cluster:cluster: 3 is not the args of a platform; give such",
+    "cluster: {name: x}": "gpu-cluster:cluster.platform: is missing; allowed: ",
+    "cluster: {platform: existing, name: x}\nworklods: {}": "gpu-cluster:worklods: there is no",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_a_stack_file_may_not_say_is_refused(text: str) -> None:
+    """In the same words, before anything is registered."""
+    given = yaml.safe_load(text)
+    with pytest.raises(pulumi.RunError) as refusal:
+        record(lambda: GpuStack("gpus", GpuStackArgs(**given)))
+    assert str(refusal.value).startswith(REFUSED[text])
+
+
+def test_an_output_that_decides_what_is_declared_is_refused() -> None:
+    """Its value may only be known during an update."""
+
+    def program() -> None:
+        count = pulumi.Output.from_input(8)
+        pools = {"a": {"nodeSelector": {"g": "a"}, "gpusPerNode": count}}
+        cluster = {"platform": "existing", "name": "x", "kubeconfig": KUBECONFIG}
+        GpuStack("gpus", GpuStackArgs(cluster=cluster, gpu_pools=pools))
+
+    with pytest.raises(pulumi.RunError) as refusal:
+        record(program)
+    assert str(refusal.value).startswith("gpu-cluster:gpuPools.a.gpusPerNode: is an output, whose")
