@@ -1,0 +1,75 @@
+"""`examples/own-program` with the wheel alone, on the cluster of a rehearsed stack."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from rehearsal.engine import Engine
+from rehearsal.sandbox import ROOT, Sandbox
+from tests import packaged
+from tests.rehearsal.conftest import Sandboxes
+from tests.rehearsal.test_consumer import FROM_STAGE
+
+POOL = "train-gpu"
+pytestmark = pytest.mark.xdist_group("running")
+
+
+@pytest.fixture(scope="module")
+def sandbox(running: Sandboxes) -> Sandbox:
+    return running("dev")
+
+
+@pytest.fixture(scope="module")
+def engine(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    folder = tmp_path_factory.mktemp("own")
+    program = folder / "program"
+    shutil.copytree(ROOT / "examples" / "own-program", program)
+    packaged.environment(program / ".venv", packaged.wheel(folder))
+    mark, token = sandbox.mark, sandbox.control_plane.pki.token_file
+    engine = Engine(folder, program, "dev", providers={}, token_file=token, mark=mark)
+    theirs = sandbox.engine.environment
+    engine.environment.update(
+        {
+            name: theirs[name]
+            for name in FROM_STAGE
+            if name in theirs and name != "GPU_CLUSTER_PYTHON"
+        }
+    )
+    engine.environment["KUBECONFIG"] = os.devnull
+    engine.init()
+    file = program / "Pulumi.dev.yaml"
+    document = yaml.safe_load(file.read_text())
+    outputs = sandbox.engine.outputs()
+    gpus = outputs["gpuPools"][POOL]
+    document["config"] |= {
+        "own-program:nodeSelector": gpus["nodeSelector"],
+        "own-program:gpusPerNode": gpus["gpusPerNode"],
+    }
+    file.write_text(yaml.safe_dump(document))
+    engine.must("config", "set", "--secret", "kubeconfig", outputs["kubeconfig"])
+    yield engine
+    gone = engine.destroy()
+    assert gone.ok, gone.errors
+
+
+def test_a_job_runs_on_gpus_that_the_program_describes(engine: Engine) -> None:
+    """A preview, an update that waits for the job, and a second one without changes; everything is
+    below the component, and the kubeconfig is a secret."""
+    planned = engine.preview()
+    assert planned.ok, planned.errors
+    done = engine.up()
+    assert done.ok, done.errors
+    rows = engine.resources()
+    types = {row["urn"].split("::")[2] for row in rows}
+    component = "gpu-cluster:index:GpuStack"
+    assert f"{component}$gpu-cluster:gpu:Workload$kubernetes:batch/v1:Job" in types
+    ours = {name for name in types if not name.startswith(("pulumi:pulumi", "pulumi:providers"))}
+    assert all(name.startswith(component) for name in ours)
+    assert "client-key-data" not in json.dumps(engine.outputs())
+    again = engine.up()
+    assert again.ok
+    assert not again.changed
