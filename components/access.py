@@ -159,6 +159,8 @@ class Access:
     """Where people may only look, likewise."""
     groups: Sequence[str] | None = None
     """The Kubernetes groups that people can be in; None if others than the stack say so."""
+    emails: bool = False
+    """Whether Kubernetes knows people and groups by their e-mail addresses."""
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
         """Raises ValueError if the platform cannot give the account what it names."""

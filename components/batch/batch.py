@@ -1,6 +1,6 @@
 """The controllers that a stack runs for jobs, and its queues."""
 
-import dataclasses
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -11,6 +11,8 @@ from ..gpu.pod_args import Auxiliary
 from . import kueue, published
 from .batch_args import BatchArgs, QueueArgs
 from .jobset import job_set
+from .team_args import TeamQueue
+from .team_limits import TeamLimits
 
 
 class Batch(pulumi.ComponentResource):
@@ -32,40 +34,55 @@ class Batch(pulumi.ComponentResource):
             job_set(protected=protected, cluster=cluster, parent=self)
         if args.queues:
             controller = kueue.kueue(
-                job_set=args.job_set, protected=protected, cluster=cluster, parent=self
+                job_set=args.job_set,
+                fair_sharing=any(queue.sharing for queue in args.queues.values()),
+                protected=protected,
+                cluster=cluster,
+                parent=self,
             )
+            self._flavors: dict[str, pulumi.Resource] = {}
             for queue, queue_args in args.queues.items():
                 self._queue(queue, queue_args, cluster, controller)
+                if isinstance(queue_args, TeamQueue):
+                    TeamLimits(
+                        queue,
+                        queue_args,
+                        cluster=cluster,
+                        opts=pulumi.ResourceOptions(parent=self, depends_on=[controller]),
+                    )
         if args.job_set:
             self._publish(args, auxiliary or Auxiliary(), cluster)
         self.register_outputs({})
 
     def _publish(self, args: BatchArgs, auxiliary: Auxiliary, cluster: Cluster) -> None:
-        # Of no interest to those who submit jobs, and unknown to their older commands.
-        batch = dataclasses.replace(args, deletion_protection=None)
-        text = published.Published(
-            pools=cluster.pools, batch=batch, beside=auxiliary, buckets=cluster.buckets
-        ).text()
         for namespace in published.namespaces(args):
+            text = published.Published(
+                pools=cluster.pools,
+                batch=published.batch_of(args, namespace),
+                beside=auxiliary,
+                buckets=cluster.buckets,
+            ).text()
             kubernetes.core.v1.ConfigMap(
                 f"published-{namespace}",
                 metadata={"name": published.CONFIG_MAP, "namespace": namespace},
                 data={published.KEY: text},
                 opts=cluster.options(self),
             )
-            groups = sorted(
+            submitters = sorted(
                 {
-                    group
+                    submitter
                     for queue in args.queues.values()
                     if namespace in queue.namespaces
-                    for group in queue.groups
+                    for submitter in queue.submitters
                 }
             )
-            if groups:
-                self._submitters(namespace, groups, cluster)
+            if submitters:
+                self._submitters(namespace, submitters, cluster)
 
-    def _submitters(self, namespace: str, groups: list[str], cluster: Cluster) -> None:
-        """Lets these groups submit jobs in the namespace: any pod that the namespace admits, with
+    def _submitters(
+        self, namespace: str, submitters: Sequence[tuple[str, str]], cluster: Cluster
+    ) -> None:
+        """Lets these people submit jobs in the namespace: any pod that the namespace admits, with
         any of its service accounts, Secrets and claims."""
         metadata: ObjectMetaArgsDict = {"name": published.SUBMIT_ROLE, "namespace": namespace}
         kubernetes.rbac.v1.Role(
@@ -82,7 +99,7 @@ class Batch(pulumi.ComponentResource):
             f"submit-jobs-{namespace}",
             metadata=metadata,
             role_ref={"api_group": api, "kind": "Role", "name": published.SUBMIT_ROLE},
-            subjects=[{"api_group": api, "kind": "Group", "name": group} for group in groups],
+            subjects=[{"api_group": api, "kind": kind, "name": name} for kind, name in submitters],
             opts=cluster.options(self),
         )
 
@@ -92,17 +109,16 @@ class Batch(pulumi.ComponentResource):
         api = f"{kueue.GROUP}/{kueue.VERSION}"
         pools = [cluster.pools[pool] for pool in args.pools]
         # Kueue lets nothing go that is still used: each is deleted before what it refers to.
-        flavors = [
-            kubernetes.apiextensions.CustomResource(
-                f"flavor-{pool.name}",
-                api_version=api,
-                kind="ResourceFlavor",
-                metadata={"name": pool.name},
-                spec=flavor(pool),
-                opts=cluster.options(self, depends_on=[controller]),
-            )
-            for pool in pools
-        ]
+        for pool in pools:
+            if pool.name not in self._flavors:
+                self._flavors[pool.name] = kubernetes.apiextensions.CustomResource(
+                    f"flavor-{pool.name}",
+                    api_version=api,
+                    kind="ResourceFlavor",
+                    metadata={"name": pool.name},
+                    spec=flavor(pool),
+                    opts=cluster.options(self, depends_on=[controller]),
+                )
         cluster_queue = kubernetes.apiextensions.CustomResource(
             f"cluster-queue-{name}",
             api_version=api,
@@ -123,11 +139,18 @@ class Batch(pulumi.ComponentResource):
                 "resourceGroups": [
                     {
                         "coveredResources": [pools[0].resource],
-                        "flavors": [_quota(pool, args) for pool in pools],
+                        "flavors": [
+                            {
+                                "name": pool.name,
+                                "resources": [{"name": pool.resource, **args.resource_quota(pool)}],
+                            }
+                            for pool in pools
+                        ],
                     }
                 ],
+                **args.sharing,
             },
-            opts=cluster.options(self, depends_on=flavors),
+            opts=cluster.options(self, depends_on=[self._flavors[name] for name in args.pools]),
         )
         for namespace in args.namespaces:
             kubernetes.apiextensions.CustomResource(
@@ -151,12 +174,4 @@ def flavor(pool: GpuPool) -> dict[str, object]:
         ],
         # To the letter those of this stack's own workloads: Kueue then changes nothing in them.
         "tolerations": [dict(toleration.manifest()) for toleration in pool.tolerations],
-    }
-
-
-def _quota(pool: GpuPool, args: QueueArgs) -> dict[str, object]:
-    # As text: the API server gives it back as text.
-    return {
-        "name": pool.name,
-        "resources": [{"name": pool.resource, "nominalQuota": str(args.quota(pool))}],
     }

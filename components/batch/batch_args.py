@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 from annotated_types import Ge, MinLen
 
@@ -82,6 +82,28 @@ class QueueArgs:
             )
         return most if given is None else given
 
+    def key(self, name: str, key: str) -> str:
+        """The path of a key of the queue, which is called `name`."""
+        return f"batch.queues.{name}.{key}"
+
+    def guaranteed(self, pool: GpuPool) -> int:
+        """What it hands out whatever other queues do."""
+        return self.quota(pool)
+
+    def resource_quota(self, pool: GpuPool) -> dict[str, str]:
+        """Kueue's quota of the pool's flavor. As text: the API server gives it back as text."""
+        return {"nominalQuota": str(self.quota(pool))}
+
+    @property
+    def submitters(self) -> Sequence[tuple[str, str]]:
+        """Who may submit jobs: `Group` or `User`, and the name."""
+        return [("Group", group) for group in self.groups]
+
+    @property
+    def sharing(self) -> dict[str, Any]:
+        """What it has in common with other queues, of the same pools; empty if nothing."""
+        return {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRequest:
@@ -121,12 +143,34 @@ class BatchArgs:
                     "run; set jobSet: true, or drop the key"
                 )
             for pool in queue.pools:
-                if pool in owners:
+                if pool in owners and not queue.sharing:
                     raise ValueError(
                         f"queues.{name}.pools: {pool!r} is a pool of queue {owners[pool]} already, "
                         "and two queues would hand out the same GPUs; name it in one"
                     )
                 owners[pool] = name
+
+    def joined(self, teams: Mapping[str, QueueArgs]) -> "BatchArgs":
+        """With the queues of teams, and with the controllers that they need.
+
+        Raises ValueError for a queue, a pool or a namespace that is a team's and another queue's.
+        """
+        for name, queue in self.queues.items():
+            if name in teams:
+                raise ValueError(f"queues.{name}: is also a team, which has a queue of its name; "
+                                 "choose another")  # fmt: skip
+            for team, its in teams.items():
+                for key in ("pools", "namespaces"):
+                    if both := [one for one in getattr(queue, key) if one in getattr(its, key)]:
+                        raise ValueError(
+                            f"queues.{name}.{key}: {both[0]!r} is of team {team}; drop it, or make "
+                            "the queue a team too"
+                        )
+        return replace(self, job_set=True, queues={**self.queues, **teams})
+
+    def owners(self, pool: str) -> list[str]:
+        """The queues that hand out the pool: one, or those of teams."""
+        return [name for name, queue in self.queues.items() if pool in queue.pools]
 
     def check_queue(self, asked: QueueRequest) -> None:
         """Raises ValueError if the job would never leave its queue."""
@@ -162,12 +206,13 @@ class BatchArgs:
         """Says that a workload of this kind, `job` or another, bypasses the queue that hands out
         the pool; None if the queue's quota leaves the `gpus` of all workloads that do. A pool
         without a maximum has a quota that was set for it."""
-        name = next((name for name, each in self.queues.items() if pool.name in each.pools), None)
-        if name is None or pool.max_nodes is None:
+        owners = self.owners(pool.name)
+        if not owners or pool.max_nodes is None:
             return None
         free = pool.max_nodes * pool.allocatable - gpus
-        if self.queues[name].quota(pool) <= free:
+        if sum(self.queues[owner].guaranteed(pool) for owner in owners) <= free:
             return None
+        name = " or ".join(owners)
         if kind == "job":
             what = f"queue: is missing, and pool {pool.name} belongs to queue {name}: the job"
             ways = [f"queue: {name}"]
@@ -175,7 +220,8 @@ class BatchArgs:
             what = f"pool: {pool.name} belongs to queue {name}, and a {kind} has no queue: it"
             ways = []
         if free > 0:
-            ways.append(f"batch.queues.{name}.nominalQuota.{pool.name} to at most {free}")
+            quotas = [self.queues[owner].key(owner, "nominalQuota") for owner in owners]
+            ways.append(f"{' + '.join(f'{key}.{pool.name}' for key in quotas)} to at most {free}")
         way = f"set {', or '.join(ways)}" if ways else "choose another pool"
         return (
             f"{what} does not wait for its turn, and a job that the queue has started may wait for "

@@ -68,14 +68,20 @@ JOB_SET_RULES: list[PolicyRuleArgsDict] = [
 
 
 def kueue(
-    *, job_set: bool, protected: bool, cluster: Cluster, parent: pulumi.Resource
+    *,
+    job_set: bool,
+    fair_sharing: bool,
+    protected: bool,
+    cluster: Cluster,
+    parent: pulumi.Resource,
 ) -> Controller:
-    """The controller of this stack's version; with `job_set` also for JobSets."""
+    """The controller of this stack's version; with `job_set` also for JobSets. `fair_sharing`:
+    whether queues lend each other what is idle, by their weights."""
     frameworks = ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_set else [])]
     args = ControllerArgs(
         source="kueue",
         image=images.KUEUE,
-        config=_config(frameworks),
+        config=_config(frameworks) | ({"fairSharing": {"enable": True}} if fair_sharing else {}),
         lease="c1f6bfd2.kueue.x-k8s.io",
         rules=[*RULES, *(JOB_SET_RULES if job_set else [])],
         webhooks=_webhooks(job_set),

@@ -15,7 +15,7 @@ from ..gpu.acceptance_args import GpuTestArgs
 from ..gpu.pod_args import Auxiliary, PodArgs
 from ..gpu.pod_parts import contents_of
 from ..gpu.workload_args import WorkloadArgs
-from .batch_args import BatchArgs, QueueRequest
+from .batch_args import BatchArgs, QueueArgs, QueueRequest
 from .training_args import TrainingArgs
 
 Pools = Mapping[str, GpuPool]
@@ -33,13 +33,18 @@ class Available:
     """The folder of the files that their volumes name."""
 
 
-def read_batch(path: str, value: object, pools: Pools) -> BatchArgs | None:
-    """The config's `batch`, whose key is `path`; None if nothing of it is wanted."""
+def read_batch(
+    path: str, value: object, pools: Pools, of_teams: Mapping[str, QueueArgs]
+) -> BatchArgs | None:
+    """The config's `batch`, whose key is `path`, with the queues of the teams; None if nothing of
+    it is wanted."""
     args = decode(path, BatchArgs, value)
     for name, queue in args.queues.items():
         for position, pool in enumerate(queue.pools):
             quota = pool_at(f"{path}.queues.{name}.pools[{position}]", pool, pools)
             at(f"{path}.queues.{name}", queue.quota, quota)
+    if of_teams:
+        args = at(path, args.joined, of_teams)
     return args if args.job_set or args.queues else None
 
 
@@ -71,13 +76,12 @@ def read_training_jobs(
     jobs, batch = decode_map(path, TrainingArgs, value), available.batch
     if jobs and not (batch and batch.job_set):
         raise ValueError(f"{path}: need the JobSet controller; set batch.jobSet to true")
-    owners = {pool: q for q, args in (batch.queues if batch else {}).items() for pool in args.pools}
     for name, job in jobs.items():
         pool = pool_at(f"{path}.{name}.pool", job.pool, available.pools)
-        if job.queue is None and job.pool in owners:
+        if job.queue is None and (owners := batch.owners(job.pool) if batch else []):
             raise ValueError(
                 f"{path}.{name}.queue: is missing, and pool {job.pool} is handed out by queue "
-                f"{owners[job.pool]}; set it"
+                f"{' or '.join(owners)}; set it"
             )
         check_pods(f"{path}.{name}", job, job.request(pool), available)
     return jobs

@@ -14,7 +14,7 @@ from ..access import BucketDriver
 from ..cluster import GpuPool
 from ..decode import camel, decode
 from ..gpu.pod_args import Auxiliary
-from .batch_args import BatchArgs
+from .batch_args import BatchArgs, QueueArgs
 
 SUBMIT: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
     ("", ("configmaps",), ("get", "create", "patch", "delete")),
@@ -53,6 +53,23 @@ def namespaces(batch: BatchArgs) -> list[str]:
     """Where it is published: wherever jobs may name a queue, else in the default namespace."""
     found = {each for queue in batch.queues.values() for each in queue.namespaces}
     return sorted(found or {"default"})
+
+
+def batch_of(args: BatchArgs, namespace: str) -> BatchArgs:
+    """What those who submit jobs in a namespace are told of the queues: of a team nothing but its
+    own, as an older command understands it."""
+    queues = {
+        name: QueueArgs(
+            pools=queue.pools,
+            namespaces=queue.namespaces,
+            nominal_quota=queue.nominal_quota,
+            groups=queue.groups,
+        )
+        for name, queue in args.queues.items()
+        if namespace in queue.namespaces or not queue.sharing
+    }
+    # Protection is of no interest to them, and unknown to their older commands.
+    return dataclasses.replace(args, queues=queues, deletion_protection=None)
 
 
 def _plain(value: Any) -> Any:

@@ -20,6 +20,7 @@ def access(network: GkeNetworkArgs, *, autopilot: bool = False) -> Access:
     """Of the stack's pods, in a cluster in this network."""
     limits = _AUTOPILOT_LIMITS if autopilot else _LIMITS
     return Access(
+        emails=True,
         rights="roles",
         buckets=BucketDriver(
             driver="gcsfuse.csi.storage.gke.io",

@@ -15,6 +15,7 @@ from ..access import ServiceAccountArgs
 from ..batch.batch_args import BatchArgs
 from ..batch.load import Available, read_gpu_test, read_training_jobs, read_workloads
 from ..batch.services import read_services
+from ..batch.team_args import TeamArgs
 from ..batch.training_args import TrainingArgs
 from ..cluster import GpuPool
 from ..decode import NAMESPACE
@@ -97,6 +98,7 @@ def _short_name(what: str, longest: int) -> Limit:
 # of 8; `-workers-0-` with an index and a suffix follows a job's in a pod's of 63.
 _ACCOUNT_NAME = _short_name("an account's name", 32)
 _POOL_NAME = _short_name("a pool name", 32)
+_TEAM_NAME = _short_name("a team's name", 40)
 _JOB_NAME = _short_name("a training job's name", 40)
 _SERVICE_NAME = _short_name("a service's name", 63)
 
@@ -125,6 +127,7 @@ BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
     ),
     "volumeClaims": Block(args=VolumeClaimArgs, page="workloads", names=[DNS_LABEL]),
     "batch": Block(args=BatchArgs, page="workloads"),
+    "teams": Block(args=TeamArgs, page="workloads", names=[_TEAM_NAME]),
     "trainingJobs": RunningBlock(
         args=TrainingArgs,
         page="workloads",

@@ -28,6 +28,7 @@ from .auxiliary import (
 from .blocks import BLOCKS, RUNNING, check_entry_names
 from .endpoints import foreign_endpoints
 from .model import Settings
+from .teams import in_team, queues_of, read_cluster, read_teams, with_namespaces
 from .validate import (
     check_groups,
     check_names,
@@ -158,18 +159,22 @@ def _of_values(
 ) -> Settings[Any]:
     # A stack on one platform has no use for the catalog of another.
     module = PLATFORMS[platform].settings
-    own = module.resolve(
-        config,
-        decode(f"{NAMESPACE}:cluster", module.CLUSTER, values["cluster"]),
-        decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"]),
-    )
+    teams = read_teams(values["teams"])
+    cluster = read_cluster(module.CLUSTER, values["cluster"], teams)
+    pool_args = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"])
+    try:
+        own = module.resolve(config, cluster, pool_args)
+    except ValueError as error:
+        raise ValueError(in_team(str(error), teams)) from None
     pools = {name: resolved.pool for name, resolved in own.pools.items()}
     monitoring = None
     if values["monitoring"]:
         path = f"{NAMESPACE}:monitoring"
         monitoring = decode(path, MonitoringArgs, values["monitoring"])
         monitoring = at(path, monitoring.on, platform, own.metrics)
-    batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools)
+    of_teams = queues_of(teams, pools, own.access)
+    batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools, of_teams)
+    namespaces = decode_map(f"{NAMESPACE}:namespaces", NamespaceArgs, values["namespaces"])
     auxiliary = Auxiliary(
         accounts=read_accounts(
             f"{NAMESPACE}:serviceAccounts", values["serviceAccounts"], platform, own.access
@@ -182,7 +187,7 @@ def _of_values(
     found = Settings(
         platform=platform,
         own=own,
-        namespaces=decode_map(f"{NAMESPACE}:namespaces", NamespaceArgs, values["namespaces"]),
+        namespaces=with_namespaces(namespaces, teams),
         running={
             key: block.read(f"{NAMESPACE}:{key}", values[key], available)
             for key, block in RUNNING.items()

@@ -78,10 +78,10 @@ def check_groups(settings: Settings[Any]) -> list[str]:
     created = {name: args for name, args in settings.namespaces.items() if not args.existing}
     warnings = []
     for name, queue in (settings.batch.queues if settings.batch else {}).items():
-        path = f"{NAMESPACE}:batch.queues.{name}.namespaces"
+        path = f"{NAMESPACE}:{queue.key(name, 'namespaces')}"
         unknown = [
             namespace
-            for namespace in (queue.namespaces if queue.groups else ())
+            for namespace in (queue.namespaces if queue.submitters else ())
             if PLATFORMS[settings.platform].cloud is None
             and namespace not in (*created, "default")
             and not namespace.startswith("kube-")
@@ -91,7 +91,7 @@ def check_groups(settings: Settings[Any]) -> list[str]:
             "enforces a Pod Security Standard; check its label pod-security.kubernetes.io/enforce"
             for namespace in unknown
         ]
-        for position, namespace in enumerate(queue.namespaces if queue.groups else ()):
+        for position, namespace in enumerate(queue.namespaces if queue.submitters else ()):
             if namespace not in unknown:
                 check_restricted_namespace(f"{path}[{position}]", namespace, created)
     return warnings
@@ -159,8 +159,8 @@ def _check_members(settings: Settings[Any]) -> None:
             if group not in known:
                 allowed = unknown(group, known) if known else "cluster.users has none"
                 raise ValueError(
-                    f"{NAMESPACE}:batch.queues.{name}.groups[{position}]: {group!r} is not a group "
-                    f"in cluster.users, so nobody is in it; {allowed}"
+                    f"{NAMESPACE}:{queue.key(name, 'groups')}[{position}]: {group!r} is not a "
+                    f"group in cluster.users, so nobody is in it; {allowed}"
                 )
 
 
@@ -192,7 +192,7 @@ def _named(settings: Settings[Any]) -> Iterator[tuple[str, str, bool]]:
                 yield f"{NAMESPACE}:cluster.{key}[{position}]", namespace, False
     for name, queue in (settings.batch.queues if settings.batch else {}).items():
         for position, namespace in enumerate(queue.namespaces):
-            path = f"{NAMESPACE}:batch.queues.{name}.namespaces[{position}]"
+            path = f"{NAMESPACE}:{queue.key(name, 'namespaces')}[{position}]"
             yield path, namespace, False
     for pods in settings.pod_groups:
         yield f"{pods.path}.namespace", pods.namespace, pods.uses_host

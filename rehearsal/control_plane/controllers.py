@@ -43,12 +43,13 @@ TOKEN_SECONDS = 24 * 3600
 
 def provide(config: Mapping[str, Any]) -> None:
     """Builds the controllers that a stack's config asks for, unless the cache has them."""
-    batch = config.get("gpu-cluster:batch")
-    if isinstance(batch, dict):  # the program itself refuses what is wrong with the file
-        wanted = {"jobset": batch.get("jobSet"), "kueue": batch.get("queues")}
-        named = [program(name) for name in PROGRAMS if wanted[name]]
-        if missing := [each for each in named if not each.folder().is_dir()]:
-            build(missing)
+    teams, batch = config.get("gpu-cluster:teams"), config.get("gpu-cluster:batch")
+    # The program itself refuses what is wrong with the file.
+    batch = batch if isinstance(batch, dict) else {}
+    wanted = {"jobset": teams or batch.get("jobSet"), "kueue": teams or batch.get("queues")}
+    named = [program(name) for name in PROGRAMS if wanted[name]]
+    if missing := [each for each in named if not each.folder().is_dir()]:
+        build(missing)
 
 
 def program_of(pod: Mapping[str, Any]) -> str | None:

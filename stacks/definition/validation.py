@@ -43,7 +43,7 @@ _NAMED = [key for key, block in RUNNING.items() if block.names is not None]
 """Blocks whose entries run pods."""
 _DEPENDED_ON = (
     CLUSTER, "gpu-cluster:gpuPools", "gpu-cluster:batch", "gpu-cluster:serviceAccounts",
-    "gpu-cluster:volumeClaims", "gpu-cluster:namespaces",
+    "gpu-cluster:volumeClaims", "gpu-cluster:namespaces", "gpu-cluster:teams",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from components.batch import training
 from components.batch.batch import Batch
 from components.batch.batch_args import BatchArgs, QueueArgs
 from components.batch.declare import declare_batch
+from components.batch.team_args import TeamArgs, team_queues
 from components.batch.training_args import TrainingArgs
 from components.catalog.kubernetes import BATCH_DEFINITIONS
 from components.cluster import GPU_TAINT, Cluster, Sharing, Taint
@@ -435,3 +436,43 @@ def test_a_queues_groups_submit_jobs_in_its_namespaces_alone() -> None:
         if each.inputs["roleRef"]["name"] == "submit-jobs"
     } == {"default": ["researchers", "students"], "team": ["researchers"]}
     assert not [each for each in batch().resources if "submit-jobs" in each.name]
+
+
+def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
+    """With what it can borrow; and its training jobs name its queue, whoever submits them."""
+    teams = {
+        "a": TeamArgs(members=["user:ada"], gpus={"train": 8}, borrow=True, weight=2),
+        "b": TeamArgs(members=["group:b"], namespaces=["x", "y"], gpus={"train": 24}, lend=False),
+    }
+    queues = team_queues(teams, {"a": ((), ("ada",)), "b": (("b",), ())})
+    recording = batch(job_set=True, queues=queues)
+    for name, quota, weight in (
+        ("a", {"nominalQuota": "8"}, "2"),
+        ("b", {"nominalQuota": "24", "borrowingLimit": "0", "lendingLimit": "0"}, "1"),
+    ):
+        spec = of(recording, "ClusterQueue", name).inputs["spec"]
+        (flavor,) = spec["resourceGroups"][0]["flavors"]
+        assert flavor["resources"] == [{"name": "nvidia.com/gpu", **quota}]
+        assert (spec["cohort"], spec["fairSharing"]) == ("teams", {"weight": weight})
+        assert spec["preemption"]["reclaimWithinCohort"] == "Any"
+        (validation,) = of(
+            recording, "ValidatingAdmissionPolicy", f"team-{name}-queue"
+        ).inputs["spec"]["validations"]  # fmt: skip
+        assert validation["expression"].endswith(f"orValue('') == '{name}'")
+    assert len(recording.of(f"{KUEUE}:ResourceFlavor")) == 1
+    hard = {
+        each.inputs["metadata"]["namespace"]: each.inputs["spec"]["hard"]
+        for each in recording.of("kubernetes:core/v1:ResourceQuota")
+    }
+    # Team b lends nothing.
+    assert [hard[each]["requests.nvidia.com/gpu"] for each in "axy"] == ["8", "24", "24"]
+    subjects = {
+        each.inputs["metadata"]["namespace"]: [
+            (one["kind"], one["name"]) for one in each.inputs["subjects"]
+        ]
+        for each in recording.of("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding")
+        if each.inputs["metadata"]["name"] == "submit-jobs"
+    }
+    assert subjects == {"a": [("User", "ada")], "x": [("Group", "b")], "y": [("Group", "b")]}
+    config = of(recording, "ConfigMap", "kueue-manager-config").inputs["data"]
+    assert json.loads(config["controller_manager_config.yaml"])["fairSharing"] == {"enable": True}

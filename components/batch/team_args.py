@@ -1,0 +1,160 @@
+"""What a user says of a team: its people, its namespaces, and its share of the GPUs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from annotated_types import Ge, MinLen
+
+from ..catalog import kubernetes as names
+from ..cluster import GpuPool
+from ..decode import EXAMPLE, shown
+from ..effect import Sent
+from ..gpu.resources_args import ResourcesArgs
+from ..limits import DNS_LABEL, UNIQUE, Hint, check_limits
+from .batch_args import QueueArgs
+
+COHORT = "teams"
+"""The cohort of their queues, within which GPUs are lent."""
+_FLAVOR = "ClusterQueue spec.resourceGroups[].flavors[]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamArgs:
+    """People who submit training jobs in namespaces of their own, which this stack creates, and
+    nothing else; with a queue of the team's name. With any, this stack runs Kueue and JobSet."""
+
+    members: Annotated[
+        Sequence[str],
+        MinLen(1),
+        UNIQUE,
+        Hint("name the people or groups"),
+        Sent("AccessEntry principalArn", "RoleBinding subjects[]"),
+    ] = field(metadata={EXAMPLE: "[group:researchers@example.com]"})
+    """Who they are. EKS: ARNs of IAM roles and users. GKE: `user:` or `group:` and an e-mail
+    address. An existing cluster: `user:` or `group:` and the name that it signs people in with."""
+    namespaces: Annotated[
+        Sequence[Annotated[str, DNS_LABEL]],
+        UNIQUE,
+        Sent("Namespace", "ResourceQuota", "ClusterQueue spec.namespaceSelector", "LocalQueue"),
+    ] = ()
+    """Its namespaces, each of this team only; left out, one with the team's name. What they
+    enforce is in the block `namespaces`, if anything but its defaults."""
+    gpus: Annotated[
+        Mapping[str, Annotated[int, Ge(0)]],
+        MinLen(1),
+        Hint("name a pool, and how many of its GPUs are the team's"),
+        Sent(f"{_FLAVOR}.resources[].nominalQuota", "ResourceQuota spec.hard"),
+    ] = field(metadata={EXAMPLE: "{ train-gpu: 8 }"})
+    """How much of each pool's GPU resource is the team's whenever it wants it, by pool; 0 for a
+    pool of which it only borrows."""
+    borrow: Annotated[
+        bool, Sent(f"{_FLAVOR}.resources[].borrowingLimit", "ResourceQuota spec.hard")
+    ] = False
+    """Whether its jobs also get what other teams leave idle in these pools. A job of the other team
+    then stops borrowing ones, which wait in their queue and start again from the beginning or their
+    last checkpoint."""
+    lend: Annotated[bool, Sent(f"{_FLAVOR}.resources[].lendingLimit")] = True
+    """Whether others may borrow what this team leaves idle."""
+    weight: Annotated[int, Ge(1), Sent("ClusterQueue spec.fairSharing.weight")] = 1
+    """The team's part of what several want to borrow: 2 gets twice what 1 gets."""
+    requests: Annotated[ResourcesArgs, Sent("LimitRange spec.limits[].defaultRequest")] = field(
+        default_factory=lambda: ResourcesArgs(cpu="500m", memory="1Gi")
+    )
+    """What a container requests of CPU, memory and disk that names none of it."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        for position, namespace in enumerate(self.namespaces):
+            check_creatable(f"namespaces[{position}]", namespace)
+        for pool, gpus in self.gpus.items():
+            if not gpus and not self.borrow:
+                raise ValueError(
+                    f"gpus.{pool}: is 0, and the team may not borrow; raise it, drop the pool, or "
+                    "set borrow: true"
+                )
+
+
+def check_creatable(path: str, namespace: str) -> None:
+    """Raises ValueError for a namespace that belongs to Kubernetes, the cloud or a controller."""
+    if names.RESERVED_NAMESPACE.fullmatch(namespace):
+        raise ValueError(
+            f"{path}: {shown(namespace)} belongs to Kubernetes, the cloud or a controller; give a "
+            "namespace of the team's own"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamQueue(QueueArgs):
+    """The queue of a team. `nominal_quota` is the most that it hands out, with what it borrows."""
+
+    team: TeamArgs
+    users: Sequence[str] = ()
+    """The Kubernetes users that may submit jobs, besides `groups`."""
+
+    def key(self, name: str, key: str) -> str:
+        """The path of a key of the team."""
+        return f"teams.{name}.{ {'groups': 'members', 'nominalQuota': 'gpus'}.get(key, key) }"
+
+    def guaranteed(self, pool: GpuPool) -> int:
+        """What no other team can keep from it."""
+        return self.team.gpus[pool.name]
+
+    def resource_quota(self, pool: GpuPool) -> dict[str, str]:
+        """Kueue's quota of the pool's flavor. As text: the API server gives it back as text."""
+        return {
+            "nominalQuota": str(self.guaranteed(pool)),
+            **({} if self.team.borrow else {"borrowingLimit": "0"}),
+            **({} if self.team.lend else {"lendingLimit": "0"}),
+        }
+
+    @property
+    def submitters(self) -> Sequence[tuple[str, str]]:
+        """Its members, as RoleBindings name them."""
+        return [
+            *(("Group", group) for group in self.groups),
+            *(("User", one) for one in self.users),
+        ]
+
+    @property
+    def sharing(self) -> dict[str, Any]:
+        """What it has in common with the queues of other teams."""
+        return {
+            "cohort": COHORT,
+            "fairSharing": {"weight": str(self.team.weight)},
+            "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+        }
+
+
+def team_queues(
+    teams: Mapping[str, TeamArgs], subjects: Mapping[str, tuple[Sequence[str], Sequence[str]]]
+) -> dict[str, QueueArgs]:
+    """The teams' queues; `subjects`: the groups and users of each."""
+    queues: dict[str, QueueArgs] = {}
+    for name, team in teams.items():
+        others = [other for other in teams.values() if other is not team and other.lend]
+        most = {
+            pool: gpus + sum(other.gpus.get(pool, 0) for other in others if team.borrow)
+            for pool, gpus in team.gpus.items()
+        }
+        for pool, gpus in most.items():
+            if not gpus:
+                raise ValueError(
+                    f"{name}.gpus.{pool}: is 0, and no other team lends any of this pool; raise "
+                    "it, or drop the pool"
+                )
+        groups, users = subjects[name]
+        queues[name] = TeamQueue(
+            pools=list(team.gpus),
+            namespaces=namespaces_of(name, team),
+            nominal_quota=most,
+            groups=groups,
+            users=users,
+            team=team,
+        )
+    return queues
+
+
+def namespaces_of(name: str, team: TeamArgs) -> Sequence[str]:
+    """The namespaces of a team."""
+    return team.namespaces or (name,)

@@ -1,0 +1,89 @@
+"""What keeps a team within its share, whoever creates objects in its namespaces."""
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.meta.v1 import LabelSelectorRequirementArgsDict, ObjectMetaArgsDict
+
+from ..catalog import kubernetes as names
+from ..cluster import Cluster
+from . import jobset
+from .team_args import TeamQueue
+
+
+class TeamLimits(pulumi.ComponentResource):
+    """Quotas and defaults of a team's namespaces, and that its training jobs wait in its queue.
+
+    A quota counts GPUs of pods that bypass the queue too. It has all that the team could borrow:
+    whether it may borrow at the moment is for Kueue to say.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        queue: TeamQueue,
+        *,
+        cluster: Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:batch:TeamLimits", name, None, opts)
+        (resource,) = {cluster.pools[pool].resource for pool in queue.pools}
+        requests = queue.team.requests.quantities()
+        for namespace in queue.namespaces:
+            metadata: ObjectMetaArgsDict = {"name": "team", "namespace": namespace}
+            kubernetes.core.v1.ResourceQuota(
+                f"team-{namespace}",
+                metadata=metadata,
+                spec={"hard": {f"requests.{resource}": str(sum(queue.nominal_quota.values()))}},
+                opts=cluster.options(self),
+            )
+            if requests:
+                kubernetes.core.v1.LimitRange(
+                    f"team-{namespace}",
+                    metadata=metadata,
+                    spec={"limits": [{"type": "Container", "default_request": requests}]},
+                    opts=cluster.options(self),
+                )
+        self._queued(name, queue, cluster)
+        self.register_outputs({})
+
+    def _queued(self, name: str, queue: TeamQueue, cluster: Cluster) -> None:
+        """Refuses training jobs that do not wait in the team's queue."""
+        policy = f"team-{name}-queue"
+        label = f"object.metadata.?labels[?'{names.QUEUE_LABEL}'].orValue('')"
+        namespaces: LabelSelectorRequirementArgsDict = {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "In",
+            "values": list(queue.namespaces),
+        }
+        declared = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
+            policy,
+            metadata={"name": policy},
+            spec={
+                "failure_policy": "Fail",
+                "match_constraints": {
+                    "namespace_selector": {"match_expressions": [namespaces]},
+                    "resource_rules": [
+                        {
+                            "api_groups": [jobset.GROUP],
+                            "api_versions": ["*"],
+                            "operations": ["CREATE"],
+                            "resources": ["jobsets"],
+                        }
+                    ],
+                },
+                "validations": [
+                    {
+                        "expression": f"{label} == '{name}'",
+                        "message": f"training jobs of this namespace wait in the queue of team "
+                        f"{name}: set queue to {name}",
+                    }
+                ],
+            },
+            opts=cluster.options(self),
+        )
+        kubernetes.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+            policy,
+            metadata={"name": policy},
+            spec={"policy_name": policy, "validation_actions": ["Deny"]},
+            opts=cluster.options(self, depends_on=[declared]),
+        )

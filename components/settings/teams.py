@@ -1,0 +1,116 @@
+"""Teams as a stack's config has them, and what becomes of them in its other blocks.
+
+Each function raises ValueError with one line that begins with the key's path.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from ..access import Access
+from ..batch.batch_args import QueueArgs
+from ..batch.load import Pools, pool_at
+from ..batch.team_args import TeamArgs, check_creatable, namespaces_of, team_queues
+from ..decode import NAMESPACE, at, decode, decode_map, shown
+from ..gpu.pod_args import NamespaceArgs
+
+PATH = f"{NAMESPACE}:teams"
+_MEMBER = re.compile(r"(?P<kind>user|group):(?P<name>(?!system:).*\S.*)")
+
+
+def read_teams(value: object) -> Mapping[str, TeamArgs]:
+    """The config's `teams`. Neither a namespace nor a member is in two of them."""
+    teams = decode_map(PATH, TeamArgs, value)
+    owners: dict[tuple[str, str], str] = {}
+    for name, team in teams.items():
+        if not team.namespaces:
+            check_creatable(f"{PATH}.{name}", name)
+        for key, entries in (
+            ("members", team.members), ("namespaces", namespaces_of(name, team))
+        ):  # fmt: skip
+            for position, entry in enumerate(entries):
+                if (other := owners.setdefault((key, entry), name)) != name:
+                    raise ValueError(
+                        f"{PATH}.{name}.{key}[{position}]: {shown(entry)} is of team {other} "
+                        "already; name it in one"
+                    )
+    return teams
+
+
+def read_cluster(kind: type[Any], value: dict[str, Any], teams: Mapping[str, TeamArgs]) -> Any:
+    """The cluster's args. Members are among its `users`, in a group of the team's name, on a
+    platform whose cluster has these."""
+    path = f"{NAMESPACE}:cluster"
+    cluster = decode(path, kind, value)
+    if not teams or "users" not in {field.name for field in fields(kind)}:
+        return cluster
+    for name in teams:
+        if name in cluster.users:
+            raise ValueError(
+                f"{PATH}.{name}: is also a group of cluster.users, and a team is a group; choose "
+                "another name"
+            )
+    members = {name: {"principals": list(team.members)} for name, team in teams.items()}
+    try:
+        return decode(path, kind, {**value, "users": {**(value.get("users") or {}), **members}})
+    except ValueError as error:
+        raise ValueError(in_team(str(error), teams)) from None
+
+
+def in_team(message: str, teams: Mapping[str, TeamArgs]) -> str:
+    """What is wrong with a user of the cluster, by the key of the team that it is a member of."""
+    for name in teams:
+        users = f"{NAMESPACE}:cluster.users.{name}.principals"
+        message = message.replace(users, f"{PATH}.{name}.members")
+    return message
+
+
+def queues_of(
+    teams: Mapping[str, TeamArgs], pools: Pools, access: Access
+) -> Mapping[str, QueueArgs]:
+    """The teams' queues; no pool has fewer GPUs than they have of it together."""
+    totals: Counter[str] = Counter()
+    for name, team in teams.items():
+        for pool, gpus in team.gpus.items():
+            path = f"{PATH}.{name}.gpus.{pool}"
+            resolved, before = pool_at(path, pool, pools), totals[pool]
+            totals[pool] += gpus
+            if resolved.max_nodes is None:
+                continue
+            most = resolved.max_nodes * resolved.allocatable
+            if totals[pool] > most:
+                others = f", of which the teams above have {before}" if before else ""
+                raise ValueError(
+                    f"{path}: {gpus} exceeds what the pool can have, {most} at most{others}; give "
+                    "less, or raise its maxNodes"
+                )
+    subjects = {name: _subjects(name, team, access) for name, team in teams.items()}
+    return at(PATH, team_queues, teams, subjects)
+
+
+def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str], Sequence[str]]:
+    """The Kubernetes groups of the team, and its users."""
+    if access.groups is not None:
+        return (name,), ()
+    found: dict[str, list[str]] = {"group": [], "user": []}
+    for position, member in enumerate(team.members):
+        parts = _MEMBER.fullmatch(member)
+        if parts is None or (access.emails and "@" not in parts["name"]):
+            what = "an e-mail address" if access.emails else "the name that the cluster knows"
+            raise ValueError(
+                f"{PATH}.{name}.members[{position}]: {shown(member)} is not a member here; give "
+                f"user: or group: and {what}, such as group:researchers"
+                + ("@example.com" if access.emails else "")
+            )
+        found[parts["kind"]].append(parts["name"])
+    return found["group"], found["user"]
+
+
+def with_namespaces(
+    namespaces: Mapping[str, NamespaceArgs], teams: Mapping[str, TeamArgs]
+) -> Mapping[str, NamespaceArgs]:
+    """The namespaces of the block and those of the teams."""
+    of_teams = {one for name, team in teams.items() for one in namespaces_of(name, team)}
+    return {**namespaces, **{name: NamespaceArgs() for name in sorted(of_teams - {*namespaces})}}

@@ -1,0 +1,232 @@
+"""Two teams on one pool: what their members may do, asked of the real API server as impersonated
+users, and what the real Kueue does when one wants back the GPUs that the other has borrowed."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import kubernetes.client
+import pytest
+import yaml
+
+from cli.main import main
+from components.batch.published import SUBMIT
+from rehearsal.sandbox import ROOT, SandboxOptions
+from rehearsal.scenario import Rehearsal
+from stacks.jobs import cluster as jobs
+from stacks.outcome import ExitCode
+from tests.rehearsal.conftest import configured, entered, until
+from tests.rehearsal.test_queues import with_provisioning
+
+ADA = {"Impersonate-User": "ada@example.com"}
+"""A member of team research."""
+BEN = {"Impersonate-User": "ben@example.com", "Impersonate-Group": "vision@example.com"}
+"""A member of team vision, by a group."""
+EVE = {"Impersonate-User": "eve@example.com"}
+"""Signs in, and is in no team."""
+EXAMPLE = ROOT / "examples" / "teams" / "Pulumi.teams.yaml"
+SECONDS = 120.0
+JOB = {
+    "pool": "train-gpu",
+    "image": "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
+    "command": ["/code/train.py"],
+    "volumes": {"code": {"mountPath": "/code", "files": ["train.py"]}},
+}
+
+
+def with_teams(config: dict[str, Any]) -> None:
+    """The example: of two nodes with a GPU each one is each team's."""
+    config.clear()
+    config.update(yaml.safe_load(EXAMPLE.read_text())["config"])
+
+
+@pytest.fixture(scope="module")
+def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """Up, without a job. Pods of jobs run long enough to be preempted."""
+    with ExitStack() as sandboxes:
+        folder = tmp_path_factory.mktemp("teams") / "sandbox"
+        sandbox = entered(
+            sandboxes, "train-gke", folder, configured(with_teams),
+            options=SandboxOptions(job_seconds=15),
+        )  # fmt: skip
+        found = with_provisioning(sandbox, deadline=90)
+        assert found.run_up_only(), found.failures
+        yield found
+
+
+class Member:
+    """Uses the cluster as one user, with `gpu-cluster job` or without it."""
+
+    def __init__(
+        self, rehearsal: Rehearsal, headers: dict[str, str], namespace: str, folder: Path,
+        printed: pytest.CaptureFixture[str], patched: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        self.kubeconfig = rehearsal.sandbox.control_plane.kubeconfig
+        self.headers, self.namespace, self.folder = headers, namespace, folder
+        self._printed, self._patched = printed, patched
+        self._client_of: Callable[[str], Any] = jobs.client_of
+
+    @property
+    def client(self) -> kubernetes.client.ApiClient:
+        client = self._client_of(self.kubeconfig.read_text())
+        for header, value in self.headers.items():
+            client.set_default_header(header, value)
+        return client
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        """Exit code and what `gpu-cluster job ...` prints."""
+        self._printed.readouterr()
+        with self._patched.context() as patch:
+            patch.setattr(jobs, "client_of", lambda kubeconfig: self.client)
+            code = main(
+                ["job", *arguments, "--kubeconfig", str(self.kubeconfig), "-n", self.namespace]
+            )
+        said = self._printed.readouterr()
+        return code, said.out + said.err
+
+    def submit(self, name: str, **job: Any) -> tuple[int, str]:
+        """The outcome for a file with this job."""
+        (self.folder / "train.py").write_text("print('hello')\n")
+        file = self.folder / "job.yaml"
+        file.write_text(yaml.safe_dump({"trainingJobs": {name: {**JOB, **job}}}))
+        return self.run("submit", str(file))
+
+    def state(self, name: str) -> str:
+        """How far a job is."""
+        listed = json.loads(self.run("list", "--json")[1])["jobs"]
+        return str({job["name"]: job["state"] for job in listed}.get(name, "gone"))
+
+    def rules(self, namespace: str) -> set[tuple[str, str, str]]:
+        """All that the API server lets the user do there: API group, resource, verb."""
+        api = kubernetes.client.AuthorizationV1Api(self.client)
+        review = api.create_self_subject_rules_review({"spec": {"namespace": namespace}})
+        return {
+            (group, resource, verb)
+            for rule in review.status.resource_rules
+            for group in rule.api_groups
+            for resource in rule.resources
+            for verb in rule.verbs
+        }
+
+    def may(self, verb: str, resource: str, namespace: str = "", group: str = "") -> bool:
+        """The answer of a SelfSubjectAccessReview; no namespace means all of them."""
+        api = kubernetes.client.AuthorizationV1Api(self.client)
+        resource, _, subresource = resource.partition("/")
+        attributes = {
+            "verb": verb, "group": group, "resource": resource, "subresource": subresource,
+            "namespace": namespace,
+        }  # fmt: skip
+        review = api.create_self_subject_access_review({"spec": {"resourceAttributes": attributes}})
+        return bool(review.status.allowed)
+
+
+@pytest.fixture
+def member(
+    rehearsal: Rehearsal, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[dict[str, str], str], Member]:  # fmt: skip
+    def member(headers: dict[str, str], namespace: str) -> Member:
+        return Member(rehearsal, headers, namespace, tmp_path, capsys, monkeypatch)
+
+    return member
+
+
+Members = Callable[[dict[str, str], str], Member]
+SUBMITTING = {(group, each, verb) for group, kinds, verbs in SUBMIT for each in kinds
+              for verb in verbs}  # fmt: skip
+DENIED = [
+    ("create", "pods", "research", ""),
+    ("create", "pods/exec", "research", ""),
+    ("get", "secrets", "research", ""),
+    ("create", "serviceaccounts/token", "research", ""),
+    ("update", "jobsets", "research", "jobset.x-k8s.io"),
+    ("create", "rolebindings", "research", "rbac.authorization.k8s.io"),
+    ("delete", "resourcequotas", "research", ""),
+    ("patch", "localqueues", "research", "kueue.x-k8s.io"),
+    ("create", "jobsets", "vision", "jobset.x-k8s.io"),
+    ("list", "jobsets", "vision", "jobset.x-k8s.io"),
+    ("get", "pods/log", "vision", ""),
+    ("create", "jobsets", "default", "jobset.x-k8s.io"),
+    ("list", "jobsets", "", "jobset.x-k8s.io"),
+    ("list", "nodes", "", ""),
+    ("list", "secrets", "kube-system", ""),
+    ("patch", "clusterqueues", "", "kueue.x-k8s.io"),
+]
+
+
+def test_a_member_may_submit_and_follow_jobs_in_the_own_namespace_and_nothing_else(
+    member: Members,
+) -> None:
+    """Beyond what everybody may who signs in, the rules are those of `gpu-cluster job`."""
+    ada, ben, eve = member(ADA, "research"), member(BEN, "vision"), member(EVE, "research")
+    everybody = eve.rules("research")
+    assert not everybody & SUBMITTING
+    assert ada.rules("research") - everybody == SUBMITTING == ben.rules("vision") - everybody
+    for foreign in ("vision", "default", "kube-system", "kueue-system"):
+        assert ada.rules(foreign) == everybody
+    assert all(ada.may(verb, kind, "research", group) for group, kind, verb in SUBMITTING)
+    assert [denied for denied in DENIED if ada.may(*denied)] == []
+
+
+def test_a_stranger_and_a_member_of_another_team_are_turned_away(member: Members) -> None:
+    """The command says so, and creates nothing."""
+    for headers in (EVE, BEN):
+        code, said = member(headers, "research").submit("theirs", nodes=1, queue="research")
+        assert (code, "you are not allowed to read ConfigMap gpu-cluster" in said) == (
+            ExitCode.UNKNOWN, True,
+        )  # fmt: skip
+    assert member(ADA, "research").run("list") == (ExitCode.OK, "no jobs\n")
+
+
+def test_a_job_past_the_queue_and_one_beyond_the_quota_are_refused(
+    rehearsal: Rehearsal, member: Members
+) -> None:
+    """By the API server itself, whatever the job was submitted with; also an administrator's."""
+    code, said = member(ADA, "research").submit("greedy", nodes=1, queue="vision")
+    assert (code, "'vision' is not a queue" in said) == (ExitCode.UNKNOWN, True)
+    custom = kubernetes.client.CustomObjectsApi(member(ADA, "research").client)
+    container = {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    job = {"name": "w", "replicas": 1, "template": {"spec": {"template": template}}}
+    bypassing = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "bypassing"},
+        "spec": {"replicatedJobs": [job]},
+    }
+    with pytest.raises(kubernetes.client.ApiException) as refused:
+        custom.create_namespaced_custom_object(
+            "jobset.x-k8s.io", "v1alpha2", "research", "jobsets", bypassing
+        )
+    assert "wait in the queue of team research: set queue to research" in refused.value.body
+    core = kubernetes.client.CoreV1Api(member({}, "vision").client)
+    container["resources"] = {"limits": {"nvidia.com/gpu": "2"}}
+    pod = {"metadata": {"name": "greedy"}, "spec": template["spec"]}
+    with pytest.raises(kubernetes.client.ApiException) as refused:
+        core.create_namespaced_pod("vision", pod)
+    assert "exceeded quota: team, requested: requests.nvidia.com/gpu=2" in refused.value.body
+
+
+def test_a_team_borrows_what_is_idle_and_gives_it_back(
+    rehearsal: Rehearsal, member: Members
+) -> None:
+    """Research runs on both GPUs until a job of vision wants its own; then that one runs, and the
+    other one waits, starts again and completes."""
+    ada, ben = member(ADA, "research"), member(BEN, "vision")
+    code, said = ben.submit("large", nodes=2, queue="vision")
+    assert (code, "hands out 1 GPUs of pool train-gpu" in said) == (ExitCode.UNKNOWN, True)
+    assert ada.submit("large", nodes=2, queue="research") == (ExitCode.OK, "large: submitted\n")
+    until(lambda: ada.state("large") == "running", "research runs on both GPUs", SECONDS)
+    assert ben.submit("small", nodes=1, queue="vision") == (ExitCode.OK, "small: submitted\n")
+    until(lambda: ben.state("small") in ("running", "completed"), "vision's job starts", SECONDS)
+    events = rehearsal.sandbox.control_plane.api.items("/api/v1/namespaces/research/events")
+    preempted = [one["message"] for one in events if one["reason"] == "Preempted"]
+    assert any("due to Fair Sharing within the cohort" in message for message in preempted), (
+        preempted
+    )
+    until(lambda: ben.state("small") == "completed", "vision's job completes", SECONDS)
+    until(lambda: ada.state("large") == "completed", "research's job starts again", SECONDS)
+    for who, job in ((ada, "large"), (ben, "small")):
+        assert who.run("cancel", job) == (ExitCode.OK, f"{job}: cancelled\n")

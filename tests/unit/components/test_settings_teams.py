@@ -1,0 +1,247 @@
+"""Teams in the config: who may do what with which GPUs, or one line that names the key."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from components.batch.published import batch_of
+from components.settings.load import from_config
+from components.settings.model import Settings
+from components.settings.validate import check_groups, warnings
+from tests.program.environments import as_engine_config, values_of, with_changes
+from tests.unit.components.test_settings import refusal
+
+ROLE = "arn:aws:iam::210987654321:role/"
+
+
+def gke(**changes: Any) -> dict[str, Any]:
+    """Dev with two teams, who have two of its pool's three GPUs, and one that only borrows.
+    `changes`: of the team research, if any."""
+    values = copy.deepcopy(values_of("dev"))
+    values["gpu-cluster:workloads"] = {}
+    values["gpu-cluster:teams"] = {
+        "research": {
+            "members": ["user:ada@example.com", "group:research@example.com"],
+            "gpus": {"train-gpu": 1},
+            "borrow": True,
+            **changes,
+        },
+        "vision": {
+            "members": ["user:ben@example.com"],
+            "namespaces": ["vision-a", "vision-b"],
+            "gpus": {"train-gpu": 1},
+        },
+        "interns": {
+            "members": ["user:cy@example.com"], "gpus": {"train-gpu": 0}, "borrow": True,
+        },
+    }  # fmt: skip
+    return values
+
+
+def eks(members: list[str]) -> dict[str, Any]:
+    """Train with a team of these members."""
+    values = copy.deepcopy(values_of("train"))
+    values["gpu-cluster:teams"] = {"research": {"members": members, "gpus": {"train-gpu": 1}}}
+    return values
+
+
+def read(values: dict[str, Any]) -> Settings[Any]:
+    return from_config(as_engine_config(values))
+
+
+def of_team(values: dict[str, Any]) -> str:
+    """Why the config is refused, from the name of the team on."""
+    return (refusal(as_engine_config(values)) or "accepted").removeprefix("gpu-cluster:teams.")
+
+
+def test_a_team_has_a_queue_namespaces_and_people() -> None:
+    """What it may borrow is what the others lend; and its own name is that of its namespace."""
+    settings = read(gke())
+    assert settings.batch is not None
+    assert settings.batch.job_set
+    queues, pool = settings.batch.queues, settings.pools["train-gpu"].pool
+    assert {name: (queue.guaranteed(pool), queue.quota(pool))
+            for name, queue in queues.items()} == {
+        "research": (1, 2), "vision": (1, 1), "interns": (0, 2),
+    }  # fmt: skip
+    assert list(settings.namespaces) == ["interns", "research", "vision-a", "vision-b"]
+    assert queues["research"].submitters == [
+        ("Group", "research@example.com"), ("User", "ada@example.com"),
+    ]  # fmt: skip
+    assert check_groups(settings) == []
+
+
+def test_what_is_not_lent_cannot_be_borrowed() -> None:
+    """A team that only borrows then has none, and is refused."""
+    values = gke(lend=False)
+    values["gpu-cluster:teams"]["vision"]["lend"] = False
+    assert of_team(values) == (
+        "interns.gpus.train-gpu: is 0, and no other team lends any of this pool; raise it, or drop "
+        "the pool"
+    )
+
+
+def test_a_team_is_told_of_its_own_queue_only() -> None:
+    """In the words that a command of an earlier version reads."""
+    batch = read(gke()).batch
+    assert batch is not None
+    assert set(batch_of(batch, "vision-b").queues) == {"vision"}
+    assert type(batch_of(batch, "vision-b").queues["vision"]) is not type(batch.queues["vision"])
+
+
+def test_members_on_eks_are_users_of_the_cluster_in_a_group_of_the_teams_name() -> None:
+    """As those of `cluster.users`, beside whom they are."""
+    values = eks([f"{ROLE}research"])
+    values["gpu-cluster:cluster"]["users"] = {"others": {"principals": [f"{ROLE}research"]}}
+    settings = read(values)
+    assert list(settings.cluster.users) == ["others", "research"]
+    assert settings.batch is not None
+    assert settings.batch.queues["research"].submitters == [("Group", "research")]
+
+
+def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
+    """Unless the teams leave it enough."""
+    values = gke()
+    sample = {"kind": "deployment", "pool": "train-gpu", "image": "example.com/a:1"}
+    values["gpu-cluster:workloads"] = {"web": sample}
+    assert not [line for line in warnings(read(values)) if "workloads.web" in line]
+    values["gpu-cluster:teams"]["vision"]["gpus"] = {"train-gpu": 2}
+    (line,) = [line for line in warnings(read(values)) if "workloads.web" in line]
+    assert line.endswith(
+        "set teams.research.gpus.train-gpu + teams.vision.gpus.train-gpu + "
+        "teams.interns.gpus.train-gpu to at most 2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            {"members": ["user:ben@example.com"]},
+            "vision.members[0]: 'user:ben@example.com' is of team research already; name it in one",
+        ),
+        (
+            {"namespaces": ["vision-b"]},
+            "vision.namespaces[1]: 'vision-b' is of team research already; name it in one",
+        ),
+        (
+            {"namespaces": ["kube-public"]},
+            "research.namespaces[0]: 'kube-public' belongs to Kubernetes, the cloud or a "
+            "controller; give a namespace of the team's own",
+        ),
+        (
+            {"namespaces": ["Research"]},
+            "research.namespaces[0]: 'Research' must be lowercase letters, digits and hyphens, "
+            "with a letter or digit at each end",
+        ),
+        (
+            {"gpus": {"a100": 1}},
+            "research.gpus.a100: 'a100' is not a pool; allowed: train-gpu",
+        ),
+        (
+            {"gpus": {"train-gpu": 4}},
+            "research.gpus.train-gpu: 4 exceeds what the pool can have, 3 at most; give less, or "
+            "raise its maxNodes",
+        ),
+        (
+            {"gpus": {"train-gpu": 3}},
+            "vision.gpus.train-gpu: 1 exceeds what the pool can have, 3 at most, of which the "
+            "teams above have 3; give less, or raise its maxNodes",
+        ),
+        (
+            {"gpus": {"train-gpu": 0}, "borrow": False},
+            "research.gpus.train-gpu: is 0, and the team may not borrow; raise it, drop the pool, "
+            "or set borrow: true",
+        ),
+        (
+            {"gpus": {}},
+            "research.gpus: is empty; name a pool, and how many of its GPUs are the team's",
+        ),
+        (
+            {"members": []},
+            "research.members: is empty; name the people or groups",
+        ),
+        (
+            {"members": ["ada"]},
+            "research.members[0]: 'ada' is not a member here; give user: or group: and an e-mail "
+            "address, such as group:researchers@example.com",
+        ),
+        (
+            {"members": ["group:system:masters"]},
+            "research.members[0]: 'group:system:masters' is not a member here; give user: or "
+            "group: and an e-mail address, such as group:researchers@example.com",
+        ),
+    ],
+)  # fmt: skip
+def test_refuses_what_no_team_can_be(change: dict[str, Any], says: str) -> None:
+    """One line has the key, the value, and what to write instead."""
+    assert of_team(gke(**change)) == says
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            ["gpu-cluster:namespaces", {"vision-a": {"podSecurity": "privileged"}}],
+            "vision.namespaces[0]: the namespace 'vision-a' enforces only privileged, so that "
+            "anyone who creates pods in it could take over the node; set "
+            "gpu-cluster:namespaces.vision-a.podSecurity to baseline, or choose another namespace",
+        ),
+        (
+            ["gpu-cluster:batch", {"queues": {"vision": {"pools": ["train-gpu"]}}}],
+            "gpu-cluster:batch.queues.vision: is also a team, which has a queue of its name; "
+            "choose another",
+        ),
+        (
+            ["gpu-cluster:batch", {"queues": {"other": {"pools": ["train-gpu"]}}}],
+            "gpu-cluster:batch.queues.other.pools: 'train-gpu' is of team research; drop it, or "
+            "make the queue a team too",
+        ),
+        (
+            ["gpu-cluster:trainingJobs",
+             {"ddp": {"pool": "train-gpu", "nodes": 1, "image": "i:1", "command": ["a"]}}],
+            "gpu-cluster:trainingJobs.ddp.queue: is missing, and pool train-gpu is handed out by "
+            "queue research or vision or interns; set it",
+        ),
+        (
+            ["gpu-cluster:teams", "kube-team", {"members": ["user:d@e.com"], "gpus": {"t": 1}}],
+            "kube-team: 'kube-team' belongs to Kubernetes, the cloud or a controller; give a "
+            "namespace of the team's own",
+        ),
+    ],
+)  # fmt: skip
+def test_refuses_what_contradicts_other_blocks(change: list[Any], says: str) -> None:
+    """A queue, a pool or a namespace is of a team or of another, never of both."""
+    assert of_team(with_changes(gke(), [change])) == says
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        (
+            ["user:ada@example.com"],
+            "research.members[0]: 'user:ada@example.com' is not the ARN of an IAM role or user; "
+            "give it as arn:aws:iam::ACCOUNT:role/NAME",
+        ),
+        (
+            ["arn:aws-cn:iam::210987654321:role/research"],
+            "research.members[0]: ",
+        ),
+    ],
+)
+def test_a_member_on_eks_is_refused_by_the_key_of_the_team(members: list[str], says: str) -> None:
+    """Although it is a user of the cluster that is wrong."""
+    assert of_team(eks(members)).startswith(says)
+
+
+def test_an_administrator_is_not_a_member_and_a_group_not_a_team() -> None:
+    """Both are also keys of the cluster."""
+    values = eks([values_of("train")["gpu-cluster:cluster"]["admins"][0]])
+    assert "is one of admins" in of_team(values)
+    assert of_team(values).startswith("research.members[0]: ")
+    values = eks([f"{ROLE}research"])
+    values["gpu-cluster:cluster"]["users"] = {"research": {"principals": [f"{ROLE}other"]}}
+    assert of_team(values) == (
+        "research: is also a group of cluster.users, and a team is a group; choose another name"
+    )
