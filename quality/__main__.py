@@ -18,6 +18,7 @@ COMMANDS: Sections = {
         ),
         "clouds": ("quality.commands:clouds", "read again what others say of resource types"),
         "docs": ("quality.commands:docs", "write the generated pages"),
+        "release": ("quality.commands:release", "build what is published of a version"),
         "state-fixtures": ("quality.commands:state_fixtures", "keep the states of a version"),
         "zones": ("quality.commands:zones", "read the zones of Google Cloud again"),
     }

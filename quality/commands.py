@@ -209,3 +209,16 @@ def zones(version: str, file: Path) -> None:
     from quality.zones import update
 
     print("\n".join(update(version, file)) or "nothing has changed")
+
+
+@click.command(epilog="Example: python -m quality release dist")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+def release(folder: Path) -> None:
+    """Build what is published of this version into an empty folder.
+
+    The wheel, the version's section of the changelog, and the checksums of both.
+    """
+    from quality.release import release
+
+    for file in release(folder):
+        print(file)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from quality import release
 from rehearsal.engine import Engine
 from rehearsal.sandbox import ROOT, Sandbox
 from tests import packaged
@@ -28,7 +29,7 @@ def engine(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     folder = tmp_path_factory.mktemp("own")
     program = folder / "program"
     shutil.copytree(ROOT / "examples" / "own-program", program)
-    packaged.environment(program / ".venv", packaged.wheel(folder))
+    packaged.environment(program / ".venv", release.wheel(folder))
     mark, token = sandbox.mark, sandbox.control_plane.pki.token_file
     engine = Engine(folder, program, "dev", providers={}, token_file=token, mark=mark)
     theirs = sandbox.engine.environment

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from quality import release
+from quality.__main__ import main
+from stacks.outcome import CheckError
 from tests import packaged
 from tools.sections import ROOT
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return packaged.wheel(tmp_path_factory.mktemp("wheel"))
+    return release.wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +57,16 @@ def test_every_module_is_imported_without_the_checkout(python: Path, tmp_path: P
     assert done.returncode == 0, done.stderr
     assert "gpu_cluster.stack.GpuStack" in done.stdout
     assert "gpu_cluster.eks.pool_args.EksGpuNodeGroupArgs" in done.stdout
+
+
+def test_a_release_has_the_wheel_its_notes_and_checksums(tmp_path: Path) -> None:
+    """A folder that holds something is refused, and so is a version without a section."""
+    assert main(["release", str(tmp_path / "out")]) == 0
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert names == {"CHANGELOG.md", "SHA256SUMS", "gpu_cluster-0.1.0-py3-none-any.whl"}
+    assert (tmp_path / "out" / "CHANGELOG.md").read_text().startswith("## 0.1.0")
+    check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
+    subprocess.run(check, cwd=tmp_path / "out", check=True, capture_output=True)
+    assert main(["release", str(tmp_path / "out")]) != 0
+    with pytest.raises(CheckError, match="has no section"):
+        release.section("# Changelog\n\n## Unreleased\n", "9.9.9")

@@ -1,0 +1,57 @@
+"""What is published of a version: the wheel, its section of the changelog, and checksums."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from stacks.outcome import CheckError
+from tools.sections import ROOT
+
+SUMS = "SHA256SUMS"
+
+
+def release(folder: Path, root: Path = ROOT) -> list[Path]:
+    """Writes everything into `folder`, which must not hold anything; returns the files.
+
+    Raises CheckError if the changelog has no section of the version, or the wheel is not built.
+    """
+    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    notes = section((root / "CHANGELOG.md").read_text(), version)
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise CheckError(f"{folder} is not empty; name another folder")
+    wheel(folder, root)
+    (folder / "CHANGELOG.md").write_text(notes)
+    files = sorted(folder.iterdir())
+    sums = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
+    (folder / SUMS).write_text("".join(sums))
+    return [*files, folder / SUMS]
+
+
+def wheel(folder: Path, root: Path = ROOT) -> Path:
+    """Builds the wheel into `folder`, from a copy of what git knows of, without the network."""
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "wheel"]
+    flags = ["--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
+    with tempfile.TemporaryDirectory() as name:
+        for file in filter(lambda file: (root / file).is_file(), listed.stdout.splitlines()):
+            copy = Path(name, file)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / file, copy)
+        done = subprocess.run([*pip, *flags, name], capture_output=True, text=True)
+    if done.returncode:
+        raise CheckError(f"the wheel was not built: {done.stderr.strip()}")
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def section(changelog: str, version: str) -> str:
+    """What the changelog says of a version, with its heading."""
+    for part in changelog.split("\n## ")[1:]:
+        if part.partition("\n")[0].lstrip("[").startswith(version):
+            return f"## {part.strip()}\n"
+    raise CheckError(f"CHANGELOG.md: has no section {version}; rename Unreleased to it")
