@@ -79,7 +79,7 @@ MIRRORED = spec("install", "registry.example:5000/nvidia/driver@sha256:0", "/")
 INSTALLERS = {
     "COS": (COS, "cos"),
     "Ubuntu": (UBUNTU, "ubuntu"),
-    "GPU operator": (OPERATOR, "other"),
+    "GPU operator": (OPERATOR, "ubuntu"),
     "mirrored": (MIRRORED, "other"),
 }
 """Installers of NVIDIA's driver, and the node image that each is made for."""
