@@ -85,7 +85,12 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
         if given[key] in (None, ()) and asking:
             given[key] = click.prompt(question, default=default, type=kind, err=True)
 
-    answered("platform", "platform", "gke", click.Choice(list(PLATFORMS)))
+    answered(
+        "platform",
+        "platform",
+        "gke",
+        click.Choice([name for name in PLATFORMS if PLATFORMS[name].environment]),
+    )
     platform = given["platform"] or "gke"
     row = PLATFORMS.get(platform)
     environment = new_stack.environment_of(platform) if row else None

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from .platforms import PLATFORMS
+from .platforms import PLATFORMS, platform_in
 
 _CLUSTER = "gpu-cluster:cluster"
 
@@ -25,8 +25,8 @@ def owned(config: Mapping[str, Any]) -> tuple[str, ...] | None:
     cluster = config.get(_CLUSTER)
     if not isinstance(cluster, dict):
         return None
-    platform = PLATFORMS.get(str(cluster.get("platform")))
-    if platform is None or platform.cloud is None:
+    platform = PLATFORMS.get(platform_in(cluster))
+    if platform is None or not platform.owned:
         return None
     values = {**config, **{f"cluster.{key}": value for key, value in cluster.items()}}
     account = " ".join(str(values.get(key)) for key in platform.account)

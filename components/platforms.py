@@ -71,7 +71,9 @@ class Platform:
     folder: str
     """In `components/`, with `settings.py` and `platform.py`."""
     cloud: str | None
-    """Whose cloud the stack makes its cluster in; None if the cluster is there already."""
+    """In whose cloud the stack creates resources; None if in none."""
+    owned: bool = True
+    """Whether the stack creates the cluster; otherwise somebody else did."""
     account: tuple[str, ...] = ()
     """Config keys that say whose cloud it is, as far as its files do."""
     home: tuple[str, ...] = ()
@@ -134,12 +136,33 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         measures="quality.platforms.eks",
         rehearsal="rehearsal.platforms.aws",
     ),
+    "eks-existing": Platform(
+        title="EKS, a cluster that exists already",
+        folder="eks_existing",
+        cloud="aws",
+        owned=False,
+        account=("aws:profile", "aws:assumeRoles"),
+        home=("aws:region",),
+        cost="stacks.cost.eks",
+        capacity="stacks.capacity.eks",
+        rehearsal="rehearsal.platforms.aws",
+    ),
     "existing": Platform(
         title="An existing cluster",
         folder="existing",
         cloud=None,
+        owned=False,
         environment="stacks.environments.existing",
         rehearsal="rehearsal.platforms.existing",
     ),
 })  # fmt: skip
-"""`cluster.platform`, as users write it -> the platform."""
+"""`cluster.platform`, as users write it -> the platform; with `cluster.existing`, the key is
+`<platform>-existing`."""
+WRITTEN = tuple(name for name in PLATFORMS if not name.endswith("-existing"))
+"""What users can write in `cluster.platform`."""
+
+
+def platform_in(cluster: Mapping[str, Any]) -> str:
+    """Key of `PLATFORMS` that the settings of a cluster mean, right or wrong."""
+    name = str(cluster.get("platform"))
+    return f"{name}-existing" if f"{name}-existing" in PLATFORMS and "existing" in cluster else name

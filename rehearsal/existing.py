@@ -105,6 +105,55 @@ def with_controllers(api: Api, named: Sequence[str]) -> None:
             api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
 
 
+def with_objects(api: Api, objects: Sequence[Object]) -> None:
+    """Creates what the cluster's owner runs in it."""
+    for body in objects:
+        metadata, version = body["metadata"], body["apiVersion"]
+        group = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        (resource,) = [
+            one for one in api.get(group)["resources"]
+            if one["kind"] == body["kind"] and "/" not in one["name"]
+        ]  # fmt: skip
+        inside = f"/namespaces/{metadata.get('namespace', 'default')}"
+        path = f"{group}{inside if resource['namespaced'] else ''}/{resource['name']}"
+        api.create(path, body)
+
+
+def owners_objects(api: Api) -> Mapping[str, str]:
+    """Kind and name of each object in a cluster -> what its owner says of it. Left out is what the
+    cluster itself keeps writing."""
+    return {
+        f"{kind} {_full_name(item)}": json.dumps(_said(item), sort_keys=True)
+        for path, kind in _listable(api)
+        if kind not in _RESTLESS
+        for item in _items(api, path)
+    }
+
+
+_RESTLESS = ("Event", "Lease", "Node", "CSINode", "Pod", "Endpoints", "EndpointSlice",
+             "ControllerRevision", "ReplicaSet")  # fmt: skip
+
+
+def _said(item: Object) -> Object:
+    metadata = item["metadata"]
+    kept = {key: metadata.get(key) for key in ("labels", "annotations", "uid", "finalizers")}
+    rest = {key: value for key, value in item.items() if key not in ("metadata", "status")}
+    return {**rest, "metadata": kept}
+
+
+def disturbed(api: Api, before: Mapping[str, str]) -> list[str]:
+    """What of a cluster of another owner is not as it was before the stack, and what of the stack
+    is left in it."""
+    now = owners_objects(api)
+    lines = [f"not any more: {name}, which is somebody else's" for name in before.keys() - now]
+    lines += [
+        f"changed: {name}, which is somebody else's"
+        for name in before.keys() & now
+        if before[name] != now[name]
+    ]
+    return sorted([*lines, *(f"{name} in the cluster" for name in now.keys() - before)])
+
+
 def with_real_node(
     stack: str, machines: Sequence[Machine], here: Mapping[str, Any]
 ) -> list[Machine]:

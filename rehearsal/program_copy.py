@@ -61,7 +61,7 @@ def prepared(stack: str, folder: Path) -> ProgramCopy:
     named = platform_of(config) if isinstance(config, dict) else ""
     platform = named if named in PLATFORMS else next(iter(PLATFORMS))
     notes: tuple[str, ...] = ()
-    if PLATFORMS[platform].cloud is None:
+    if not PLATFORMS[platform].owned:
         notes = on_its_own_cluster(document)
     if notes:
         file.write_text(yaml.safe_dump(document, sort_keys=False))

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,13 @@ from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.engine import BIN, Engine
 from rehearsal.event_log import EventLog
-from rehearsal.existing import with_controllers, with_runtime_classes
+from rehearsal.existing import (
+    disturbed,
+    owners_objects,
+    with_controllers,
+    with_objects,
+    with_runtime_classes,
+)
 from rehearsal.folder import take_over
 from rehearsal.gpu_operator import GpuOperator
 from rehearsal.nodes.autoscaler import Autoscaler
@@ -38,7 +44,13 @@ from rehearsal.program_copy import copied
 from rehearsal.provider_plugins import POINTED, Choice, Plugin, chosen
 from rehearsal.proxied_plugins import ProxiedPlugins
 from rehearsal.simulators.cloud import Cloud
-from rehearsal.simulators.inventory import INVENTORIES, controllers, gpu_operator, shown
+from rehearsal.simulators.inventory import (
+    INVENTORIES,
+    controllers,
+    gpu_operator,
+    objects,
+    shown,
+)
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from stacks.definition.files import stack_file
 from stacks.definition.program import Mutation
@@ -171,7 +183,8 @@ class Sandbox:
             self._let_nodes_join()
         if options.here is not None:
             self._start_real_node(options.here)
-        if PLATFORMS[self.program.platform].cloud is None:
+        self._foreign: Mapping[str, str] = {}
+        if not PLATFORMS[self.program.platform].owned:
             self._wait_for_machines()
         self.engine = Engine(
             self.folder,
@@ -350,12 +363,19 @@ class Sandbox:
         self.control_plane.ensure_started()
         with_runtime_classes(self.control_plane.api, self.program.settings)
         with_controllers(self.control_plane.api, controllers(self.stack, self.options.inventories))
-        expected = len(self.cloud.node_groups())
+        expected = sum(group.target_nodes for group in self.cloud.node_groups())
         deadline = time.monotonic() + MACHINES_SECONDS
         while len(self.cluster_cache.nodes) < expected:
             if time.monotonic() > deadline:
                 raise ProcessError(f"the cluster's {expected} machines did not join; see the logs")
             time.sleep(0.05)
+        if PLATFORMS[self.program.platform].cloud is not None:
+            with_objects(self.control_plane.api, objects(self.stack, self.options.inventories))
+            self._foreign = owners_objects(self.control_plane.api)
+
+    def disturbed(self) -> list[str]:
+        """What the stack has changed or left in a cluster of another owner in a cloud."""
+        return disturbed(self.control_plane.api, self._foreign) if self._foreign else []
 
     def _write_description(self, ports: dict[str, int]) -> None:
         description = {

@@ -480,7 +480,7 @@ class Rehearsal:
             one.name == "deletion_protection" for one in fields(self._platform.settings.CLUSTER)
         ):
             document["config"]["gpu-cluster:cluster"]["deletionProtection"] = False
-        if self._platform.cloud is None and document["config"].get("gpu-cluster:batch"):
+        if not self._platform.owned and document["config"].get("gpu-cluster:batch"):
             document["config"]["gpu-cluster:batch"]["deletionProtection"] = False
         file.write_text(yaml.safe_dump(document, sort_keys=False))
         return self._engine(self.sandbox.engine.up)
@@ -504,8 +504,9 @@ class Rehearsal:
 
     def _leak_check(self) -> str:
         left = [f"the cloud still holds {line}" for line in self.sandbox.cloud.list_resources()]
+        left += [f"the cluster of another owner: {line}" for line in self.sandbox.disturbed()]
         left += [f"the state still has {r['urn']}" for r in self.sandbox.engine.resources()]
-        theirs = self._platform.cloud is None
+        theirs = not self._platform.owned
         if self.sandbox.control_plane.running != theirs:
             left.append(f"the cluster's control plane {'is gone' if theirs else 'still runs'}")
         if left:

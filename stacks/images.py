@@ -52,8 +52,7 @@ def references(settings: Settings[Any]) -> Iterator[str]:
                 yield images.PARTITION_GPUS.reference
     if settings.monitoring and settings.monitoring.source == "exporter":
         yield images.DCGM_EXPORTER.reference
-    if isinstance(settings.own, EksSettings):
-        options = settings.own.cluster.autoscaler
+    if isinstance(settings.own, EksSettings) and (options := settings.own.cluster.autoscaler):
         known = images.cluster_autoscaler(settings.own.cluster.version)
         assert known is not None
         yield options.image or known.reference

@@ -17,7 +17,7 @@ from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 from ..catalog import images
 from ..cluster import Cluster
 from . import regions
-from .cluster_args import EksClusterArgs
+from .autoscaler_args import EksAutoscalerArgs
 from .iam import EksRole, document, pod_trust, role_name
 
 NAMESPACE = "kube-system"
@@ -33,26 +33,29 @@ class ClusterAutoscaler(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        args: EksClusterArgs,
+        options: EksAutoscalerArgs,
         *,
         cluster: Cluster,
-        control_plane: aws.eks.Cluster,
+        cluster_name: pulumi.Input[str],
+        version: str,
+        control_plane: aws.eks.Cluster | None,
         region: str,
         startup_taints: Sequence[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`startup_taints`: keys of taints with which nodes start and that somebody takes off."""
+        """`version`: the cluster's Kubernetes minor. `control_plane`: None if somebody else created
+        it. `startup_taints`: keys of taints with which nodes start and that somebody takes off."""
         super().__init__("gpu-cluster:eks:ClusterAutoscaler", name, None, opts)
         role = EksRole(
-            role_name(args.name, "autoscaler"),
+            role_name(cluster.name, "autoscaler"),
             region=region,
-            trust=pod_trust(args.name, namespace=NAMESPACE, service_account=NAME),
-            inline=policy(args.name, region),
+            trust=pod_trust(cluster.name, namespace=NAMESPACE, service_account=NAME),
+            inline=policy(cluster.name, region),
             opts=pulumi.ResourceOptions(parent=self),
         )
         identity = aws.eks.PodIdentityAssociation(
             name,
-            cluster_name=control_plane.name,
+            cluster_name=cluster_name,
             namespace=NAMESPACE,
             service_account=NAME,
             role_arn=role.arn,
@@ -70,7 +73,7 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         self.deployment = kubernetes.apps.v1.Deployment(
             name,
             metadata=_metadata(),
-            spec=_deployment(args, region, startup_taints),
+            spec=_deployment(options, cluster.name, version, region, startup_taints),
             # Pod Identity gives credentials only to pods that start after the association.
             opts=cluster.options(self, depends_on=[identity, account, *permissions]),
         )
@@ -206,10 +209,13 @@ def _metadata(namespace: str | None = NAMESPACE) -> ObjectMetaArgsDict:
 
 
 def _deployment(
-    args: EksClusterArgs, region: str, startup_taints: Sequence[str]
+    options: EksAutoscalerArgs,
+    cluster: str,
+    version: str,
+    region: str,
+    startup_taints: Sequence[str],
 ) -> DeploymentSpecArgsDict:
-    options = args.autoscaler
-    flags = {**options.flags(args.name), **options.extra_flags}
+    flags = {**options.flags(cluster), **options.extra_flags}
     return {
         "replicas": 1,
         "selector": {"match_labels": _LABELS},
@@ -233,7 +239,7 @@ def _deployment(
                 "containers": [
                     {
                         "name": NAME,
-                        "image": options.image or _image(args.version),
+                        "image": options.image or _image(version),
                         "command": ["./cluster-autoscaler"],
                         "args": [
                             *(f"--{flag}={value}" for flag, value in flags.items()),

@@ -28,8 +28,13 @@ _TAGS_OF_DRIVER = ("kubernetes.io", "CSIVolumeName", "CSIVolumeSnapshotName",
 class EksCluster(pulumi.ComponentResource):
     """An EKS cluster, ready for GPU node groups."""
 
-    cluster: aws.eks.Cluster
-    network: EksNetwork
+    control_plane: aws.eks.Cluster
+    name: pulumi.Output[str]
+    """Of the cluster, once it exists."""
+    subnets: Mapping[str, pulumi.Input[str]]
+    """Zone as the user wrote it (in an existing VPC: the subnet's ID) -> the subnet's ID."""
+    zones: Mapping[str, pulumi.Input[str]]
+    """Zone as the user wrote it -> its name; empty in an existing VPC."""
     node_role: EksRole
     before_nodes: list[pulumi.Resource]
     """Must stand before a node starts, and outlive it."""
@@ -58,7 +63,7 @@ class EksCluster(pulumi.ComponentResource):
         key: pulumi.Input[str] = args.secrets_encryption_key or self._secrets_key(name, args)
         roles = cluster_roles(name, args, addons, region=region, secrets_key=key, opts=child)
         self.node_role = roles.nodes
-        self.cluster = self._control_plane(name, args, roles.cluster, key, addons)
+        self.control_plane = self._declare_control_plane(name, args, roles.cluster, key, addons)
         access = [*self._access(name, args, region), *self._private_access(name, args)]
         early = [addon for addon in addons if addon.before_nodes]
         late = [addon for addon in addons if not addon.before_nodes]
@@ -73,10 +78,12 @@ class EksCluster(pulumi.ComponentResource):
         system = self._system_pool(name, args)
         running = self._addons(name, args, late, roles.addons, depends_on=[system])
         self.ready = [system, *running, *access]
+        self.name, self.subnets = self.control_plane.name, self.network.private_subnets
+        self.zones = self.network.zones
         self.kubeconfig = self._kubeconfig(args, provider)
         self.register_outputs({})
 
-    def _control_plane(
+    def _declare_control_plane(
         self,
         name: str,
         args: EksClusterArgs,
@@ -151,21 +158,21 @@ class EksCluster(pulumi.ComponentResource):
 
     def _access(self, name: str, args: EksClusterArgs, region: str) -> list[pulumi.Resource]:
         """Lets every admin and user in; returns what makes the admins such."""
-        options = pulumi.ResourceOptions(parent=self, deleted_with=self.cluster)
+        options = pulumi.ResourceOptions(parent=self, deleted_with=self.control_plane)
         policies = f"arn:{regions.partition(region)}:eks::aws:cluster-access-policy"
         associations: list[pulumi.Resource] = []
         for arn in args.admins:
             account_and_path = arn.split(":", 4)[4]
             entry = aws.eks.AccessEntry(
                 f"{name}-{account_and_path}",
-                cluster_name=self.cluster.name,
+                cluster_name=self.control_plane.name,
                 principal_arn=arn,
                 opts=options,
             )
             associations.append(
                 aws.eks.AccessPolicyAssociation(
                     f"{name}-{account_and_path}",
-                    cluster_name=self.cluster.name,
+                    cluster_name=self.control_plane.name,
                     principal_arn=entry.principal_arn,
                     policy_arn=f"{policies}/AmazonEKSClusterAdminPolicy",
                     access_scope={"type": "cluster"},
@@ -176,7 +183,7 @@ class EksCluster(pulumi.ComponentResource):
             account_and_path = arn.split(":", 4)[4]
             entry = aws.eks.AccessEntry(
                 f"{name}-{account_and_path}",
-                cluster_name=self.cluster.name,
+                cluster_name=self.control_plane.name,
                 principal_arn=arn,
                 # Never empty: the provider keeps the groups of an entry that has none any more.
                 kubernetes_groups=groups,
@@ -185,7 +192,7 @@ class EksCluster(pulumi.ComponentResource):
             for policy, namespaces in scopes.items():
                 aws.eks.AccessPolicyAssociation(
                     f"{name}-{account_and_path}-{policy}",
-                    cluster_name=self.cluster.name,
+                    cluster_name=self.control_plane.name,
                     principal_arn=entry.principal_arn,
                     policy_arn=f"{policies}/{policy}",
                     access_scope={"type": "namespace", "namespaces": namespaces}
@@ -206,13 +213,13 @@ class EksCluster(pulumi.ComponentResource):
         return [
             aws.vpc.SecurityGroupIngressRule(
                 f"{name}-{network}",
-                security_group_id=self.cluster.vpc_config.cluster_security_group_id,
+                security_group_id=self.control_plane.vpc_config.cluster_security_group_id,
                 description="Kubernetes API",
                 cidr_ipv4=block,
                 ip_protocol="tcp",
                 from_port=443,
                 to_port=443,
-                opts=pulumi.ResourceOptions(parent=self, deleted_with=self.cluster),
+                opts=pulumi.ResourceOptions(parent=self, deleted_with=self.control_plane),
             )
             for network, block in args.private_networks.items()
         ]
@@ -242,7 +249,7 @@ class EksCluster(pulumi.ComponentResource):
             created += [
                 aws.eks.Addon(
                     f"{name}-{addon.name}",
-                    cluster_name=self.cluster.name,
+                    cluster_name=self.control_plane.name,
                     addon_name=addon.name,
                     addon_version=args.addon_versions.get(addon.name),
                     configuration_values=json.dumps(configuration) if configuration else None,
@@ -250,7 +257,9 @@ class EksCluster(pulumi.ComponentResource):
                     resolve_conflicts_on_create="OVERWRITE",
                     resolve_conflicts_on_update="OVERWRITE",
                     opts=pulumi.ResourceOptions(
-                        parent=self, depends_on=[*depends_on, *grants], deleted_with=self.cluster
+                        parent=self,
+                        depends_on=[*depends_on, *grants],
+                        deleted_with=self.control_plane,
                     ),
                 ),
                 *grants,
@@ -271,7 +280,7 @@ class EksCluster(pulumi.ComponentResource):
         )
         return aws.eks.NodeGroup(
             group,
-            cluster_name=self.cluster.name,
+            cluster_name=self.control_plane.name,
             node_group_name_prefix="system-",
             version=args.version,
             node_role_arn=self.node_role.arn,
@@ -299,7 +308,7 @@ class EksCluster(pulumi.ComponentResource):
     def _kubeconfig(self, args: EksClusterArgs, provider: AwsProviderArgs) -> pulumi.Output[str]:
         """The cluster's kubeconfig, without any credential in it."""
         return pulumi.Output.all(
-            self.cluster.endpoint, self.cluster.certificate_authority.data
+            self.control_plane.endpoint, self.control_plane.certificate_authority.data
         ).apply(
             lambda known: kubeconfig.eks(
                 name=args.name,

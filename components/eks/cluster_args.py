@@ -34,7 +34,7 @@ from .user_args import EksUserArgs, Principal
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 """Those of AWS's documentation, which nobody has."""
 # https://docs.aws.amazon.com/eks/latest/userguide/eks-using-tags.html
-_TAG_KEY, _TAG_VALUE = (
+TAG_KEY, TAG_VALUE = (
     matching(f"a tag's {part}, which does not begin with aws:", re.compile(words), longest=longest)
     for part, words, longest in (
         ("key", "(?![aA][wW][sS]:).+", 128),
@@ -46,13 +46,13 @@ _ADDON_VERSION = matching(
     "an addon's version such as v1.20.4-eksbuild.1",
     re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+"),
 )
-_NAME = matching(
+NAME = matching(
     f"an EKS cluster name; allowed: at most {catalog.CLUSTER_NAME_MAX} letters, digits, '-' and "
     "'_', a letter or digit first",
     catalog.CLUSTER_NAME,
     longest=catalog.CLUSTER_NAME_MAX,
 )
-_VERSION = one_of(
+VERSION = one_of(
     *(minor for minor in catalog.KUBERNETES_VERSIONS if images.cluster_autoscaler(minor)),
     what="a Kubernetes minor that EKS and Cluster Autoscaler both have",
 )
@@ -170,7 +170,7 @@ def update_minutes(most: int, *, together: int) -> int:
 class EksClusterArgs:
     """An EKS cluster."""
 
-    name: Annotated[str, _NAME, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
+    name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
     network: EksNetworkArgs
     """The VPC that the stack makes, or the subnets of one that exists."""
@@ -206,7 +206,7 @@ class EksClusterArgs:
     # https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
     version: Annotated[
         str,
-        _VERSION,
+        VERSION,
         OnChange(next_minor),
         Sent("Cluster version", "NodeGroup version", "PodSpec containers[].image"),
     ] = DEFAULT_VERSION
@@ -275,7 +275,7 @@ class EksClusterArgs:
     ] = True
     """Whether EKS and Pulumi refuse to delete or replace the cluster."""
     tags: Annotated[
-        Mapping[Annotated[str, _TAG_KEY], Annotated[str, _TAG_VALUE]],
+        Mapping[Annotated[str, TAG_KEY], Annotated[str, TAG_VALUE]],
         Sent(
             "Cluster tags", "LaunchTemplate tagSpecifications[].tags", "Addon configurationValues"
         ),
@@ -297,15 +297,6 @@ class EksClusterArgs:
                 "v2.5.0 or later, since the pods of earlier ones keep Cluster Autoscaler from "
                 "removing a node"
             )
-
-    @property
-    def _keys(self) -> dict[str, str]:
-        """Setting -> KMS key, of those that are given."""
-        keys = {
-            "secretsEncryptionKey": self.secrets_encryption_key,
-            "disksEncryptionKey": self.disks_encryption_key,
-        }
-        return {name: key for name, key in keys.items() if key is not None}
 
     def _check_access(self) -> None:
         for group, user in self.users.items():
@@ -388,22 +379,8 @@ class EksClusterArgs:
         return found + example_warnings(self.public_networks, then)
 
     def check_support(self, today: date) -> None:
-        """Raises ValueError if EKS no longer has the version: it creates no such cluster, and
-        upgrades one that exists.
-
-        https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
-        """
-        if catalog.support(self.version, today) == "ended":
-            ended = catalog.KUBERNETES_VERSIONS[self.version].extended_until
-            allowed = [
-                minor
-                for minor in catalog.KUBERNETES_VERSIONS
-                if catalog.support(minor, today) != "ended" and images.cluster_autoscaler(minor)
-            ]
-            raise ValueError(
-                f"version: {self.version!r} is a Kubernetes minor that EKS ended on {ended}; "
-                f"allowed: {', '.join(allowed)}"
-            )
+        """Raises ValueError if EKS no longer has the version."""
+        check_support(self.version, today)
 
     def check_in(self, region: str) -> None:
         """Raises ValueError if the cluster cannot be in `region`."""
@@ -411,13 +388,11 @@ class EksClusterArgs:
             self.network.check_in(region)
         except ValueError as error:
             raise ValueError(f"network.{error}") from None
-        for name, arn in self._keys.items():
-            key = KMS_KEY.fullmatch(arn)
-            if key and key["region"] != region:
-                raise ValueError(
-                    f"{name}: {arn!r} is not in {region}; EKS takes a key of the cluster's own "
-                    "region"
-                )
+        keys = {
+            "secretsEncryptionKey": self.secrets_encryption_key,
+            "disksEncryptionKey": self.disks_encryption_key,
+        }
+        check_keys(keys, region)
         partition = regions.partition(region)
         for path, arn in [
             *((f"admins[{position}]", arn) for position, arn in enumerate(self.admins)),
@@ -432,3 +407,32 @@ class EksClusterArgs:
                     f"{path}: {arn!r} is not in the partition of {region}; it must begin with "
                     f"arn:{partition}:"
                 )
+
+
+def check_support(version: str, today: date) -> None:
+    """Raises ValueError if EKS no longer has the version: it creates no such cluster, and upgrades
+    one that exists.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+    """
+    if catalog.support(version, today) == "ended":
+        ended = catalog.KUBERNETES_VERSIONS[version].extended_until
+        allowed = [
+            minor
+            for minor in catalog.KUBERNETES_VERSIONS
+            if catalog.support(minor, today) != "ended" and images.cluster_autoscaler(minor)
+        ]
+        raise ValueError(
+            f"version: {version!r} is a Kubernetes minor that EKS ended on {ended}; "
+            f"allowed: {', '.join(allowed)}"
+        )
+
+
+def check_keys(keys: Mapping[str, str | None], region: str) -> None:
+    """Raises ValueError if a KMS key, by the setting that names it, is in another region."""
+    for name, arn in keys.items():
+        key = KMS_KEY.fullmatch(arn or "")
+        if key and key["region"] != region:
+            raise ValueError(
+                f"{name}: {arn!r} is not in {region}; EKS takes a key of the cluster's own region"
+            )

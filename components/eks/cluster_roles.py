@@ -11,6 +11,9 @@ from .iam import EksRole, document, pod_trust, role_name, service_trust
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
 """Join the cluster and pull images; the CNI's permissions are the CNI's own."""
+CNI_POLICY = "AmazonEKS_CNI_Policy"
+"""Of the nodes only where the CNI has no role of its own, as terraform-aws-eks leaves it by default
+(modules/eks-managed-node-group/main.tf, bef29c4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ from annotated_types import Interval
 from ..catalog import eks as catalog
 from ..limits import Hint
 
+STORAGE_CLASS = "gp3-encrypted"
+"""The StorageClass of the stack."""
 LEAST_DISK_GIB = 100
 _CUDA_IMAGES = Hint("CUDA images take 5 to 20 GB each")
 (_LEAST_MIB, _MOST_MIB), (_LEAST_IOPS, _MOST_IOPS) = catalog.GP3_THROUGHPUT, catalog.GP3_IOPS

@@ -18,6 +18,12 @@ def bought(old: str, new: str) -> Verdict:
     return None if CAPACITY_TYPES[old] == CAPACITY_TYPES[new] else "GPU pool"
 
 
+def never_back(old: str, new: str) -> Verdict:
+    """The Kubernetes minor of node groups: EKS takes none back to an earlier one."""
+    before, after = (int(version.split(".")[1]) for version in (old, new))
+    return None if after > before else Refusal("take a later one, ", of="GPU pool")
+
+
 _release_taken_away = kept("the release follows the next Kubernetes version, or name a newer one")
 
 

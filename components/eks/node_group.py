@@ -34,17 +34,22 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         name: str,
         resolved: ResolvedPool[EksGpuNodeGroupArgs],
         *,
-        cluster: aws.eks.Cluster,
+        cluster: pulumi.Input[str],
+        control_plane: aws.eks.Cluster | None,
         version: str,
         service_cidr: str,
         subnets: Sequence[pulumi.Input[str]],
+        security_groups: Sequence[str] = (),
+        own_tags: Mapping[str, str] | None = None,
         node_role: pulumi.Input[str],
         tags: Mapping[str, str],
         key: str | None,
         depends_on: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`key`: the ARN of the KMS key that encrypts the nodes' disks; None for the account's
+        """`cluster`: its name. `control_plane`: None if somebody else created it. `security_groups`: none for the one that EKS makes with the cluster.
+        `own_tags`: what tells the group from those of other stacks on the cluster.
+        `key`: the ARN of the KMS key that encrypts the nodes' disks; None for the account's
         default."""
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
         args, self.pool = resolved.args, resolved.pool
@@ -63,17 +68,17 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             image_id=args.ami_id,
             # With any in the template, EKS leaves out the cluster's own, which nodes need.
             vpc_security_group_ids=[
-                cluster.vpc_config.cluster_security_group_id,
+                *(security_groups or _groups_of(control_plane)),
                 *args.security_group_ids,
             ]
-            if args.security_group_ids
+            if args.security_group_ids or security_groups
             else None,
-            user_data=_user_data(args, self.pool, cluster, service_cidr),
+            user_data=_user_data(args, self.pool, control_plane, service_cidr),
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.node_group = aws.eks.NodeGroup(
             name,
-            cluster_name=cluster.name,
+            cluster_name=cluster,
             # EKS takes neither version nor amiType with an image in the template. Whether there is
             # one holds for the group's life, and another name makes another group.
             node_group_name_prefix=f"{name}-ami-" if own_image else f"{name}-",
@@ -95,7 +100,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
                 for taint in args.node_taints
             ],
-            tags=resource_tags(self.pool, args),
+            tags={**resource_tags(self.pool, args), **(own_tags or {})},
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=list(depends_on),
@@ -147,6 +152,11 @@ def _node_repair_config(repair: EksNodeRepairArgs) -> NodeGroupNodeRepairConfigA
         ]
         or None,
     }
+
+
+def _groups_of(control_plane: aws.eks.Cluster | None) -> list[pulumi.Input[str]]:
+    """The security group that EKS makes with the cluster."""
+    return [control_plane.vpc_config.cluster_security_group_id] if control_plane else []
 
 
 def _block(args: EksGpuNodeGroupArgs) -> bool:
@@ -228,7 +238,7 @@ def _volumes(
 
 
 def _user_data(
-    args: EksGpuNodeGroupArgs, pool: GpuPool, cluster: aws.eks.Cluster, service_cidr: str
+    args: EksGpuNodeGroupArgs, pool: GpuPool, cluster: aws.eks.Cluster | None, service_cidr: str
 ) -> pulumi.Input[str] | None:
     def text(bootstrap: Bootstrap | None) -> str | None:
         if args.os == "bottlerocket":
@@ -237,7 +247,7 @@ def _user_data(
             found = al2023(args.kubelet, args.user_data, bootstrap)
         return found and base64.b64encode(found.encode()).decode()
 
-    if args.ami_id is None:
+    if args.ami_id is None or cluster is None:
         return text(None)
     return pulumi.Output.all(
         cluster.name, cluster.endpoint, cluster.certificate_authority.data

@@ -1,16 +1,18 @@
 """EKS, from settings to the waist."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from .. import ownership
 from ..cluster import ClaimVolume, Cluster, Runs
 from ..on_change import change_rules
 from ..replacement import LastingSettings
 from .autoscaler import ClusterAutoscaler
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
+from .existing_cluster import EksExistingCluster
 from .node_group import EksGpuNodeGroup
 from .pod_access import EksPodAccess
 from .pool_args import EksGpuNodeGroupArgs
@@ -19,19 +21,28 @@ from .storage import EksDisks, EksStorage
 
 
 def declare(settings: EksSettings, runs: Runs) -> Cluster:
-    """Declares an EKS cluster with its GPU node groups, their autoscaler, and rights for what
-    `runs` there."""
+    """Declares an EKS cluster, unless somebody else created it, with its GPU node groups, their
+    autoscaler, and rights for what `runs` there."""
     args, provider, top = settings.cluster, settings.provider, runs.component_options
-    mounts = any(account.buckets for account in runs.accounts.values())
-    eks = EksCluster(args.name, args, provider=provider, buckets=mounts, opts=top)
+    eks: EksCluster | EksExistingCluster
+    if isinstance(args, EksClusterArgs):
+        mounts = any(account.buckets for account in runs.accounts.values())
+        eks = EksCluster(args.name, args, provider=provider, buckets=mounts, opts=top)
+        security_groups: Sequence[str] = ()
+    else:
+        eks = EksExistingCluster(args.name, args, provider=provider, opts=top)
+        security_groups = args.network.security_group_ids
     gpu_pools = [
         EksGpuNodeGroup(
             name,
             pool,
-            cluster=eks.cluster,
+            cluster=eks.name,
             version=args.version,
+            control_plane=eks.control_plane,
             service_cidr=args.service_cidr,
-            subnets=[eks.network.private_subnets[place] for place in pool.places],
+            subnets=[eks.subnets[place] for place in pool.places],
+            security_groups=security_groups,
+            own_tags=None if eks.control_plane else ownership.aws_tags(),
             node_role=eks.node_role.arn,
             tags=args.tags,
             key=args.disks_encryption_key,
@@ -44,7 +55,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     LastingSettings(
         args,
         pools,
-        cluster=change_rules(EksClusterArgs),
+        cluster=change_rules(type(args)),
         pool=change_rules(EksGpuNodeGroupArgs),
         after=[eks, *gpu_pools],
         claims=runs.claims,
@@ -55,16 +66,15 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         access = EksPodAccess(
             "pod-access",
             runs.accounts,
-            cluster=eks.cluster,
             cluster_name=args.name,
+            known_as=eks.name,
+            control_plane=eks.control_plane,
             region=provider.region,
             opts=top,
         )
     volumes: Mapping[str, ClaimVolume] = {}
     if runs.claims:
-        volumes = EksDisks(
-            "disks", runs.claims, args=args, zones=eks.network.zones, opts=top
-        ).volumes
+        volumes = EksDisks("disks", runs.claims, args=args, zones=eks.zones, opts=top).volumes
     cluster = Cluster(
         name=args.name,
         platform="eks",
@@ -74,7 +84,9 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             context=args.name,
             # It depends on the cluster, so that one that is replaced under its old name replaces
             # the provider and with it every object: the new cluster has none of them.
-            cluster_identifier=eks.cluster.name.apply(lambda name: f"eks/{provider.region}/{name}"),
+            cluster_identifier=eks.name.apply(lambda name: f"eks/{provider.region}/{name}"),
+            # In a cluster of somebody else's, what exists under a name of this stack is theirs.
+            upsert_existing_objects=None if eks.control_plane else False,
             # It looks at the cluster once, when it starts, and takes one that does not answer, or
             # knows nobody yet, for unreachable until it ends. An access entry takes seconds to
             # work, and so does the endpoint's name; the system nodes take minutes.
@@ -87,19 +99,29 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
         volumes=volumes,
-        deleted_with=eks.cluster,
+        deleted_with=eks.control_plane,
         parent=runs.parent,
     )
-    EksStorage("storage", cluster=cluster, key=args.disks_encryption_key, opts=top)
-    ClusterAutoscaler(
-        "cluster-autoscaler",
-        args,
-        cluster=cluster,
-        control_plane=eks.cluster,
-        region=provider.region,
-        startup_taints=sorted(
-            {taint.key for pool in pools.values() for taint in pool.startup_taints}
-        ),
-        opts=top,
-    )
+    if eks.control_plane or runs.claims:
+        EksStorage(
+            "storage",
+            cluster=cluster,
+            key=args.disks_encryption_key,
+            default=eks.control_plane is not None,
+            opts=top,
+        )
+    if args.autoscaler is not None:
+        ClusterAutoscaler(
+            "cluster-autoscaler",
+            args.autoscaler,
+            cluster=cluster,
+            cluster_name=eks.name,
+            version=args.version,
+            control_plane=eks.control_plane,
+            region=provider.region,
+            startup_taints=sorted(
+                {taint.key for pool in pools.values() for taint in pool.startup_taints}
+            ),
+            opts=top,
+        )
     return cluster

@@ -33,11 +33,14 @@ class EksPodAccess(pulumi.ComponentResource):
         name: str,
         accounts: Mapping[str, ServiceAccountArgs],
         *,
-        cluster: aws.eks.Cluster,
         cluster_name: str,
+        known_as: pulumi.Input[str],
+        control_plane: aws.eks.Cluster | None,
         region: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`known_as`: the cluster's name once it exists. `control_plane`: None if somebody else
+        created it."""
         super().__init__("gpu-cluster:eks:PodAccess", name, None, opts)
         granted: dict[str, Sequence[pulumi.Resource]] = {}
 
@@ -56,14 +59,14 @@ class EksPodAccess(pulumi.ComponentResource):
             )
             identity = aws.eks.PodIdentityAssociation(
                 f"pods-{account}",
-                cluster_name=cluster.name,
+                cluster_name=known_as,
                 namespace=args.namespace,
                 service_account=account,
                 role_arn=role.arn,
                 opts=pulumi.ResourceOptions(
                     parent=self,
                     depends_on=role.grants,
-                    deleted_with=cluster,
+                    deleted_with=control_plane,
                     # In an update that adds the account with its job, nothing else takes time.
                     hooks=pulumi.ResourceHookBinding(after_create=[effective]),
                 ),

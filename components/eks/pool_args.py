@@ -19,8 +19,9 @@ from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
 from ..on_change import OnChange
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs
-from .cluster_args import EksClusterArgs, check_desired, update_minutes
+from .cluster_args import check_desired, update_minutes
 from .disk_args import LEAST_DISK_GIB, DiskIops, DiskSize, DiskThroughput, check_iops
+from .existing_args import AnyEksClusterArgs
 from .immutable import bought, never_lower
 from .network_args import SubnetId
 from .node_args import (
@@ -323,7 +324,7 @@ class EksGpuNodeGroupArgs:
             return "CUSTOM"
         return catalog.ami_type(self.os, self.instance_type.arch)
 
-    def resolve(self, name: str, cluster: EksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
+    def resolve(self, name: str, cluster: AnyEksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
         """The pool in its cluster; raises ValueError if it does not fit that."""
         places = self._places_in(cluster)
         self._check_in(cluster, places)
@@ -380,11 +381,11 @@ class EksGpuNodeGroupArgs:
             return {}
         return discovery_labels(self.gpu_model, self.gpus, self._shared)
 
-    def _places_in(self, cluster: EksClusterArgs) -> tuple[str, ...]:
+    def _places_in(self, cluster: AnyEksClusterArgs) -> tuple[str, ...]:
         own = self.subnet_ids if cluster.network.subnet_ids else self.zones
         return tuple(own) or cluster.network.places
 
-    def _check_in(self, cluster: EksClusterArgs, places: Sequence[str]) -> None:
+    def _check_in(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> None:
         network = cluster.network
         for key, other, given, offered in (
             ("zones", "subnetIds", self.zones, network.zones),
@@ -412,7 +413,7 @@ class EksGpuNodeGroupArgs:
                 f"give one such as {catalog.AMI_RELEASES[cluster.version]}"
             )
 
-    def _warnings(self, cluster: EksClusterArgs, places: Sequence[str]) -> Iterator[str]:
+    def _warnings(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[str]:
         """What may go wrong with the pool where it is: what follows its path."""
         if self.max_nodes > 1 and len(places) > 1:
             key = "subnetIds" if cluster.network.subnet_ids else "zones"

@@ -9,21 +9,23 @@ from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from ..decode import NAMESPACE, at, required
 from . import buckets
 from .cluster_args import EksClusterArgs
+from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
 from .pool_args import EksGpuNodeGroupArgs
 from .provider_args import AwsProviderArgs, provider_args
 from .regions import is_region, meant_region
 from .reservation import check_region, is_group
 from .training import training_warnings
+from .user_args import EksUserArgs
 
 CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksSettings:
-    """An EKS cluster and its GPU node groups."""
+    """An EKS cluster, the stack's own or not, and its GPU node groups."""
 
     provider: AwsProviderArgs
-    cluster: EksClusterArgs
+    cluster: AnyEksClusterArgs
     pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]]
 
     def warnings(self, runs: Runs) -> list[str]:
@@ -62,19 +64,23 @@ class EksSettings:
             ),
             editors=self._namespaces("edit"),
             viewers=self._namespaces("view"),
-            groups=tuple(self.cluster.users),
+            groups=tuple(self._users) if isinstance(self.cluster, EksClusterArgs) else None,
         )
+
+    @property
+    def _users(self) -> Mapping[str, EksUserArgs]:
+        return self.cluster.users if isinstance(self.cluster, EksClusterArgs) else {}
 
     def _namespaces(self, access: str) -> dict[str, Sequence[str]]:
         return {
             f"users.{group}.namespaces": user.namespaces
-            for group, user in self.cluster.users.items()
+            for group, user in self._users.items()
             if user.access == access
         }
 
 
 def resolve(
-    config: Mapping[str, str], cluster: EksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]
+    config: Mapping[str, str], cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]
 ) -> EksSettings:
     """The settings; raises ValueError with one line that begins with the key's path."""
     region = required(config, "aws:region", "the AWS region of the cluster")
@@ -87,6 +93,9 @@ def resolve(
     at(f"{NAMESPACE}:cluster", cluster.check_support, date.today())
     for name, pool in pools.items():
         at(f"{NAMESPACE}:gpuPools.{name}", check_region, pool.reservation, region)
+    if isinstance(cluster, EksExistingClusterArgs):
+        for name, pool in pools.items():
+            check_existing(f"{NAMESPACE}:gpuPools.{name}", pool, cluster)
     holders: dict[str, tuple[str, EksGpuNodeGroupArgs]] = {}
     for name, pool in pools.items():
         if pool.reservation is None or is_group(pool.reservation):
@@ -105,3 +114,16 @@ def resolve(
             for name, pool in pools.items()
         },
     )
+
+
+def check_existing(path: str, pool: EksGpuNodeGroupArgs, cluster: EksExistingClusterArgs) -> None:
+    """Raises ValueError for what of a pool needs a cluster of the stack's own."""
+    if pool.ami_id is not None:
+        raise ValueError(
+            f"{path}.amiId: its bootstrap needs a cluster that the stack creates; drop the key"
+        )
+    if pool.security_group_ids and not cluster.network.security_group_ids:
+        raise ValueError(
+            f"{path}.securityGroupIds: replace the security group that EKS made with the cluster; "
+            "name that one, or that of the other nodes, in cluster.network.securityGroupIds"
+        )

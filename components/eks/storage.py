@@ -13,9 +13,9 @@ import pulumi_kubernetes as kubernetes
 from .. import ownership
 from ..cluster import ClaimVolume, Cluster, Disk
 from ..kept_disks import refusing_lost_disks
-from .cluster_args import EksClusterArgs
+from .disk_args import STORAGE_CLASS
+from .existing_args import AnyEksClusterArgs
 
-NAME = "gp3-encrypted"
 PROVISIONER = "ebs.csi.aws.com"
 
 
@@ -30,15 +30,19 @@ class EksStorage(pulumi.ComponentResource):
         *,
         cluster: Cluster,
         key: str | None,
+        default: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`key`: the ARN of the KMS key that encrypts them; None for the account's default."""
+        """`key`: the ARN of the KMS key that encrypts them; None for the account's default.
+        `default`: whether claims without a class get this one."""
         super().__init__("gpu-cluster:eks:Storage", name, None, opts)
         self.storage_class = kubernetes.storage.v1.StorageClass(
             name,
             metadata={
-                "name": NAME,
-                "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+                "name": STORAGE_CLASS,
+                "annotations": {
+                    "storageclass.kubernetes.io/is-default-class": str(default).lower()
+                },
             },
             provisioner=PROVISIONER,
             parameters={
@@ -69,7 +73,7 @@ class EksDisks(pulumi.ComponentResource):
         name: str,
         claims: Mapping[str, Disk],
         *,
-        args: EksClusterArgs,
+        args: AnyEksClusterArgs,
         zones: Mapping[str, pulumi.Input[str]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -106,7 +110,7 @@ class EksDisks(pulumi.ComponentResource):
                 driver=PROVISIONER,
                 handle=volume.id,
                 gib=disk.gib,
-                storage_class=NAME,
+                storage_class=STORAGE_CLASS,
                 zone=volume.availability_zone,
             )
         self.volumes = volumes

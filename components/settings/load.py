@@ -19,7 +19,7 @@ from ..decode import NAMESPACE, at, decode, decode_map, no_such_key, shown, unkn
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
-from ..platforms import PLATFORMS
+from ..platforms import PLATFORMS, WRITTEN, platform_in
 from .auxiliary import (
     check_disk_zones,
     read_accounts,
@@ -221,14 +221,15 @@ def _check_namespace(key: str) -> None:
 
 def _platform(cluster: dict[str, Any]) -> str:
     """Takes the platform, which decides what else may be there, out of the cluster's block."""
-    path, given = f"{NAMESPACE}:cluster.platform", cluster.pop("platform", None)
+    path, platform = f"{NAMESPACE}:cluster.platform", platform_in(cluster)
+    given = cluster.pop("platform", None)
     if given is None:
         if near := difflib.get_close_matches("platform", map(str, cluster), n=1, cutoff=0.8):
             raise ValueError(no_such_key(f"{NAMESPACE}:cluster.{near[0]}", near[0], ["platform"]))
-        raise ValueError(f"{path}: is missing; allowed: {', '.join(PLATFORMS)}")
-    if not isinstance(given, str) or given not in PLATFORMS:
-        raise ValueError(f"{path}: {given!r} is not known; {unknown(str(given), PLATFORMS)}")
-    return given
+        raise ValueError(f"{path}: is missing; allowed: {', '.join(WRITTEN)}")
+    if not isinstance(given, str) or given not in WRITTEN:
+        raise ValueError(f"{path}: {given!r} is not known; {unknown(str(given), WRITTEN)}")
+    return platform
 
 
 def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def check_namespaces(settings: Settings[Any]) -> None:
                 "default that does not begin with kube-, gke-, gmp- or amazon- and does not end in "
                 "-system"
             )
-    existing = PLATFORMS[settings.platform].cloud is None
+    existing = not PLATFORMS[settings.platform].owned
     for path, name, uses_host in _named(settings):
         if name not in (*settings.namespaces, *names.OWN_NAMESPACES) and not existing:
             raise ValueError(
@@ -82,7 +82,7 @@ def check_groups(settings: Settings[Any]) -> list[str]:
         unknown = [
             namespace
             for namespace in (queue.namespaces if queue.submitters else ())
-            if PLATFORMS[settings.platform].cloud is None
+            if not PLATFORMS[settings.platform].owned
             and namespace not in (*created, "default")
             and not namespace.startswith("kube-")
         ]

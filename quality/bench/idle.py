@@ -24,7 +24,7 @@ def measure(chosen: Sequence[str]) -> Section:
     rows, notes = [], []
     for stack in chosen or SAMPLES:
         platform = platform_of(stack)
-        if PLATFORMS[platform].cloud is None:
+        if not PLATFORMS[platform].owned:
             notes.append(f"{stack}: an existing cluster is on somebody else's bill.")
             continue
         known = measured(platform)

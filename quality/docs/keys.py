@@ -20,13 +20,21 @@ from components.settings.blocks import BLOCKS
 from tools.sections import REFERENCE, table
 
 T = TypeVar("T")
+
+
+def spelled(platform: str) -> str:
+    """How a stack file says that it is on a platform of the table."""
+    written = platform.removesuffix("-existing")
+    return f"`platform: {written}`" + (" and `existing`" if written != platform else "")
+
+
 FOLDER = REFERENCE / "configuration"
 PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
     **{
         name: (
             platform.title,
             {
-                f"`gpu-cluster:cluster` with `platform: {name}`": platform.settings.CLUSTER,
+                f"`gpu-cluster:cluster` with {spelled(name)}": platform.settings.CLUSTER,
                 f"`gpu-cluster:gpuPools.<name>` on {name}": platform.settings.POOL,
             },
         )

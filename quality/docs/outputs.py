@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.cluster import GpuPool
-from components.platforms import PLATFORMS
+from components.platforms import WRITTEN
 from quality.docs.keys import meanings
 from quality.docs.support_matrix import DRIVERS, pool_of
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "outputs.md"
 
-_NAMES = [f"`{name}`" for name in PLATFORMS]
+_NAMES = [f"`{name}`" for name in WRITTEN]
 OUTPUTS: Mapping[str, str] = {
     "platform": "{} or {}.".format(", ".join(_NAMES[:-1]), _NAMES[-1]),
     "clusterName": "The cluster's name in its cloud; on an existing cluster, what the stack calls "

@@ -18,7 +18,7 @@ from components.eks.provider_args import ENVIRONMENT_INSTEAD
 from components.eks.regions import REGION
 from components.gke.sign_in import PROJECT
 from components.limits import fragment, pattern, unwrapped
-from components.platforms import PLATFORMS
+from components.platforms import PLATFORMS, WRITTEN
 from components.settings.blocks import ENTRY_NAMES
 from quality.docs import keys
 from stacks.definition.files import KEYS
@@ -28,7 +28,8 @@ FILE = REFERENCE / "stack.schema.json"
 CLUSTER = "gpu-cluster:cluster"
 _TITLE = re.compile(
     r"`gpu-cluster:(?P<room>\w+)(?P<named>\.<name>)?`"
-    r"(?: with `platform: (?P<with>[\w-]+)`| on (?P<on>[\w-]+)|, everywhere)"
+    r"(?: with `platform: (?P<with>[\w-]+)`(?P<existing> and `existing`)?| on (?P<on>[\w-]+)"
+    r"|, everywhere)"
 )
 _SECRET = {
     "type": "object",
@@ -52,7 +53,7 @@ Schema = dict[str, Any]
 def schema() -> Schema:
     """The whole of it, draft 7, which is what editors' language servers know."""
     rooms = dict(_rooms())
-    platforms = sorted({platform for platform, _ in rooms if platform})
+    platforms = sorted(PLATFORMS)
     common = {room: found for (platform, room), found in rooms.items() if not platform}
     config: Schema = {
         "type": "object",
@@ -65,7 +66,7 @@ def schema() -> Schema:
                 "required": ["platform"],
                 "properties": {
                     "platform": {
-                        "enum": platforms,
+                        "enum": sorted(WRITTEN),
                         "description": "Whose cluster: it decides which other keys there are.",
                     }
                 },
@@ -96,9 +97,10 @@ def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
         parts = _TITLE.fullmatch(title)
         assert parts, title
         platform, room = parts["with"] or parts["on"] or "", parts["room"]
+        platform += "-existing" if parts["existing"] else ""
         found = record(kind, required=parts["with"] is not None)
         if parts["with"]:
-            found["properties"] = {"platform": {"const": platform}} | found["properties"]
+            found["properties"] = {"platform": {"const": parts["with"]}} | found["properties"]
             found["required"] = ["platform", *found.get("required", ())]
         if parts["named"]:
             found = {
@@ -120,12 +122,13 @@ def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
     if cloud := CLOUDS.get(PLATFORMS[platform].cloud or ""):
         home = PLATFORMS[platform].home
         then["required"] = [key for key in home if key.startswith(f"{cloud.package}:")]
-    named = {"type": "object", "properties": {"platform": {"const": platform}}}
+    written = platform.removesuffix("-existing")
+    named: Schema = {"type": "object", "properties": {"platform": {"const": written}}}
+    named["required"] = ["platform", *(["existing"] if written != platform else [])]
+    if f"{platform}-existing" in PLATFORMS:
+        named["not"] = {"required": ["existing"]}
     return {
-        "if": {
-            "required": [CLUSTER],
-            "properties": {CLUSTER: named | {"required": ["platform"]}},
-        },
+        "if": {"required": [CLUSTER], "properties": {CLUSTER: named}},
         "then": then,
     }
 

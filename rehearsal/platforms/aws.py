@@ -41,12 +41,14 @@ def serve(of: Rehearsed) -> RunningSimulator:
         return ()
 
     network, notes = inventory.network(of.stack, of.settings, of.inventories)
+    foreign, described = inventory.eks_cluster(of.stack, of.settings, of.inventories)
     reserved, more = reservations(of.stack, of.settings, network, of.inventories)
     accounts = of.settings.auxiliary.accounts if of.settings else {}
     cloud = AwsCloud(
         control_plane=of.control_plane,
         faults=of.faults,
         existing=network,
+        cluster=foreign,
         reservations=reserved,
         buckets={
             # A stack that names keys has buckets encrypted with one of them.
@@ -59,6 +61,8 @@ def serve(of: Rehearsed) -> RunningSimulator:
         quota_suffices=True,
     )
     ending.callback(cloud.close)
+    if foreign is not None and of.settings is not None:
+        cloud.open(of.settings.own.region)
     endpoint = {"AWS_ENDPOINT_URL": cloud.endpoint}
     server = ProviderServer(aws.settings_for(endpoint, of.faults))
     ending.callback(server.stop)
@@ -75,5 +79,5 @@ def serve(of: Rehearsed) -> RunningSimulator:
         },
         stop=ending.close,
         environment={"REHEARSAL_TOKEN_FILE": str(token), **endpoint},
-        notes=(*notes, *more),
+        notes=(*notes, *described, *more),
     )

@@ -7,7 +7,7 @@ the stack's settings, and the report says so. No account and no cluster is asked
 import ipaddress
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,6 +15,8 @@ import yaml
 
 from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, ResolvedPool
+from components.decode import camel
+from components.eks.existing_args import EksExistingClusterArgs
 from components.eks.settings import EksSettings
 from components.existing.settings import ExistingSettings
 from components.kube import quantity
@@ -62,6 +64,26 @@ class Network:
     """ID -> subnet."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksCluster:
+    """An EKS cluster that somebody else made, by default as terraform-aws-eks does."""
+
+    name: str
+    version: str
+    subnets: Sequence[str]
+    """IDs, of the control plane and of the node groups."""
+    security_groups: Sequence[str] = ()
+    """IDs of the groups that its nodes have instead of EKS's own."""
+    authentication_mode: str = "API_AND_CONFIG_MAP"
+    addons: Sequence[str] = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
+    node_groups: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: {"default": {"instanceType": "m6i.large", "nodes": 2}}
+    )
+    """Name -> `instanceType` and `nodes`."""
+    pod_identities: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """`namespace/serviceAccount` -> the actions of AWS that its role allows on everything."""
+
+
 def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
     """What `<folder>/<stack>.yaml` holds; None without such a file. Raises StackError."""
     file = folder / f"{stack}.yaml"
@@ -80,9 +102,9 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
 
 
 def without_reservations(found: Any) -> Any:
-    """What an inventory says of networks; None if it has only what is of
-    other things."""
-    others = ("reservations", "buckets", "gpuOperator")
+    """What an inventory says of networks; None if it has nothing of them."""
+    """What an inventory says of networks; None if it has nothing of them."""
+    others = ("reservations", "buckets", "gpuOperator", "cluster", "objects", "controllers")
     if not isinstance(found, dict) or not any(key in found for key in others):
         return found
     return {key: value for key, value in found.items() if key not in others} or None
@@ -173,10 +195,10 @@ def controllers(stack: str, folder: Path = INVENTORIES) -> list[str]:
     Raises StackError for an inventory that is wrong.
     """
     found = inventory(stack, folder)
-    if not isinstance(found, dict) or "machines" not in found:
+    if not isinstance(found, dict) or not {"machines", "cluster"} & found.keys():
         return []
     allowed = ("machines", "controllers", "gpuOperator")
-    if unknown := set(found) - set(allowed):
+    if "machines" in found and (unknown := set(found) - set(allowed)):
         raise wrong(stack, f".{min(unknown)}", f"is not known; allowed: {', '.join(allowed)}")
     named = found.get("controllers") or []
     if not isinstance(named, list) or set(named) - set(CONTROLLERS):
@@ -282,6 +304,52 @@ def network(
             f"subnetIds; it has {', '.join(described.subnets)}"
         )  # fmt: skip
     return described, []
+
+
+_CLUSTER_KEYS = tuple(one.name for one in fields(EksCluster) if one.name not in ("name", "subnets"))
+
+
+def eks_cluster(
+    stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
+) -> tuple[EksCluster | None, list[str]]:
+    """The EKS cluster of another owner that a stack adds its pools to, and what the report has to
+    say of it; None if the stack creates its own. Raises StackError for an inventory that is wrong.
+    """
+    own = settings.own if settings else None
+    args = own.cluster if isinstance(own, EksSettings) else None
+    if not isinstance(args, EksExistingClusterArgs):
+        return None, []
+    found = inventory(stack, folder)
+    described = found.get("cluster") if isinstance(found, dict) else None
+    notes = [] if described is not None else [
+        f"the cluster {args.name} is simulated as terraform-aws-eks makes one by default: "
+        f"`cluster` in {shown(stack)} says what yours is like"
+    ]  # fmt: skip
+    described = {} if described is None else described
+    if not isinstance(described, dict):
+        raise wrong(stack, ".cluster", "is not a map; write it as { version: '1.35' }")
+    if unknown := [key for key in described if key not in map(camel, _CLUSTER_KEYS)]:
+        allowed = ", ".join(map(camel, _CLUSTER_KEYS))
+        raise wrong(stack, f".cluster.{unknown[0]}", f"is not known; allowed: {allowed}")
+    given = {key: described[camel(key)] for key in _CLUSTER_KEYS if camel(key) in described}
+    network_, _ = network(stack, settings, folder)
+    assert network_ is not None
+    groups = args.network.security_group_ids
+    return EksCluster(
+        **{"version": args.version, "security_groups": groups, **given},
+        name=args.name,
+        subnets=tuple(network_.subnets),
+    ), notes
+
+
+def objects(stack: str, folder: Path = INVENTORIES) -> list[dict[str, Any]]:
+    """The objects of Kubernetes that the owner of an existing cluster runs in it."""
+    found = inventory(stack, folder)
+    listed = found.get("objects") if isinstance(found, dict) else None
+    for position, one in enumerate(listed or ()):
+        if not isinstance(one, dict) or not {"apiVersion", "kind", "metadata"} <= one.keys():
+            raise wrong(stack, f".objects[{position}]", "is not an object of Kubernetes")
+    return listed or []
 
 
 def _derived(subnets: Sequence[str], region: str) -> Network:

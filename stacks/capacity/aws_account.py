@@ -29,8 +29,8 @@ def wanted(settings: EksSettings) -> list[Wanted]:
     EKS refuses a node group for one that lacks it, at any size, when the control plane stands and
     is paid for. In an existing VPC the zones are those of its subnets, whose IDs stand for them.
     """
-    cluster, region = settings.cluster, settings.region
-    pools = [("system", cluster.system_pool.instance_types, cluster.network.places)]
+    cluster, region, system = settings.cluster, settings.region, settings.cluster.system_pool
+    pools = [("system", system.instance_types, cluster.network.places)] if system else []
     pools += [
         (name, pool.args.instance_types, tuple(pool.places))
         for name, pool in settings.pools.items()
@@ -75,11 +75,14 @@ def zones_of(ec2: Any, places: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:
-    """A finding where whoever runs Pulumi is not among `admins`: the creator gets nothing.
+    """A finding where whoever runs Pulumi is not among `admins`: the creator gets nothing. None for
+    a cluster of another owner, whose access entries say who may use it.
 
     What signs in is the role that the provider assumes, or who this check runs as.
     """
     who = settings.provider.role
+    if not settings.cluster.admins:
+        return
     if who is None:
         try:
             who = str(sts.get_caller_identity()["Arn"])

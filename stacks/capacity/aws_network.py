@@ -59,7 +59,9 @@ def _findings(
     vpcs = sorted({row["VpcId"] for row in rows.values()})
     if len(vpcs) > 1:
         yield _wrong(f"they are in {' and '.join(vpcs)}; name subnets of one VPC")
-    control = [rows[subnet] for subnet in wanted if subnet in rows]
+    # The control plane of a cluster of another owner stands in whatever subnets it has.
+    system = settings.cluster.system_pool
+    control = [rows[subnet] for subnet in wanted if subnet in rows and system is not None]
     zones = sorted({row["AvailabilityZone"] for row in control})
     if control and len(zones) < catalog.MIN_SUBNETS:
         yield _wrong(f"all are in {zones[0]}; EKS wants two zones at least")
@@ -112,7 +114,11 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
     cluster, pods = settings.cluster, LEAST_ADDRESSES + SPARE_ADDRESSES
     system = cluster.system_pool
     groups = [
-        ("systemPool", system.instance_types, system.max_nodes, cluster.network.subnet_ids),
+        *(
+            [("systemPool", system.instance_types, system.max_nodes, cluster.network.subnet_ids)]
+            if system
+            else []
+        ),
         *(
             (f"pool {name}", pool.args.instance_types, pool.args.max_nodes, pool.places)
             for name, pool in settings.pools.items()

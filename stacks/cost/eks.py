@@ -4,6 +4,7 @@ from datetime import date
 
 from components.catalog import eks
 from components.catalog.node_prices import eks_node
+from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.settings import EksSettings
 from components.settings.model import Settings
@@ -41,18 +42,9 @@ def _gpu_disk(pool: EksGpuNodeGroupArgs) -> list[Part]:
 
 def bill(settings: Settings[EksSettings], today: date) -> Bill:
     """The bill. `today` decides whether the Kubernetes version is in extended support."""
-    cluster, system = settings.own.cluster, settings.own.cluster.system_pool
+    cluster = settings.own.cluster
     pools = {name: pool.args for name, pool in settings.own.pools.items()}
-    items = [
-        node_pool(
-            "system pool",
-            eks_node(system.instance_types),
-            f"{' or '.join(system.instance_types)}, {system.disk_size_gb} GiB",
-            [monthly("disk", price_of("aws", "ebs-gp3"), system.disk_size_gb)],
-            (system.min_nodes, system.max_nodes),
-            "spot" if system.spot else "on-demand",
-        )
-    ]
+    items: list[Item] = []
     for name, pool in pools.items():
         item = node_pool(
             name,
@@ -64,37 +56,17 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
             settings.pools[name].pool,
         )
         items += gpu_pool(item, pool.capacity_type)
-    support = eks.support(cluster.version, today)
-    fee = price_of(
-        "aws", "eks-cluster-extended-support" if support == "extended" else "eks-cluster"
-    )
-    network = cluster.network
-    gateways = 0 if network.subnet_ids else 1 if network.nat == "single" else len(network.zones)
-    items.insert(0, always("control plane", f"Kubernetes {cluster.version}", hourly("fee", fee)))
-    if gateways:
-        parts = [
-            hourly("gateway", price_of("aws", "nat-gateway")),
-            hourly("address", price_of("aws", "public-ipv4")),
-        ]
-        items.append(
-            Item(name="NAT", what="gateway and address", parts=parts, idle=gateways, full=gateways)
-        )
-    if cluster.secrets_encryption_key is None:
-        key = price_of("aws", "kms-key")
-        items.append(always("KMS key", "of Kubernetes secrets", monthly("key", key, 1)))
     notes = [
         "Spot prices on AWS move by the hour and differ by zone: not known here",
         *pool_notes(pools),
     ]
-    if not gateways:
-        notes.append("the way out of an existing VPC is not this stack's, and not counted")
-    if support == "extended":
-        notes.append("Kubernetes is in extended support: the control plane costs six times as much")
-    if support is None:
-        notes.append(
-            f"until when Kubernetes {cluster.version} has standard support is not known here; "
-            "after that the control plane costs six times as much"
-        )
+    logs = []
+    if isinstance(cluster, EksClusterArgs):
+        before, after, more = _cluster(cluster, today)
+        items, notes = [*before, *items, *after], [*notes, *more]
+        logs = [metered("control plane logs", price_of("aws", "cloudwatch-logs"))]
+    else:
+        notes.append(f"the cluster {cluster.name} and its other nodes are on their owner's bill")
     volumes = claims("aws", settings.auxiliary.claims)
     notes += bucket_notes(settings.auxiliary.accounts)
     return Bill(
@@ -103,8 +75,50 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         metered=[
             metered("disks of other PersistentVolumeClaims", price_of("aws", "ebs-gp3")),
             metered("traffic through NAT", price_of("aws", "nat-gateway-data")),
-            metered("control plane logs", price_of("aws", "cloudwatch-logs")),
+            *logs,
             Metered(name="traffic to the internet and between zones", dollars=None, unit="GB"),
         ],
         notes=notes,
     )
+
+
+def _cluster(args: EksClusterArgs, today: date) -> tuple[list[Item], list[Item], list[str]]:
+    """What is listed before and after the pools, and notes, of a cluster that the stack creates."""
+    system, support = args.system_pool, eks.support(args.version, today)
+    fee = price_of(
+        "aws", "eks-cluster-extended-support" if support == "extended" else "eks-cluster"
+    )
+    before = [
+        always("control plane", f"Kubernetes {args.version}", hourly("fee", fee)),
+        node_pool(
+            "system pool",
+            eks_node(system.instance_types),
+            f"{' or '.join(system.instance_types)}, {system.disk_size_gb} GiB",
+            [monthly("disk", price_of("aws", "ebs-gp3"), system.disk_size_gb)],
+            (system.min_nodes, system.max_nodes),
+            "spot" if system.spot else "on-demand",
+        ),
+    ]
+    network, after, notes = args.network, list[Item](), list[str]()
+    gateways = 0 if network.subnet_ids else 1 if network.nat == "single" else len(network.zones)
+    if gateways:
+        parts = [
+            hourly("gateway", price_of("aws", "nat-gateway")),
+            hourly("address", price_of("aws", "public-ipv4")),
+        ]
+        after.append(
+            Item(name="NAT", what="gateway and address", parts=parts, idle=gateways, full=gateways)
+        )
+    if args.secrets_encryption_key is None:
+        key = price_of("aws", "kms-key")
+        after.append(always("KMS key", "of Kubernetes secrets", monthly("key", key, 1)))
+    if not gateways:
+        notes.append("the way out of an existing VPC is not this stack's, and not counted")
+    if support == "extended":
+        notes.append("Kubernetes is in extended support: the control plane costs six times as much")
+    if support is None:
+        notes.append(
+            f"until when Kubernetes {args.version} has standard support is not known here; "
+            "after that the control plane costs six times as much"
+        )
+    return before, after, notes

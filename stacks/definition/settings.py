@@ -8,7 +8,7 @@ from typing import Any
 import tools
 from components.existing.settings import ExistingSettings
 from components.kube import credentials
-from components.platforms import PLATFORMS
+from components.platforms import PLATFORMS, platform_in
 from components.settings.load import from_config
 from components.settings.model import Settings
 from stacks.definition import files
@@ -20,7 +20,7 @@ from stacks.outcome import CheckError
 
 ROOT = files.ROOT
 CLUSTER = "gpu-cluster:cluster"
-REACHED_BY = ("kubeconfig", "kubeconfigFile", "context")
+REACHED_BY = ("kubeconfig", "kubeconfigFile", "context", "endpoint", "certificateAuthority")
 """Settings of an existing cluster that say how it is reached."""
 OUTPUT_SECONDS = 60.0
 NOWHERE = json.dumps(
@@ -63,13 +63,13 @@ def config_from(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def platform_of(config: Mapping[str, Any]) -> str:
-    """The stack's platform as its file has it, right or wrong."""
+    """The stack's platform, a key of `PLATFORMS`, as its file has it, right or wrong."""
     cluster = config.get(CLUSTER)
-    return str(cluster.get("platform")) if isinstance(cluster, dict) else ""
+    return platform_in(cluster) if isinstance(cluster, dict) else ""
 
 
 def is_existing(config: Mapping[str, Any]) -> bool:
-    """Whether somebody else creates the stack's cluster."""
+    """Whether the stack's cluster is reached by a kubeconfig of the user's."""
     platform = PLATFORMS.get(platform_of(config))
     return platform is not None and platform.cloud is None
 

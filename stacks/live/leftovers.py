@@ -68,7 +68,8 @@ def answer(stack: str, kubeconfig: str) -> Answer:
     Raises CheckError if the cluster cannot be asked.
     """
     platform = platform_of(config_of(stack))
-    cloud = PLATFORMS[platform].cloud if platform in PLATFORMS else None
+    row = PLATFORMS.get(platform)
+    cloud = row.cloud if row and row.owned else None
     if cloud is None:
         note = "an existing cluster is not deleted with its stack, so nothing of it is left over"
         return ExitCode.OK, {"stack": stack, "leftovers": [], "notes": [note]}, note

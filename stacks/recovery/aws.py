@@ -248,11 +248,14 @@ class Aws:
             "namespace": i["namespace"],
             "serviceAccount": i["serviceAccount"],
         }
-        eks = self._client("eks")
-        return [
-            row["associationId"]
-            for row in _pages(eks, "list_pod_identity_associations", "associations", **place)
-        ]
+        eks, found = self._client("eks"), []
+        for row in _pages(eks, "list_pod_identity_associations", "associations", **place):
+            given = {"clusterName": i["clusterName"], "associationId": row["associationId"]}
+            role = eks.describe_pod_identity_association(**given)["association"]["roleArn"]
+            # In a cluster of another owner it may be theirs, and would be deleted with the stack.
+            check_within(f"pod identity of {i['serviceAccount']}", role, i["roleArn"])
+            found.append(row["associationId"])
+        return found
 
 
 def _tags(row: Mapping[str, Any]) -> dict[str, str]:

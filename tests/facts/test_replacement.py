@@ -24,6 +24,7 @@ DIFFERENT: Mapping[str, Mapping[str, str]] = {
         "the field is GKE Standard's too, and Autopilot has no node pools",
     ),
     "eks": {},
+    "eks-existing": {},
 }
 """Platform -> setting -> why the two differ, and both are right."""
 

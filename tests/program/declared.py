@@ -61,6 +61,8 @@ def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None
     for stack in STACKS:
         yield stack, values_of(stack), None
     for platform, stack in effects.STACK_OF.items():
+        if platform == "eks-existing":
+            continue  # pools and autoscaler are those of EKS, the rest is in test_eks_existing
         sample, *others = effects.starts(platform)
         for config in others:
             # Another name changes every line. Queues are shown in `train_queues`.
@@ -76,7 +78,8 @@ def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None
 
 
 def _name(config: Mapping[str, Any]) -> str:
-    return str(config["gpu-cluster:cluster"]["name"])
+    cluster = config["gpu-cluster:cluster"]
+    return str(cluster.get("existing") or cluster["name"])
 
 
 def documents() -> Mapping[str, str]:

@@ -22,7 +22,13 @@ from tests.program.environments import as_engine_config, recorded, values_of
 from tests.program.registered import inputs_of
 
 ROWS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
-STACK_OF = {"gke": "dev", "gke-autopilot": "autopilot", "eks": "train", "existing": "onprem"}
+STACK_OF = {
+    "gke": "dev",
+    "gke-autopilot": "autopilot",
+    "eks": "train",
+    "eks-existing": "on-eks",
+    "existing": "onprem",
+}
 """Platform -> the environment whose config its settings are changed in."""
 LISTED = "gpu-cluster:cluster:LastingSettings"
 """Repeats settings to compare the next run's with: no effect of theirs."""

@@ -41,8 +41,10 @@ def shared(setting: Setting) -> list[str]:
 
 
 def marks(platform: str, key: str) -> list[pytest.MarkDecorator]:
-    """What one platform declares is known to its own tests: others need not wait for it."""
-    own = key.startswith(("cluster.", "gpuPools.")) or platform == "existing"
+    """What one platform declares is known to its own tests: others need not wait for it. The pools
+    on an existing EKS cluster are those of EKS."""
+    rooms = ("cluster.",) if platform == "eks-existing" else ("cluster.", "gpuPools.")
+    own = key.startswith(rooms) or platform == "existing"
     silent = {row.partition("=")[0] for row in reasons("existing")}
     return [] if own or key in silent else [ONE_CODE]
 

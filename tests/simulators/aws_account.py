@@ -9,7 +9,7 @@ import boto3
 
 from rehearsal.plugins.faults import Faults
 from rehearsal.simulators.aws import AwsCloud
-from rehearsal.simulators.inventory import Network
+from rehearsal.simulators.inventory import EksCluster, Network
 from rehearsal.simulators.reservations import Reservation
 from tests import aws_managed_policies
 from tests.unit.plugins.offline_engine import Plane
@@ -39,7 +39,10 @@ class Account:
     """The cluster `ml` in us-east-1, with what its nodes need."""
 
     def __init__(
-        self, reservations: Sequence[Reservation] = (), existing: Network | None = None
+        self,
+        reservations: Sequence[Reservation] = (),
+        existing: Network | None = None,
+        cluster: EksCluster | None = None,
     ) -> None:
         aws_managed_policies.keep()
         self.faults = Faults()
@@ -49,6 +52,7 @@ class Account:
             faults=self.faults,
             reservations=reservations,
             existing=existing,
+            cluster=cluster,
         )
         self.clients: dict[str, Any] = {}
         self.subnets: list[str] = []

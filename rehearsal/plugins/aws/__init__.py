@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import Any
 
 from clouds.rows.aws import rows
-from rehearsal.plugins.aws.api import Api
+from rehearsal.plugins.aws.api import Api, answering
+from rehearsal.plugins.aws.eks import Cluster
 from rehearsal.plugins.aws.kind import Kind
 from rehearsal.plugins.aws.provider_config import check_config
 from rehearsal.plugins.aws.rowed import Rowed
@@ -28,12 +29,27 @@ def settings_for(environment: Mapping[str, str], faults: Faults) -> ProviderSett
         number = row["Account"]
         return {"accountId": number, "arn": row["Arn"], "userId": row["UserId"], "id": number}
 
+    def cluster(config: Config, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        with answering():
+            api.open(config)
+            now = Cluster(api).read(str(arguments["name"]), {})
+        lists = ("certificateAuthority", "accessConfig", "kubernetesNetworkConfig")
+        plural = {name: [now[name]] for name in lists}
+        return {
+            **now,
+            "id": arguments["name"],
+            "certificateAuthorities": plural["certificateAuthority"],
+            "accessConfigs": plural["accessConfig"],
+            "kubernetesNetworkConfigs": plural["kubernetesNetworkConfig"],
+        }
+
     return ProviderSettings(
         package="aws",
         handlers=_handlers(api),
         functions={
             "aws:index/getCallerIdentity:getCallerIdentity": caller,
             "aws:index/getPartition:getPartition": _partition,
+            "aws:eks/getCluster:getCluster": cluster,
         },
         faults=faults,
         check_config=check_config,

@@ -7,7 +7,7 @@ from typing import Any
 
 from rehearsal.simulators.aws.account import NUMBER, Account
 from rehearsal.simulators.aws.api import Params, operation, page
-from rehearsal.simulators.aws.eks import cluster_of, entry_row, found, now, policy_row
+from rehearsal.simulators.aws.eks import NODE_ENTRY, cluster_of, entry_row, found, now, policy_row
 from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.rows import Cluster, Row
 
@@ -45,6 +45,8 @@ def create_access_entry(account: Account, params: Params) -> Row:
     names = ("kubernetesGroups", "tags", "username", "type")
     given: Params = {key: params[key] for key in names if key in params}
     _check(given)
+    if given.get("type", "STANDARD") == "EC2_LINUX":
+        given |= NODE_ENTRY
     row = entry_row(account, params["clusterName"], principal, given)
     cluster.entries[principal] = row
     return {"accessEntry": row}

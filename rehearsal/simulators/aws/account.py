@@ -13,7 +13,7 @@ from botocore.config import Config as ClientConfig
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.rows import Cluster, Group
 from rehearsal.simulators.cloud import ApiFaults, ControlPlane, NoFaults
-from rehearsal.simulators.inventory import Network
+from rehearsal.simulators.inventory import EksCluster, Network
 from rehearsal.simulators.reservations import Reservation
 
 GLOBAL = ("iam", "sts")
@@ -54,6 +54,7 @@ class Account:
         self,
         existing: Network | None = None,
         *,
+        cluster: EksCluster | None = None,
         reservations: Sequence[Reservation] = (),
         buckets: Mapping[str, Bucket] | None = None,
         control_plane: ControlPlane | None = None,
@@ -62,10 +63,10 @@ class Account:
         people: Callable[[], Collection[str]] = lambda: (),
         quota_suffices: bool = False,
     ) -> None:
-        """`existing`, `reservations`, `buckets`: what exists before anything is created. `changed`
-        is called, unlocked, after every request that changed something. `people`: ARNs of roles and
-        users that exist although not created here. With `quota_suffices`, every node group
-        can grow to its maximum, as far as `faults` sets no quota."""
+        """`existing`, `cluster`, `reservations`, `buckets`: what exists before anything is created.
+        `changed` is called, unlocked, after every request that changed something. `people`: ARNs of
+        roles and users that exist although not created here. With `quota_suffices`, every node
+        group can grow to its maximum, as far as `faults` sets no quota."""
         self.lock = threading.RLock()
         self.asking = Asking()
         self.faults = faults or NoFaults()
@@ -76,12 +77,15 @@ class Account:
         self.region = ""
         """Set by the first request; a rehearsal simulates one region."""
         self.existing = existing
+        self.existing_cluster = cluster
         self.reservations = {one.name: one for one in reservations}
         """By ID."""
         self.buckets = dict(buckets or {})
         """By name."""
         self.before: set[str] = set()
         """What the account held before the stack came, as `list_resources` has it."""
+        self.states_before: Mapping[str, str] = {}
+        """What that was like, as `states` has it."""
         self._clients: dict[str, Any] = {}
         self.app: Any = None
         """moto's server, as a WSGI application."""

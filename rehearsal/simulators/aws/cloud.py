@@ -1,6 +1,7 @@
 """The AWS account of a rehearsal, seen from the sandbox: node groups, sizes, what is left."""
 
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ from rehearsal.simulators.aws.permissions import why_late, why_not_scaled
 from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.aws.scaling import end_instance, outside, resize, set_elastic
 from rehearsal.simulators.aws.served_account import serve
+from rehearsal.simulators.aws.states import states
 from rehearsal.simulators.cloud import (
     ApiFaults,
     ControlPlane,
@@ -39,8 +41,10 @@ from rehearsal.simulators.cloud import (
     Wanted,
     storage_class,
 )
-from rehearsal.simulators.inventory import Network
+from rehearsal.simulators.inventory import EksCluster, Network
 from rehearsal.simulators.reservations import Reservation
+
+_POLL_SECONDS = 0.05
 
 
 class AwsCloud:
@@ -52,6 +56,7 @@ class AwsCloud:
         control_plane: ControlPlane,
         faults: ApiFaults | None = None,
         existing: Network | None = None,
+        cluster: EksCluster | None = None,
         reservations: Sequence[Reservation] = (),
         buckets: Mapping[str, Bucket] | None = None,
         on_access: Callable[[bool], None] = lambda granted: None,
@@ -74,6 +79,7 @@ class AwsCloud:
         """Uid of a claim that is gone, whose volume the driver still has to delete."""
         self.account = Account(
             existing,
+            cluster=cluster,
             reservations=reservations,
             buckets=buckets,
             control_plane=control_plane,
@@ -267,10 +273,25 @@ class AwsCloud:
 
     def list_resources(self) -> list[str]:
         """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what
-        was and is gone."""
+        was and is gone, or is not as it was."""
         with self.account.lock, self.account.asking:
             if not self.account.region:
                 return []
             before, now = self.account.before, set(list_resources(self.account))
             gone = [f"not any more: {line}, which is somebody else's" for line in before - now]
-            return [*sorted(now - before), *sorted(gone)]
+            as_it_is = states(self.account) if before else {}
+            changed = [
+                f"changed: {line}, which is somebody else's"
+                for line, state in self.account.states_before.items()
+                if line in as_it_is and as_it_is[line] != state
+            ]
+            return [*sorted(now - before), *sorted(gone), *sorted(changed)]
+
+    def open(self, region: str) -> None:
+        """Creates what exists before the stack, and returns when a cluster among it is up."""
+        with self.account.lock:
+            self.account.open(region)
+        while any(one.row["status"] == "CREATING" for one in self.account.clusters.values()):
+            time.sleep(_POLL_SECONDS)
+        with self.account.lock, self.account.asking:
+            self.account.states_before = states(self.account)

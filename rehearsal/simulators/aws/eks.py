@@ -94,6 +94,15 @@ def entry_row(account: Account, cluster: str, principal: str, given: Mapping[str
     }
 
 
+NODE_ENTRY: Mapping[str, Any] = {
+    "type": "EC2_LINUX",
+    "kubernetesGroups": ["system:nodes"],
+    "username": "system:node:{{EC2PrivateDNSName}}",
+}
+"""What EKS fills in for nodes. https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
+"""
+
+
 def policy_row(policy: str, scope: Mapping[str, Any]) -> Row:
     """An access policy of an entry, associated now."""
     at = now()

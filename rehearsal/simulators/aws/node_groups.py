@@ -11,6 +11,7 @@ from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.disk_keys import why_no_disks
 from rehearsal.simulators.aws.eks import (
+    NODE_ENTRY,
     begun,
     cluster_of,
     entry_row,
@@ -57,7 +58,7 @@ def create_nodegroup(account: Account, params: Params) -> Row:
     row, data = _complete(account, given, cluster)
     ami_releases.check_new(row, cluster.row["version"])
     check_offers(account, row["instanceTypes"], row["subnets"])
-    scaling, template = make_group(account, cluster, row)
+    scaling, template = make_group(account, cluster, row, data)
     group = Group(row=row, given=given, scaling_group=scaling, template=template, data=data)
     wanted, at = row["scalingConfig"]["desiredSize"], now()
     wrong = why_not_started(account, cluster, group, wanted)
@@ -76,9 +77,7 @@ def create_nodegroup(account: Account, params: Params) -> Row:
         resize(account, group, wanted)
     role = params["nodeRole"]
     if role not in cluster.entries:  # EKS lets the nodes in itself.
-        given_entry = {"type": "EC2_LINUX", "kubernetesGroups": ["system:nodes"],
-                       "username": "system:node:{{EC2PrivateDNSName}}"}  # fmt: skip
-        cluster.entries[role] = entry_row(account, params["clusterName"], role, given_entry)
+        cluster.entries[role] = entry_row(account, params["clusterName"], role, NODE_ENTRY)
     return {"nodegroup": _shown(account, group) | {"status": "CREATING"}}
 
 

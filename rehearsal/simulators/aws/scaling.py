@@ -54,9 +54,15 @@ def install(account: Account) -> Callable[[], None]:
     return restore
 
 
-def make_group(account: Account, cluster: Cluster, row: Mapping[str, Any]) -> tuple[str, str]:
+def make_group(
+    account: Account, cluster: Cluster, row: Mapping[str, Any], data: Mapping[str, Any]
+) -> tuple[str, str]:
     """Creates a node group's Auto Scaling group, at zero, with the tags that EKS sets; returns
-    its name and that of its launch template."""
+    its name and that of its launch template. `data`: of the launch template that was given.
+
+    Its security groups replace EKS's own:
+    https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
+    """
     name, identity = row["nodegroupName"], str(uuid.uuid4())
     template, scaling = f"eks-{identity}", f"eks-{name}-{identity}"
     ec2, autoscaling = account.client("ec2"), account.client("autoscaling")
@@ -65,7 +71,7 @@ def make_group(account: Account, cluster: Cluster, row: Mapping[str, Any]) -> tu
         LaunchTemplateData={
             "ImageId": _IMAGE,
             "InstanceType": row["instanceTypes"][0],
-            "SecurityGroupIds": [cluster.security_group],
+            "SecurityGroupIds": data.get("SecurityGroupIds") or [cluster.security_group],
         },
     )
     tags = {

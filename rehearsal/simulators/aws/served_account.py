@@ -4,10 +4,11 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from rehearsal.simulators.aws import api, operations, scaling
+from rehearsal.simulators.aws import api, existing_cluster, operations, scaling
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import list_resources
 from rehearsal.simulators.aws.existing_network import lay_out
+from rehearsal.simulators.aws.states import states
 from rehearsal.simulators.serving import RequestHandler, Served
 
 
@@ -48,7 +49,9 @@ def _fill(account: Account) -> None:
         )
     if account.existing is not None:
         lay_out(account, account.existing)
-        account.before = set(list_resources(account))
+        if account.existing_cluster is not None:
+            existing_cluster.lay_out(account, account.existing_cluster)
+        account.before, account.states_before = set(list_resources(account)), states(account)
 
 
 def _reset() -> None:

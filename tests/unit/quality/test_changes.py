@@ -50,7 +50,7 @@ from stacks.engine.plan import Change as Planned
 from stacks.engine.plan import codes, read_plan
 from tests.unit.rehearsal.rehearsed import group
 
-TITLE = re.compile(r"## `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`| on ([\w-]+)|.*)")
+TITLE = re.compile(r"## `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`(.*)| on ([\w-]+)|.*)")
 _KEY = re.compile(r"\| `([^`]+)` \|")
 
 
@@ -64,7 +64,8 @@ def keys_of(platform: str) -> Iterator[str]:
     room = None
     for line in _page().splitlines():
         if title := TITLE.match(line):
-            room = title[1] if (title[2] or title[3] or platform) == platform else None
+            named = title[2] and title[2] + ("-existing" if title[3] else "")
+            room = title[1] if (named or title[4] or platform) == platform else None
         elif room and (key := _KEY.match(line)):
             yield f"{room}.{key[1]}"
 
@@ -87,6 +88,9 @@ def covered(platform: str, stack: str) -> set[str]:
     of a cluster, pool or monitoring with company, only the first key counts."""
     planned = table(platform, stack)
     found = {*planned.not_here, *planned.silent}
+    if platform == "eks-existing":  # whose pools and autoscaler are those of EKS
+        same = ("gpuPools.", "cluster.autoscaler.")
+        found |= {key for key in covered("eks", "train") if key.startswith(same)}
     found |= {each.key for each in settings_of(platform) if each.inherited(Silent)}
     more = [table(platform, name) for name in MORE if platform_at(file_of(name)) == platform]
     for change in (change for each in (planned, *more) for change in each.changes):

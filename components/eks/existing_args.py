@@ -1,0 +1,206 @@
+"""What a user says of an EKS cluster that somebody else created."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Annotated
+
+from annotated_types import Len, MinLen
+
+from ..access import KMS_ARN
+from ..decode import EXAMPLE
+from ..effect import Sent, Tries
+from ..limits import UNIQUE, Hint, check_limits, matching
+from ..on_change import OnChange
+from .autoscaler_args import EksAutoscalerArgs
+from .cluster_args import (
+    NAME,
+    TAG_KEY,
+    TAG_VALUE,
+    VERSION,
+    EksClusterArgs,
+    check_keys,
+    check_support,
+)
+from .immutable import never_back
+from .network_args import SubnetId
+
+_MAX_SECURITY_GROUPS = 5
+"""Of a network interface, unless AWS has raised the quota.
+https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html, 2026-11-24."""
+_SECURITY_GROUP = matching(
+    "the ID of a security group such as sg-0123456789abcdef0",
+    re.compile(r"sg-[0-9a-f]{8}([0-9a-f]{9})?"),
+)
+_ENDPOINT = matching(
+    "the URL of a control plane such as https://0123ABCD.gr7.us-east-1.eks.amazonaws.com",
+    re.compile(r"https://[A-Za-z0-9.-]+"),
+)
+_BASE64 = matching("base64", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksExistingNetworkArgs:
+    """Where the stack's GPU nodes are started."""
+
+    subnet_ids: Annotated[
+        Sequence[SubnetId],
+        MinLen(1),
+        Hint("name the private subnets in which GPU nodes start"),
+        UNIQUE,
+        OnChange("node pools"),
+        Sent("NodeGroup subnetIds"),
+        Tries(["subnet-0123456789abcdef0", "subnet-0123456789abcdef2"]),
+    ] = field(metadata={EXAMPLE: "[subnet-0123456789abcdef0]"})
+    """Private subnets of the cluster's VPC, with a way out; a pool can name some of them."""
+    security_group_ids: Annotated[
+        Sequence[Annotated[str, _SECURITY_GROUP]],
+        Len(0, _MAX_SECURITY_GROUPS),
+        UNIQUE,
+        Sent("LaunchTemplate vpcSecurityGroupIds[]"),
+        Tries(["sg-0123456789abcdef0"]),
+    ] = ()
+    """The security groups of the GPU nodes; left out, the one that EKS made with the cluster. Where
+    the other nodes have a group of their own, as terraform-aws-eks gives them, name that one:
+    otherwise GPU pods do not reach the cluster's DNS. A change recycles the nodes of every pool."""
+    cni_policy: Annotated[bool, Sent("RolePolicyAttachment")] = True
+    """Whether the role of the GPU nodes has `AmazonEKS_CNI_Policy`: needed unless the addon vpc-cni
+    has a role of its own; `gpu-cluster capacity` says whether it has."""
+
+    @property
+    def zones(self) -> Sequence[str]:
+        """Empty: nodes are placed by subnet."""
+        return ()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The subnets, where nodes can be."""
+        return tuple(self.subnet_ids)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksExistingClusterArgs:
+    """An EKS cluster that somebody else created: nothing of the cluster itself, its addons or its
+    other node groups is created, changed or deleted."""
+
+    existing: Annotated[
+        str, NAME, OnChange("node pools"), Sent("NodeGroup clusterName"), Tries("other")
+    ]
+    """The name of the cluster in EKS."""
+    version: Annotated[
+        str,
+        VERSION,
+        OnChange(never_back),
+        Sent("NodeGroup version"),
+    ] = field(metadata={EXAMPLE: '"1.35"'})
+    """The cluster's Kubernetes minor version, which the GPU nodes get. After its owner has upgraded
+    the cluster, raise it, and the nodes follow."""
+    network: EksExistingNetworkArgs
+    """The subnets and security groups of the GPU nodes."""
+    endpoint: Annotated[
+        Annotated[str, _ENDPOINT] | None,
+        Sent("Provider kubeconfig"),
+        Tries("https://other.gr7.us-east-1.eks.amazonaws.com"),
+    ] = None
+    """The URL of the control plane; left out together with `certificateAuthority`, every preview
+    reads both by name from AWS, and refuses a cluster that does not fit."""
+    certificate_authority: Annotated[
+        Annotated[str, _BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")
+    ] = None
+    """The certificate authority of the control plane in base64, as `aws eks describe-cluster` shows
+    it in `certificateAuthority.data`."""
+    autoscaler: Annotated[
+        EksAutoscalerArgs | None, Sent("PodSpec containers[].args[]", "Deployment")
+    ] = None
+    """If given, also without options (`{}`), the stack installs Cluster Autoscaler; left out, the
+    pools grow by the one that the cluster has, which finds them by the tags that EKS sets."""
+    disks_encryption_key: Annotated[
+        Annotated[str, KMS_ARN] | None,
+        Sent("LaunchTemplate blockDeviceMappings[].ebs.kmsKeyId"),
+        Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
+    ] = None
+    """The ARN of a KMS key that encrypts the disks of GPU nodes and of claims; left out, the
+    account's default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it. A
+    change recycles the nodes of every pool."""
+    tags: Annotated[
+        Mapping[Annotated[str, TAG_KEY], Annotated[str, TAG_VALUE]],
+        Sent("LaunchTemplate tagSpecifications[].tags"),
+        Tries({"team": "ml"}),
+    ] = field(default_factory=dict)
+    """Tags of every instance and volume of the GPU pools, for billing. A change recycles their
+    nodes."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if (self.endpoint is None) != (self.certificate_authority is None):
+            missing = "endpoint" if self.endpoint is None else "certificateAuthority"
+            raise ValueError(
+                f"{missing}: endpoint and certificateAuthority belong together; give both, or drop "
+                "both and they are read by name"
+            )
+
+    @property
+    def name(self) -> str:
+        """The name of the cluster."""
+        return self.existing
+
+    @property
+    def service_cidr(self) -> str:
+        """Empty: only an image of one's own is told it, which is refused here."""
+        return ""
+
+    @property
+    def admins(self) -> Sequence[str]:
+        """Empty: the cluster's owner says who administers it."""
+        return ()
+
+    @property
+    def system_pool(self) -> None:
+        """None: the nodes without GPUs are not the stack's."""
+
+    def warnings(self, today: date) -> list[str]:
+        """None: what may not work for long is the owner's to know."""
+        return []
+
+    def check_in(self, region: str) -> None:
+        """Raises ValueError if something given is of another region."""
+        check_keys({"disksEncryptionKey": self.disks_encryption_key}, region)
+
+    def check_support(self, today: date) -> None:
+        """Raises ValueError if EKS no longer has the version."""
+        check_support(self.version, today)
+
+
+AnyEksClusterArgs = EksClusterArgs | EksExistingClusterArgs
+
+
+def unfit(
+    args: EksExistingClusterArgs, status: str, version: str, mode: str, ip_family: str
+) -> str:
+    """Why GPU pools cannot be added to a cluster with these properties, as EKS has them, with the
+    key in front; empty if they can."""
+    name = args.existing
+    if status not in ("ACTIVE", "UPDATING"):
+        return f"existing: {name} is {status} in EKS; wait until it is ACTIVE, or name another"
+    if version != args.version:
+        return (
+            f"version: {args.version!r} is not the version of {name}, which runs Kubernetes "
+            f'{version}; set it to "{version}"'
+        )
+    if mode == "CONFIG_MAP":
+        return (
+            f"existing: {name} has authentication mode CONFIG_MAP and takes no access entry for "
+            "the GPU nodes; ask its owner to run aws eks update-cluster-config --name "
+            f"{name} --access-config authenticationMode=API_AND_CONFIG_MAP, which keeps aws-auth"
+        )
+    if ip_family == "ipv6" and args.network.cni_policy:
+        # https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html
+        return (
+            f"network.cniPolicy: {name} has pods with IPv6 addresses, for which AWS has no policy; "
+            "set it to false, and have its owner give the addon vpc-cni a role of its own"
+        )
+    return ""

@@ -1,0 +1,88 @@
+"""An EKS cluster that somebody else created, as the stack's GPU pools need it."""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_aws as aws
+
+from .. import kubeconfig
+from .cluster_roles import CNI_POLICY, NODE_POLICIES
+from .existing_args import EksExistingClusterArgs, unfit
+from .iam import EksRole, role_name, service_trust
+from .provider_args import AwsProviderArgs
+
+
+class EksExistingCluster(pulumi.ComponentResource):
+    """What GPU nodes need to join an EKS cluster of another owner: a role, and an entry that lets
+    it in. Both are deleted with the stack."""
+
+    control_plane: None = None
+    """The cluster is not a resource of this stack."""
+    name: pulumi.Output[str]
+    """Of the cluster; unknown to AWS until the cluster has been seen to fit."""
+    subnets: Mapping[str, pulumi.Input[str]]
+    zones: Mapping[str, pulumi.Input[str]]
+    node_role: EksRole
+    before_nodes: list[pulumi.Resource]
+    """Must exist before a node starts, and outlive it."""
+    ready: Sequence[pulumi.Resource] = ()
+    kubeconfig: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        args: EksExistingClusterArgs,
+        *,
+        provider: AwsProviderArgs,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:eks:ExistingCluster", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        self.subnets = {subnet: subnet for subnet in args.network.subnet_ids}
+        self.zones = {}
+        reached: pulumi.Output[tuple[str, str]]
+        if args.endpoint is not None and args.certificate_authority is not None:
+            reached = pulumi.Output.from_input((args.endpoint, args.certificate_authority))
+        else:
+            found = aws.eks.get_cluster_output(
+                name=args.existing, opts=pulumi.InvokeOutputOptions(parent=self)
+            )
+            reached = found.apply(lambda cluster: _fitting(args, cluster))
+        self.name = reached.apply(lambda _: args.existing)
+        self.kubeconfig = reached.apply(
+            lambda known: kubeconfig.eks(
+                name=args.existing,
+                endpoint=known[0],
+                ca_certificate=known[1],
+                region=provider.region,
+                profile=provider.profile,
+                role=provider.role,
+            )
+        )
+        self.node_role = EksRole(
+            role_name(name, "gpu-nodes"),
+            region=provider.region,
+            trust=service_trust("ec2.amazonaws.com"),
+            managed=[*NODE_POLICIES, *([CNI_POLICY] if args.network.cni_policy else [])],
+            opts=child,
+        )
+        # EKS would create it with the first node group, and not delete it with the last one.
+        entry = aws.eks.AccessEntry(
+            f"{name}-gpu-nodes",
+            cluster_name=self.name,
+            principal_arn=self.node_role.arn,
+            type="EC2_LINUX",
+            opts=child,
+        )
+        self.before_nodes = [*self.node_role.grants, entry]
+        self.register_outputs({})
+
+
+def _fitting(args: EksExistingClusterArgs, cluster: aws.eks.GetClusterResult) -> tuple[str, str]:
+    """Endpoint and certificate authority; raises RunError, in the preview, if the cluster is none
+    that GPU pools can be added to."""
+    mode = cluster.access_configs[0].authentication_mode
+    family = cluster.kubernetes_network_configs[0].ip_family
+    if reason := unfit(args, cluster.status, cluster.version, mode, family):
+        raise pulumi.RunError(f"gpu-cluster:cluster.{reason}")
+    return cluster.endpoint, cluster.certificate_authorities[0].data

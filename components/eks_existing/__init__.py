@@ -1,0 +1,1 @@
+"""GPU pools on an EKS cluster that somebody else created."""

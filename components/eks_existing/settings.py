@@ -1,0 +1,8 @@
+"""The settings of an environment on an EKS cluster that somebody else created."""
+
+from ..eks.existing_args import EksExistingClusterArgs
+from ..eks.pool_args import EksGpuNodeGroupArgs
+from ..eks.settings import resolve
+
+CLUSTER, POOL = EksExistingClusterArgs, EksGpuNodeGroupArgs
+__all__ = ["CLUSTER", "POOL", "resolve"]

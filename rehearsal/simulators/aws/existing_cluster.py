@@ -1,0 +1,107 @@
+"""An EKS cluster that was in the account before the stack came, as its owner made it."""
+
+import json
+from typing import Any
+from unittest.mock import patch
+
+from rehearsal.simulators.aws.access import create_access_entry
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.addons import create_addon
+from rehearsal.simulators.aws.clusters import create_cluster
+from rehearsal.simulators.aws.node_groups import create_nodegroup
+from rehearsal.simulators.aws.pod_identity import associate
+from rehearsal.simulators.inventory import EksCluster
+
+_MANAGED = "arn:aws:iam::aws:policy/"
+_NODES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryReadOnly", "AmazonEKS_CNI_Policy")
+"""terraform-aws-modules/terraform-aws-eks modules/eks-managed-node-group/main.tf (bef29c4)."""
+_LATE = ("coredns",)
+"""Addons that wait for nodes."""
+
+
+def lay_out(account: Account, cluster: EksCluster) -> None:
+    """Creates the cluster with its roles, security groups, addons, node groups and pod identities;
+    its VPC exists."""
+    ec2, name = account.client("ec2"), cluster.name
+    subnets = list(cluster.subnets)
+    vpc = ec2.describe_subnets(SubnetIds=subnets)["Subnets"][0]["VpcId"]
+    groups = [_security_group(ec2, vpc, one, f"{name}-node") for one in cluster.security_groups]
+    create_cluster(
+        account,
+        {
+            "name": name,
+            "version": cluster.version,
+            "roleArn": _role(account, f"{name}-cluster", "eks.amazonaws.com",
+                             "AmazonEKSClusterPolicy"),
+            "resourcesVpcConfig": {"subnetIds": subnets, "endpointPrivateAccess": True},
+            # Whoever rehearses is taken for the creator, whom EKS makes an administrator.
+            "accessConfig": {"authenticationMode": cluster.authentication_mode},
+            "bootstrapSelfManagedAddons": False,
+        },
+    )  # fmt: skip
+    for addon in sorted(cluster.addons, key=lambda one: one in _LATE):
+        create_addon(account, {"clusterName": name, "addonName": addon})
+    nodes = _role(account, f"{name}-node", "ec2.amazonaws.com", *_NODES)
+    if cluster.authentication_mode != "CONFIG_MAP":
+        entry = {"clusterName": name, "principalArn": nodes, "type": "EC2_LINUX"}
+        create_access_entry(account, entry)
+    for group, row in cluster.node_groups.items():
+        template = ec2.create_launch_template(
+            LaunchTemplateName=f"{name}-{group}",
+            LaunchTemplateData={"SecurityGroupIds": groups} if groups else {},
+        )["LaunchTemplate"]["LaunchTemplateId"]
+        size = row["nodes"]
+        create_nodegroup(
+            account,
+            {
+                "clusterName": name,
+                "nodegroupName": group,
+                "subnets": subnets,
+                "nodeRole": nodes,
+                "instanceTypes": [row["instanceType"]],
+                "launchTemplate": {"id": template, "version": "1"},
+                "scalingConfig": {"minSize": size, "maxSize": size, "desiredSize": size},
+                "labels": {},
+            },
+        )
+    for pod, actions in cluster.pod_identities.items():
+        namespace, _, service_account = pod.partition("/")
+        role = _role(account, f"{name}-{service_account}", "pods.eks.amazonaws.com", can=actions)
+        given = {"clusterName": name, "namespace": namespace, "serviceAccount": service_account}
+        associate(account, {**given, "roleArn": role})
+
+
+def _role(account: Account, name: str, service: str, *managed: str, can: Any = ()) -> str:
+    iam = account.client("iam")
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": service},
+                "Action": ["sts:AssumeRole", "sts:TagSession"],
+            }
+        ],
+    }
+    arn: str = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trust))["Role"][
+        "Arn"
+    ]
+    for policy in managed:
+        iam.attach_role_policy(RoleName=name, PolicyArn=f"{_MANAGED}{policy}")
+    if can:
+        statement = {"Effect": "Allow", "Action": list(can), "Resource": "*"}
+        document = {"Version": "2012-10-17", "Statement": [statement]}
+        iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=json.dumps(document))
+    return arn
+
+
+def _security_group(ec2: Any, vpc: str, identity: str, name: str) -> str:
+    # Under the ID that others know, which moto's API does not let a caller choose.
+    with patch("moto.ec2.models.security_groups.random_security_group_id", return_value=identity):
+        ec2.create_security_group(GroupName=f"{name}-{identity}", Description=name, VpcId=vpc)
+    # From each other everything, so that pods reach the cluster's DNS.
+    ec2.authorize_security_group_ingress(
+        GroupId=identity,
+        IpPermissions=[{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": identity}]}],
+    )
+    return identity

@@ -1,0 +1,154 @@
+"""GPU pools on an EKS cluster of another owner: what is declared, and what never is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.access import ServiceAccountArgs
+from components.cluster import Disk, Runs
+from components.eks.autoscaler_args import EksAutoscalerArgs
+from components.eks.existing_args import (
+    EksExistingClusterArgs,
+    EksExistingNetworkArgs,
+    unfit,
+)
+from tests.components import recording
+from tests.components.declaring import declared
+from tests.components.eks_stack import OUTPUTS, TRAIN
+from tests.components.recording import Recording, record
+
+NETWORK = EksExistingNetworkArgs(subnet_ids=["subnet-0123456789abcdef0"])
+REACHED = {"endpoint": "https://a.eks.amazonaws.com", "certificate_authority": "Q0E="}
+FOUND: Mapping[str, Any] = {
+    "endpoint": "https://found.eks.amazonaws.com",
+    "certificateAuthorities": [{"data": "Rk9VTkQ="}],
+    "status": "ACTIVE",
+    "version": "1.35",
+    "accessConfigs": [
+        {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": False}
+    ],
+    "kubernetesNetworkConfigs": [{"ipFamily": "ipv4"}],
+}  # fmt: skip
+
+
+def declare(runs: Runs | None = None, **given: Any) -> Recording:
+    """Records a pool of T4s on the cluster `platform`."""
+    args = {"existing": "platform", "version": "1.35", "network": NETWORK, **given}
+    pools = {"train-gpu": TRAIN}
+    return record(
+        lambda: declared("eks-existing", EksExistingClusterArgs(**args), pools, runs),
+        outputs=OUTPUTS,
+    )
+
+
+def test_nothing_of_the_cluster_is_declared() -> None:
+    """No control plane, addon, network, system nodes or StorageClass, whatever runs there; and
+    nothing is left to the deletion of the cluster, which outlives the stack."""
+    runs = Runs(accounts={"trainer": ServiceAccountArgs(buckets={"data": "read"})})
+    found = declare(runs, **REACHED)
+    assert {each.type for each in found.resources if each.custom} == {
+        "aws:autoscaling/tag:Tag", "aws:ec2/launchTemplate:LaunchTemplate",
+        "aws:eks/accessEntry:AccessEntry", "aws:eks/nodeGroup:NodeGroup",
+        "aws:eks/podIdentityAssociation:PodIdentityAssociation", "aws:iam/role:Role",
+        "aws:iam/rolePolicy:RolePolicy", "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+        "pulumi:providers:kubernetes",
+    }  # fmt: skip
+    kept = {
+        each.name for each in found.resources if each.deleted_with and each.type.startswith("aws:e")
+    }
+    assert kept == set()
+    assert len(found.of("aws:eks/nodeGroup:NodeGroup")) == 1
+
+
+def test_the_nodes_are_let_in_before_they_start() -> None:
+    """By an entry of the stack's own: EKS would leave the one behind that it creates itself."""
+    found = declare(**REACHED)
+    entry = found.one("aws:eks/accessEntry:AccessEntry")
+    assert entry.inputs["type"] == "EC2_LINUX"
+    group = found.one("aws:eks/nodeGroup:NodeGroup")
+    assert any(urn.endswith(f"AccessEntry::{entry.name}") for urn in group.depends_on)
+    assert group.inputs["clusterName"] == "platform"
+    assert group.inputs["subnetIds"] == ["subnet-0123456789abcdef0"]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_the_nodes_carry_the_right_of_the_network_plugin(own: bool) -> None:
+    """Unless the plugin has a role of its own."""
+    network = EksExistingNetworkArgs(subnet_ids=NETWORK.subnet_ids, cni_policy=own)
+    found = declare(**{**REACHED, "network": network})
+    attached = [
+        str(each.inputs["policyArn"])
+        for each in found.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
+    ]
+    assert any(arn.endswith("/AmazonEKS_CNI_Policy") for arn in attached) is own
+
+
+def test_the_nodes_have_the_security_groups_that_are_named() -> None:
+    """None named: the launch template has none, and EKS gives them its own."""
+    network = EksExistingNetworkArgs(
+        subnet_ids=NETWORK.subnet_ids, security_group_ids=["sg-0123456789abcdef0"]
+    )
+    named = declare(**{**REACHED, "network": network})
+    template = named.one("aws:ec2/launchTemplate:LaunchTemplate")
+    assert template.inputs["vpcSecurityGroupIds"] == ["sg-0123456789abcdef0"]
+    template = declare(**REACHED).one("aws:ec2/launchTemplate:LaunchTemplate")
+    assert "vpcSecurityGroupIds" not in template.inputs
+
+
+def test_an_autoscaler_is_installed_if_it_is_asked_for() -> None:
+    """Otherwise the cluster's own scales the pools."""
+    kind = "kubernetes:apps/v1:Deployment"
+    assert not declare(**REACHED).of(kind)
+    found = declare(**REACHED, autoscaler=EksAutoscalerArgs())
+    assert found.one(kind).name == "cluster-autoscaler"
+
+
+def test_a_claim_makes_no_class_the_default() -> None:
+    """Claims of others that name no class keep the one that they had."""
+    found = declare(Runs(claims={"data": Disk(gib=1, zone="us-east-1a")}), **REACHED)
+    made = found.one("kubernetes:storage.k8s.io/v1:StorageClass").inputs
+    assert made["metadata"]["annotations"] == {
+        "storageclass.kubernetes.io/is-default-class": "false"
+    }
+
+
+def test_what_exists_under_a_name_of_the_stack_is_not_taken_over() -> None:
+    """The provider's default is an environment variable of whoever runs Pulumi."""
+    (provider,) = declare(**REACHED).of("pulumi:providers:kubernetes")
+    assert provider.inputs["upsertExistingObjects"] == "false"
+
+
+def test_the_cluster_is_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the settings do not say how it is reached."""
+    asked = []
+
+    def call(_: object, args: pulumi.runtime.MockCallArgs) -> dict[Any, Any]:
+        asked.append((args.token, args.args["name"]))
+        return dict(FOUND)
+
+    monkeypatch.setattr(recording.Answers, "call", call)
+    (provider,) = declare().of("pulumi:providers:kubernetes")
+    assert "https://found.eks.amazonaws.com" in provider.inputs["kubeconfig"]
+    assert asked == [("aws:eks/getCluster:getCluster", "platform")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, ""),
+        ({"version": "1.34"}, "version: '1.35' is not the version of platform, which runs "
+         'Kubernetes 1.34; set it to "1.34"'),
+        ({"status": "CREATING"}, "existing: platform is CREATING in EKS; wait until it is ACTIVE"),
+        ({"mode": "CONFIG_MAP"}, "existing: platform has authentication mode CONFIG_MAP"),
+        ({"ip_family": "ipv6"}, "network.cniPolicy: platform has pods with IPv6 addresses"),
+    ],
+)  # fmt: skip
+def test_a_cluster_that_does_not_fit_is_refused(changes: Mapping[str, str], says: str) -> None:
+    """With the key that it is about."""
+    found = {"status": "ACTIVE", "version": "1.35", "mode": "API", "ip_family": "ipv4", **changes}
+    args = EksExistingClusterArgs(existing="platform", version="1.35", network=NETWORK)
+    reason = unfit(args, **found)
+    assert reason.startswith(says)
+    assert bool(reason) == bool(says)

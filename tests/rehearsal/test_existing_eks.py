@@ -1,0 +1,85 @@
+"""GPU pools on an EKS cluster that somebody else made, rehearsed: the cluster is as it was."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rehearsal.run import POLICIES
+from rehearsal.sandbox import Sandbox, SandboxOptions
+from rehearsal.scenario import Rehearsal
+from rehearsal.simulators.aws import AwsCloud
+from rehearsal.simulators.inventory import INVENTORIES
+
+pytestmark = pytest.mark.prove
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """The sample on its cluster, ready; the tests below end it."""
+    folder = tmp_path_factory.mktemp("on-eks")
+    with Sandbox("on-eks", folder=folder, options=SandboxOptions(kept=True)) as sandbox:
+        yield Rehearsal(sandbox=sandbox, policy_pack=POLICIES)
+
+
+def test_pools_grow_from_zero_by_the_autoscaler_of_the_cluster(run: Rehearsal) -> None:
+    """A second up changes nothing."""
+    assert run.run_until_ready(), run.failures
+    assert [step.name for step in run.steps if not step.ok] == []
+    nodes = {node["metadata"]["name"] for node in run.sandbox.cluster_cache.gpu_nodes}
+    assert len(nodes) == 1
+
+
+def test_what_it_changes_of_the_cluster_is_found(run: Rehearsal) -> None:
+    """Anything of another owner, in AWS and in Kubernetes: an addon, a group's bounds, a tag, a
+    Deployment; and what it takes away or leaves."""
+    cloud, api = run.sandbox.cloud, run.sandbox.control_plane.api
+    assert isinstance(cloud, AwsCloud)
+    before = set(cloud.list_resources()), set(run.sandbox.disturbed())
+    account, deployments = cloud.account, "/apis/apps/v1/namespaces/kube-system/deployments"
+    group = next(one for name, one in account.groups.items() if name == "default")
+    with account.lock, account.asking:
+        addon = account.clusters["platform"].addons["coredns"]
+        addon["addonVersion"] = "v9.9.9-eksbuild.1"
+        group.row["scalingConfig"] |= {"maxSize": 9}
+        tags = [{"Key": "stack", "Value": "a"}]
+        ec2 = account.client("ec2")
+        ec2.create_tags(Resources=["sg-0aaaaaaaaaaaaaaa1"], Tags=tags)
+    api.patch(f"{deployments}/cluster-autoscaler", {"spec": {"replicas": 0}})
+    found = set(cloud.list_resources()) - before[0]
+    assert found == {
+        f"changed: {line}, which is somebody else's"
+        for line in (
+            "addon platform:coredns", "node group platform:default",
+            "security group sg-0aaaaaaaaaaaaaaa1 (platform-node-sg-0aaaaaaaaaaaaaaa1)",
+        )
+    }  # fmt: skip
+    changed = "changed: Deployment kube-system/cluster-autoscaler, which is somebody else's"
+    assert set(run.sandbox.disturbed()) - before[1] == {changed}
+    with account.lock, account.asking:
+        addon["addonVersion"] = "v1.35.0-eksbuild.1"
+        group.row["scalingConfig"] |= {"maxSize": 2}
+        ec2.delete_tags(Resources=["sg-0aaaaaaaaaaaaaaa1"], Tags=tags)
+    api.patch(f"{deployments}/cluster-autoscaler", {"spec": {"replicas": 1}})
+
+
+def test_destroy_removes_the_stack_and_nothing_else(run: Rehearsal) -> None:
+    """The pool goes to zero, then all that the stack added; the cluster has its nodes, addons and
+    objects as before."""
+    assert run.teardown(), run.failures
+    steps = {step.name: step.detail for step in run.steps}
+    assert steps["leak check"] == "nothing in the state, nothing in the cluster, which still exists"
+    assert run.sandbox.cloud.list_resources() == run.sandbox.disturbed() == []
+    assert run.sandbox.control_plane.running
+
+
+def test_a_cluster_without_access_entries_ends_the_preview(tmp_path: Path) -> None:
+    """Before anything is created, and with what its owner has to do."""
+    text = (INVENTORIES / "on-eks.yaml").read_text()
+    (tmp_path / "on-eks.yaml").write_text(text.replace("API_AND_CONFIG_MAP", "CONFIG_MAP"))
+    options = SandboxOptions(inventories=tmp_path, scaling=False)
+    with Sandbox("on-eks", folder=tmp_path / "sandbox", options=options) as sandbox:
+        outcome = sandbox.engine.preview(None)
+        assert not outcome.ok
+        assert any("authentication mode CONFIG_MAP" in line for line in outcome.errors)
+        assert sandbox.cloud.list_resources() == []

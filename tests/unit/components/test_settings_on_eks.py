@@ -1,0 +1,84 @@
+"""The settings of GPU pools on an existing EKS cluster are read, or refused in one line."""
+
+from typing import Any
+
+import pytest
+
+from components.eks.existing_args import EksExistingClusterArgs
+from components.eks.immutable import never_back
+from components.on_change import Refusal
+from components.owners import owned
+from components.settings import load as settings
+from tests.program.environments import values_of, without_keys
+from tests.unit.components.test_settings import changed, refusal
+
+CLUSTER = "gpu-cluster:cluster"
+
+
+def test_existing_names_a_cluster_of_its_platform() -> None:
+    """The platform is the one that says where the cluster runs; it has no groups that it knows."""
+    read = settings.from_config(changed("on-eks", []))
+    assert read.platform == "eks-existing"
+    assert isinstance(read.cluster, EksExistingClusterArgs)
+    assert read.cluster.name == "platform"
+    assert read.own.access.groups is None
+
+
+def test_two_stacks_may_add_to_one_cluster() -> None:
+    """Neither deletes it."""
+    assert owned(values_of("on-eks")) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ([CLUSTER, "version", "absent"], 'version: is missing; set it, for instance to "1.35"'),
+        (
+            [CLUSTER, "version", "1.10"],
+            "version: '1.10' is not a Kubernetes minor that EKS and Cluster Autoscaler both have",
+        ),
+        (
+            [CLUSTER, "endpoint", "absent"],
+            "endpoint: endpoint and certificateAuthority belong together; give both, or drop both "
+            "and they are read by name",
+        ),
+        ([CLUSTER, "endpoint", "a.eks.amazonaws.com"], "endpoint: 'a.eks.amazonaws.com' is not the "
+         "URL of a control plane such as https://0123ABCD.gr7.us-east-1.eks.amazonaws.com"),
+        (
+            [CLUSTER, "network", "subnetIds", []],
+            "network.subnetIds: is empty; name the private subnets in which GPU nodes start",
+        ),
+        (
+            [CLUSTER, "network", "securityGroupIds", ["nodes"]],
+            "network.securityGroupIds[0]: 'nodes' is not the ID of a security group such as "
+            "sg-0123456789abcdef0",
+        ),
+        ([CLUSTER, "admins", []], "admins: there is no such key; allowed: ..."),
+        ([CLUSTER, "systemPool", {}], "systemPool: there is no such key; allowed: ..."),
+        ([CLUSTER, "network", "cidr", "10.0.0.0/16"], "network.cidr: there is no such key; ..."),
+        (
+            [CLUSTER, "disksEncryptionKey", "arn:aws:kms:us-west-2:123456789012:key/"
+             "00000000-0000-0000-0000-000000000000"],
+            "disksEncryptionKey: 'arn:aws:kms:us-west-2:123456789012:key/00000000-0000-0000-0000-"
+            "000000000000' is not in us-east-1; EKS takes a key of the cluster's own region",
+        ),
+        ([CLUSTER, "existing", ""], "existing: '' is not an EKS cluster name"),
+        ([CLUSTER, "platform", "gke"], "existing: there is no such key; allowed: ..."),
+        (
+            [CLUSTER, "platform", "eks-existing"],
+            "platform: 'eks-existing' is not known; did you mean 'existing'?",
+        ),
+    ],
+    ids=lambda value: ".".join(map(str, value[1:-1])) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_a_bad_config_is_refused(change: list[Any], says: str) -> None:
+    """With the key's path in front; keys of a cluster that the stack would create have no place."""
+    said = without_keys(refusal(changed("on-eks", [change])) or "accepted")
+    assert said.startswith(f"{CLUSTER}.{says.removesuffix('...')}")
+    assert "\n" not in said
+
+
+def test_node_groups_follow_the_cluster_forwards() -> None:
+    """By any number of minors, and never back."""
+    assert never_back("1.33", "1.35") is None
+    assert isinstance(never_back("1.35", "1.34"), Refusal)
