@@ -20,7 +20,7 @@ from components.eks.provider_args import AwsProviderArgs
 from components.eks.settings import EksSettings
 from components.settings.model import Settings
 from stacks.aws_session import session
-from stacks.capacity import aws_account, aws_network, aws_reservations
+from stacks.capacity import aws_account, aws_existing, aws_network, aws_reservations
 from stacks.capacity.aws_account import unknown
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.questions import Questions
@@ -55,6 +55,8 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
         reservations=aws_reservations.wanted(own.pools, places),
         notes=notes,
         findings=quotas.findings(own, settings.auxiliary.accounts, settings.mounted),
+        existing=lambda owner: aws_existing.findings(quotas.eks, quotas.ec2, settings, owner),
+        kubeconfig=lambda: aws_existing.kubeconfig_of(quotas.eks, own),
     )
 
 
@@ -123,11 +125,11 @@ class AwsQuotas:
 
     def __init__(
         self, quotas: Any, ec2: Any, sts: Any = None, groups: Any = None, kms: Any = None,
-        s3: Any = None,
+        s3: Any = None, eks: Any = None,
     ) -> None:  # fmt: skip
-        self._kms, self._s3 = kms, s3
+        self._kms, self._s3, self.eks = kms, s3, eks
         self._quotas = quotas
-        self._ec2 = ec2
+        self.ec2 = ec2
         self._sts = sts
         self._groups = groups
         self._instances: list[Mapping[str, Any]] | Unknown | None = None
@@ -141,7 +143,7 @@ class AwsQuotas:
         """
         try:
             signed_in = session(provider, endpoint)
-            names = ("service-quotas", "ec2", "sts", "resource-groups", "kms", "s3")
+            names = ("service-quotas", "ec2", "sts", "resource-groups", "kms", "s3", "eks")
             clients = [signed_in.client(name, endpoint_url=endpoint) for name in names]
         except botocore.exceptions.BotoCoreError as error:
             raise ValueError(f"AWS: {error}") from None
@@ -174,7 +176,7 @@ class AwsQuotas:
 
     def offer(self, wanted: Wanted) -> Offer:
         """Which zones have a pool's instance type."""
-        return aws_account.offer(self._ec2, wanted)
+        return aws_account.offer(self.ec2, wanted)
 
     def reserved(self, wanted: Reservation, cluster: str) -> Reserved:
         """What EC2 says of a pool's reservation."""
@@ -182,7 +184,7 @@ class AwsQuotas:
             self._instances = self._ask_instances()
         instances = () if isinstance(self._instances, Unknown) else self._instances
         own = [instance for instance in instances if _cluster(instance) == cluster]
-        return aws_reservations.reserved(self._ec2, self._groups, wanted, own)
+        return aws_reservations.reserved(self.ec2, self._groups, wanted, own)
 
     def findings(
         self,
@@ -194,8 +196,8 @@ class AwsQuotas:
         a disk is, a disk's key lets no node start, a bucket does not exist or is elsewhere."""
         return [
             *aws_account.signed_in(self._sts, settings),
-            *aws_network.findings(self._ec2, settings, claims),
-            *aws_account.disks_key(self._ec2, self._kms, settings),
+            *aws_network.findings(self.ec2, settings, claims),
+            *aws_account.disks_key(self.ec2, self._kms, settings),
             *aws_account.buckets(self._s3, accounts, settings.region),
         ]
 
@@ -214,7 +216,7 @@ class AwsQuotas:
 
     def _ask_instances(self) -> list[Mapping[str, Any]] | Unknown:
         try:
-            pages = self._ec2.get_paginator("describe_instances").paginate(
+            pages = self.ec2.get_paginator("describe_instances").paginate(
                 Filters=[{"Name": "instance-state-name", "Values": list(_COUNTED)}]
             )
             instances = [
@@ -226,7 +228,7 @@ class AwsQuotas:
             ]
             kinds = sorted({instance["InstanceType"] for instance in instances})
             for start in range(0, len(kinds), 100):
-                described = self._ec2.describe_instance_types(
+                described = self.ec2.describe_instance_types(
                     InstanceTypes=kinds[start : start + 100]
                 )
                 for row in described["InstanceTypes"]:

@@ -1,7 +1,7 @@
 """What a stack's platform wants asked of its cloud, and who asks."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -53,6 +53,10 @@ class Questions:
     """What is left out of the needs."""
     findings: Sequence[Finding] = ()
     """What else was found on the way."""
+    existing: Callable[[str], Sequence[Finding]] = lambda owner: ()
+    """What of a cluster of another owner does not fit the stack `<project>/<stack>`."""
+    kubeconfig: Callable[[], str] | None = None
+    """How a cluster of another owner is reached before the stack's first update."""
 
 
 class Capacity(Protocol):

@@ -56,7 +56,12 @@ def answer(
     settings = settings_of(stack, config)
     simulated = endpoint or simulator(str(PLATFORMS[settings.platform].cloud))
     asked = _questions(stack, config, settings, simulated)
-    cloud, notes, findings = asked.cloud, list(asked.notes), asked.findings
+    cloud, notes, findings = asked.cloud, list(asked.notes), [*asked.findings]
+    if not PLATFORMS[settings.platform].owned:
+        owner = f"{project_name(ROOT)}/{stack}"
+        findings += asked.existing(owner)
+        if not any(one.about == "cluster.existing" for one in findings):
+            findings += _conflicts(stack, settings, asked, owner, rehearsal=rehearsal)
     if simulated:
         notes.append(f"a simulated cloud answered, at {simulated}")
     verdicts = []
@@ -103,6 +108,27 @@ def _installed(
         found = foreign_controllers(kubeconfig, batch, f"{project_name(ROOT)}/{stack}")
     except CheckError as error:
         return [Finding(about="batch", word="unknown", reason=str(error))]
+    return [Finding(about=key, word="wrong", reason=reason) for key, reason in found.items()]
+
+
+def _conflicts(
+    stack: str, settings: Settings[Any], asked: Questions, owner: str, *, rehearsal: bool
+) -> list[Finding]:
+    """What an existing cluster of a cloud has that is in the way of the stack."""
+    from stacks.live.cluster import kubeconfig_of
+    from stacks.live.conflicts import conflicts
+    from stacks.live.controllers import foreign_controllers
+
+    try:
+        if rehearsal or asked.kubeconfig is None:
+            kubeconfig = kubeconfig_of(stack, None, rehearsal=rehearsal)
+        else:
+            kubeconfig = asked.kubeconfig()
+        found = conflicts(kubeconfig, settings, owner)
+        if settings.batch:
+            found |= foreign_controllers(kubeconfig, settings.batch, owner)
+    except CheckError as error:
+        return [Finding(about="cluster", word="unknown", reason=str(error))]
     return [Finding(about=key, word="wrong", reason=reason) for key, reason in found.items()]
 
 

@@ -1,0 +1,166 @@
+"""Whether an EKS cluster of another owner takes a stack's GPU pools; nothing is written.
+
+Asked are EKS and EC2. What is in the cluster, `stacks.live.conflicts` asks.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.cluster import POOL_LABEL
+from components.eks.existing_args import EksExistingClusterArgs, unfit
+from components.eks.settings import EksSettings
+from components.kubeconfig import eks as kubeconfig
+from components.ownership import AWS_TAG
+from components.settings.model import Settings
+from stacks.capacity.aws_account import unknown
+from stacks.capacity.verdict import Finding
+
+_AGENT = "eks-pod-identity-agent"
+_GROUPS = "network.securityGroupIds"
+
+Row = Mapping[str, Any]
+
+
+def findings(eks: Any, ec2: Any, settings: Settings[EksSettings], owner: str) -> list[Finding]:
+    """A finding for each thing that is missing or in the way; none for a cluster that the stack
+    creates. `owner`: the stack, `<project>/<stack>`."""
+    args = settings.own.cluster
+    if not isinstance(args, EksExistingClusterArgs):
+        return []
+    try:
+        lines = list(_lines(eks, ec2, settings, args, owner))
+    except Exception as error:
+        return [Finding(about="cluster.existing", word="unknown", reason=unknown(error).reason)]
+    return [
+        Finding(about=about, word="wrong", reason=reason)
+        for about, _, reason in (line.partition(": ") for line in lines)
+    ]
+
+
+def kubeconfig_of(eks: Any, settings: EksSettings) -> str:
+    """How the cluster is reached, as the program writes it; raises what the client raises."""
+    row, provider = eks.describe_cluster(name=settings.cluster.name)["cluster"], settings.provider
+    return kubeconfig(
+        name=settings.cluster.name,
+        endpoint=row["endpoint"],
+        ca_certificate=row["certificateAuthority"]["data"],
+        region=provider.region,
+        profile=provider.profile,
+        role=provider.role,
+    )
+
+
+def _lines(
+    eks: Any, ec2: Any, settings: Settings[EksSettings], args: EksExistingClusterArgs, owner: str
+) -> Iterator[str]:
+    """Each with the key in front."""
+    name = args.existing
+    try:
+        row = eks.describe_cluster(name=name)["cluster"]
+    except eks.exceptions.ResourceNotFoundException:
+        known = [one for page in eks.get_paginator("list_clusters").paginate()
+                 for one in page["clusters"]]  # fmt: skip
+        there = f"it has {', '.join(known)}" if known else "it has none"
+        yield (
+            f"cluster.existing: {settings.own.region} has no EKS cluster {name} that this account "
+            f"sees; {there}"
+        )
+        return
+    mode = (row.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
+    family = row["kubernetesNetworkConfig"]["ipFamily"]
+    if reason := unfit(args, row["status"], row["version"], mode, family):
+        yield f"cluster.{reason}"
+    authority = (row.get("certificateAuthority") or {}).get("data")
+    for key, given, found in (
+        ("endpoint", args.endpoint, row.get("endpoint")),
+        ("certificateAuthority", args.certificate_authority, authority),
+    ):
+        if given is not None and given.strip() != found:
+            yield f"cluster.{key}: is not that of {name}; set it to {found}, or drop both keys"
+    yield from _network(ec2, row["resourcesVpcConfig"], args)
+    yield from _addons(eks, settings, args)
+    yield from _pools(eks, settings, name, owner)
+
+
+def _network(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[str]:
+    vpc, name = config["vpcId"], args.existing
+    wanted = list(args.network.subnet_ids)
+    by_id = [{"Name": "subnet-id", "Values": wanted}]
+    for row in ec2.describe_subnets(Filters=by_id)["Subnets"]:
+        if row["VpcId"] != vpc:
+            yield (
+                f"cluster.network.subnetIds: {row['SubnetId']} is in {row['VpcId']}, and {name} is "
+                f"in {vpc}; name subnets of that one"
+            )
+    groups = list(args.network.security_group_ids)
+    by_id = [{"Name": "group-id", "Values": groups}]
+    rows = ec2.describe_security_groups(Filters=by_id)["SecurityGroups"] if groups else []
+    there = {row["GroupId"]: row["VpcId"] for row in rows}
+    if missing := [group for group in groups if there.get(group) != vpc]:
+        listed = " or ".join(missing)
+        yield f"cluster.{_GROUPS}: {vpc}, the VPC of {name}, has no security group {listed}"
+        return
+    of_cluster = [{"Name": "tag:eks:cluster-name", "Values": [name]}]
+    others = {
+        group["GroupId"]
+        for page in ec2.get_paginator("describe_instances").paginate(Filters=of_cluster)
+        for reservation in page["Reservations"]
+        for instance in reservation["Instances"]
+        for group in instance["SecurityGroups"]
+    }
+    own = groups or [config["clusterSecurityGroupId"]]
+    if others and not others & set(own):
+        yield (
+            f"cluster.{_GROUPS}: no node of {name} has {' or '.join(own)}, so that GPU pods may "
+            f"not reach its DNS; its nodes have {', '.join(sorted(others))}: name that"
+        )
+
+
+def _addons(
+    eks: Any, settings: Settings[EksSettings], args: EksExistingClusterArgs
+) -> Iterator[str]:
+    name = args.existing
+    pages = eks.get_paginator("list_addons").paginate(clusterName=name)
+    there = {addon for page in pages for addon in page["addons"]}
+    accounts = settings.auxiliary.accounts
+    repaired = [f"gpuPools.{pool}.nodeRepair" for pool, one in settings.own.pools.items()
+                if one.args.node_repair.enabled]  # fmt: skip
+    needs = [
+        *(("cluster.autoscaler", _AGENT) for _ in [1] if args.autoscaler is not None),
+        *((f"serviceAccounts.{account}", _AGENT) for account in accounts),
+        *(
+            (f"serviceAccounts.{account}.buckets", "aws-mountpoint-s3-csi-driver")
+            for account, given in accounts.items()
+            if given.buckets
+        ),
+        *((f"volumeClaims.{claim}", "aws-ebs-csi-driver") for claim in settings.auxiliary.claims),
+        *((pool, "eks-node-monitoring-agent") for pool in repaired),
+    ]
+    for about, addon in needs:
+        if addon not in there:
+            yield (
+                f"{about}: needs the addon {addon}, which {name} does not have; ask its owner to "
+                f"run aws eks create-addon --cluster-name {name} --addon-name {addon}"
+            )
+    if "vpc-cni" in there and not args.network.cni_policy:
+        cni = eks.describe_addon(clusterName=name, addonName="vpc-cni")["addon"]
+        if not (cni.get("serviceAccountRoleArn") or cni.get("podIdentityAssociations")):
+            yield (
+                f"cluster.network.cniPolicy: the addon vpc-cni of {name} has no role of its own, "
+                "so that no GPU node would get an address for its pods; remove the key"
+            )
+
+
+def _pools(eks: Any, settings: Settings[EksSettings], name: str, owner: str) -> Iterator[str]:
+    """Pools whose nodes pods could not tell from those of another stack."""
+    for page in eks.get_paginator("list_nodegroups").paginate(clusterName=name):
+        for group in page["nodegroups"]:
+            found = eks.describe_nodegroup(clusterName=name, nodegroupName=group)["nodegroup"]
+            pool = (found.get("labels") or {}).get(POOL_LABEL)
+            theirs = (found.get("tags") or {}).get(AWS_TAG)
+            if pool in settings.own.pools and theirs != owner:
+                yield (
+                    f"gpuPools.{pool}: the node group {group} of {theirs or 'another owner'} is a "
+                    f"pool of this name on {name}, and pods of the one would run on the other; "
+                    "choose another name"
+                )

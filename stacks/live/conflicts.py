@@ -1,0 +1,155 @@
+"""What is in a cluster of another owner that a stack would also put there, or that it lacks."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import kubernetes.client
+
+from components.eks.disk_args import STORAGE_CLASS
+from components.eks.existing_args import EksExistingClusterArgs
+from components.ownership import owner_of
+from components.settings.model import Settings
+from stacks.live.cluster import asked, client_of, items
+
+_AUTOSCALER, _PLUGIN = "cluster-autoscaler", "k8s-device-plugin"
+_OPERATOR = "clusterpolicies.nvidia.com"
+_NO_OPERANDS = "nvidia.com/gpu.deploy.operands"
+"""https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html,
+"Preventing installation of operands on some nodes", 2026-11-24."""
+_DISCOVERY = "--node-group-auto-discovery=asg:tag="
+_OF_EKS = ("k8s.io/cluster-autoscaler/enabled", "eks:cluster-name", "eks:nodegroup-name")
+"""Tags that EKS puts on the Auto Scaling group of every managed node group."""
+
+Object = Mapping[str, Any]
+Conflict = tuple[str, str]
+"""A setting, and what is in its way."""
+
+
+def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str, str]:
+    """Setting -> what is in its way. `owner`: the stack, `<project>/<stack>`.
+
+    Raises CheckError if the cluster cannot be asked.
+    """
+    client = client_of(kubeconfig)
+    core, apps = kubernetes.client.CoreV1Api(client), kubernetes.client.AppsV1Api(client)
+    found = dict(_namespaces(items(asked(core.list_namespace)), settings, owner))
+    extensions = kubernetes.client.ApiextensionsV1Api(client)
+    definitions = items(asked(extensions.list_custom_resource_definition))
+    daemons = _theirs(items(asked(apps.list_daemon_set_for_all_namespaces)), owner)
+    found |= dict(_device_plugins(definitions, daemons, settings))
+    args = settings.cluster
+    if isinstance(args, EksExistingClusterArgs):
+        deployments = _theirs(items(asked(apps.list_deployment_for_all_namespaces)), owner)
+        found |= dict(_autoscaler(deployments, args))
+        classes = items(asked(kubernetes.client.StorageV1Api(client).list_storage_class))
+        names = {one["metadata"]["name"] for one in _theirs(classes, owner)}
+        if settings.auxiliary.claims and STORAGE_CLASS in names:
+            found["volumeClaims"] = (
+                f"the cluster has a StorageClass {STORAGE_CLASS} already, which pulumi up would "
+                "create for them; ask its owner to rename it, or use existingClaim"
+            )
+    return found
+
+
+def _theirs(found: list[Object], owner: str) -> list[Object]:
+    return [one for one in found if owner_of(one) != owner]
+
+
+def _namespaces(found: list[Object], settings: Settings[Any], owner: str) -> Iterator[Conflict]:
+    there = {one["metadata"]["name"]: one for one in found}
+    for name, args in settings.namespaces.items():
+        if args.existing and name not in there:
+            yield f"namespaces.{name}", "the cluster has no such namespace; drop existing: true"
+        if not args.existing and name in there and owner_of(there[name]) != owner:
+            yield (
+                f"namespaces.{name}",
+                "the cluster has it already, and pulumi up ends where it would create it; set "
+                "existing: true, or choose another name",
+            )
+
+
+def _device_plugins(
+    definitions: list[Object], daemons: list[Object], settings: Settings[Any]
+) -> Iterator[Conflict]:
+    pools = [one.pool for one in settings.pools.values() if one.pool.device_plugin]
+    operator = any(one["metadata"]["name"] == _OPERATOR for one in definitions)
+    plugins = [one for one in daemons if _PLUGIN in " ".join(_images(one)) and _tolerates(one)]
+    for pool in pools:
+        kept_off = pool.labels.get(_NO_OPERANDS) == "false"
+        if operator and not kept_off:
+            yield (
+                f"gpuPools.{pool.name}",
+                "the cluster has NVIDIA's GPU Operator, whose device plugin would run on the GPU "
+                "nodes beside the stack's; set devicePlugin: none, which leaves them to the "
+                f'operator, or labels: {{ {_NO_OPERANDS}: "false" }}',
+            )
+        elif plugins and not operator:
+            yield (
+                f"gpuPools.{pool.name}",
+                f"the cluster has a device plugin already, DaemonSet {_full_name(plugins[0])}, "
+                "which would run on the GPU nodes beside the stack's; set devicePlugin: none, "
+                "which leaves them to it",
+            )
+
+
+def _tolerates(daemon: Object) -> bool:
+    """Whether its pods get past the taint of GPU nodes."""
+    given = daemon["spec"]["template"]["spec"].get("tolerations") or []
+    return any(one.get("key") in (None, "nvidia.com/gpu") for one in given)
+
+
+def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iterator[Conflict]:
+    about = "cluster.autoscaler"
+    found = [
+        one
+        for one in deployments
+        if any(image.rpartition("/")[2].startswith(_AUTOSCALER) for image in _images(one))
+    ]
+    if args.autoscaler is not None:
+        if found:
+            yield (
+                about,
+                f"the cluster has a Cluster Autoscaler already, Deployment {_full_name(found[0])}, "
+                "and two of them undo each other's work; remove the key",
+            )
+        return
+    if not found:
+        yield (
+            about,
+            "the cluster has no Cluster Autoscaler, and Karpenter and Auto Mode do not start nodes "
+            "of a node group; set it to {}, which installs one",
+        )
+        return
+    name = args.name
+    known = {*_OF_EKS, f"k8s.io/cluster-autoscaler/{name}", f"kubernetes.io/cluster/{name}"}
+    wanted = [tags for one in found for tags in _discovered(one)]
+    if not any(tags <= known for tags in wanted):
+        listed = " or ".join(", ".join(sorted(tags)) for tags in wanted) or "their names"
+        yield (
+            about,
+            f"Deployment {_full_name(found[0])} finds node groups by {listed} and would not see "
+            f"the pools; ask its owner for {_DISCOVERY}k8s.io/cluster-autoscaler/enabled,"
+            f"k8s.io/cluster-autoscaler/{name}",
+        )
+
+
+def _discovered(autoscaler: Object) -> Iterator[set[str]]:
+    """The tags by each of which together it finds groups."""
+    for each in _containers(autoscaler):
+        for word in (*(each.get("command") or ()), *(each.get("args") or ())):
+            if word.startswith(_DISCOVERY):
+                tags = word.removeprefix(_DISCOVERY).split(",")
+                yield {tag.partition("=")[0] for tag in tags}
+
+
+def _containers(one: Object) -> list[Object]:
+    containers: list[Object] = one["spec"]["template"]["spec"]["containers"]
+    return containers
+
+
+def _images(one: Object) -> list[str]:
+    return [str(each["image"]).partition("@")[0] for each in _containers(one)]
+
+
+def _full_name(one: Object) -> str:
+    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"

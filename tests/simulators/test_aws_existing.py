@@ -1,0 +1,159 @@
+"""An EKS cluster of another owner in the simulated account, and what `gpu-cluster capacity` finds
+of it before a stack's first update."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from components.settings import load as settings
+from rehearsal.simulators.inventory import eks_cluster, network, objects
+from stacks.capacity import eks as capacity
+from stacks.definition.names import StackError
+from tests.simulators.aws_account import Account
+from tests.unit.components.test_settings import changed
+
+CLUSTER, POOL = "gpu-cluster:cluster", ["gpu-cluster:gpuPools", "train-gpu"]
+BY_NAME = [[CLUSTER, "endpoint", None], [CLUSTER, "certificateAuthority", None]]
+
+
+def read(*changes: list[Any]) -> Any:
+    return settings.from_config(changed("on-eks", [*BY_NAME, *changes]))
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Account]:
+    """The account of the sample, with the cluster of its inventory."""
+    own = read()
+    vpc, cluster = network("on-eks", own)[0], eks_cluster("on-eks", own)[0]
+    account = Account(existing=vpc, cluster=cluster)
+    account.cloud.open("us-east-1")
+    try:
+        yield account
+    finally:
+        account.cloud.close()
+
+
+def test_it_is_as_terraform_aws_eks_makes_it(made: Account) -> None:
+    """By default: entries and aws-auth, the CNI with the nodes' role, a group of their own."""
+    eks = made.eks
+    cluster = eks.describe_cluster(name="platform")["cluster"]
+    assert cluster["accessConfig"]["authenticationMode"] == "API_AND_CONFIG_MAP"
+    addons = eks.list_addons(clusterName="platform")["addons"]
+    assert sorted(addons) == ["coredns", "eks-pod-identity-agent", "kube-proxy", "vpc-cni"]
+    shown = [eks.describe_addon(clusterName="platform", addonName=one)["addon"] for one in addons]
+    assert {one["status"] for one in shown} == {"ACTIVE"}
+    group = eks.describe_nodegroup(clusterName="platform", nodegroupName="default")["nodegroup"]
+    assert (group["status"], group["scalingConfig"]["desiredSize"]) == ("ACTIVE", 2)
+    instances = [one for row in made.ec2.describe_instances()["Reservations"]
+                 for one in row["Instances"]]  # fmt: skip
+    assert len(instances) == 2
+    assert made.cloud.list_resources() == []
+
+
+def found(account: Account, *changes: list[Any], owner: str = "gpu-cluster/on-eks") -> list[Any]:
+    """Key and reason of each finding."""
+    asked = capacity.questions(read(*changes), account.cloud.endpoint)
+    return [(one.about, one.reason) for one in asked.existing(owner)]
+
+
+def test_the_sample_fits_its_cluster(made: Account) -> None:
+    """Of its inventory."""
+    assert found(made) == []
+
+
+ROLE = "arn:aws:iam::123456789012:policy/registry"
+
+
+@pytest.mark.parametrize(
+    ("changes", "about", "says"),
+    [
+        ([[CLUSTER, "existing", "other"]], "cluster.existing",
+         "us-east-1 has no EKS cluster other that this account sees; it has platform"),
+        ([[CLUSTER, "version", "1.34"]], "cluster.version", "which runs Kubernetes 1.35; set it"),
+        ([[CLUSTER, "endpoint", "https://other"], [CLUSTER, "certificateAuthority", "Q0E="]],
+         "cluster.endpoint", "is not that of platform; set it to https://"),
+        ([[CLUSTER, "network", "securityGroupIds", ["sg-0123456789abcdef0"]]],
+         "cluster.network.securityGroupIds", "has no security group sg-0123456789abcdef0"),
+        ([[CLUSTER, "network", "securityGroupIds", []]], "cluster.network.securityGroupIds",
+         "may not reach its DNS; its nodes have sg-0aaaaaaaaaaaaaaa1: name that"),
+        ([[CLUSTER, "network", "cniPolicy", False]], "cluster.network.cniPolicy",
+         "has no role of its own"),
+        ([[*POOL, "nodeRepair", None]], "gpuPools.train-gpu.nodeRepair",
+         "needs the addon eks-node-monitoring-agent, which platform does not have; ask its owner "
+         "to run aws eks create-addon --cluster-name platform --addon-name"),
+        ([["gpu-cluster:serviceAccounts", {"a": {"buckets": {"data": "read"}}}]],
+         "serviceAccounts.a.buckets", "needs the addon aws-mountpoint-s3-csi-driver"),
+        ([["gpu-cluster:volumeClaims", {"a": {"size": "1Gi", "zone": "us-east-1a"}}]],
+         "volumeClaims.a", "needs the addon aws-ebs-csi-driver"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_what_does_not_fit_is_found(
+    made: Account, changes: list[Any], about: str, says: str
+) -> None:
+    """Once, with the key and what to do."""
+    said = dict(found(made, *changes))
+    assert about in said
+    assert says in said[about]
+
+
+def test_a_pool_of_another_stack_keeps_its_name(made: Account) -> None:
+    """Pods of the one would run on nodes of the other; the stack's own pool does not count."""
+    group = made.eks.describe_nodegroup(clusterName="platform", nodegroupName="default")[
+        "nodegroup"
+    ]
+    made.eks.create_nodegroup(
+        clusterName="platform", nodegroupName="train-gpu-1", nodeRole=group["nodeRole"],
+        subnets=group["subnets"], instanceTypes=["g4dn.xlarge"],
+        labels={"gpu-cluster/pool": "train-gpu"}, tags={"gpu-cluster/stack": "gpu-cluster/a"},
+        scalingConfig={"minSize": 0, "maxSize": 1, "desiredSize": 0},
+    )  # fmt: skip
+    try:
+        ((about, reason),) = found(made)
+        assert about == "gpuPools.train-gpu"
+        assert "node group train-gpu-1 of gpu-cluster/a is a pool of this name" in reason
+        assert found(made, owner="gpu-cluster/a") == []
+        assert made.cloud.list_resources() != []
+    finally:
+        made.eks.delete_nodegroup(clusterName="platform", nodegroupName="train-gpu-1")
+    assert made.cloud.list_resources() == []
+
+
+def test_a_cluster_without_its_agent_lacks_rights_for_pods(made: Account) -> None:
+    """Pod Identity is the only way that the stack takes."""
+    made.eks.delete_addon(clusterName="platform", addonName="eks-pod-identity-agent")
+    try:
+        accounts = {"a": {"policies": [ROLE]}}
+        changes = [CLUSTER, "autoscaler", {}], ["gpu-cluster:serviceAccounts", accounts]
+        said = dict(found(made, *changes))
+        assert sorted(said) == ["cluster.autoscaler", "serviceAccounts.a"]
+        gone = "not any more: addon platform:eks-pod-identity-agent, which is somebody else's"
+        assert gone in made.cloud.list_resources()
+    finally:
+        name = "eks-pod-identity-agent"
+        made.eks.create_addon(clusterName="platform", addonName=name)
+
+
+@pytest.mark.parametrize(
+    ("inventory", "says"),
+    [
+        ({"cluster": []}, "cluster: is not a map"),
+        ({"cluster": {"addon": []}}, "cluster.addon: is not known; allowed: version, "),
+        ({"cluster": {}, "objects": [{"kind": "Pod"}]}, "objects[0]: is not an object"),
+    ],
+)
+def test_a_wrong_inventory_is_refused(
+    inventory: Mapping[str, Any], says: str, tmp_path: Any
+) -> None:
+    """With its path."""
+    (tmp_path / "on-eks.yaml").write_text(yaml.safe_dump(inventory))
+
+    def described() -> None:
+        eks_cluster("on-eks", read(), tmp_path)
+        objects("on-eks", tmp_path)
+
+    with pytest.raises(StackError, match=rf"inventories/on-eks.yaml {re.escape(says)}"):
+        described()

@@ -1,0 +1,121 @@
+"""What of a cluster of another owner is in a stack's way, by the objects that it has."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from components.ownership import ANNOTATION
+from components.settings import load as settings
+from stacks.live import conflicts
+from tests.unit.components.test_settings import changed
+
+CLUSTER, POOL = "gpu-cluster:cluster", ["gpu-cluster:gpuPools", "train-gpu"]
+OPERATOR = {"metadata": {"name": "clusterpolicies.nvidia.com"}}
+
+
+def read(*changes: list[Any]) -> Any:
+    return settings.from_config(changed("on-eks", list(changes)))
+
+
+def runs(image: str, *args: str, **spec: Any) -> dict[str, Any]:
+    """A Deployment or DaemonSet of another owner."""
+    pod = {"containers": [{"image": image, "args": list(args)}], **spec}
+    metadata = {"name": "theirs", "namespace": "kube-system"}
+    return {"metadata": metadata, "spec": {"template": {"spec": pod}}}
+
+
+def plugin(*tolerations: dict[str, str]) -> dict[str, Any]:
+    return runs("nvcr.io/nvidia/k8s-device-plugin:v0.17.0", tolerations=list(tolerations))
+
+
+TOLERATES = {"key": "nvidia.com/gpu", "operator": "Exists"}
+
+
+@pytest.mark.parametrize(
+    ("definitions", "daemons", "labels", "says"),
+    [
+        ([], [], {}, None),
+        ([], [plugin(TOLERATES)], {}, "has a device plugin already, DaemonSet kube-system/theirs"),
+        ([], [plugin({"operator": "Exists"})], {}, "has a device plugin already"),
+        ([], [plugin()], {}, None),
+        ([], [runs("registry.example/other:1", tolerations=[TOLERATES])], {}, None),
+        ([OPERATOR], [plugin(TOLERATES)], {}, "has NVIDIA's GPU Operator"),
+        ([OPERATOR], [plugin(TOLERATES)], {"nvidia.com/gpu.deploy.operands": "false"}, None),
+    ],
+)
+def test_a_device_plugin_of_somebody_else_is_found(
+    definitions: Any, daemons: Any, labels: dict[str, str], says: str | None
+) -> None:
+    """Only one that would run on the nodes; the operator leaves those alone that say so."""
+    own = read([*POOL, "labels", labels])
+    found = dict(conflicts._device_plugins(definitions, daemons, own))
+    assert list(found) == ([] if says is None else ["gpuPools.train-gpu"])
+    assert (says or "") in "".join(found.values())
+
+
+def test_bottlerocket_needs_no_plugin_in_the_cluster() -> None:
+    """Nor is one in its way: the host's is a service."""
+    own = read([*POOL, "os", "bottlerocket"])
+    assert not dict(conflicts._device_plugins([OPERATOR], [], own))
+
+
+def autoscaler(*tags: str) -> dict[str, Any]:
+    words = [f"--node-group-auto-discovery=asg:tag={one}" for one in tags]
+    return runs("registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0@sha256:0", *words)
+
+
+@pytest.mark.parametrize(
+    ("deployments", "own", "says"),
+    [
+        ([], None, "has no Cluster Autoscaler"),
+        ([runs("registry.example/other:1")], None, "has no Cluster Autoscaler"),
+        ([], {}, None),
+        (
+            [autoscaler("k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/platform")],
+            None,
+            None,
+        ),
+        ([autoscaler("k8s.io/cluster-autoscaler/platform=owned")], None, None),
+        (
+            [autoscaler("k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/other")],
+            None,
+            "would not see the pools; ask its owner for --node-group-auto-discovery=asg:tag="
+            "k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/platform",
+        ),
+        ([autoscaler()], None, "finds node groups by their names"),
+        ([autoscaler("x"), autoscaler("k8s.io/cluster-autoscaler/enabled")], None, None),
+        ([autoscaler("x")], {}, "has a Cluster Autoscaler already, Deployment kube-system/theirs"),
+    ],
+)
+def test_one_autoscaler_sees_the_pools(deployments: Any, own: Any, says: str | None) -> None:
+    """The cluster's, by the tags that EKS sets, or the stack's."""
+    args = read([CLUSTER, "autoscaler", own]).cluster
+    found = dict(conflicts._autoscaler(deployments, args))
+    assert list(found) == ([] if says is None else ["cluster.autoscaler"])
+    assert (says or "") in "".join(found.values())
+
+
+def named(name: str, owner: str = "") -> dict[str, Any]:
+    return {"metadata": {"name": name, "annotations": {ANNOTATION: owner} if owner else {}}}
+
+
+@pytest.mark.parametrize(
+    ("there", "given", "says"),
+    [
+        ([named("team")], {}, "has it already"),
+        ([named("team", "gpu-cluster/other")], {}, "has it already"),
+        ([named("team", "gpu-cluster/on-eks")], {}, ""),
+        ([named("team")], {"existing": True}, ""),
+        ([], {"existing": True}, "has no such namespace"),
+        ([], {}, ""),
+    ],
+)
+def test_a_namespace_is_created_or_exists(
+    there: Iterable[Any], given: dict[str, Any], says: str
+) -> None:
+    """As the settings say; the stack's own does not count."""
+    own = read(["gpu-cluster:namespaces", {"team": given}])
+    found = dict(conflicts._namespaces(list(there), own, "gpu-cluster/on-eks"))
+    assert list(found) == (["namespaces.team"] if says else [])
+    assert says in "".join(found.values())
