@@ -21,14 +21,17 @@ _GROUPS = "network.securityGroupIds"
 Row = Mapping[str, Any]
 
 
-def findings(eks: Any, ec2: Any, settings: Settings[EksSettings], owner: str) -> list[Finding]:
+def findings(
+    eks: Any, ec2: Any, settings: Settings[EksSettings], owner: str, *, simulated: bool = False
+) -> list[Finding]:
     """A finding for each thing that is missing or in the way; none for a cluster that the stack
-    creates. `owner`: the stack, `<project>/<stack>`."""
+    creates. `owner`: the stack, `<project>/<stack>`. `simulated`: whether a simulator answers,
+    whose cluster is reached elsewhere."""
     args = settings.own.cluster
     if not isinstance(args, EksExistingClusterArgs):
         return []
     try:
-        lines = list(_lines(eks, ec2, settings, args, owner))
+        lines = list(_lines(eks, ec2, settings, args, owner, simulated))
     except Exception as error:
         return [Finding(about="cluster.existing", word="unknown", reason=unknown(error).reason)]
     return [
@@ -51,8 +54,9 @@ def kubeconfig_of(eks: Any, settings: EksSettings) -> str:
 
 
 def _lines(
-    eks: Any, ec2: Any, settings: Settings[EksSettings], args: EksExistingClusterArgs, owner: str
-) -> Iterator[str]:
+    eks: Any, ec2: Any, settings: Settings[EksSettings], args: EksExistingClusterArgs, owner: str,
+    simulated: bool,
+) -> Iterator[str]:  # fmt: skip
     """Each with the key in front."""
     name = args.existing
     try:
@@ -71,12 +75,16 @@ def _lines(
     if reason := unfit(args, row["status"], row["version"], mode, family):
         yield f"cluster.{reason}"
     authority = (row.get("certificateAuthority") or {}).get("data")
-    for key, given, found in (
-        ("endpoint", args.endpoint, row.get("endpoint")),
-        ("certificateAuthority", args.certificate_authority, authority),
-    ):
-        if given is not None and given.strip() != found:
-            yield f"cluster.{key}: is not that of {name}; set it to {found}, or drop both keys"
+    for key, given, found, query in (
+        ("endpoint", args.endpoint, row.get("endpoint"), "endpoint"),
+        ("certificateAuthority", args.certificate_authority, authority,
+         "certificateAuthority.data"),
+    ):  # fmt: skip
+        if given is not None and given.strip() != found and not simulated:
+            yield (
+                f"cluster.{key}: is not that of {name}; set it to what aws eks describe-cluster "
+                f"--name {name} --query cluster.{query} prints, or drop both keys"
+            )
     yield from _network(ec2, row["resourcesVpcConfig"], args)
     yield from _addons(eks, settings, args)
     yield from _pools(eks, settings, name, owner)

@@ -55,7 +55,9 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
         reservations=aws_reservations.wanted(own.pools, places),
         notes=notes,
         findings=quotas.findings(own, settings.auxiliary.accounts, settings.mounted),
-        existing=lambda owner: aws_existing.findings(quotas.eks, quotas.ec2, settings, owner),
+        existing=lambda owner: aws_existing.findings(
+            quotas.eks, quotas.ec2, settings, owner, simulated=endpoint is not None
+        ),
         kubeconfig=lambda: aws_existing.kubeconfig_of(quotas.eks, own),
     )
 

@@ -10,6 +10,11 @@ from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.aws import AwsCloud
 from rehearsal.simulators.inventory import INVENTORIES
+from stacks.capacity import eks
+from stacks.definition.files import EXAMPLES
+from stacks.live.conflicts import conflicts
+from stacks.live.controllers import foreign_controllers
+from tests.rehearsal.own_stacks import folder_of
 
 pytestmark = pytest.mark.prove
 
@@ -71,6 +76,54 @@ def test_destroy_removes_the_stack_and_nothing_else(run: Rehearsal) -> None:
     assert steps["leak check"] == "nothing in the state, nothing in the cluster, which still exists"
     assert run.sandbox.cloud.list_resources() == run.sandbox.disturbed() == []
     assert run.sandbox.control_plane.running
+
+
+CONFLICTS = """
+controllers: [kueue]
+objects:
+  - { apiVersion: v1, kind: Namespace, metadata: { name: team } }
+  - apiVersion: apps/v1
+    kind: DaemonSet
+    metadata: { name: nvdp, namespace: kube-system }
+    spec:
+      selector: { matchLabels: { app: nvdp } }
+      template:
+        metadata: { labels: { app: nvdp } }
+        spec:
+          tolerations: [{ key: nvidia.com/gpu, operator: Exists }]
+          containers: [{ name: nvdp, image: "nvcr.io/nvidia/k8s-device-plugin:v0.17.0" }]
+"""
+STACK = """
+  gpu-cluster:namespaces: { team: {} }
+  gpu-cluster:batch:
+    queues: { training: { pools: [train-gpu], namespaces: [team] } }
+"""
+
+
+def test_each_conflict_is_found_once_before_the_first_update(
+    tmp_path: Path,
+) -> None:
+    """In a live cluster, by `capacity`: a device plugin, a Kueue and a namespace of others, and no
+    autoscaler. Nothing is created meanwhile."""
+    described = (INVENTORIES / "on-eks.yaml").read_text().partition("objects:")[0]
+    (tmp_path / "on-eks.yaml").write_text(described + CONFLICTS)
+    text = (EXAMPLES / "Pulumi.on-eks.yaml").read_text() + STACK
+    source = folder_of("on-eks", tmp_path, text)
+    options = SandboxOptions(inventories=tmp_path, scaling=False)
+    with Sandbox("on-eks", source=source, folder=tmp_path / "sandbox", options=options) as sandbox:
+        settings, kubeconfig = (
+            sandbox.program.settings,
+            sandbox.control_plane.kubeconfig.read_text(),
+        )
+        assert settings is not None
+        found = conflicts(kubeconfig, settings, "gpu-cluster/on-eks")
+        assert settings.batch is not None
+        controllers = foreign_controllers(kubeconfig, settings.batch, "gpu-cluster/on-eks")
+        assert sorted(found) == ["cluster.autoscaler", "gpuPools.train-gpu", "namespaces.team"]
+        assert list(controllers) == ["batch.queues"]
+        asked = eks.questions(settings, sandbox.cloud_api).existing("gpu-cluster/on-eks")
+        assert asked == []
+        assert sandbox.cloud.list_resources() == sandbox.disturbed() == []
 
 
 def test_a_cluster_without_access_entries_ends_the_preview(tmp_path: Path) -> None:

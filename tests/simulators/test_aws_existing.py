@@ -10,7 +10,7 @@ import yaml
 
 from components.settings import load as settings
 from rehearsal.simulators.inventory import eks_cluster, network, objects
-from stacks.capacity import eks as capacity
+from stacks.capacity import aws_existing
 from stacks.definition.names import StackError
 from tests.simulators.aws_account import Account
 from tests.unit.components.test_settings import changed
@@ -55,8 +55,8 @@ def test_it_is_as_terraform_aws_eks_makes_it(made: Account) -> None:
 
 def found(account: Account, *changes: list[Any], owner: str = "gpu-cluster/on-eks") -> list[Any]:
     """Key and reason of each finding."""
-    asked = capacity.questions(read(*changes), account.cloud.endpoint)
-    return [(one.about, one.reason) for one in asked.existing(owner)]
+    lines = aws_existing.findings(account.eks, account.ec2, read(*changes), owner)
+    return [(one.about, one.reason) for one in lines]
 
 
 def test_the_sample_fits_its_cluster(made: Account) -> None:
@@ -74,7 +74,7 @@ ROLE = "arn:aws:iam::123456789012:policy/registry"
          "us-east-1 has no EKS cluster other that this account sees; it has platform"),
         ([[CLUSTER, "version", "1.34"]], "cluster.version", "which runs Kubernetes 1.35; set it"),
         ([[CLUSTER, "endpoint", "https://other"], [CLUSTER, "certificateAuthority", "Q0E="]],
-         "cluster.endpoint", "is not that of platform; set it to https://"),
+         "cluster.endpoint", "is not that of platform; set it to what aws eks describe-cluster"),
         ([[CLUSTER, "network", "securityGroupIds", ["sg-0123456789abcdef0"]]],
          "cluster.network.securityGroupIds", "has no security group sg-0123456789abcdef0"),
         ([[CLUSTER, "network", "securityGroupIds", []]], "cluster.network.securityGroupIds",
