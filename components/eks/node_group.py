@@ -47,10 +47,10 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         depends_on: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: its name. `control_plane`: None if somebody else created it. `security_groups`: none for the one that EKS makes with the cluster.
-        `own_tags`: what tells the group from those of other stacks on the cluster.
-        `key`: the ARN of the KMS key that encrypts the nodes' disks; None for the account's
-        default."""
+        """`cluster`: its name. `control_plane`: None if somebody else created it.
+        `security_groups`: none for the one that EKS makes with the cluster. `own_tags`: what tells
+        the group from those of other stacks on the cluster. `key`: the ARN of the KMS key that
+        encrypts the nodes' disks; None for the account's default."""
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
         args, self.pool = resolved.args, resolved.pool
         own_image = args.ami_id is not None

@@ -76,7 +76,13 @@ def after(config: Config, to: Mapping[str, Any]) -> Config:
 
 def own_starts(platform: str) -> Sequence[Mapping[str, Any]]:
     """The rows of `effects.yaml` for the platform."""
-    return [to for part in ("everywhere", platform) for to in ROWS["starts"][part]]
+    rows = [to for part in ("everywhere", platform) for to in ROWS["starts"][part]]
+    # In subnets, only the owner knows the zone that a claim without one would be in.
+    return [
+        to
+        for to in rows
+        if platform != "eks-existing" or "serviceAccounts" not in to or "batch" in to
+    ]
 
 
 def places(config: Config, key: str) -> Iterator[tuple[dict[str, Any], str]]:

@@ -145,7 +145,7 @@ def test_a_preview_of_a_new_stack_and_validate_warn_of_the_same(
     paths = {line.partition(": ")[0] for line in said}
     assert ("gpuPools.big" in paths) == (stack == "efa")
     placeholders = {"gcp:project", "cluster.admins[0]"}
-    assert bool(placeholders & paths) == (stack != "onprem")
+    assert bool(placeholders & paths) == (stack not in ("onprem", "on-eks"))
 
 
 def test_a_stack_waits_for_nothing_to_lose_its_protection() -> None:
