@@ -88,9 +88,9 @@ def covered(platform: str, stack: str) -> set[str]:
     of a cluster, pool or monitoring with company, only the first key counts."""
     planned = table(platform, stack)
     found = {*planned.not_here, *planned.silent}
-    if platform == "eks-existing":  # whose pools and autoscaler are those of EKS
-        same = ("gpuPools.", "cluster.autoscaler.")
-        found |= {key for key in covered("eks", "train") if key.startswith(same)}
+    if platform == "eks-existing":  # what is not of its cluster is as on EKS
+        others = covered("eks", "train")
+        found |= {k for k in others if not k.startswith("cluster.") or ".autoscaler." in k}
     found |= {each.key for each in settings_of(platform) if each.inherited(Silent)}
     more = [table(platform, name) for name in MORE if platform_at(file_of(name)) == platform]
     for change in (change for each in (planned, *more) for change in each.changes):
