@@ -142,6 +142,12 @@ SUBDOMAIN = Limit(
     pattern(re.compile(rf"{names.DNS_LABEL.pattern}(?:[.]{names.DNS_LABEL.pattern})*"))
     | {"maxLength": 253},
 )
+POOL_NAME = matching(
+    "a pool name; allowed: at most 32 lowercase letters, digits and '-', a letter first, no '-' at "
+    "the end",
+    re.compile("[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?"),
+)
+"""A node pool's name of 40 characters at most has a suffix of 8."""
 IMAGE = Limit(names.invalid_image, pattern(names.IMAGE))
 ABSOLUTE = Limit(_absolute, {"pattern": "^/"})
 VARIABLE = Limit(_variable, {"pattern": "^[^=]+$"})

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from ..catalog import autoscaler_tags as tags
 from ..cluster import GpuPool
+from .cpu_pool_args import EksCpuPoolArgs
 from .pool_args import EksGpuNodeGroupArgs
+
+Args = EksGpuNodeGroupArgs | EksCpuPoolArgs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +27,7 @@ class AutoscalerTag:
     on the bill; the others say nothing about a single instance."""
 
 
-def autoscaler_tags(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[AutoscalerTag]:
+def autoscaler_tags(pool: GpuPool, args: Args) -> list[AutoscalerTag]:
     """Every tag of the pool's group: all of them follow from the pool itself."""
     labels = [
         AutoscalerTag(
@@ -59,16 +62,16 @@ def autoscaler_tags(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[Autoscaler
     return [*labels, *taints, *resources, *options]
 
 
-def resource_tags(pool: GpuPool, args: EksGpuNodeGroupArgs) -> dict[str, str]:
+def resource_tags(pool: GpuPool, args: Args) -> dict[str, str]:
     """The `resources` tags alone: newer autoscalers read them from the node group itself, and let
     those win."""
     return {key: value for _, key, value in _resources(pool, args)}
 
 
-def _resources(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[tuple[str, str, str]]:
+def _resources(pool: GpuPool, args: Args) -> list[tuple[str, str, str]]:
     amounts = {
         # The autoscaler knows the physical GPUs of an instance type, not how they are shared.
-        pool.resource: str(pool.allocatable),
+        **({pool.resource: str(pool.allocatable)} if pool.allocatable else {}),
         "ephemeral-storage": args.ephemeral_storage,
     }
     # Without these it counts on the whole instance, and starts nodes for pods that do not fit.

@@ -12,6 +12,7 @@ from ..catalog.eks_addons import ADDONS, Addon
 from . import regions
 from .cluster_args import EksClusterArgs, update_minutes
 from .cluster_roles import cluster_roles, grants_of
+from .cpu_pool import EksCpuPool
 from .iam import EksRole
 from .network import EksNetwork
 from .node_group import METADATA_OPTIONS, tag_specifications, volume
@@ -77,6 +78,20 @@ class EksCluster(pulumi.ComponentResource):
         ]
         system = self._system_pool(name, args)
         running = self._addons(name, args, late, roles.addons, depends_on=[system])
+        for pool, cpu in args.cpu_pools.items():
+            EksCpuPool(
+                pool,
+                cpu,
+                of=args,
+                cluster=self.control_plane,
+                subnets=[
+                    self.network.private_subnets[place]
+                    for place in cpu.zones or args.network.places
+                ],
+                node_role=self.node_role.arn,
+                depends_on=self.before_nodes,
+                opts=child,
+            )
         self.ready = [system, *running, *access]
         self.name, self.subnets = self.control_plane.name, self.network.private_subnets
         self.zones = self.network.zones

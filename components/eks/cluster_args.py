@@ -18,6 +18,7 @@ from ..decode import EXAMPLE, shown
 from ..effect import Sent, Tries
 from ..limits import (
     DNS_LABEL,
+    POOL_NAME,
     UNIQUE,
     Hint,
     Limit,
@@ -28,6 +29,7 @@ from ..limits import (
 from ..on_change import NEVER, OnChange, kept, next_minor
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
+from .cpu_pool_args import EksCpuPoolArgs, replaced
 from .network_args import EksNetworkArgs, is_reserved
 from .user_args import EksUserArgs, Principal
 
@@ -222,6 +224,26 @@ class EksClusterArgs:
     """The range of the services; it can never be changed."""
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
     """The nodes without GPUs, on which the cluster's own pods run."""
+    cpu_pools: Annotated[
+        Mapping[Annotated[str, POOL_NAME], EksCpuPoolArgs],
+        OnChange(replaced),
+        Tries(
+            {
+                "loaders": {
+                    "instanceTypes": ["m7i.xlarge"],
+                    "zones": ["us-east-1a"],
+                    "labels": {"role": "loader"},
+                    "taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}],
+                    "spot": True,
+                    "minNodes": 0,
+                    "maxNodes": 2,
+                    "diskSizeGb": 80,
+                }
+            }
+        ),
+    ] = field(default_factory=dict)
+    """Further pools without GPUs, by name: for loading data, Ray's heads or gateways. A pod selects
+    one by the label `gpu-cluster/pool`."""
     node_policies: Annotated[
         Sequence[Annotated[str, POLICY]],
         UNIQUE,
@@ -290,6 +312,13 @@ class EksClusterArgs:
         check_limits(self)
         self._check_access()
         self._check_service_cidr()
+        for name, pool in self.cpu_pools.items():
+            for zone in pool.zones:
+                if zone not in self.network.places:
+                    raise ValueError(
+                        f"cpuPools.{name}.zones: {zone!r} is not of the cluster's network; "
+                        f"allowed: {', '.join(self.network.places)}"
+                    )
         mountpoint = self.addon_versions.get("aws-mountpoint-s3-csi-driver", "v2.5")
         if tuple(map(int, mountpoint[1:].partition("-")[0].split(".")[:2])) < (2, 5):
             raise ValueError(

@@ -106,6 +106,11 @@ def resolve(
                 f"{NAMESPACE}:gpuPools.{name}.reservation: {pool.reservation} is of one instance "
                 f"type, and pool {other} takes {held.instance_types[0]} from it; name another"
             )
+    for name in getattr(cluster, "cpu_pools", {}):
+        if name in pools:
+            raise ValueError(
+                f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; take another"
+            )
     return EksSettings(
         provider=provider,
         cluster=cluster,

@@ -11,6 +11,7 @@ from .control_plane import (
     control_plane_options,
     kubeconfig_of,
 )
+from .cpu_pool import GkeCpuPool
 from .network import GkeNetwork
 from .node_identity import GkeNodeIdentity, node_config, patience, recycling_check
 
@@ -76,6 +77,16 @@ class GkeCluster(pulumi.ComponentResource):
             ),
         )
         self.system_pool = self._system_pool(name, args, secure_nodes)
+        for pool, cpu in args.cpu_pools.items():
+            GkeCpuPool(
+                pool,
+                cpu,
+                zones=args.node_zones,
+                cluster=self.cluster,
+                service_account=self.identity.email,
+                depends_on=[*self.identity.grants, *self.network.egress],
+                opts=child,
+            )
         self.kubeconfig = kubeconfig_of(args, self.cluster)
         self.register_outputs({})
 

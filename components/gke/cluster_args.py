@@ -13,8 +13,9 @@ from ..addresses import AuthorizedNetworks, example_warnings
 from ..catalog import gke as catalog
 from ..decode import shown
 from ..effect import Sent, Tries
-from ..limits import UNIQUE, Limit, check_limits, matching, pattern
+from ..limits import POOL_NAME, UNIQUE, Limit, check_limits, matching, pattern
 from ..on_change import OnChange, kept
+from .cpu_pool_args import GkeCpuPoolArgs, replaced
 from .maintenance_args import GkeMaintenanceArgs
 from .network_args import GkeNetworkArgs
 
@@ -275,6 +276,26 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     """The zones of a regional cluster's nodes; left out, GKE takes three."""
     system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
     """The nodes without GPUs, on which the cluster's own pods run."""
+    cpu_pools: Annotated[
+        Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs],
+        OnChange(replaced),
+        Tries(
+            {
+                "loaders": {
+                    "machineType": "n2-standard-4",
+                    "zones": ["us-central1-b"],
+                    "labels": {"role": "loader"},
+                    "taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}],
+                    "spot": True,
+                    "minNodes": 0,
+                    "maxNodes": 2,
+                    "diskSizeGb": 80,
+                }
+            }
+        ),
+    ] = field(default_factory=dict)
+    """Further pools without GPUs, by name: for loading data, Ray's heads or gateways. A pod selects
+    one by the label `gpu-cluster/pool`."""
     managed_prometheus: Annotated[
         bool, Sent("Cluster monitoringConfig.managedPrometheus.enabled")
     ] = True
@@ -283,6 +304,13 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is another class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
+        for name, pool in self.cpu_pools.items():
+            for zone in pool.zones:
+                if catalog.region_of(zone) != self.region:
+                    raise ValueError(
+                        f"cpuPools.{name}.zones: {zone!r} is not a zone of {self.region}; "
+                        f"{catalog.zones_of(self.region)}"
+                    )
         for zone in self.zones:
             if catalog.region_of(zone) != self.region:
                 raise ValueError(

@@ -56,6 +56,11 @@ def resolve(
     """The settings; raises ValueError with one line that begins with the key's path."""
     project = project_id(config)
     at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
+    for name in cluster.cpu_pools:
+        if name in pools:
+            raise ValueError(
+                f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; take another"
+            )
     return GkeSettings(
         project=project,
         foreign=[

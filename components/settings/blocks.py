@@ -27,7 +27,7 @@ from ..gpu.pod_group import PodGroup
 from ..gpu.service_args import ServiceArgs
 from ..gpu.volume_args import VolumeClaimArgs
 from ..gpu.workload_args import WorkloadArgs
-from ..limits import DNS_LABEL, Limit, matching, none_of, refusal
+from ..limits import DNS_LABEL, POOL_NAME, Limit, matching, none_of, refusal
 
 if TYPE_CHECKING:
     from ..gpu.prerequisites import Prerequisites
@@ -94,10 +94,9 @@ def _short_name(what: str, longest: int) -> Limit:
     )
 
 
-# An IAM role's name has the cluster's in front; a node pool's of 40 characters at most has a suffix
-# of 8; `-workers-0-` with an index and a suffix follows a job's in a pod's of 63.
+# An IAM role's name has the cluster's in front; `-workers-0-` with an index and a suffix follows a
+# job's in a pod's of 63.
 _ACCOUNT_NAME = _short_name("an account's name", 32)
-_POOL_NAME = _short_name("a pool name", 32)
 _TEAM_NAME = _short_name("a team's name", 40)
 _JOB_NAME = _short_name("a training job's name", 40)
 _SERVICE_NAME = _short_name("a service's name", 63)
@@ -158,7 +157,7 @@ RUNNING: Final[Mapping[str, RunningBlock]] = MappingProxyType(
 )
 """Those that run pods."""
 ENTRY_NAMES: Final[Mapping[str, Sequence[Limit]]] = MappingProxyType({
-    "gpuPools": [_POOL_NAME],
+    "gpuPools": [POOL_NAME],
     **{key: block.names for key, block in BLOCKS.items() if block.names is not None},
 })  # fmt: skip
 """Key -> what its entries may be called, on every platform."""

@@ -99,6 +99,17 @@ def _cluster(args: EksClusterArgs, today: date) -> tuple[list[Item], list[Item],
             "spot" if system.spot else "on-demand",
         ),
     ]
+    before += [
+        node_pool(
+            name,
+            eks_node(cpu.instance_types),
+            f"{' or '.join(cpu.instance_types)}, {cpu.disk_size_gb} GiB",
+            [monthly("disk", price_of("aws", "ebs-gp3"), cpu.disk_size_gb)],
+            (cpu.min_nodes, cpu.max_nodes),
+            "spot" if cpu.spot else "on-demand",
+        )
+        for name, cpu in args.cpu_pools.items()
+    ]
     network, after, notes = args.network, list[Item](), list[str]()
     gateways = 0 if network.subnet_ids else 1 if network.nat == "single" else len(network.zones)
     if gateways:

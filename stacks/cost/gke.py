@@ -32,6 +32,17 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
             "spot" if system.spot else "on-demand",
         )
     ]
+    items += [
+        node_pool(
+            name,
+            gke_node(cpu.machine_type),
+            f"{cpu.machine_type}, {cpu.disk_size_gb} GiB",
+            [disk(cpu.boot_disk, cpu.disk_size_gb)],
+            (cpu.min_nodes, cpu.max_nodes),
+            "spot" if cpu.spot else "on-demand",
+        )
+        for name, cpu in cluster.cpu_pools.items()
+    ]
     for name, pool in pools.items():
         machine = pool.machine
         price = gke_node(pool.machine_type, pool.gpu_model.name, pool.gpus)
@@ -49,6 +60,7 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
         )
         items += gpu_pool(item, pool.capacity_type)
     bounds = [each.pool.bounds for each in settings.pools.values()]
+    bounds += [(cpu.min_nodes, cpu.max_nodes) for cpu in cluster.cpu_pools.values()]
     least = system.min_nodes + sum(each[0] for each in bounds)
     most = system.max_nodes + sum(each[1] for each in bounds)
     zonal = cluster.region != cluster.location

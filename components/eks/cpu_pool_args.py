@@ -1,0 +1,147 @@
+"""What a user says of nodes without GPUs on EKS, for whatever feeds or serves those with."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Ge, Interval, MinLen
+
+from ..catalog import eks as catalog
+from ..catalog import room
+from ..cluster import POOL_LABEL, GpuPool, Taint
+from ..effect import Sent, Tries
+from ..limits import UNIQUE, Hint, Limit, check_limits
+from ..on_change import Verdict
+from .autoscaler_args import EksPoolAutoscalerArgs
+from .pool_labels import NodeLabels, check_taints
+
+_LASTING = ("instance_types", "spot", "zones")
+
+
+def replaced(old: str, new: str) -> Verdict:
+    """EKS keeps these of a node group; other pools come and go without touching it."""
+    before, after = json.loads(old), json.loads(new)
+    both = before.keys() & after.keys()
+    changed = any(before[name][key] != after[name][key] for name in both for key in _LASTING)
+    return "system pool" if changed else None
+
+
+def _not_a_cpu_instance_type(name: str) -> str | None:
+    row = catalog.instance_type(name)
+    if row is not None and not row.gpus:
+        return None
+    return f"{name!r} is not the name of an instance type without GPUs, such as m7i.2xlarge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksCpuPoolArgs:
+    """Nodes without GPUs that Cluster Autoscaler grows from zero."""
+
+    instance_types: Annotated[
+        Sequence[
+            Annotated[
+                str, Limit(_not_a_cpu_instance_type, {"enum": list(catalog.CPU_INSTANCE_TYPES)})
+            ]
+        ],
+        MinLen(1),
+        Hint("give one such as m7i.2xlarge"),
+        UNIQUE,
+        Sent("NodeGroup instanceTypes"),
+        Tries(["m6i.large"]),
+    ]
+    """One instance type, or several of the same size of which EC2 takes what it has."""
+    min_nodes: Annotated[int, Ge(0), Sent("NodeGroup scalingConfig.minSize"), Tries(1)] = 0
+    """The least number of nodes in the whole pool."""
+    max_nodes: Annotated[
+        int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
+    ] = 3
+    """The largest number of nodes in the whole pool."""
+    zones: Annotated[Sequence[str], UNIQUE, Sent("NodeGroup subnetIds"), Tries(["us-east-1a"])] = ()
+    """Some of the network's zones, or of an existing network's subnets; left out, all of them."""
+    labels: Annotated[NodeLabels, Sent("NodeGroup labels", "Tag"), Tries({"role": "loader"})] = (
+        field(default_factory=dict)
+    )
+    """Further labels of the nodes, beside `gpu-cluster/pool` with the pool's name."""
+    taints: Annotated[
+        Sequence[Taint],
+        Sent("NodeGroup taints[]", "Tag"),
+        Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
+    ] = ()
+    """Taints of the nodes; left out, every pod may run there."""
+    disk_size_gb: Annotated[
+        int,
+        Interval(ge=catalog.DEFAULT_DISK_GIB, le=catalog.MAX_DISK_GIB),
+        Sent("LaunchTemplate blockDeviceMappings[].ebs.volumeSize"),
+    ] = 50
+    """The size of a node's encrypted volume."""
+    spot: Annotated[bool, Sent("NodeGroup capacityType")] = False
+    """Whether the nodes are Spot instances."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        sizes = {(row.arch, row.vcpu, row.memory_gib) for row in self._rows}
+        if len(sizes) > 1:
+            raise ValueError(
+                f"instanceTypes: {', '.join(self.instance_types)} are not of one architecture and "
+                "size; put each into a pool of its own"
+            )
+        if self.min_nodes > self.max_nodes:
+            raise ValueError(
+                f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
+            )
+        check_taints(self.taints, ())
+
+    @property
+    def _rows(self) -> list[catalog.InstanceType]:
+        rows = (catalog.instance_type(name) for name in self.instance_types)
+        return [row for row in rows if row is not None]
+
+    @property
+    def ami_type(self) -> str:
+        """Amazon Linux 2023 without a GPU driver."""
+        return catalog.ami_type("al2023", self._rows[0].arch, gpu=False)
+
+    @property
+    def node_taints(self) -> Sequence[Taint]:
+        """Every taint with which a node starts."""
+        return self.taints
+
+    @property
+    def autoscaler(self) -> EksPoolAutoscalerArgs:
+        """The cluster's options hold."""
+        return EksPoolAutoscalerArgs()
+
+    @property
+    def ephemeral_storage(self) -> str:
+        """As of a GPU node."""
+        return f"{self.disk_size_gb * 9 // 10 - 2}Gi"
+
+    @property
+    def cpu_millis(self) -> int:
+        """Thousandths of a core that a node has for pods."""
+        return min(room.eks(row.vcpu, row.memory_gib, row.max_pods)[0] for row in self._rows)
+
+    @property
+    def memory_mib(self) -> tuple[int, int | None]:
+        """MiB that a node has for pods, at the most and at the least."""
+        _, most, least = room.eks(
+            self._rows[0].vcpu, self._rows[0].memory_gib, self._rows[0].max_pods
+        )
+        return most, least
+
+    def pool(self, name: str) -> GpuPool:
+        """The pool as pods see it: without a GPU."""
+        return GpuPool(
+            name=name,
+            accelerator="none",
+            gpus_per_node=0,
+            min_nodes=self.min_nodes,
+            max_nodes=self.max_nodes,
+            labels={POOL_LABEL: name, **self.labels},
+            taints=self.taints,
+            node_selector={POOL_LABEL: name},
+            spot=self.spot,
+            cpu_millis=self.cpu_millis,
+            memory_mib=self.memory_mib[1] or self.memory_mib[0],
+        )

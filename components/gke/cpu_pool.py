@@ -1,0 +1,70 @@
+"""A node pool without GPUs on GKE Standard that the cluster's autoscaler grows from zero."""
+
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_gcp as gcp
+
+from ..cluster import POOL_LABEL
+from .cpu_pool_args import GkeCpuPoolArgs
+from .node_identity import node_config, patience, recycling_check
+
+
+class GkeCpuPool(pulumi.ComponentResource):
+    """A node pool of CPU nodes. Its physical name is auto-named, so that it can be replaced."""
+
+    node_pool: gcp.container.NodePool
+
+    def __init__(
+        self,
+        name: str,
+        args: GkeCpuPoolArgs,
+        *,
+        zones: int,
+        cluster: gcp.container.Cluster,
+        service_account: pulumi.Input[str],
+        depends_on: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`zones`: how many the cluster's nodes are in, where the pool names none."""
+        super().__init__("gpu-cluster:gke:CpuPool", name, None, opts)
+        self.node_pool = gcp.container.NodePool(
+            name,
+            cluster=cluster.id,
+            node_locations=list(args.zones) or None,
+            # Per zone; the autoscaler takes over from here.
+            initial_node_count=-(-args.min_nodes // (len(args.zones) or zones)),
+            autoscaling={
+                "total_min_node_count": args.min_nodes,
+                "total_max_node_count": args.max_nodes,
+                "location_policy": "BALANCED",
+            },
+            ignore_node_count_changes=True,
+            management={"auto_repair": True, "auto_upgrade": True},
+            upgrade_settings={"max_surge": 1, "max_unavailable": 0},
+            node_config={
+                **node_config(service_account, secure_boot=True),
+                "machine_type": args.machine_type,
+                "disk_size_gb": args.disk_size_gb,
+                "disk_type": args.boot_disk,
+                "image_type": "COS_CONTAINERD",
+                "labels": {POOL_LABEL: name, **args.labels},
+                "taints": [
+                    {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
+                    for taint in args.taints
+                ],
+                "spot": args.spot,
+            },
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=list(depends_on),
+                deleted_with=cluster,
+                # The autoscaler owns the number of nodes.
+                ignore_changes=["initialNodeCount"],
+                custom_timeouts=patience(args.max_nodes),
+                hooks=recycling_check(
+                    name, f"cluster.cpuPools.{name}", (args.min_nodes, args.max_nodes)
+                ),
+            ),
+        )
+        self.register_outputs({})

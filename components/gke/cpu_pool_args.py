@@ -1,0 +1,95 @@
+"""What a user says of nodes without GPUs on GKE, for whatever feeds or serves those with."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Ge, Interval
+
+from ..catalog import gke as catalog
+from ..cluster import POOL_LABEL, Taint
+from ..effect import Sent, Tries
+from ..limits import LABEL_KEY, LABEL_VALUE, UNIQUE, Limit, check_limits, matching, node_label_key
+from ..on_change import Verdict
+
+_ZONE = matching("a zone such as us-central1-a", catalog.ZONE)
+
+
+def replaced(old: str, new: str) -> Verdict:
+    """Spot is for a pool's life; other pools come and go without touching it."""
+    before, after = json.loads(old), json.loads(new)
+    changed = any(before[name]["spot"] != after[name]["spot"] for name in before.keys() & after)
+    return "system pool" if changed else None
+
+
+def _not_a_cpu_machine(name: str) -> str | None:
+    machine = catalog.machine_type(name)
+    if machine is not None and machine.accelerator is None:
+        return None
+    return f"{name!r} is not a machine type without GPUs, such as n2-standard-8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeCpuPoolArgs:
+    """Nodes without GPUs that GKE's autoscaler grows from zero."""
+
+    machine_type: Annotated[
+        str,
+        Limit(_not_a_cpu_machine, {"not": {"enum": list(catalog.MACHINE_TYPES)}}),
+        Sent("NodePool nodeConfig.machineType"),
+        Tries("e2-standard-4"),
+    ]
+    """The machine type of a node."""
+    min_nodes: Annotated[int, Ge(0), Sent("NodePool autoscaling.totalMinNodeCount")] = 0
+    """The least number of nodes in the whole pool."""
+    max_nodes: Annotated[
+        int,
+        Interval(ge=1, le=catalog.MAX_POOL_NODES_PER_ZONE),
+        Sent("NodePool autoscaling.totalMaxNodeCount"),
+    ] = 3
+    """The largest number of nodes in the whole pool."""
+    zones: Annotated[
+        Sequence[Annotated[str, _ZONE]],
+        UNIQUE,
+        Sent("NodePool nodeLocations[]"),
+        Tries(["us-central1-b"]),
+    ] = ()
+    """The zones of the nodes, all in the cluster's region; left out, the cluster's."""
+    labels: Annotated[
+        Mapping[
+            Annotated[str, LABEL_KEY, node_label_key("GKE", POOL_LABEL)],
+            Annotated[str, LABEL_VALUE],
+        ],
+        Sent("NodePool nodeConfig.labels"),
+        Tries({"role": "loader"}),
+    ] = field(default_factory=dict)
+    """Further labels of the nodes, beside `gpu-cluster/pool` with the pool's name."""
+    taints: Annotated[
+        Sequence[Taint],
+        Sent("NodePool nodeConfig.taints[]"),
+        Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
+    ] = ()
+    """Taints of the nodes; left out, every pod may run there."""
+    disk_size_gb: Annotated[
+        int,
+        Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_GB),
+        Sent("NodePool nodeConfig.diskSizeGb"),
+    ] = 100
+    """The size of a node's boot disk."""
+    spot: Annotated[bool, Sent("NodePool nodeConfig.spot")] = False
+    """Whether the nodes are Spot machines."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if self.min_nodes > self.max_nodes:
+            raise ValueError(
+                f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
+            )
+
+    @property
+    def boot_disk(self) -> str:
+        """The type of a node's boot disk: the newest machine families take only Hyperdisk."""
+        machine = catalog.machine_type(self.machine_type)
+        assert machine is not None
+        return machine.boot_disk or catalog.DEFAULT_DISK_TYPE
