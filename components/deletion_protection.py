@@ -55,6 +55,9 @@ def recording(found: list[pulumi.Resource]) -> pulumi.ResourceTransformation:
     dependencies and `deletedWith`, also to what it has seen; their number grows as a power of the
     stack's depth. A stack of 159 resources had 1.4 billion: `pulumi destroy` never ended.
     pulumi/pulumi pkg/resource/graph/dependency_graph.go, markAsDependency, 2026-11-24.
+
+    Deletions in one update are ordered by direct dependencies: two resources lose their order if
+    what stood between them stays. That is the provider alone, which goes with the cluster.
     """
     children: dict[pulumi.Resource, list[pulumi.Resource]] = {}
     implied: dict[pulumi.Resource, set[pulumi.Resource]] = {}

@@ -41,6 +41,19 @@ class Hint:
     text: str
 
 
+def sysctl_for_pods(name: str) -> str | None:
+    """Refuses what no pod can set for itself: a kubelet that is to allow it does not start.
+
+    kubernetes/kubernetes pkg/kubelet/sysctl/allowlist.go, NewAllowlist, 2026-11-24.
+    """
+    if re.fullmatch(r"(?:kernel[.](?:shm|msg|sem)|fs[.]mqueue[.]|net[.])[a-z0-9_.]*[*]?", name):
+        return None
+    return (
+        f"{name!r} is not a sysctl that pods have of their own; give one such as "
+        "net.core.somaxconn, or a pattern such as net.core.*"
+    )
+
+
 def one_of(*values: Any, what: str = "") -> Limit:
     """One of these values, which an editor then offers. `what` says what they have in common."""
     words = [str(value) for value in values]

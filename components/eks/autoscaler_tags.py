@@ -79,4 +79,6 @@ def _resources(pool: GpuPool, args: Args) -> list[tuple[str, str, str]]:
         amounts["cpu"] = f"{args.cpu_millis}m"
     if (least := args.memory_mib[1]) is not None:
         amounts["memory"] = f"{least}Mi"
+    if args.max_pods is not None:
+        amounts["pods"] = str(args.max_pods)
     return [(resource, tags.resource_tag(resource), amount) for resource, amount in amounts.items()]

@@ -113,6 +113,10 @@ class EksCpuPoolArgs:
         return EksPoolAutoscalerArgs()
 
     @property
+    def max_pods(self) -> None:
+        """As many as the image says."""
+
+    @property
     def ephemeral_storage(self) -> str:
         """As of a GPU node."""
         return f"{self.disk_size_gb * 9 // 10 - 2}Gi"

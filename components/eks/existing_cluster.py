@@ -66,7 +66,7 @@ class EksExistingCluster(pulumi.ComponentResource):
             managed=[*NODE_POLICIES, *([CNI_POLICY] if args.network.cni_policy else [])],
             opts=child,
         )
-        # EKS would create it with the first node group, and not delete it with the last one.
+        # EKS creates one with the first node group; this one is deleted with the stack.
         entry = aws.eks.AccessEntry(
             f"{name}-gpu-nodes",
             cluster_name=self.name,

@@ -10,7 +10,15 @@ from annotated_types import Interval, MaxLen
 from ..decode import camel
 from ..effect import Sent, Tries
 from ..kube import quantity
-from ..limits import QUANTITY_OR_ZERO, UNIQUE, Limit, check_limits, matching, one_of
+from ..limits import (
+    QUANTITY_OR_ZERO,
+    UNIQUE,
+    Limit,
+    check_limits,
+    matching,
+    one_of,
+    sysctl_for_pods,
+)
 from ..on_change import Loss, OnChange
 
 _USER_DATA = 12 * 1024
@@ -93,8 +101,9 @@ class EksKubeletArgs:
     """Settings of the kubelet; left out, each has the image's default. What is reserved is no
     longer there for pods: Cluster Autoscaler is told so."""
 
-    max_pods: Annotated[int | None, Interval(ge=1, le=1000), Tries(20)] = None
-    """How many pods a node takes; at most those that its network interfaces have addresses for."""
+    max_pods: Annotated[int | None, Interval(ge=16, le=1000), Tries(20)] = None
+    """How many pods a node takes, those of DaemonSets included; at most those that its network
+    interfaces have addresses for."""
     kube_reserved: Annotated[_RESERVED, Tries({"cpu": "500m", "memory": "1Gi"})] = field(
         default_factory=dict
     )
@@ -135,7 +144,9 @@ class EksKubeletArgs:
     """How large a container's log file gets."""
     container_log_max_files: Annotated[int | None, Interval(ge=2, le=100)] = None
     """How many log files a container keeps."""
-    allowed_unsafe_sysctls: Annotated[Sequence[str], Tries(["net.core.somaxconn"])] = ()
+    allowed_unsafe_sysctls: Annotated[
+        Sequence[Annotated[str, Limit(sysctl_for_pods)]], Tries(["net.core.somaxconn"])
+    ] = ()
     """Kernel parameters that pods may set for themselves although Kubernetes calls them unsafe."""
 
     def __post_init__(self) -> None:
@@ -147,6 +158,13 @@ class EksKubeletArgs:
             if lone := [signal for signal in one if signal not in other]:
                 partner = "evictionSoft" if "Grace" in key else "evictionSoftGracePeriod"
                 raise ValueError(f"{key}.{lone[0]}: the kubelet needs it in {partner} too; add it")
+        cpus = [each.get("cpu") for each in (self.kube_reserved, self.system_reserved)]
+        none = cpus[0] is not None and not any(float(quantity.parse(cpu)) for cpu in cpus if cpu)
+        if self.cpu_manager_policy == "static" and none:
+            raise ValueError(
+                "kubeReserved.cpu: is 0, and with cpuManagerPolicy static the kubelet does not "
+                "start; reserve some, such as 500m"
+            )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -189,7 +207,15 @@ def _share(threshold: str, whole: float, unit: float) -> int:
 
 
 def check_user_data(parts: Sequence[str], os: str) -> None:
-    """Raises ValueError for a part that the image's first boot does not understand."""
+    """Raises ValueError for a part that the image's first boot, or EKS, does not understand."""
+    if os == "bottlerocket":
+        for position, part in enumerate(parts):
+            if found := re.search(r"^\s*\[[^\]\n]*[\"'].*\]|\\\"", part, re.MULTILINE):
+                # awsdocs/amazon-eks-user-guide latest/ug/nodes/launch-templates.adoc, 2026-11-24.
+                raise ValueError(
+                    f"userData[{position}]: EKS cannot merge {found.group().strip()!r}; write "
+                    "headers without quotes, and values without escaped ones"
+                )
     for position, part in enumerate(parts):
         if os == "al2023" and not part.startswith(_PARTS):
             raise ValueError(

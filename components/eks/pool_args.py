@@ -36,11 +36,11 @@ from .node_repair_args import Count, EksNodeRepairArgs, Percentage, check_one_of
 from .pool_labels import NodeLabels, check_taints
 from .reservation import CapacityType, ReservationName
 from .sharing_args import EksSharingArgs
-from .user_data import bottlerocket
+from .user_data import Bootstrap, bottlerocket
 
-_MAX_TAGS = 33
+_MAX_TAGS = 32
 """An Auto Scaling group takes 50 tags: five are EKS's, and the stack's are three labels, a taint,
-four resources and four options of the autoscaler; those of `discoveryLabels` come on top."""
+five resources and four options of the autoscaler; those of `discoveryLabels` come on top."""
 _MAX_UNAVAILABLE = 100
 """EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
 _OSES = ("al2023", "bottlerocket")
@@ -330,7 +330,10 @@ class EksGpuNodeGroupArgs:
         self._check_in(cluster, places)
         pool = self.gpu_pool(name)
         if self.os == "bottlerocket":
-            bottlerocket(self.kubelet, pool.sharing, self.user_data, None)
+            # What the cluster itself adds is known later; that it goes with the rest, now.
+            likely = Bootstrap("a", "https://a", "a", "10.0.0.0/16", pool.labels, self.node_taints)
+            own = likely if self.ami_id is not None else None
+            bottlerocket(self.kubelet, pool.sharing, self.user_data, own)
         return ResolvedPool(
             args=self,
             pool=pool,
@@ -494,8 +497,13 @@ class EksGpuNodeGroupArgs:
                 f"{self.instance_type.name}, which is {self.image}; drop the key"
             )
 
+    @property
+    def max_pods(self) -> int | None:
+        """How many pods a node takes; None for as many as the image says."""
+        return self.kubelet.max_pods if self.kubelet else None
+
     def _check_max_pods(self) -> None:
-        given = self.kubelet and self.kubelet.max_pods
+        given = self.max_pods
         for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if given and row.max_pods is not None and given > row.max_pods:
                 raise ValueError(

@@ -14,11 +14,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cluster import Sharing, Taint
+from ..decode import camel
 from .node_args import EksKubeletArgs
 from .sharing import bottlerocket_settings
 
+_EVICTION = {
+    "memory.available": "100Mi",
+    "nodefs.available": "10%",
+    "nodefs.inodesFree": "5%",
+    "imagefs.available": "15%",
+}
+"""The kubelet's own thresholds: https://kubernetes.io/docs/concepts/scheduling-eviction/
+node-pressure-eviction/#hard-eviction-thresholds, read 2026-11-24."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class Bootstrap:
     """What EKS tells the nodes of its own images, and a stack those of the user's."""
 
@@ -73,7 +83,15 @@ def bottlerocket(
     parts: Sequence[str],
     bootstrap: Bootstrap | None,
 ) -> str | None:
-    """The settings; None if there are none. Raises ValueError if the user's set one again."""
+    """The settings; None if there are none. Raises ValueError if the user's set one again, and for
+    what Bottlerocket does not have."""
+    for key in ("kube_reserved", "system_reserved"):
+        if "pid" in getattr(kubelet, key, {}):
+            # bottlerocket-settings-sdk, modeled-types, KubernetesReservedResourceKey, 2026-11-24.
+            raise ValueError(
+                f"kubelet.{camel(key)}.pid: is not a setting of Bottlerocket; leave it out, or "
+                "take os: al2023"
+            )
     settings: dict[str, Any] = {}
     if bootstrap:
         network = ipaddress.IPv4Network(bootstrap.service_cidr)
@@ -86,7 +104,9 @@ def bottlerocket(
             "node-taints": {each.key: [f"{each.value}:{each.effect}"] for each in bootstrap.taints},
         }
     for key, value in (kubelet.settings if kubelet else {}).items():
-        settings[key.replace("_", "-")] = value
+        # The kubelet takes a signal that is left out for zero, and Bottlerocket adds none.
+        whole = {**_EVICTION, **value} if key == "eviction_hard" else value
+        settings[key.replace("_", "-")] = whole
     shared = bottlerocket_settings(sharing) if sharing else ""
     text = "\n".join(part for part in (_toml(settings), shared, *parts) if part)
     try:

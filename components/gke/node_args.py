@@ -4,6 +4,7 @@ Ranges are those of the API's own reference: container.googleapis.com/$discovery
 NodeKubeletConfig, LinuxNodeConfig and UpgradeSettings (read 2026-11-24).
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,8 +12,9 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Interval
 
+from ..decode import camel
 from ..effect import Sent, Tries
-from ..limits import UNIQUE, check_limits, matching
+from ..limits import UNIQUE, Limit, check_limits, matching, one_of, sysctl_for_pods
 from ..on_change import Kept, OnChange, Verdict
 
 _PERCENT = Interval(ge=10, le=85)
@@ -20,14 +22,32 @@ _LOG_SIZE = matching("a size in Ki, Mi or Gi such as 50Mi", re.compile(r"[1-9][0
 _DURATION = matching(
     "a duration such as 90s or 1h30m", re.compile(r"(?:[0-9]+(?:[.][0-9]+)?(?:ns|us|ms|s|m|h))+")
 )
-_UNSAFE_SYSCTL = matching(
-    "a sysctl that Kubernetes calls unsafe, or a pattern such as net.core.*",
-    re.compile(r"(?:kernel[.](?:shm|msg|sem)|fs[.]mqueue[.]|net[.])[a-z0-9_.]*[*]?"),
+_UNSAFE_SYSCTL = Limit(sysctl_for_pods)
+SYSCTLS = re.findall(
+    r"\S+",
+    """
+    net.core.busy_poll net.core.busy_read net.core.netdev_max_backlog net.core.rmem_max
+    net.core.rmem_default net.core.wmem_default net.core.wmem_max net.core.optmem_max
+    net.core.somaxconn net.ipv4.neigh.default.gc_thresh1 net.ipv4.neigh.default.gc_thresh2
+    net.ipv4.neigh.default.gc_thresh3 net.ipv4.tcp_rmem net.ipv4.tcp_wmem
+    net.ipv4.tcp_tw_reuse net.ipv4.tcp_mtu_probing net.ipv4.tcp_max_orphans
+    net.ipv4.tcp_max_tw_buckets net.ipv4.tcp_syn_retries net.ipv4.tcp_ecn
+    net.ipv4.tcp_congestion_control net.netfilter.nf_conntrack_max
+    net.netfilter.nf_conntrack_buckets net.netfilter.nf_conntrack_tcp_timeout_close_wait
+    net.netfilter.nf_conntrack_tcp_timeout_time_wait
+    net.netfilter.nf_conntrack_tcp_timeout_established net.netfilter.nf_conntrack_acct
+    kernel.keys.maxkeys kernel.keys.maxbytes kernel.shmmni kernel.shmmax kernel.shmall
+    kernel.core_pattern kernel.perf_event_paranoid kernel.sched_rt_runtime_us
+    kernel.softlockup_panic kernel.yama.ptrace_scope kernel.kptr_restrict
+    kernel.dmesg_restrict kernel.sysrq fs.aio-max-nr fs.file-max fs.inotify.max_user_instances
+    fs.inotify.max_user_watches fs.nr_open vm.dirty_background_ratio vm.dirty_background_bytes
+    vm.dirty_expire_centisecs vm.dirty_ratio vm.dirty_bytes vm.dirty_writeback_centisecs
+    vm.max_map_count vm.overcommit_memory vm.overcommit_ratio vm.vfs_cache_pressure
+    vm.swappiness vm.watermark_scale_factor vm.min_free_kbytes
+    """,
 )
-_SYSCTL = matching(
-    "a kernel parameter that GKE sets, such as net.core.somaxconn or vm.max_map_count",
-    re.compile(r"(?:net|kernel|vm|fs)[.][a-z0-9_.]+"),
-)
+"""LinuxNodeConfig.sysctls in the discovery document, revision 20261027: all that GKE sets."""
+_SYSCTL = one_of(*SYSCTLS, what="a kernel parameter that GKE sets")
 LOCATION_POLICY = Annotated[Literal["any", "balanced"], Sent("NodePool autoscaling.locationPolicy")]
 NETWORK_TAGS = Annotated[
     Sequence[
@@ -151,6 +171,14 @@ class GkeLinuxArgs:
         check_limits(self)
 
     @property
+    def hugepages_mib(self) -> int:
+        """What the kubelet takes off the memory for pods.
+
+        kubernetes/kubernetes pkg/kubelet/nodestatus/setters.go, MachineInfo, 2026-11-24.
+        """
+        return 2 * (self.hugepages_2m or 0) + 1024 * (self.hugepages_1g or 0)
+
+    @property
     def declared(self) -> Any:
         """As `linuxNodeConfig` has it."""
         huge = {"hugepage_size2m": self.hugepages_2m, "hugepage_size1g": self.hugepages_1g}
@@ -164,10 +192,27 @@ class GkeLinuxArgs:
         return {key: value for key, value in found.items() if value is not None}
 
 
+_COMPUTED = (
+    "cpu_cfs_quota",
+    "max_parallel_image_pulls",
+    "topology_manager_scope",
+    "cgroup_mode",
+    "transparent_hugepages",
+)
+"""Optional and computed in the provider: taken away, they keep their value.
+hashicorp/terraform-provider-google-beta .../services/container/node_config.go, 2026-11-24."""
+
+
 def _kept_whole(old: str, new: str) -> Verdict:
-    """The provider keeps a block that is taken away: each is optional and computed."""
-    way = "write the key with GKE's default"
-    return Kept(way) if new == "null" else None
+    """The provider keeps a block that is taken away, and some of its keys; and sends no false."""
+    if new == "null":
+        return Kept("write the key with GKE's default")
+    before, after = json.loads(old) or {}, json.loads(new)
+    if after.get("cpu_cfs_quota") is False and before.get("cpu_cfs_quota") is not False:
+        # Its update leaves out what is false; its create does not.
+        return Kept("cpuCfsQuota: false is for pools with another name")
+    gone = [key for key in _COMPUTED if before.get(key) is not None and after.get(key) is None]
+    return Kept(f"write {camel(gone[0])} with GKE's default") if gone else None
 
 
 KUBELET = Annotated[

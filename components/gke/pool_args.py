@@ -396,6 +396,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if self.device_plugin != "gke":
             labels[names.GKE_NO_DEFAULT_PLUGIN] = "true"
         cpu_millis, memory_mib = room.gke(self.machine.vcpu, self.machine.memory_gib)
+        memory_mib -= self.linux.hugepages_mib if self.linux else 0
         return GpuPool(
             name=name,
             accelerator=self.gpu_model.name,

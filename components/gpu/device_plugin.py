@@ -233,6 +233,7 @@ def _volumes(group: _Group) -> tuple[list[VolumeArgsDict], list[VolumeMountArgsD
 
 
 def _labels(pool: GpuPool) -> dict[str, str]:
-    # Nodes that somebody else made may do without the label; there, the selector has to do.
-    ours = names.GPU_PRESENT in pool.labels
-    return {**pool.node_selector, **({names.GPU_PRESENT: "true"} if ours else {})}
+    # Without nvidia.com/gpu.present: a GPU Operator in the cluster sets it to false on nodes that
+    # its own feature discovery does not reach, and would take the plugin off them.
+    # NVIDIA/gpu-operator controllers/nodelabeling_controller.go, reconcileCommonGPULabel, 2026-11.
+    return dict(pool.node_selector)

@@ -83,8 +83,8 @@ def test_it_runs_on_the_pools_that_need_it_alone(plain: Recording) -> None:
     """One DaemonSet covers both pools, neither a CPU node nor a pool that has a plugin."""
     assert [r.name for r in plain.of(DAEMON_SET)] == ["nvidia-device-plugin"]
     assert terms(pod(plain)) == [
-        {"gpu-cluster/pool": ["one"], "nvidia.com/gpu.present": ["true"]},
-        {"gpu-cluster/pool": ["two"], "nvidia.com/gpu.present": ["true"]},
+        {"gpu-cluster/pool": ["one"]},
+        {"gpu-cluster/pool": ["two"]},
     ]
 
 
@@ -165,10 +165,8 @@ def test_time_slicing_is_configured_for_its_pool_alone() -> None:
     assert {"name": "config", "configMap": {"name": "nvidia-device-plugin-on-shared"}} in spec[
         "volumes"
     ]
-    assert terms(spec) == [{"gpu-cluster/pool": ["shared"], "nvidia.com/gpu.present": ["true"]}]
-    assert terms(pod(found)) == [
-        {"gpu-cluster/pool": ["whole"], "nvidia.com/gpu.present": ["true"]}
-    ]
+    assert terms(spec) == [{"gpu-cluster/pool": ["shared"]}]
+    assert terms(pod(found)) == [{"gpu-cluster/pool": ["whole"]}]
 
 
 def test_another_number_of_replicas_rolls_the_pods_of_the_same_daemon_set() -> None:

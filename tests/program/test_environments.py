@@ -157,7 +157,8 @@ def test_a_stack_waits_for_nothing_to_lose_its_protection() -> None:
         values["gpu-cluster:cluster"]["deletionProtection"] = protect
         recording = recorded(values)
         found = recording.one(PROTECTION)
-        return found.protect, {each.partition("::")[0] for each in recording.before(found)}
+        before = recording.before(found)
+        return found.protect, {each.type for each in recording.resources if each.key in before}
 
     protected, before = protection(True)
     assert protected
@@ -176,7 +177,8 @@ def test_definitions_of_an_existing_cluster_are_protected_first(protect: bool | 
     )
     recording = recorded(values)
     found = recording.one(PROTECTION)
-    before = {each.rpartition("::")[2] for each in recording.before(found)}
+    behind = recording.before(found)
+    before = {each.name for each in recording.resources if each.key in behind}
     assert found.protect is (protect is not False)
     assert ("clusterqueues.kueue.x-k8s.io" in before) is found.protect
     assert ("cluster-queue-training" in before) is found.protect

@@ -65,7 +65,7 @@ def test_a_job_runs_on_gpus_that_the_program_describes(engine: Engine) -> None:
     done = engine.up()
     assert done.ok, done.errors
     rows = engine.resources()
-    types = {row["urn"].split("::")[2] for row in rows}
+    types = {Urn.parse(row["urn"]).qualified_type for row in rows}
     component = "gpu-cluster:index:GpuStack"
     assert f"{component}$gpu-cluster:gpu:Workload$kubernetes:batch/v1:Job" in types
     ours = {name for name in types if not name.startswith(("pulumi:pulumi", "pulumi:providers"))}

@@ -20,10 +20,12 @@ def test_a_node_group_outlives_its_launch_template(ml: Account) -> None:
     """EKS read it when the group was made; a change of the group needs it again."""
     vpc = ml.ec2.describe_subnets(SubnetIds=ml.subnets)["Subnets"][0]["VpcId"]
     given = {"GroupName": "own", "Description": "own", "VpcId": vpc}
+    network = ml.eks.describe_cluster(name="ml")["cluster"]["resourcesVpcConfig"]
     for gone in ("template", "security group"):
         own = ml.ec2.create_security_group(**given)["GroupId"]
         disk = {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 200}}
-        data = {"SecurityGroupIds": [own], "BlockDeviceMappings": [disk]}
+        groups = [own, network["clusterSecurityGroupId"]]
+        data = {"SecurityGroupIds": groups, "BlockDeviceMappings": [disk]}
         ml.ec2.create_launch_template(LaunchTemplateName="own", LaunchTemplateData=data)
         ml.group("train-gpu", launchTemplate={"name": "own", "version": "1"})
         before = ml.cloud.node_groups()

@@ -143,7 +143,7 @@ def _check_image(group: Mapping[str, Any], types: Sequence[InstanceType]) -> Non
         )
     arch = image_arch(image)
     wrong = [row.name for row in types if arch is not None and row.arch != arch]
-    if has_driver(image):
+    if image != "CUSTOM" and has_driver(image):
         wrong += [row.name for row in types if row.vendor != "NVIDIA"]
     if wrong:
         raise invalid(

@@ -96,6 +96,6 @@ def test_they_count_as_tags_of_the_auto_scaling_group() -> None:
     labels = {f"label-{number}": "x" for number in range(31)}
     EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], labels=labels)
     with pytest.raises(
-        ValueError, match="do not fit on an Auto Scaling group as tags; allowed: 30"
+        ValueError, match="do not fit on an Auto Scaling group as tags; allowed: 29"
     ):
         EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], labels=labels, discovery_labels=True)
