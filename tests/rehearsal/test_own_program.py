@@ -11,6 +11,7 @@ import yaml
 from quality import release
 from rehearsal.engine import Engine
 from rehearsal.sandbox import ROOT, Sandbox
+from stacks.engine.urn import Urn
 from tests import packaged
 from tests.rehearsal.conftest import Sandboxes
 from tests.rehearsal.test_consumer import FROM_STAGE
@@ -65,7 +66,8 @@ def test_a_job_runs_on_gpus_that_the_program_describes(engine: Engine) -> None:
     done = engine.up()
     assert done.ok, done.errors
     rows = engine.resources()
-    types = {Urn.parse(row["urn"]).qualified_type for row in rows}
+    urns = [Urn.parse(row["urn"]) for row in rows]
+    types = {"$".join((*urn.parents, urn.type)) for urn in urns}
     component = "gpu-cluster:index:GpuStack"
     assert f"{component}$gpu-cluster:gpu:Workload$kubernetes:batch/v1:Job" in types
     ours = {name for name in types if not name.startswith(("pulumi:pulumi", "pulumi:providers"))}

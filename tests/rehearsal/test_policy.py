@@ -50,7 +50,8 @@ def added(code: str) -> Mutation:
 
     def mutate(program: Path) -> None:
         main = program / "__main__.py"
-        main.write_text(f"{main.read_text()}\nimport pulumi_kubernetes as kubernetes\n{code}\n")
+        text = main.read_text().replace("stack.declare(read)", "cluster := stack.declare(read)")
+        main.write_text(f"{text}\nimport pulumi_kubernetes as kubernetes\n{code}\n")
 
     return mutate
 

@@ -33,7 +33,12 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
             "version": cluster.version,
             "roleArn": _role(account, f"{name}-cluster", "eks.amazonaws.com",
                              "AmazonEKSClusterPolicy"),
-            "resourcesVpcConfig": {"subnetIds": subnets, "endpointPrivateAccess": True},
+            "resourcesVpcConfig": {
+                "subnetIds": subnets,
+                "endpointPrivateAccess": True,
+                # The module's own group for the control plane, which admits its nodes' group.
+                "securityGroupIds": groups,
+            },
             # Whoever rehearses is taken for the creator, whom EKS makes an administrator.
             "accessConfig": {"authenticationMode": cluster.authentication_mode},
             "bootstrapSelfManagedAddons": False,

@@ -94,7 +94,8 @@ def why_not_joined(cluster: Cluster, group: Group) -> str:
     except ValueError as error:
         return str(error)
     groups = group.data.get("SecurityGroupIds") or []
-    if groups and cluster.security_group not in groups:
+    known = {cluster.security_group, *cluster.row["resourcesVpcConfig"]["securityGroupIds"]}
+    if groups and not known & set(groups):
         return (
             "the launch template names security groups, and the cluster's own, "
             f"{cluster.security_group}, is not among them"

@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from quality.__main__ import COMMANDS as MAINTENANCE
 from quality.__main__ import main as quality_main
 from stacks.definition.files import stacks
 from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode, worst
+from tools import checkout
 
 ROOT = Path(__file__).parents[3]
 
@@ -184,13 +184,13 @@ def test_old_names_are_no_commands() -> None:
         assert program == "make" or command in known[program], now
 
 
-def test_the_script_of_the_package_is_this_command() -> None:
-    """And the package has every room."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["project"]["scripts"] == {NAME: "cli.main:main"}
-    rooms = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
-    included = project["tool"]["setuptools"]["packages"]["find"]["include"]
-    assert {each.removesuffix("*") for each in included} == rooms
+def test_the_script_of_a_checkout_is_this_command(tmp_path: Path) -> None:
+    """And finds the checkout from any folder."""
+    checkout.main(tmp_path / "bin", tmp_path)
+    command = tmp_path / "bin" / NAME
+    done = subprocess.run([command, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, run("--help").stdout)
+    assert (tmp_path / "gpu-cluster-checkout.pth").read_text() == f"{ROOT}\n"
 
 
 ELSEWHERE = """

@@ -94,8 +94,8 @@ def test_no_module_is_read_for_nothing() -> None:
         ("from pulumi_gcp import sql", "pulumi_gcp.sql"),
         ("from pulumi_gcp.sql import Database", "pulumi_gcp.sql"),
         (
-            "import pulumi_kubernetes\npulumi_kubernetes.policy.v1.Foo",
-            "pulumi_kubernetes.policy.v1",
+            "import pulumi_kubernetes\npulumi_kubernetes.scheduling.v1.Foo",
+            "pulumi_kubernetes.scheduling.v1",
         ),
     ],
 )
