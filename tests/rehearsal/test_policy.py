@@ -50,7 +50,7 @@ def added(code: str) -> Mutation:
 
     def mutate(program: Path) -> None:
         main = program / "__main__.py"
-        text = main.read_text().replace("stack.declare(read)", "cluster := stack.declare(read)")
+        text = main.read_text().replace("(stack.declare(read))", "(cluster := stack.declare(read))")
         main.write_text(f"{text}\nimport pulumi_kubernetes as kubernetes\n{code}\n")
 
     return mutate
