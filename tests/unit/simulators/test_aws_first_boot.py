@@ -17,7 +17,7 @@ CLUSTER = Cluster(
     row={
         "endpoint": "https://c",
         "certificateAuthority": {"data": "Q0E="},
-        "resourcesVpcConfig": {"clusterSecurityGroupId": "sg-1"},
+        "resourcesVpcConfig": {"clusterSecurityGroupId": "sg-1", "securityGroupIds": ["sg-3"]},
     },
     self_managed=False,
 )
@@ -94,6 +94,7 @@ def test_bottlerocket_has_the_same_in_toml() -> None:
                                            'boundary="//"\n\n', "--//--\n"))), "node.eks.aws/v2"),
         (group(None, SecurityGroupIds=["sg-2"]), "sg-1, is not among them"),
         (group(None, SecurityGroupIds=["sg-1", "sg-2"]), ""),
+        (group(None, SecurityGroupIds=["sg-3"]), ""),
     ],
 )  # fmt: skip
 def test_a_node_joins_or_says_why_not(nodes: Group, reason: str) -> None:
