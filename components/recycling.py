@@ -5,10 +5,14 @@ replaces every node for it, and what ran there starts again. The warning ends wi
 programs know it: `GPUC-RECYCLE-GPU-POOL` or `GPUC-RECYCLE-SYSTEM-POOL`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pulumi
+from pulumi.runtime import rpc
+
+_SECRET = rpc._special_sig_key
+"""A map with this key is a secret or an asset, and not to be looked into."""
 
 
 def warn(
@@ -16,8 +20,10 @@ def warn(
     change: pulumi.ResourceHookArgs,
     properties: Sequence[str],
     nodes: tuple[int, int],
+    in_place: Sequence[str] = (),
 ) -> None:
-    """Warns if the update of a pool changes one of these properties, such as `nodeConfig.diskType`.
+    """Warns if the update of a pool changes one of these properties, or what is in one of them,
+    such as `nodeConfig`, except what is changed `in_place`, such as `nodeConfig.labels`.
 
     `path` is the pool's key in the config, `nodes` the least and the most that it can have.
     """
@@ -28,8 +34,8 @@ def warn(
         # The number of a template's version is AWS's, and unknown in a preview: without it, both
         # say the same.
         f"{one}{'' if one == 'launchTemplate.version' else _values(before, after)}"
-        for one in properties
-        if (before := _at(old, one)) != (after := _at(new, one))
+        for root in properties
+        for one, before, after in _changed(root, _at(old, root), _at(new, root), in_place)
     ]
     if differ:
         least, most = nodes
@@ -41,6 +47,19 @@ def warn(
         )
 
 
+def _changed(
+    path: str, before: Any, after: Any, in_place: Sequence[str]
+) -> Iterator[tuple[str, Any, Any]]:
+    """What differs there: its path, the old and the new value."""
+    if before == after or path in in_place:
+        return
+    if not all(isinstance(value, Mapping) and _SECRET not in value for value in (before, after)):
+        yield path, before, after
+        return
+    for key in dict.fromkeys([*before, *after]):
+        yield from _changed(f"{path}.{key}", before.get(key), after.get(key), in_place)
+
+
 def _values(before: Any, after: Any) -> str:
     """Both values, if they are plain: a secret or an unknown one never is."""
     if not all(
@@ -49,7 +68,7 @@ def _values(before: Any, after: Any) -> str:
         return ""
     old, new = ("none" if value is None else f"{value:g}" if type(value) is float else str(value)
                 for value in (before, after))  # fmt: skip
-    return "" if pulumi.runtime.rpc.UNKNOWN in (old, new) else f" ({old} -> {new})"
+    return "" if rpc.UNKNOWN in (old, new) else f" ({old} -> {new})"
 
 
 def _at(inputs: Mapping[str, Any], path: str) -> Any:

@@ -18,14 +18,13 @@ STREAMING_ROLE = "roles/serviceusage.serviceUsageConsumer"
 (https://cloud.google.com/kubernetes-engine/docs/how-to/image-streaming)."""
 
 
-RECYCLES = (
-    "version", "nodeConfig.machineType", "nodeConfig.diskSizeGb", "nodeConfig.diskType",
-    "nodeConfig.imageType", "nodeConfig.gcfsConfig.enabled", "nodeConfig.gvnic.enabled",
-    "nodeConfig.workloadMetadataConfig", "nodeConfig.loggingVariant", "nodeConfig.kubeletConfig",
-    "nodeConfig.linuxNodeConfig", "nodeConfig.containerdConfig",
-)  # fmt: skip
-"""https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters, the manual changes
-that recreate the nodes; labels, taints and tags are not among them."""
+IN_PLACE = tuple(
+    f"nodeConfig.{field}"
+    for field in ("labels", "resourceLabels", "resourceManagerTags", "tags", "taints")
+)
+"""What GKE changes on nodes that run; for anything else of `nodeConfig` it recreates them, or is
+assumed to. https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters, 2026-11-24.
+"""
 
 
 def recycling_check(name: str, path: str, nodes: tuple[int, int]) -> pulumi.ResourceHookBinding:
@@ -35,7 +34,7 @@ def recycling_check(name: str, path: str, nodes: tuple[int, int]) -> pulumi.Reso
     """
 
     def check(change: pulumi.ResourceHookArgs) -> None:
-        recycling.warn(path, change, RECYCLES, nodes)
+        recycling.warn(path, change, ("version", "nodeConfig"), nodes, IN_PLACE)
 
     hook = pulumi.ResourceHook(
         f"{name}-recycling", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)

@@ -1,17 +1,20 @@
 """The JSON Schema of stack files says what the program says, as far as a schema can."""
 
 import json
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 
+from components import decode, limits
+from components.limits import refusal as limit_refusal
+from components.settings import load as settings
 from quality.docs import stack_schema
 from stacks.definition.files import EXAMPLES, ROOT, SAMPLES, document_in
-from tests.program.environments import values_of, with_changes
+from tests.program.environments import as_engine_config, values_of, with_changes
 from tests.unit.components import (
     test_settings,
     test_settings_batch,
@@ -21,9 +24,6 @@ from tests.unit.components import (
 
 FIXTURES = ROOT / "tests" / "fixtures" / "stacks"
 COMMITTED = sorted([*EXAMPLES.glob("Pulumi.*.yaml"), *FIXTURES.glob("Pulumi.*.yaml")])
-UNSEEN: dict[str, list[str]] = yaml.safe_load(
-    Path(__file__).with_name("unseen_by_schema.yaml").read_text()
-)
 SCHEMA = json.loads(stack_schema.FILE.read_text())
 VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
 
@@ -77,13 +77,42 @@ def test_the_file_at_the_root_names_the_schema_too(stack: str) -> None:
         assert first.endswith("$schema=docs/reference/stack.schema.json")
 
 
-def test_what_the_program_refuses_the_schema_refuses_or_cannot_see() -> None:
-    """A row of the tables of refusals that passes stands in `unseen_by_schema.yaml`, with why."""
-    everything = list(refused())
-    passing = [says for says, values in everything if not complaints({"config": values})]
-    print(f"{len(passing)} of {len(everything)} refusals are beyond the schema")
-    known = {path for paths in UNSEEN.values() for path in paths}
-    assert {says.split(": ")[0] for says in passing} == known
+def for_its_shape(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the program refuses the config for a type, a key or a limit that JSON Schema has."""
+    refused_by: list[tuple[Any, Any]] = []
+
+    def spy(annotations: Any, value: Any) -> str | None:
+        reason = limit_refusal(annotations, value)
+        refused_by.extend([(annotations, value)] if reason else [])
+        return reason
+
+    monkeypatch.setattr(limits, "refusal", spy)
+    with pytest.raises(ValueError, match=": ") as refusal:
+        settings.from_config(as_engine_config(values))
+    cause: BaseException = refusal.value
+    while cause.__context__:
+        cause = cause.__context__
+    raised_in = traceback.extract_tb(cause.__traceback__)[-1]
+    if Path(raised_in.filename) == Path(decode.__file__):
+        too_large = str(decode._LARGEST) in str(cause)  # for every whole number, not in the schema
+        return not too_large and raised_in.name in ("_decode", "_plain", "_mapping", "_record")
+    if raised_in.name != "check_limits":
+        return False
+    annotations, value = refused_by[-1]
+    entries = {str: "Length", dict: "Properties"}.get(type(value), "Items")
+    plain = list(value) if isinstance(value, tuple) else value
+    return not jsonschema.Draft7Validator(limits.fragment(annotations, entries)).is_valid(plain)
+
+
+def test_what_the_program_refuses_for_its_shape_the_schema_refuses() -> None:
+    """A misspelled key, a wrong type, a value beyond the limits of its field; what several settings
+    decide together is for the program."""
+    unseen = []
+    for says, values in refused():
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            if for_its_shape(values, monkeypatch) and not complaints({"config": values}):
+                unseen.append(says)
+    assert unseen == []
 
 
 @pytest.mark.parametrize(

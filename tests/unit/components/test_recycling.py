@@ -5,9 +5,11 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.runtime import rpc
 from pulumi.runtime.rpc import UNKNOWN
 
 from components.eks.scaling import size_check
+from components.gke.node_identity import recycling_check
 
 SIZE = {"minSize": 0, "maxSize": 3, "desiredSize": 1}
 GROUP = {
@@ -78,3 +80,37 @@ def test_an_update_that_recycles_nodes_is_warned_of(
 def test_nothing_is_said_of_what_leaves_the_nodes(update: Update, old: Any) -> None:
     """A group that is created has none, and labels are set on those that run."""
     assert update("gpuPools.train-gpu", old, GROUP | {"labels": {}}) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "differs"),
+    [
+        ({"diskSizeGb": 200}, "nodeConfig.diskSizeGb (100 -> 200)"),
+        ({"kubeletConfig": {"podPidsLimit": 9000}}, "nodeConfig.kubeletConfig.podPidsLimit"),
+        ({"aFieldOfNextYear": "X"}, "nodeConfig.aFieldOfNextYear (none -> X)"),
+        ({"secret": {rpc._special_sig_key: "x", "value": "hidden"}}, "nodeConfig.secret recycles"),
+        ({"labels": {"a": "c"}, "tags": ["one"]}, None),
+    ],
+)
+def test_gke_recreates_nodes_for_whatever_it_is_not_known_to_change_in_place(
+    monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], differs: str | None
+) -> None:
+    """A field that nobody has listed counts as one that recycles nodes."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
+    monkeypatch.setattr(pulumi, "ResourceHook", lambda name, callback, opts: callback)
+    (hook,) = recycling_check("pool", "gpuPools.train-gpu", (0, 3)).before_update or ()
+    before: dict[str, Any] = {
+        "diskSizeGb": 100,
+        "kubeletConfig": {"podPidsLimit": 8192},
+        "labels": {"a": "b"},
+        "secret": {rpc._special_sig_key: "x", "value": "old"},
+    }
+    old, new = {"nodeConfig": before}, {"nodeConfig": before | changed}
+    hook(
+        pulumi.ResourceHookArgs(
+            urn="u", id="", name="pool", type="", old_inputs=old, new_inputs=new
+        )
+    )
+    assert len(said) == (differs is not None)
+    assert all(str(differs) in line and "hidden" not in line for line in said)
