@@ -53,6 +53,8 @@ def _changed(
     """What differs there: its path, the old and the new value."""
     if before == after or path in in_place:
         return
+    if isinstance(before, Mapping) or isinstance(after, Mapping):
+        before, after = ({} if value is None else value for value in (before, after))
     if not all(isinstance(value, Mapping) and _SECRET not in value for value in (before, after)):
         yield path, before, after
         return
