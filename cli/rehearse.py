@@ -72,8 +72,7 @@ def rehearse(
 
     where = (folder or held.REHEARSALS / stack).absolute()
     with aside(as_json=as_json):
-        if not _prepared(stack, real_node=node is not None):
-            return ExitCode.UNKNOWN
+        _check(stack, real_node=node is not None)
     wanted = held.Wanted(
         stack=stack,
         folder=str(where),
@@ -90,15 +89,15 @@ def rehearse(
     return code
 
 
-def _prepared(stack: str, *, real_node: bool) -> bool:
-    """Looks at the stack's file and, with `real_node`, at the machine, then builds what is not
-    built yet; whether that succeeded. Raises CheckError."""
+def _check(stack: str, *, real_node: bool) -> None:
+    """Raises CheckError unless the stack has a file and, with `real_node`, this machine can be a
+    node of it."""
     from stacks.definition.files import ROOT, read_stack
 
     read_stack(ROOT, stack)
     if not real_node:
-        return built()
-    from rehearsal.gpu_node.host_node import PROGRAMS, pool_of
+        return
+    from rehearsal.gpu_node.host_node import pool_of
     from rehearsal.gpu_node.machine import NodeError, look
 
     try:
@@ -106,17 +105,6 @@ def _prepared(stack: str, *, real_node: bool) -> bool:
     except NodeError as error:
         raise CheckError(str(error)) from None
     print(f"this machine will be a node of pool {pool} of {stack}: {machine.description}")
-    return built() and built(*PROGRAMS)
-
-
-def built(*names: str) -> bool:
-    """Builds what is not built yet; whether that went well."""
-    from rehearsal.progress import Progress
-    from tools.__main__ import main as tools
-
-    with Progress() as progress:
-        progress.begin("building what is not built yet")
-        return tools(["build", *names]) == 0
 
 
 @click.command(epilog="Example: gpu-cluster down dev")

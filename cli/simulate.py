@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from cli.options import json_option
-from cli.rehearse import built, linux_only
+from cli.rehearse import linux_only
 from components.platforms import PLATFORMS
 from stacks.outcome import ExitCode
 
@@ -28,6 +28,7 @@ def simulate(cloud: str, as_json: bool) -> ExitCode:
     It holds nothing at first, and goes on until it is interrupted; then all of it is gone. A
     cluster in it gets a real control plane on this machine, and no nodes.
     """
+    from rehearsal.held import built
     from rehearsal.simulate import simulated
 
     if not built():

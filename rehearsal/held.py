@@ -22,10 +22,12 @@ from rehearsal.gpu_node import host_changes
 from rehearsal.gpu_node.machine import NodeError, look
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.processes import PDEATHSIG, ProcessError
+from rehearsal.progress import Progress
 from rehearsal.provider_plugins import Choice
 from stacks.definition.files import read_stack
 from stacks.definition.owners import refuse_shared
 from stacks.outcome import CheckError, ExitCode
+from tools.__main__ import main as run_tools
 
 ROOT = Path(__file__).resolve().parents[1]
 REHEARSALS = ROOT / ".rehearsal"
@@ -106,7 +108,8 @@ def down(stack: str, folder: Path) -> tuple[str, list[str]]:
 
 
 def _starting(folder: Path) -> list[psutil.Process]:
-    """Processes that will hold a rehearsal in this folder, and have not locked it yet."""
+    """Processes that will hold a rehearsal in this folder, and have not locked it yet: they build
+    programs, or import packages."""
     wanted, found = f'"folder": {json.dumps(str(folder))}', []
     for process in psutil.process_iter():
         with suppress(psutil.Error):  # it has ended, or is another user's
@@ -173,6 +176,13 @@ def _hold(wanted: Wanted, answer: int) -> int:
         while True:
             signal.pause()  # until `end` raises
 
+    if not built():
+        return ExitCode.UNKNOWN
+    if wanted.real_node:
+        from rehearsal.gpu_node.host_node import PROGRAMS
+
+        if not built(*PROGRAMS):
+            return ExitCode.UNKNOWN
     from rehearsal.run import hold  # loads all that a rehearsal needs; nothing else here does
 
     return hold(
@@ -185,6 +195,14 @@ def _hold(wanted: Wanted, answer: int) -> int:
         revision=wanted.revision,
         plugins=wanted.plugins,
     )
+
+
+def built(*names: str) -> bool:
+    """Builds the named programs, or all that every rehearsal needs, unless they are built; whether
+    that succeeded."""
+    with Progress() as progress:
+        progress.begin("building what is not built yet")
+        return run_tools(["build", *names]) == 0
 
 
 def _leave_terminal(log: Path) -> None:

@@ -30,7 +30,7 @@ def hold(stack, folder, *, keep, replace, **_):
     print("up", flush=True)
     time.sleep(60)
 
-run.hold = hold
+run.hold, held.built = hold, lambda *names: True
 sys.exit(held._hold(held.Wanted(stack="dev", folder=sys.argv[1], keep=True), 1))
 """
 """A rehearsal without a sandbox: the process that holds the folder."""
@@ -235,14 +235,28 @@ def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+BUILDING = """
+import sys, time
+from rehearsal import held
+
+def built(*names):
+    print("building", flush=True)
+    time.sleep(60)
+
+held.built, sys.argv = built, sys.argv[2:]
+sys.exit(held.main())
+"""
+"""A rehearsal that still builds its programs."""
+
+
 def test_down_ends_the_one_that_is_starting(tmp_path: Path) -> None:
-    """Between the command and the lock are the packages that a rehearsal imports."""
-    folder, wait = tmp_path / "sandbox", "print(flush=True); import signal; signal.pause()"
-    wanted = json.dumps(asdict(held.Wanted(stack="dev", folder=str(folder))))
-    command = [sys.executable, "-c", wait, "-m", "rehearsal.held", "3", wanted]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as starting:
+    """Between the command and the lock are the programs that it builds, which take minutes."""
+    folder = tmp_path / "sandbox"
+    wanted = json.dumps(asdict(held.Wanted(stack="dev", folder=str(folder), keep=True)))
+    command = [sys.executable, "-c", BUILDING, "-m", "rehearsal.held", "1", wanted]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as starting:
         assert starting.stdout is not None
-        starting.stdout.readline()
+        assert starting.stdout.readline() == b"building\n"
         other = tmp_path / "other"
         other.mkdir()
         assert held.down("dev", other) == ("was not running; removed what it left", [])
