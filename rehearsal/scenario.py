@@ -428,6 +428,7 @@ class Rehearsal:
         # The node of a job that is done may have left by now.
         nodes = [*cache.gpu_nodes, *cache.nodes]
         return [
+            *volumes.unpulled(sandbox.cloud, pods),
             *volumes.unbound(claims),
             *volumes.without_files(pods, cache.all("ConfigMap")),
             *volumes.unidentified(sandbox.cloud, pods),

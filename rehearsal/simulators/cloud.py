@@ -326,6 +326,14 @@ class Mount:
 
 
 @runtime_checkable
+class Pulling(Protocol):
+    """A cloud that has image registries, in which nodes need a right."""
+
+    def why_not_pulled(self, image: str) -> str:
+        """What the container runtime of a node says of the image; empty if the node gets it."""
+
+
+@runtime_checkable
 class Mounting(Protocol):
     """A cloud whose disks, file systems and buckets pods can mount."""
 

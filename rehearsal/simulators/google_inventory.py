@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from components.decode import camel
+from components.gke.cluster_args import KMS_KEY
+from components.gke.node_account import foreign_repository
 from components.gke.settings import GkeSettings
 from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.settings.model import Settings
@@ -91,6 +93,21 @@ def buckets(stack: str, folder: Path = INVENTORIES) -> dict[str, Bucket]:
         name: Bucket(**{keys[key].name: value for key, value in row.items()})
         for name, row in rows.items()
     }
+
+
+def not_granted(stack: str, folder: Path = INVENTORIES) -> frozenset[str]:
+    """What `notGranted` of a stack's inventory lists: keys of Cloud KMS and repositories of
+    Artifact Registry. Raises StackError for anything else."""
+    found = inventory(stack, folder)
+    names = found.get("notGranted", []) if isinstance(found, dict) else []
+    for name in names if isinstance(names, list) else [names]:
+        if not KMS_KEY.fullmatch(str(name)) and not foreign_repository(str(name), ""):
+            raise wrong(
+                stack, ".notGranted", f"{name!r} is neither a Cloud KMS key, such as projects/"
+                "PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY, nor a repository, such as "
+                "REGION-docker.pkg.dev/PROJECT/REPOSITORY"
+            )  # fmt: skip
+    return frozenset(names)
 
 
 def networks(

@@ -103,8 +103,9 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
 
 def without_reservations(found: Any) -> Any:
     """What an inventory says of networks; None if it has nothing of them."""
-    """What an inventory says of networks; None if it has nothing of them."""
-    others = ("reservations", "buckets", "gpuOperator", "cluster", "objects", "controllers")
+    others = (
+        "reservations", "buckets", "notGranted", "gpuOperator", "cluster", "objects", "controllers",
+    )  # fmt: skip
     if not isinstance(found, dict) or not any(key in found for key in others):
         return found
     return {key: value for key, value in found.items() if key not in others} or None

@@ -1,8 +1,8 @@
-"""Whether pods would get their volumes and credentials: disks, file systems and buckets as the
-drivers that attach and mount them see them, files, and their own permissions in the cloud.
+"""Whether pods would get their images, volumes and credentials: disks, file systems and buckets as
+the drivers that attach and mount them see them, files, and their own permissions in the cloud.
 
-No kubelet mounts anything here, so that a pod without a right would run as any other. Secrets are
-somebody else's, whom a rehearsal does not have: they are taken to be there.
+No kubelet pulls or mounts anything here, so that a pod without a right would run as any other.
+Secrets belong to other owners, whom a rehearsal does not have: they are assumed to exist.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from rehearsal.nodes.pods import full_name, workload
-from rehearsal.simulators.cloud import Cloud, Identifying, Mount, Mounting, NodeTaint
+from rehearsal.simulators.cloud import Cloud, Identifying, Mount, Mounting, NodeTaint, Pulling
 
 Object = Mapping[str, Any]
 VOLUMES = "/api/v1/persistentvolumes"
@@ -32,6 +32,18 @@ def unmounted(
         node = by_name.get(pod["spec"].get("nodeName") or "")
         for mount in mounts(pod, node, claims, volumes):
             if reason := cloud.why_not_mounted(mount):
+                found.append(f"{workload(pod)} starts no container: {reason}")
+    return list(dict.fromkeys(found))
+
+
+def unpulled(cloud: Cloud, pods: Sequence[Object]) -> list[str]:
+    """One line for each image that a workload's pods would not get."""
+    if not isinstance(cloud, Pulling):
+        return []
+    found = []
+    for pod in pods:
+        for container in [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]:
+            if reason := cloud.why_not_pulled(container["image"]):
                 found.append(f"{workload(pod)} starts no container: {reason}")
     return list(dict.fromkeys(found))
 

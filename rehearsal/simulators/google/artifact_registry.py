@@ -1,8 +1,14 @@
-"""Repositories of Artifact Registry."""
+"""Repositories of Artifact Registry, and whether nodes may pull images from them.
+
+An inventory lists the repositories on which the nodes' account has no role. In any other of another
+project it has the role of a reader.
+"""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
+from rehearsal.simulators.google import policies
 from rehearsal.simulators.google.api.call import Call, get_operation
 from rehearsal.simulators.google.collection import Collection, now
 from rehearsal.simulators.google.errors import bad_request
@@ -33,7 +39,31 @@ class _Repositories(Collection):
         state["registryUri"] = f"{registry}/{project}/{name}"
 
 
+def why_not_pulled(image: str, not_granted: Iterable[str]) -> str:
+    """Why nodes do not get this image, in the words of containerd for a token that the registry
+    refuses (core/remotes/docker/authorizer.go, core/remotes/errors); empty if they get it."""
+    if not any(image.startswith(f"{repository}/") for repository in not_granted):
+        return ""
+    host = image.partition("/")[0]
+    return (
+        f'Failed to pull image "{image}": failed to resolve reference "{image}": failed to '
+        "authorize: failed to fetch oauth token: unexpected status from GET request to "
+        f"https://{host}/v2/token: 403 Forbidden"
+    )
+
+
+def _get_policy(call: Call) -> dict[str, Any]:
+    _, project, _, location, _, name = call.name.split("/")
+    if f"{location}-docker.pkg.dev/{project}/{name}" in call.cloud.not_granted:
+        return policies.get(call)
+    accounts = call.cloud.of("iam.serviceAccounts")
+    readers = [f"serviceAccount:{account.state['email']}" for account in accounts]
+    binding = {"role": "roles/artifactregistry.reader", "members": readers}
+    return policies.get(call) | ({"bindings": [binding]} if readers else {})
+
+
 METHODS = {
     **_Repositories().methods,
+    "artifactregistry.projects.locations.repositories.getIamPolicy": _get_policy,
     "artifactregistry.projects.locations.operations.get": get_operation,
 }

@@ -16,7 +16,7 @@ from rehearsal.simulators.cloud import (
     TemplateComparison,
     Wanted,
 )
-from rehearsal.simulators.google import attached, nodes, policies
+from rehearsal.simulators.google import artifact_registry, attached, nodes, policies
 from rehearsal.simulators.google import buckets as bucket_rules
 from rehearsal.simulators.google.autopilot import (
     ACCELERATOR_COUNT_LABEL,
@@ -56,15 +56,18 @@ class GoogleCloud(CloudState):
         reservations: Sequence[Reservation] = (),
         quota_suffices: bool = False,
         buckets: Mapping[str, Bucket] | None = None,
+        not_granted: frozenset[str] = frozenset(),
     ) -> None:
         """`existing`: networks that exist before anything is created; `reservations`: what was
         bought by then. With `quota_suffices`, every pool can grow to its maximum, as far as
-        `faults` sets no quota. `buckets`: those that are not as any other, by name."""
+        `faults` sets no quota. `buckets`: those that are not as any other, by name. `not_granted`:
+        as `CloudState` has it."""
         super().__init__(
             control_plane=control_plane,
             faults=faults or NoFaults(),
             reservations=reservations,
             buckets=buckets or {},
+            not_granted=not_granted,
         )
         self._quota_suffices = quota_suffices
         self._gpu_request_shapes: set[GpuRequestShape] = set()
@@ -175,6 +178,11 @@ class GoogleCloud(CloudState):
             if mount.driver in attached.DRIVERS:
                 return attached.why_not_mounted(self.resources, cluster, mount)
             return bucket_rules.why_not_mounted(mount, cluster, self.policies, self.buckets)
+
+    def why_not_pulled(self, image: str) -> str:
+        """What containerd says of an image in Artifact Registry that nodes may not read."""
+        with self.lock:
+            return artifact_registry.why_not_pulled(image, self.not_granted)
 
     def assumptions(self) -> Sequence[str]:
         """As `Assuming` has it."""

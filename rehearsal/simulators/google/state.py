@@ -27,11 +27,15 @@ class CloudState(ABC):
         faults: ApiFaults,
         reservations: Sequence[Reservation],
         buckets: Mapping[str, Bucket],
+        not_granted: frozenset[str],
     ) -> None:
         self.control_plane = control_plane
         self.faults = faults
         self.reservations = tuple(reservations)
         self.buckets = dict(buckets)
+        self.not_granted = not_granted
+        """Keys of Cloud KMS on which GKE's service agent has no role, as `projects/...`, and
+        repositories on which the nodes' account has none, as in the name of an image."""
         self.lock = threading.RLock()
         self.operations = Operations()
         self.resources: dict[str, CloudResource] = {}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.verify.volumes import unbound, without_files
+from rehearsal.verify.volumes import unbound, unpulled, without_files
 from tests.unit.rehearsal.rehearsed import pod
 
 SAID = (
@@ -35,6 +35,23 @@ def test_files_that_nobody_made_are_named(
     for one in pods:
         one["spec"]["volumes"] = [{"name": "code", **source}]
     assert without_files(pods, there) == said
+
+
+class Registry:
+    """A cloud in which nodes read one repository only."""
+
+    def why_not_pulled(self, image: str) -> str:
+        return "" if image.startswith("mine/") else f"403 for {image}"
+
+
+def test_images_that_the_nodes_may_not_read_are_named() -> None:
+    """Once for all pods of a workload, those of containers that run first too."""
+    pods = [pod(f"train-{number}", owner=("Job", "train"), on="a") for number in range(2)]
+    for one in pods:
+        one["spec"]["initContainers"] = [{"name": "data", "image": "theirs/copy:1"}]
+        one["spec"]["containers"] = [{"name": "train", "image": "mine/train:1"}]
+    cloud: Any = Registry()
+    assert unpulled(cloud, pods) == ["Job default/train starts no container: 403 for theirs/copy:1"]
 
 
 def test_a_claim_that_is_not_bound_to_its_volume_is_named() -> None:

@@ -44,7 +44,7 @@ class GoogleStack(Engine):
             reservations=reservations,
             quota_suffices=quota_suffices,
         )
-        api = serve_api(self.cloud, seen)
+        self.api = api = serve_api(self.cloud, seen)
         weakref.finalize(self, api.stop)
         settings = gcp.settings_for(api.environment, faults=faults, changed=self.cloud.notify)
         super().__init__(settings, {"project": "p", "region": "us-central1"})

@@ -6,6 +6,7 @@ from rehearsal.simulators.google.api.server import Answer
 from rehearsal.simulators.google.container import (
     cluster_updates,
     clusters,
+    keys,
     node_pool_updates,
     node_pools,
     operations,
@@ -17,5 +18,6 @@ METHODS: Mapping[str, Answer] = {
     **node_pools.METHODS,
     **node_pool_updates.METHODS,
     **operations.METHODS,
+    **keys.METHODS,
 }
 """Method -> what answers it."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.catalog.gke import region_of
-from rehearsal.simulators.google.container import maintenance
+from rehearsal.simulators.google.container import keys, maintenance
 from rehearsal.simulators.google.errors import bad_request
 from rehearsal.simulators.google.resource import CloudResource
 from rehearsal.simulators.google.state import CloudState
@@ -38,6 +38,7 @@ def check(cloud: CloudState, identity: str, state: Mapping[str, Any], uses: list
     defaults = (state.get("autoscaling") or {}).get("autoprovisioningNodePoolDefaults")
     for config in (state.get("nodeConfig"), defaults):
         cloud.check_account(config, project)
+    keys.check(cloud, state)
     _check_private(state, subnetwork)
     maintenance.check(state.get("maintenancePolicy") or {})
 

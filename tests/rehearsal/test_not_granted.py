@@ -1,0 +1,62 @@
+"""Keys and images of other projects on which the stack's project has no role: the check before the
+first update finds it, and the rehearsal names it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
+from rehearsal.scenario import Rehearsal
+from stacks.capacity import gke
+from tests.rehearsal.own_stacks import folder_of
+
+KEY = "projects/keys/locations/us-central1/keyRings/gke/cryptoKeys/secrets"
+MIRROR = "us-docker.pkg.dev/company/mirror"
+
+
+def sandbox(folder: Path, not_granted: str, config: dict[str, Any]) -> Sandbox:
+    """One of dev with these blocks."""
+    (folder / "dev.yaml").write_text(yaml.safe_dump({"notGranted": [not_granted]}))
+    document = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())
+    for name, block in config.items():
+        document["config"].setdefault(f"gpu-cluster:{name}", {}).update(block)
+    return Sandbox(
+        "dev",
+        source=folder_of("dev", folder, yaml.safe_dump(document)),
+        folder=folder / "sandbox",
+        options=SandboxOptions(inventories=folder, job_seconds=1),
+    )
+
+
+def reasons(running: Sandbox) -> list[str]:
+    """What `capacity` finds wrong."""
+    assert running.program.settings is not None
+    asked = gke.questions(running.program.settings, running.cloud_api).findings
+    return [one.reason for one in asked if one.word == "wrong"]
+
+
+def test_a_key_that_gke_may_not_use_ends_the_update(tmp_path: Path) -> None:
+    """Before anything of the cluster exists."""
+    with sandbox(tmp_path, KEY, {"cluster": {"secretsEncryptionKey": KEY}}) as running:
+        assert any(
+            f"gcloud kms keys add-iam-policy-binding {KEY}" in one for one in reasons(running)
+        )
+        outcome = running.engine.up()
+    assert not outcome.ok
+    denied = f"'cloudkms.cryptoKeyVersions.useToEncrypt' denied on resource '{KEY}'"
+    assert any(denied in error for error in outcome.errors), outcome.errors
+
+
+@pytest.mark.prove(reason="test_google_grants has the refusal, test_volumes in unit the line")
+def test_images_that_nodes_may_not_read_are_named(tmp_path: Path) -> None:
+    """The nodes join, and no container of the device plugin's exporter or of a workload starts."""
+    config = {"images": {"registry": f"{MIRROR}/gpu"}}
+    with sandbox(tmp_path, MIRROR, config) as running:
+        rehearsal = Rehearsal(sandbox=running, deadline=60)
+        rehearsal.run_up_only()
+        assert any("add-iam-policy-binding mirror" in one for one in reasons(running))
+    lines = [one for one in rehearsal.failures if f'Failed to pull image "{MIRROR}/gpu/' in one]
+    assert lines
+    assert all("403 Forbidden" in one for one in lines)
