@@ -2,8 +2,8 @@
 
 `declared/<environment>.txt` has every input and option of every resource, sorted by path, so that a
 new input moves no other line. `..._choices.txt` has what other settings
-(`quality/faults/changes.yaml`, `effects.yaml`) add to that and remove. Long texts are
-shown by their digest.
+(`quality/faults/changes.yaml`, `effects.yaml`) add to that and remove; a resource that several of
+them add is shown once, and then how it differs. Long texts are shown by their digest.
 """
 
 import hashlib
@@ -60,6 +60,10 @@ def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None
     """Each file's name, a config of it, and the one that it is a choice of."""
     for stack in STACKS:
         yield stack, values_of(stack), None
+    train = values_of("train")
+    pools = {"train-gpu": {**train["gpu-cluster:gpuPools"]["train-gpu"], "maxNodes": 2}}
+    queues = {"gpu-cluster:gpuPools": pools, **yaml.safe_load(QUEUES.read_text())}
+    yield "train_queues", {**train, **queues}, train
     for platform, stack in effects.STACK_OF.items():
         if platform == "eks-existing":
             continue  # pools and autoscaler are those of EKS, the rest is in test_eks_existing
@@ -71,10 +75,6 @@ def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None
             shown |= config.get("gpu-cluster:monitoring", {}).get("source") == "managed"
             if "batch" not in rooms and shown and _name(config) == _name(sample):
                 yield f"{stack}_choices", config, sample
-    train = values_of("train")
-    pools = {"train-gpu": {**train["gpu-cluster:gpuPools"]["train-gpu"], "maxNodes": 2}}
-    queues = {"gpu-cluster:gpuPools": pools, **yaml.safe_load(QUEUES.read_text())}
-    yield "train_queues", {**train, **queues}, train
 
 
 def _name(config: Mapping[str, Any]) -> str:
@@ -86,7 +86,7 @@ def documents() -> Mapping[str, str]:
     """Each file's name and text."""
     found: dict[str, list[str]] = {}
     samples: dict[str, Declared] = {}
-    shown: set[tuple[str, ...]] = set()
+    shown: dict[str, tuple[str, list[str]]] = {}
     for name, config, sample in configs():
         after, text = declared(config), found.setdefault(name, [])
         before: Declared = {}
@@ -99,9 +99,12 @@ def documents() -> Mapping[str, str]:
         for resource in sorted({*before, *after}):
             new = after.get(resource, [])
             rows = _rows(before.get(resource, []), new)
-            if resource not in before and (name, resource, *new) in shown:
-                rows = ["  + all of it, as above"]
-            shown.add((name, resource, *new))
+            if resource not in before:
+                where, first = shown.setdefault(resource, (name, new))
+                difference = [] if first == new else _rows(first, new)
+                if sample is not None and first is not new and len(difference) < len(rows):
+                    file = "above" if where == name else f"in {where}.txt"
+                    rows = [f"  + all of it, as first {file}", *difference]
             text += [resource, *rows] if rows else []
     return {name: "\n".join(text) + "\n" for name, text in found.items()}
 
