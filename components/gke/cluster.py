@@ -1,11 +1,15 @@
 """A GKE Standard cluster: private nodes, one small autoscaled CPU pool for system pods."""
 
+from collections.abc import Mapping
+
 import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
 from ..catalog import gke as catalog
+from ..cluster import ResolvedPool
 from .cluster_args import GkeClusterArgs
+from .cluster_autoscaling import cluster_autoscaling
 from .control_plane import (
     control_plane,
     control_plane_options,
@@ -14,6 +18,7 @@ from .control_plane import (
 from .cpu_pool import GkeCpuPool
 from .network import GkeNetwork
 from .node_identity import GkeNodeIdentity, node_config, patience, recycling_check
+from .pool_args import GkeGpuNodePoolArgs
 
 _POOL_NAME = catalog.NODE_POOL_NAME_MAX - catalog.AUTO_NAME_SUFFIX - len("-system")
 """What the system pool's name can have of the cluster's, which may be as long as a pool's."""
@@ -34,6 +39,7 @@ class GkeCluster(pulumi.ComponentResource):
         args: GkeClusterArgs,
         *,
         project: str,
+        gpu_pools: Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]],
         dcgm: bool = False,
         image_streaming: bool = False,
         addons: gcp.container.ClusterAddonsConfigArgsDict | None = None,
@@ -57,6 +63,7 @@ class GkeCluster(pulumi.ComponentResource):
             # Flow logs are the network's: without it they miss traffic between pods of one node.
             enable_intranode_visibility=args.network.flow_logs,
             datapath_provider="ADVANCED_DATAPATH",
+            cluster_autoscaling=cluster_autoscaling(args, gpu_pools, self.identity.email),
             logging_config={"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
             monitoring_config={
                 # Without DCGM in the list there is no second exporter beside the stack's own.

@@ -296,6 +296,20 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     ] = field(default_factory=dict)
     """Further pools without GPUs, by name: for loading data, Ray's heads or gateways. A pod selects
     one by the label `gpu-cluster/pool`."""
+    scaler: Annotated[
+        Literal["node-pools", "compute-classes"],
+        OnChange("node pools"),
+        Sent("Cluster clusterAutoscaling.enabled", "ComputeClass"),
+    ] = "node-pools"
+    """What adds GPU nodes: GKE's autoscaler in node pools of this stack (`node-pools`), or GKE in
+    node pools that it creates itself, for a compute class of each pool (`compute-classes`), with an
+    order of `fallback` if you give one."""
+    autoscaling_profile: Annotated[
+        Literal["balanced", "optimize-utilization"],
+        Sent("Cluster clusterAutoscaling.autoscalingProfile"),
+    ] = "balanced"
+    """When GKE removes nodes: after 10 minutes with little to do (`balanced`), or sooner, and pods
+    are placed on the fullest nodes (`optimize-utilization`)."""
     managed_prometheus: Annotated[
         bool, Sent("Cluster monitoringConfig.managedPrometheus.enabled")
     ] = True
@@ -304,6 +318,16 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is another class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
+        first = catalog.FIRST_VERSIONS["compute-class-node-labels"]
+        if (
+            self.scaler == "compute-classes"
+            and self.version is not None
+            and catalog.meets(self.version, first) is False
+        ):
+            raise ValueError(
+                f"scaler: compute-classes needs GKE {' or '.join(first)}, from which on they label "
+                f"and taint their nodes; raise version {self.version}, or leave it out"
+            )
         for name, pool in self.cpu_pools.items():
             for zone in pool.zones:
                 if catalog.region_of(zone) != self.region:

@@ -1,5 +1,7 @@
 """GKE Standard, from settings to the waist."""
 
+from dataclasses import replace
+
 import pulumi_kubernetes as kubernetes
 
 from ..cluster import Cluster, Runs
@@ -7,6 +9,7 @@ from ..on_change import change_rules
 from ..replacement import LastingSettings
 from .cluster import GkeCluster
 from .cluster_args import GkeClusterArgs
+from .compute_class import GkeComputeClass
 from .control_plane import identifier_of
 from .gpu_monitoring_args import monitoring_of
 from .immutable import POOL
@@ -25,11 +28,14 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         args.name,
         args,
         project=settings.project,
+        gpu_pools=settings.pools,
         dcgm=bool(monitoring and monitoring.dcgm),
         image_streaming=any(pool.image_streaming for pool in pools.values()),
         addons=addons(runs),
         opts=runs.component_options,
     )
+    in_classes = args.scaler == "compute-classes"
+    needed = [*gke.identity.grants, *gke.network.egress]
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [
         GkeGpuNodePool(
@@ -37,16 +43,17 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             pool,
             cluster=gke.cluster,
             service_account=gke.identity.email,
-            depends_on=[*gke.identity.grants, *gke.network.egress],
+            depends_on=needed,
             opts=runs.component_options,
         )
-        for name, pool in settings.pools.items()
+        for name, pool in ({} if in_classes else settings.pools).items()
     ]
     LastingSettings(
         args,
         pools,
         cluster=change_rules(GkeClusterArgs),
-        pool={**change_rules(GkeGpuNodePoolArgs), **POOL},
+        # A class changes in place, and the nodes that are there keep what they had.
+        pool={} if in_classes else {**change_rules(GkeGpuNodePoolArgs), **POOL},
         after=[gke, *gpu_pools],
         claims=runs.claims,
         opts=runs.component_options,
@@ -83,7 +90,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             opts=runs.component_options,
         ),
         kubeconfig=gke.kubeconfig,
-        pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
+        pools={name: pool.pool for name, pool in settings.pools.items()},
         managed_prometheus=settings.metrics.managed_prometheus,
         system_nodes=[gke.system_pool],
         granted=access.granted if access else {},
@@ -91,6 +98,20 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         deleted_with=gke.cluster,
         parent=runs.parent,
     )
+    if in_classes:
+        classes = [
+            GkeComputeClass(
+                name,
+                pool,
+                cluster=cluster,
+                service_account=gke.identity.email,
+                depends_on=needed,
+                opts=runs.component_options,
+            )
+            for name, pool in settings.pools.items()
+        ]
+        # A pod that selects a class has GKE create nodes for it only once the class is there.
+        cluster = replace(cluster, ready=[each.compute_class for each in classes])
     declare_storage(
         runs,
         args=args.network,

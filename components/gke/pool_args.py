@@ -1,10 +1,10 @@
 """What a user says of a GPU node pool on GKE Standard, and the pool that follows from it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Interval
+from annotated_types import Ge, Interval, MinLen
 
 from ..catalog import gke as catalog
 from ..catalog import gke_volumes, room
@@ -33,7 +33,9 @@ from ..limits import (
     one_of,
 )
 from ..on_change import OnChange, kept
+from ..scaler import NotWith, check_scaler
 from . import reservation as reservations
+from .classes import in_class
 from .cluster_args import ZONE, DiskSize, GkeClusterArgs
 from .machine_args import GkeGpuMachineArgs
 from .node_args import (
@@ -52,6 +54,19 @@ ARM_TOLERATION = Toleration(key=names.ARCH, operator="Equal", value="arm64", eff
 """https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment"""
 
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
+_CLASS = "compute-classes"
+
+
+def _not_in_classes(reason: str, *, but: Sequence[Any] = ()) -> NotWith:
+    """A setting that no field of a ComputeClass stands for.
+
+    https://docs.cloud.google.com/kubernetes-engine/docs/reference/crds/computeclass and the CRD of
+    GKE 1.34 and 1.35 (datreeio/CRDs-catalog, cloud.google.com/computeclass_v1.json), 2026-11-24.
+    """
+    return NotWith(_CLASS, reason, but=but)
+
+
+_NODE_SYSTEM = _not_in_classes("this stack does not write a class's nodeSystemConfig")
 
 
 def attachable_classes(machine: catalog.MachineType) -> dict[str, Any]:
@@ -70,6 +85,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     min_nodes: Annotated[
         int,
         Ge(0),
+        _not_in_classes("GKE creates the node pools of a class when pods need them"),
         Sent("NodePool autoscaling.totalMinNodeCount"),
     ] = 0
     """The least number of nodes in the whole pool, see limitsPer. GKE starts a pool with equally
@@ -80,8 +96,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Ge(1),
         Sent("NodePool autoscaling.totalMaxNodeCount"),
     ] = 1
-    """The largest number of nodes in the whole pool, see limitsPer."""
-    limits_per: Annotated[Literal["pool", "zone"], Sent("NodePool autoscaling")] = "pool"
+    """The largest number of nodes in the whole pool, see limitsPer. With compute classes GKE counts
+    GPUs, by model: the pools of one model have together at most as many as all their nodes."""
+    limits_per: Annotated[
+        Literal["pool", "zone"],
+        _not_in_classes("GKE limits the GPUs of the whole cluster"),
+        Sent("NodePool autoscaling"),
+    ] = "pool"
     """Whether minNodes and maxNodes are of the whole pool, or of each of its zones."""
     location_policy: LOCATION_POLICY = "any"
     """Which zone a new node comes from: `any` that has the GPU, or all of them evenly
@@ -135,8 +156,35 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` says what is left of it."""
     os_image: Annotated[Literal["cos", "ubuntu"], Sent("NodePool nodeConfig.imageType")] = "cos"
     """The image of the nodes: Container-Optimized OS or Ubuntu."""
+    fallback: Annotated[
+        Sequence[Capacity],
+        MinLen(2),
+        UNIQUE,
+        NotWith("node-pools", "the nodes of a node pool are all bought in the same way"),
+        Sent("ComputeClass spec.priorities[]"),
+        Tries(["spot", "on-demand"]),
+    ] = ()
+    """The ways of buying nodes, in the order in which they are tried: the words of `capacityType`,
+    which is left out then."""
+    migrate_back: Annotated[
+        bool,
+        NotWith("node-pools", "a node pool has no order of fallback"),
+        Sent("ComputeClass spec.activeMigration"),
+    ] = True
+    """Whether GKE moves pods back to an earlier choice of `fallback` once it can be had. It evicts
+    them, except those that keep their node, as the jobs of this stack do."""
+    consolidation_delay_minutes: Annotated[
+        int | None,
+        Interval(ge=1, le=1440),
+        NotWith("node-pools", "node pools have the delay of cluster.autoscalingProfile"),
+        Sent("ComputeClass spec.autoscalingPolicy.consolidationDelayMinutes"),
+        Tries(5),
+    ] = None
+    """How long a node is idle before GKE removes it; left out, as `cluster.autoscalingProfile`
+    says."""
     driver: Annotated[
         Literal["managed", "daemonset", "none"],
+        _not_in_classes("GKE installs the driver on the nodes of a class"),
         OnChange("GPU pool"),
         Sent(
             "NodePool nodeConfig.guestAccelerators[].gpuDriverInstallationConfig.gpuDriverVersion",
@@ -159,12 +207,15 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = None
     """Your own installer image instead of the one that GKE preloads; with driver `daemonset`."""
     device_plugin: Annotated[
-        Literal["gke", "nvidia", "none"], Sent("DevicePlugin", "NodePool nodeConfig.labels")
+        Literal["gke", "nvidia", "none"],
+        _not_in_classes("the nodes of a class have GKE's device plugin"),
+        Sent("DevicePlugin", "NodePool nodeConfig.labels"),
     ] = "gke"
     """Whose device plugin runs: GKE's (`gke`), NVIDIA's in a DaemonSet of this stack (`nvidia`), or
     somebody else's (`none`), such as NVIDIA's GPU Operator's."""
     sharing: Annotated[
         GkeSharingArgs | None,
+        _not_in_classes("a class has whole GPUs"),
         OnChange("GPU pool"),
         Tries({"strategy": "time-slicing", "replicas": 2}),
     ] = None
@@ -188,26 +239,34 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     Registry, and the API containerfilesystem.googleapis.com enabled. `false` turns it off again."""
     secure_boot: Annotated[
         bool | None,
+        _not_in_classes("the nodes of all classes have it", but=(True,)),
         Sent("NodePool nodeConfig.shieldedInstanceConfig.enableSecureBoot"),
         Tries(False),
     ] = None
     """Whether the nodes boot only signed software. Left out, they do, except where the driver's
     kernel module may be unsigned (driver `none`, or `daemonset` with Ubuntu or with your own
     installer image)."""
-    compact_placement: Annotated[bool, OnChange("GPU pool"), Sent("NodePool placementPolicy")] = (
-        False
-    )
+    compact_placement: Annotated[
+        bool,
+        _not_in_classes("only Autopilot takes placement policies from a class"),
+        OnChange("GPU pool"),
+        Sent("NodePool placementPolicy"),
+    ] = False
     """Whether the nodes are close together; one zone only."""
-    kubelet: KUBELET = None
+    kubelet: Annotated[KUBELET, _NODE_SYSTEM] = None
     """Settings of the kubelet; left out, GKE's. A change recycles the nodes."""
-    linux: LINUX = None
+    linux: Annotated[LINUX, _NODE_SYSTEM] = None
     """Settings of the nodes' kernel; left out, GKE's. A change recycles the nodes."""
-    network_tags: NETWORK_TAGS = ()
+    network_tags: Annotated[NETWORK_TAGS, _not_in_classes("a class has no network tags")] = ()
     """Network tags of the nodes, by which firewall rules and routes find them."""
     service_account: SERVICE_ACCOUNT = None
     """The email of a service account of your own that the nodes run as; left out, the cluster's. It
     needs `roles/container.defaultNodeServiceAccount`, and a role to pull the images."""
-    upgrade: Annotated[GkeUpgradeArgs | None, Sent("NodePool upgradeSettings")] = None
+    upgrade: Annotated[
+        GkeUpgradeArgs | None,
+        _not_in_classes("all classes have the cluster's way of upgrading"),
+        Sent("NodePool upgradeSettings"),
+    ] = None
     """How nodes are replaced; left out, one is deleted and then its successor created, which needs
     no further GPU."""
     max_run_duration_seconds: Annotated[
@@ -219,9 +278,22 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Tries(86400),
     ] = None
     """The time after which a node is deleted; with capacityType `flex-start`, at most 7 days."""
-    delete_before_replace: Annotated[bool, Sent("NodePool (delete_before_replace)")] = True
+    delete_before_replace: Annotated[
+        bool,
+        _not_in_classes("Pulumi replaces no pool, since GKE creates them"),
+        Sent("NodePool (delete_before_replace)"),
+    ] = True
     """Whether a pool that is replaced is deleted first. `false` keeps the old nodes while a
     replacement starts, and takes the quota twice."""
+
+    @staticmethod
+    def check_given(given: Collection[str]) -> None:
+        """Raises ValueError for both keys that say how nodes are bought."""
+        if {"fallback", "capacity_type"} <= {*given}:
+            raise ValueError(
+                "capacityType: is one way of buying nodes, and fallback is the order of several; "
+                "drop one of the two"
+            )
 
     def __post_init__(self) -> None:
         # A dataclass with slots is another class, which zero-argument super() does not find.
@@ -241,7 +313,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
         if (
             self.compact_placement
-            and self.capacity_type == "flex-start"
+            and "flex-start" in self.order
             and self.machine_type not in catalog.FLEX_START_COMPACT
         ):
             raise ValueError(
@@ -249,6 +321,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"flex-start; machine types that can: {', '.join(catalog.FLEX_START_COMPACT)}; "
                 "drop it"
             )
+
+    @property
+    def order(self) -> Sequence[Capacity]:
+        """The ways of buying nodes, first choice first."""
+        return self.fallback or (self.capacity_type,)
 
     @property
     def effective_secure_boot(self) -> bool:
@@ -284,10 +361,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def resolve(self, name: str, cluster: GkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
         """The pool in its cluster; raises ValueError if it cannot be there."""
+        check_scaler(self, cluster.scaler, type(cluster))
         zones = self._zones_in(cluster.location)
         self._check_version(cluster.version)
         least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
         pool = replace(self.gpu_pool(name), min_nodes=least, max_nodes=most)
+        if cluster.scaler == _CLASS:
+            pool = in_class(pool)
         return ResolvedPool(
             args=self,
             pool=pool,
@@ -381,8 +461,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         needs: dict[str, tuple[str, ...]] = {}
         if self.machine.min_gke is not None:
             needs[f"machineType: {self.machine_type}"] = (self.machine.min_gke,)
-        if self.capacity_type == "flex-start":
-            needs["capacityType: flex-start"] = catalog.FIRST_VERSIONS["flex-start"]
+        if "flex-start" in self.order:
+            key = "fallback" if self.fallback else "capacityType"
+            needs[f"{key}: flex-start"] = catalog.FIRST_VERSIONS["flex-start"]
         for what, first in needs.items():
             if version is not None and catalog.meets(version, first) is False:
                 raise ValueError(
@@ -417,7 +498,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 POOL_LABEL: name,
                 **({names.GKE_GPU_SHARING_STRATEGY: "mps"} if self._mps else {}),
             },
-            spot=self.capacity_type == "spot",
+            spot="spot" in self.order,
             # GKE's own taint on every Arm node; it tolerates for pods that select the architecture.
             extra_tolerations=[ARM_TOLERATION] if self.machine.arch == "arm64" else [],
             sharing=self._shared,
@@ -439,13 +520,15 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def _check_capacity(self) -> None:
         offered = self.machine.provisioning
-        if self.capacity_type not in offered:
-            raise ValueError(
-                f"capacityType: {self.machine_type} is not sold as {self.capacity_type}; allowed: "
-                f"{', '.join(offered)}"
-            )
-        reservations.check(self.capacity_type, self.reservation)
-        if self.capacity_type == "flex-start" and self.min_nodes:
+        key = "fallback" if self.fallback else "capacityType"
+        for way in self.order:
+            if way not in offered:
+                raise ValueError(
+                    f"{key}: {self.machine_type} is not sold as {way}; allowed: "
+                    f"{', '.join(offered)}"
+                )
+        reservations.check(self.order, self.reservation)
+        if "flex-start" in self.order and self.min_nodes:
             raise ValueError(
                 f"minNodes: {self.min_nodes} is not possible with capacityType flex-start; "
                 "allowed: 0"

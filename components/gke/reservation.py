@@ -1,6 +1,7 @@
 """A reservation of Compute Engine, as the settings of a GKE pool name it."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..limits import matching
@@ -41,10 +42,11 @@ def parse(path: str) -> Reservation:
     return Reservation(**found.groupdict())
 
 
-def check(capacity: str, reservation: str | None) -> None:
-    """Raises ValueError unless there is a reservation exactly if the nodes come out of one."""
-    if (capacity == "reservation") != (reservation is not None):
+def check(order: Sequence[str], reservation: str | None) -> None:
+    """Raises ValueError unless there is a reservation exactly if nodes come out of one; `order`:
+    the ways in which they are bought."""
+    if ("reservation" in order) != (reservation is not None):
         raise ValueError(
-            "reservation: requires capacityType reservation, and the reverse; "
-            + ("name it" if reservation is None else "set capacityType, or drop the key")
+            "reservation: requires capacityType reservation, or reservation in fallback, and the "
+            "reverse; " + ("name it" if reservation is None else "set that, or drop the key")
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..access import Access
 from ..cluster import Metrics, ResolvedPool, Runs
 from ..decode import NAMESPACE, at
+from .classes import check_names
 from .cluster_args import GkeClusterArgs
 from .node_account import registry_warnings
 from .pool_args import GkeGpuNodePoolArgs
@@ -61,6 +62,8 @@ def resolve(
             raise ValueError(
                 f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; take another"
             )
+    if cluster.scaler == "compute-classes":
+        check_names(pools)
     return GkeSettings(
         project=project,
         foreign=[

@@ -78,7 +78,7 @@ class GkeAutopilotPoolArgs:
                 f"capacityType: nodes with {count}{gpu_model.name} are not sold as "
                 f"{self.capacity_type}; allowed: {', '.join(ways)}"
             )
-        reservations.check(self.capacity_type, self.reservation)
+        reservations.check((self.capacity_type,), self.reservation)
         if self.sharing is not None:
             if self.sharing.strategy == "mps":
                 # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus

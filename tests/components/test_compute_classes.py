@@ -1,0 +1,186 @@
+"""GPU pools as compute classes of GKE: what is declared, and how pods find the nodes."""
+
+from typing import Any
+
+import pytest
+
+from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.scaler import check_scaler, unsupported
+from tests.components.recording import Recording
+from tests.components.test_gke import CLUSTER, NODE_POOL, declare
+
+CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
+L4 = "g2-standard-4"
+
+
+def classes(pools: dict[str, GkeGpuNodePoolArgs] | None = None, **cluster: Any) -> Recording:
+    """A cluster whose GPU pools are compute classes."""
+    pools = pools or {"l4": GkeGpuNodePoolArgs(machine_type=L4, max_nodes=3)}
+    return declare(pools, scaler="compute-classes", **cluster)
+
+
+def spec_of(**pool: Any) -> Any:
+    """The ComputeClass of a pool of these settings."""
+    args = GkeGpuNodePoolArgs(**{"machine_type": L4, **pool})
+    return classes({"pool": args}).one(CLASS, "pool").inputs["spec"]
+
+
+def test_a_class_stands_in_place_of_the_node_pool() -> None:
+    """GKE creates the node pools; the stack's only one is that of system pods."""
+    recording = classes()
+    assert recording.one(CLASS).inputs["metadata"]["name"] == "l4"
+    assert [pool.name for pool in recording.of(NODE_POOL)] == ["gpu-dev-system"]
+    spec = recording.one(CLASS).inputs["spec"]
+    assert spec["nodePoolAutoCreation"] == {"enabled": True}
+    assert spec["whenUnsatisfiable"] == "DoNotScaleUp"
+    assert spec["activeMigration"] == {"optimizeRulePriority": False}
+    assert spec["nodePoolConfig"] == {
+        "imageType": "cos_containerd",
+        "serviceAccount": "nodes@my-project.iam.gserviceaccount.com",
+        "nodeLabels": {"gpu-cluster/pool": "l4", "nvidia.com/gpu.present": "true"},
+        "imageStreaming": {"enabled": False},
+        "gvnic": {"enabled": True},
+    }
+    assert spec["priorities"] == [
+        {
+            "machineType": L4,
+            "gpu": {"type": "nvidia-l4", "count": 1, "driverVersion": "default"},
+            "storage": {"bootDiskType": "pd-balanced", "bootDiskSize": 100},
+            "location": {"locationPolicy": "ANY", "zones": ["us-central1-a"]},
+            "spot": False,
+        }
+    ]
+
+
+def test_a_fallback_is_the_order_of_the_priorities() -> None:
+    """Each choice says all that differs: a rule that leaves out Spot would match Spot nodes too."""
+    order = ("reservation", "spot", "flex-start", "on-demand")
+    spec = spec_of(
+        machine_type="a2-ultragpu-1g",
+        fallback=order,
+        reservation="projects/owner-1/reservations/theirs/reservationBlocks/block-1",
+        max_run_duration_seconds=86_400,
+    )
+    reserved = spec["priorities"][0]
+    assert reserved["reservations"] == {
+        "affinity": "Specific",
+        "specific": [
+            {
+                "name": "theirs",
+                "project": "owner-1",
+                "zones": ["us-central1-a"],
+                "reservationBlock": {"name": "block-1"},
+            }
+        ],
+    }
+    # GKE: "location config with specific reservations enabled", and it wants the local SSDs told.
+    assert reserved["location"] == {"locationPolicy": "ANY"}
+    assert reserved["storage"]["localSSDCount"] == 1
+    assert [rule.get("spot") for rule in spec["priorities"]] == [False, True, None, False]
+    assert [rule.get("flexStart") for rule in spec["priorities"]] == [
+        None,
+        None,
+        {"enabled": True},
+        None,
+    ]
+    assert {rule["maxRunDurationSeconds"] for rule in spec["priorities"]} == {86_400}
+    assert spec["activeMigration"] == {"optimizeRulePriority": True}
+
+
+def test_pods_do_not_move_back_if_they_shall_not() -> None:
+    """And nodes go when the stack says."""
+    spec = spec_of(
+        fallback=("spot", "on-demand"), migrate_back=False, consolidation_delay_minutes=5
+    )
+    assert spec["activeMigration"] == {"optimizeRulePriority": False}
+    assert spec["autoscalingPolicy"] == {"consolidationDelayMinutes": 5}
+
+
+def test_the_gpus_of_all_pools_are_limited_by_model() -> None:
+    """Nothing else limits what GKE creates. CPU and memory are those of all nodes together."""
+    pools = {
+        "l4": GkeGpuNodePoolArgs(machine_type=L4, max_nodes=3),
+        "more": GkeGpuNodePoolArgs(machine_type="g2-standard-24", max_nodes=2),
+        "t4": GkeGpuNodePoolArgs(machine_type="n1-standard-4", accelerator="nvidia-tesla-t4"),
+    }
+    system = GkeSystemPoolArgs(machine_type="e2-standard-2", max_nodes=2)
+    scaling = classes(pools, system_pool=system).one(CLUSTER).inputs["clusterAutoscaling"]
+    assert {row["resourceType"]: row["maximum"] for row in scaling["resourceLimits"]} == {
+        "cpu": 2 * 2 + 3 * 4 + 2 * 24 + 4,
+        "memory": 2 * 8 + 3 * 16 + 2 * 96 + 15,
+        "nvidia-l4": 3 + 2 * 2,
+        "nvidia-tesla-t4": 1,
+    }
+    assert scaling["enabled"] is True
+    assert scaling["autoProvisioningLocations"] == ["us-central1-a"]
+    defaults = scaling["autoProvisioningDefaults"]
+    assert defaults["serviceAccount"] == "nodes@my-project.iam.gserviceaccount.com"
+    assert defaults["shieldedInstanceConfig"]["enableSecureBoot"] is True
+
+
+def test_pods_select_the_class_and_tolerate_what_gke_puts_on_its_nodes() -> None:
+    """Spot nodes of a class have no taint of their own, since the same pods run on the others."""
+    args = GkeGpuNodePoolArgs(machine_type=L4, fallback=("spot", "on-demand"))
+    cluster = GkeClusterArgs(
+        name="c",
+        location="us-central1-a",
+        authorized_networks={"office": "203.0.113.0/24"},
+        scaler="compute-classes",
+    )
+    pool = args.resolve("l4", cluster).pool
+    assert dict(pool.node_selector) == {"cloud.google.com/compute-class": "l4"}
+    assert [str(taint) for taint in pool.taints] == [
+        "nvidia.com/gpu=present:NoSchedule",
+        "cloud.google.com/compute-class=l4:NoSchedule",
+    ]
+    assert pool.spot
+
+
+def test_node_pools_create_nothing_by_themselves() -> None:
+    """Said, since the provider would keep what was on before."""
+    assert declare().one(CLUSTER).inputs["clusterAutoscaling"] == {
+        "enabled": False,
+        "autoscalingProfile": "BALANCED",
+    }
+    packed = declare(autoscaling_profile="optimize-utilization").one(CLUSTER)
+    assert packed.inputs["clusterAutoscaling"]["autoscalingProfile"] == "OPTIMIZE_UTILIZATION"
+
+
+@pytest.mark.parametrize("name", ["default", "gke-l4", "autopilot"])
+def test_a_class_cannot_have_a_name_of_gke_s(name: str) -> None:
+    """`default` would be every pod's."""
+    with pytest.raises(ValueError, match="for itself; take another"):
+        classes({name: GkeGpuNodePoolArgs(machine_type=L4)})
+
+
+REFUSED = {
+    "min_nodes": 1,
+    "limits_per": "zone",
+    "driver": "daemonset",
+    "device_plugin": "nvidia",
+    "secure_boot": False,
+    "compact_placement": True,
+    "network_tags": ("gpu",),
+    "delete_before_replace": False,
+}
+
+
+@pytest.mark.parametrize(("setting", "value"), REFUSED.items())
+def test_what_a_class_cannot_do_is_refused_with_the_scaler_that_can(
+    setting: str, value: Any
+) -> None:
+    """In one line, with the key in front."""
+    given = {setting: value, **({"driver": "daemonset"} if setting == "device_plugin" else {})}
+    args = GkeGpuNodePoolArgs(machine_type=L4, max_nodes=2, **given)
+    with pytest.raises(
+        ValueError, match=r"cluster.scaler compute-classes: .* set cluster.scaler: node-pools$"
+    ):
+        check_scaler(args, "compute-classes", GkeClusterArgs)
+    check_scaler(args, "node-pools", GkeClusterArgs)
+
+
+def test_every_setting_that_one_scaler_lacks_the_other_has() -> None:
+    """Else nobody could use it."""
+    for setting, marks in unsupported(GkeGpuNodePoolArgs).items():
+        assert len({mark.scaler for mark in marks}) == 1, setting
