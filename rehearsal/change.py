@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rehearsal.control_plane.controllers import PROGRAMS
 from rehearsal.engine import Outcome
 from rehearsal.event_log import Event
 from rehearsal.program_copy import ProgramCopy, prepared
@@ -20,6 +21,7 @@ from stacks.definition.names import StackError
 from stacks.definition.program import FILES, FOLDERS, copy_program, files_named
 from stacks.definition.settings import platform_of
 from stacks.engine.urn import Urn
+from tools.programs import HERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +34,11 @@ class Before:
     file: Path
     """The stack's, in the repository."""
     archive: bytes = field(repr=False)
-    """A tar file with what `copy_program` copies."""
+    """A tar file with what `copy_program` copies, and the versions of the controllers."""
 
-    def copy(self, target: Path) -> ProgramCopy:
-        """Creates the program's copy for the stack."""
+    def copy(self, target: Path) -> tuple[ProgramCopy, Path]:
+        """Creates the program's copy for the stack; also returns the folder with the versions of
+        its controllers, which is this tree's if the revision has none."""
         source = target.with_name(f"{target.name}-source")
         with tarfile.open(fileobj=io.BytesIO(self.archive)) as archive:
             archive.extractall(source)
@@ -43,12 +46,16 @@ class Before:
             shutil.move(source / self.file, source / self.file.name)
         try:
             copy_program(source, self.stack, target)
+            pinned = target.with_name(f"{target.name}-{HERE.name}")
+            if (source / HERE.name).is_dir():
+                shutil.move(source / HERE.name, pinned)
         finally:
             shutil.rmtree(source)
         # The packages are those of today: what the revision was installed with is not here.
         (target / ".venv").unlink()
         (target / ".venv").symlink_to(ROOT / ".venv")
-        return prepared(self.stack, target)
+        pinned = pinned if pinned.is_dir() else HERE
+        return prepared(self.stack, target, pinned), pinned
 
 
 def before(revision: str, stack: str, root: Path = ROOT) -> Before:
@@ -81,6 +88,9 @@ def before(revision: str, stack: str, root: Path = ROOT) -> Before:
             f"{platforms[1]}: that is another cluster, not a change of one"
         )
     named = files_named(earlier)
+    pins = [f"{HERE.name}/{name}" for name in PROGRAMS]
+    listed = _git(root, "ls-tree", "--name-only", "-z", commit, "--", *pins).stdout.decode()
+    named += filter(None, listed.split("\0"))
     archived = _git(root, "archive", commit, "--", *FILES, *FOLDERS, str(file), *named)
     if archived.returncode:
         raise StackError(f"{revision}: {archived.stderr.decode().strip()}")
@@ -113,7 +123,7 @@ class ChangeRehearsal(Rehearsal):
         revision = self.before.revision
         program.rename(after)
         try:
-            self.before.copy(program)
+            _, self.sandbox.controllers.pinned = self.before.copy(program)
             stands = self._step(f"pulumi up of {revision}", self._up_before) and self._step(
                 f"workloads of {revision} run", self._workloads_run
             )

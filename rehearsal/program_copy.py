@@ -21,6 +21,7 @@ from stacks.definition.settings import (
     settings_of,
 )
 from stacks.outcome import CheckError
+from tools.programs import HERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +52,13 @@ def copied(stack: str, source: Path, folder: Path, mutate: Mutation | None = Non
     return prepared(stack, folder)
 
 
-def prepared(stack: str, folder: Path) -> ProgramCopy:
-    """Builds the controllers that the copy's stack asks for, and lets an existing cluster's stack
+def prepared(stack: str, folder: Path, pinned: Path = HERE) -> ProgramCopy:
+    """Builds the controllers that the copy's stack asks for, in the versions of `pinned`, and lets an existing cluster's stack
     go to the rehearsal's own cluster."""
     file = folder / f"Pulumi.{stack}.yaml"
     document = document_in(file.read_bytes(), file.name)
     config = document.get("config")
-    provide(config if isinstance(config, dict) else {})
+    provide(config if isinstance(config, dict) else {}, pinned)
     named = platform_of(config) if isinstance(config, dict) else ""
     platform = named if named in PLATFORMS else next(iter(PLATFORMS))
     notes: tuple[str, ...] = ()

@@ -150,7 +150,7 @@ class Sandbox:
             on_stop=self._cluster_stops,
             egress=network.egress,
         )
-        self._controllers = Controllers(
+        self.controllers = Controllers(
             self.folder,
             self.control_plane,
             self.processes,
@@ -339,12 +339,12 @@ class Sandbox:
         for a platform's simulator may start the cluster itself."""
         if self._cluster_up and self._nodes_made and not self._stopping:
             self.nodes.start()
-            self._controllers.start()
+            self.controllers.start()
 
     def _cluster_stops(self) -> None:
         with self._joining:
             self._cluster_up = False
-        self._controllers.stop()
+        self.controllers.stop()
         if hasattr(self, "nodes"):
             self.nodes.stop()
         self._autoscaler.stop()

@@ -49,11 +49,13 @@ class Program:
     """Whether it has parts in C, for which the machine needs a C compiler."""
     headers: tuple[tuple[str, str], ...] = ()
     """What those include: (header, the Debian package that has it)."""
+    tools: Path = HERE
+    """The folder `tools` whose pinned version this is: of this tree, or of another revision."""
 
     @property
     def source(self) -> Path:
         """The folder with the program's `go.mod` and `go.sum`."""
-        return HERE / self.name
+        return self.tools / self.name
 
     def packages(self, binaries: tuple[str, ...]) -> list[str]:
         """The Go packages of these binaries, of the `tool` lines of `go.mod`."""

@@ -117,7 +117,7 @@ class Batch(pulumi.ComponentResource):
                     kind="ResourceFlavor",
                     metadata={"name": pool.name},
                     spec=flavor(pool),
-                    opts=cluster.options(self, depends_on=[controller]),
+                    opts=self._kept(cluster, "ResourceFlavor", controller),
                 )
         cluster_queue = kubernetes.apiextensions.CustomResource(
             f"cluster-queue-{name}",
@@ -150,7 +150,9 @@ class Batch(pulumi.ComponentResource):
                 ],
                 **args.sharing,
             },
-            opts=cluster.options(self, depends_on=[self._flavors[name] for name in args.pools]),
+            opts=self._kept(
+                cluster, "ClusterQueue", *(self._flavors[name] for name in args.pools)
+            ),
         )
         for namespace in args.namespaces:
             kubernetes.apiextensions.CustomResource(
@@ -159,8 +161,18 @@ class Batch(pulumi.ComponentResource):
                 kind="LocalQueue",
                 metadata={"name": name, "namespace": namespace},
                 spec={"clusterQueue": name},
-                opts=cluster.options(self, depends_on=[cluster_queue]),
+                opts=self._kept(cluster, "LocalQueue", cluster_queue),
             )
+
+    def _kept(
+        self, cluster: Cluster, kind: str, *depends_on: pulumi.Resource
+    ) -> pulumi.ResourceOptions:
+        """The options of an object that a stack may have declared in Kueue's former version: it is
+        updated, not replaced, which would wait for the jobs that use it."""
+        former = pulumi.Alias(type_=f"kubernetes:{kueue.GROUP}/{kueue.FORMER}:{kind}")
+        return pulumi.ResourceOptions.merge(
+            cluster.options(self, depends_on=depends_on), pulumi.ResourceOptions(aliases=[former])
+        )
 
 
 def flavor(pool: GpuPool) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """A controller with admission webhooks: JobSet's and Kueue's are alike in everything but content.
 
-Names, certificates and probes follow kubernetes-sigs/kueue 0.14.8 and kubernetes-sigs/jobset
+Names, certificates and probes follow kubernetes-sigs/kueue 0.16.2 and kubernetes-sigs/jobset
 0.12.0, config/default (read 2026-11-21). Each makes its own certificates, keeps them in its Secret
 and writes its authority into its webhook configurations: neither is a field of this stack.
 """
@@ -35,7 +35,11 @@ class Controller(pulumi.ComponentResource):
         self._args, self._cluster = args, cluster
         # Before anything else: they fail where somebody else has installed the controller.
         kinds = definitions.declare(
-            args.source, cluster=cluster, parent=self, protected=args.protected
+            args.source,
+            cluster=cluster,
+            parent=self,
+            protected=args.protected,
+            conversions=dict.fromkeys(args.converted, self._conversion),
         )
         self._homespace = kubernetes.core.v1.Namespace(
             self._home,
@@ -157,6 +161,18 @@ class Controller(pulumi.ComponentResource):
             ),
         ]
 
+    def _webhook_service(self, path: str) -> dict[str, str]:
+        return {"name": self._named("webhook-service"), "namespace": self._home, "path": path}
+
+    @property
+    def _conversion(self) -> dict[str, Any]:
+        """Of a definition's spec."""
+        client = {"service": self._webhook_service("/convert")}
+        return {
+            "strategy": "Webhook",
+            "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]},
+        }
+
     def _hook(self, hook: Webhook, verb: str) -> Any:
         updates = verb == "validate" and hook.updates
         selector = {"match_expressions": [{"key": hook.label, "operator": "Exists"}]}
@@ -164,11 +180,7 @@ class Controller(pulumi.ComponentResource):
             "name": f"{verb[0]}{hook.kind}.kb.io",
             "admission_review_versions": ["v1"],
             "client_config": {
-                "service": {
-                    "name": self._named("webhook-service"),
-                    "namespace": self._home,
-                    "path": hook.path(verb),
-                }
+                "service": self._webhook_service(hook.path(verb)),
             },
             "failure_policy": "Fail",
             "object_selector": selector if hook.label else None,

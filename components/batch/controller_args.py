@@ -50,6 +50,8 @@ class ControllerArgs:
     """In the whole cluster."""
     webhooks: Sequence[Webhook] = ()
     memory: str = "512Mi"
+    converted: Sequence[str] = ()
+    """Its definitions whose versions it converts into each other, by a webhook."""
     protected: bool = True
     """Whether its definitions outlive it on a cluster that the stack does not own."""
 

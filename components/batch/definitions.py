@@ -5,6 +5,7 @@ here is what a rehearsal runs. Both are under the Apache License 2.0.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,12 @@ Source = Literal["jobset", "kueue"]
 
 
 def declare(
-    source: Source, *, cluster: Cluster, parent: pulumi.Resource, protected: bool
+    source: Source,
+    *,
+    cluster: Cluster,
+    parent: pulumi.Resource,
+    protected: bool,
+    conversions: Mapping[str, Mapping[str, Any]],
 ) -> list[kubernetes.apiextensions.v1.CustomResourceDefinition]:
     """One resource for each definition.
 
@@ -26,17 +32,20 @@ def declare(
     somebody else has installed the controller, of whatever version, an update ends there.
 
     `protected`: on a cluster that the stack does not own, they are not deleted, as every object of
-    these kinds would be, whoever created it.
+    these kinds would be, whoever created it. `conversions`: how a definition's versions are
+    converted into each other, by its name, unless they differ only in name.
     """
     found: list[kubernetes.apiextensions.v1.CustomResourceDefinition] = []
     for definition in sorted(
         read(source), key=lambda one: one["metadata"]["name"] != BATCH_DEFINITIONS[source]
     ):
+        name = definition["metadata"]["name"]
+        conversion = {"conversion": conversions[name]} if name in conversions else {}
         found.append(
             kubernetes.apiextensions.v1.CustomResourceDefinition(
-                definition["metadata"]["name"],
-                metadata={"name": definition["metadata"]["name"]},
-                spec=definition["spec"],
+                name,
+                metadata={"name": name},
+                spec={**definition["spec"], **conversion},
                 opts=cluster.options(parent, depends_on=found[:1], protects_others=protected),
             )
         )

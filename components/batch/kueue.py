@@ -13,7 +13,13 @@ from . import jobset
 from .controller import Controller
 from .controller_args import READ, ControllerArgs, Webhook, rule
 
-GROUP, VERSION = "kueue.x-k8s.io", "v1beta1"
+GROUP, VERSION = "kueue.x-k8s.io", "v1beta2"
+FORMER = "v1beta1"
+"""The version in which stacks declared their queues up to Kueue 0.14."""
+
+CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
+"""The kinds whose two versions differ, so that the controller converts them: config/components/crd/
+kustomization.yaml of 0.16.2, and pkg/util/cert, which writes its authority into these."""
 
 UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
 """A queue hands out GPUs alone. How much of these a node has left for pods is known only once it is
@@ -41,6 +47,12 @@ RULES: list[PolicyRuleArgsDict] = [
     rule("autoscaling.x-k8s.io", ["provisioningrequests"], *READ, *_CHANGE, "create", "delete"),
     rule("autoscaling.x-k8s.io", ["provisioningrequests/status"], "get"),
     rule("", ["podtemplates"], *READ, "create", "delete", "update"),
+    # It writes its authority into the definitions that it converts.
+    rule("apiextensions.k8s.io", ["customresourcedefinitions"], "list", "watch"),
+    {
+        **rule("apiextensions.k8s.io", ["customresourcedefinitions"], "get", "update"),
+        "resource_names": [f"{kind}.{GROUP}" for kind in CONVERTED],
+    },
     rule(
         GROUP,
         [
@@ -59,7 +71,10 @@ RULES: list[PolicyRuleArgsDict] = [
         *_CHANGE,
     ),
 ]
-"""Of config/components/rbac/role.yaml of 0.14.8, what Jobs and queues need."""
+"""Of config/components/rbac/role.yaml of 0.16.2, what Jobs and queues need."""
+
+FAIR = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+"""Kueue's own choice before the field became required (apis/config/v1beta2 of 0.16.2)."""
 
 JOB_SET_RULES: list[PolicyRuleArgsDict] = [
     rule(jobset.GROUP, ["jobsets"], *READ, *_CHANGE),
@@ -81,18 +96,19 @@ def kueue(
     args = ControllerArgs(
         source="kueue",
         image=images.KUEUE,
-        config=_config(frameworks) | ({"fairSharing": {"enable": True}} if fair_sharing else {}),
+        config=_config(frameworks) | ({"fairSharing": FAIR} if fair_sharing else {}),
         lease="c1f6bfd2.kueue.x-k8s.io",
         rules=[*RULES, *(JOB_SET_RULES if job_set else [])],
         webhooks=_webhooks(job_set),
         protected=protected,
+        converted=[f"{kind}.{GROUP}" for kind in CONVERTED],
     )
     return Controller("kueue", args, cluster=cluster, opts=pulumi.ResourceOptions(parent=parent))
 
 
 def _config(frameworks: Sequence[str]) -> dict[str, Any]:
     return {
-        "apiVersion": "config.kueue.x-k8s.io/v1beta1",
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "namespace": "kueue-system",
         "clientConnection": {"qps": 50, "burst": 100},
         "integrations": {"frameworks": list(frameworks)},

@@ -120,7 +120,7 @@ class TeamQueue(QueueArgs):
     def sharing(self) -> dict[str, Any]:
         """What it has in common with the queues of other teams."""
         return {
-            "cohort": COHORT,
+            "cohortName": COHORT,
             "fairSharing": {"weight": str(self.team.weight)},
             "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
         }

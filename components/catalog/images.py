@@ -121,13 +121,12 @@ JOBSET: Final = Image(
 
 KUEUE: Final = Image(
     repository="registry.k8s.io/kueue/kueue",
-    tag="v0.14.8",
-    source="tags of kubernetes-sigs/kueue",
-    read="2026-11-21",
+    tag="v0.16.2",
+    source="CHANGELOG-0.16.md of kubernetes-sigs/kueue",
+    read="2026-11-24",
 )
-"""Kueue. Definitions, RBAC and configuration of `components/batch` are this version's: the last of
-0.14, and so of those that serve v1beta1 alone; docs/contributing/upgrade-kueue.md has the way to
-v1beta2."""
+"""Kueue. Definitions, RBAC and configuration of `components/batch` are this version's, which stores
+v1beta2 and still serves v1beta1: docs/contributing/upgrade-kueue.md."""
 
 CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -13,6 +13,7 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from rehearsal.nodes.pods import phase
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.processes import ProcessError, Processes, free_port
 from tools.build import build
-from tools.programs import program
+from tools.programs import HERE, program
 
 PROGRAMS = ("jobset", "kueue")
 TICK_SECONDS = 0.2
@@ -41,13 +42,14 @@ one and up to a minute for the other."""
 TOKEN_SECONDS = 24 * 3600
 
 
-def provide(config: Mapping[str, Any]) -> None:
-    """Builds the controllers that a stack's config asks for, unless the cache has them."""
+def provide(config: Mapping[str, Any], pinned: Path = HERE) -> None:
+    """Builds the controllers that a stack's config asks for, unless the cache has them, in the
+    versions that the folder `pinned` of a revision has."""
     teams, batch = config.get("gpu-cluster:teams"), config.get("gpu-cluster:batch")
     # The program itself refuses what is wrong with the file.
     batch = batch if isinstance(batch, dict) else {}
     wanted = {"jobset": teams or batch.get("jobSet"), "kueue": teams or batch.get("queues")}
-    named = [program(name) for name in PROGRAMS if wanted[name]]
+    named = [replace(program(name), tools=pinned) for name in PROGRAMS if wanted[name]]
     if missing := [each for each in named if not each.folder().is_dir()]:
         build(missing)
 
@@ -57,6 +59,16 @@ def program_of(pod: Mapping[str, Any]) -> str | None:
     image = str(pod["spec"]["containers"][0]["image"])
     name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
     return name if name in PROGRAMS else None
+
+
+def binary_of(pod: Mapping[str, Any], pinned: Path) -> Path:
+    """The program that replaces the pod's container: of the image's version if that is the one of
+    `pinned`, the folder `tools` of an earlier revision; else the one of this tree."""
+    name = program_of(pod) or ""
+    then = replace(program(name), tools=pinned)
+    image = str(pod["spec"]["containers"][0]["image"])
+    ours = then.version() == program(name).version() or not image.endswith(f":{then.version()}")
+    return tools.binary(name) if ours else then.folder() / name
 
 
 class Controllers:
@@ -74,6 +86,8 @@ class Controllers:
         self._event_log = event_log
         self._simulated: dict[str, _Played] = {}
         """By the pod's uid."""
+        self.pinned = HERE
+        """The folder `tools` of the revision that is deployed first."""
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._addresses = (f"10.1.{n // 256}.{n % 256}" for n in itertools.count(1))
@@ -115,7 +129,12 @@ class Controllers:
             if uid not in self._simulated:
                 address = next(self._addresses)
                 self._simulated[uid] = _Played(
-                    pod, address, self._folder / uid, self._control_plane, self._processes
+                    pod,
+                    address,
+                    self._folder / uid,
+                    self._control_plane,
+                    self._processes,
+                    binary_of(pod, self.pinned),
                 )
                 self._event_log.record(
                     "node",
@@ -145,9 +164,10 @@ class _Played:
 
     def __init__(
         self, pod: Mapping[str, Any], address: str, folder: Path,
-        control_plane: LocalControlPlane, processes: Processes,
+        control_plane: LocalControlPlane, processes: Processes, binary: Path,
     ) -> None:  # fmt: skip
         self._pod = pod
+        self._binary = binary
         self.address = address
         self._folder = folder
         self._control_plane = control_plane
@@ -195,7 +215,7 @@ class _Played:
         arguments = [self._argument(each) for each in self._container.get("args") or []]
         for own, local in self._ports.items():
             network.route(self.address, own, local)
-        self._command = [str(tools.binary(self._program)), *arguments]
+        self._command = [str(self._binary), *arguments]
         self._environment = {"KUBECONFIG": str(self._kubeconfig())}
         self._start()
         self._begun = True

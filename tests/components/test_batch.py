@@ -23,7 +23,7 @@ from stacks.engine.urn import Urn
 from tests.components.recording import Recording, Registration, record
 from tests.components.test_gpu_layer import cluster, pool
 
-KUEUE = "kubernetes:kueue.x-k8s.io/v1beta1"
+KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
 DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 TRAIN = pool(
@@ -453,7 +453,7 @@ def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
         spec = of(recording, "ClusterQueue", name).inputs["spec"]
         (flavor,) = spec["resourceGroups"][0]["flavors"]
         assert flavor["resources"] == [{"name": "nvidia.com/gpu", **quota}]
-        assert (spec["cohort"], spec["fairSharing"]) == ("teams", {"weight": weight})
+        assert (spec["cohortName"], spec["fairSharing"]) == ("teams", {"weight": weight})
         assert spec["preemption"]["reclaimWithinCohort"] == "Any"
         (validation,) = of(
             recording, "ValidatingAdmissionPolicy", f"team-{name}-queue"
@@ -475,4 +475,4 @@ def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
     }
     assert subjects == {"a": [("User", "ada")], "x": [("Group", "b")], "y": [("Group", "b")]}
     config = of(recording, "ConfigMap", "kueue-manager-config").inputs["data"]
-    assert json.loads(config["controller_manager_config.yaml"])["fairSharing"] == {"enable": True}
+    assert json.loads(config["controller_manager_config.yaml"])["fairSharing"]

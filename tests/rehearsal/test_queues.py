@@ -55,10 +55,10 @@ PROVISIONING = {
 }
 """A kind that GKE serves and Kueue then watches; its fields do not matter here."""
 
-FLAVORS = "/apis/kueue.x-k8s.io/v1beta1/resourceflavors"
+FLAVORS = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 THEIRS = {
-    "apiVersion": "kueue.x-k8s.io/v1beta1",
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
     "kind": "ResourceFlavor",
     "metadata": {"name": "theirs"},
 }
@@ -300,7 +300,7 @@ def test_a_kueue_of_somebody_elses_is_seen_before_and_left_alone(tmp_path: Path)
 def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
     """Then it is the scheduler that holds back pods: what the turns are due to is the quota."""
     code = "props['spec']['resourceGroups'][0]['flavors'][0]['resources'][0]['nominalQuota'] = '4'"
-    more = changed("kubernetes:kueue.x-k8s.io/v1beta1:ClusterQueue", code)
+    more = changed("kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue", code)
     rehearsal = run(configured(with_queues), more)
     (_, first_done), (second_created, _) = spans(rehearsal.sandbox.event_log.events)
     assert second_created < first_done
@@ -321,14 +321,14 @@ def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
             "controller-manager",
         ),
         (
-            "kubernetes:kueue.x-k8s.io/v1beta1:ResourceFlavor",
+            "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor",
             "props['spec']['nodeLabels'] = {'role': 'other'}",
             # Of one job or of the other, whichever Kueue looks at first.
             "(couldn't assign flavors to pod set main: flavor train-gpu doesn't match node affinity"
             "|cannot be scheduled: it selects label role=other, a node there has role=train-gpu)",
         ),
         (
-            "kubernetes:kueue.x-k8s.io/v1beta1:LocalQueue",
+            "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue",
             "props['spec']['clusterQueue'] = 'other'",
             "is still in its queue",
         ),

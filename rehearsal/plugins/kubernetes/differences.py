@@ -67,9 +67,9 @@ _REPLACING: dict[tuple[str, str], tuple[str, ...]] = {
     ("rbac.authorization.k8s.io", "RoleBinding"): ("roleRef",),
     ("storage.k8s.io", "StorageClass"): ("parameters", "provisioner"),
 }
-_IDENTITY = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
-"""A new apiVersion or kind is a new type token, which the engine itself replaces; the official
-provider's table leaves the two out."""
+_IDENTITY = ("metadata.name", "metadata.namespace")
+"""Not apiVersion: a new one is a new type token, which the engine itself replaces unless an alias
+names the old one."""
 
 QUANTITIES = {"limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "divisor",
               "default", "defaultRequest", "max", "min", "maxLimitRequestRatio"}  # fmt: skip

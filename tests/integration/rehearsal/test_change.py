@@ -33,7 +33,7 @@ def test_the_program_and_the_file_are_those_of_the_revision(root: Path, tmp_path
     """Whatever has been written since."""
     (root / "Pulumi.dev.yaml").write_text("config:\n  gpu-cluster:cluster: { platform: gke }\n")
     (root / "components" / "earlier.py").unlink()
-    file = before("HEAD", "dev", root).copy(tmp_path / "copy").file
+    file = before("HEAD", "dev", root).copy(tmp_path / "copy")[0].file
     assert file.read_text() == (EXAMPLES / "Pulumi.dev.yaml").read_text()
     assert (tmp_path / "copy" / "components" / "earlier.py").is_file()
     assert (tmp_path / "copy" / ".venv").is_symlink()

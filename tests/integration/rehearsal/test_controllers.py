@@ -21,7 +21,7 @@ from rehearsal.nodes import kwok
 from rehearsal.processes import Processes
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from rehearsal.verify.workloads import Workload, declared, why_not
-from tools.programs import Program
+from tools.programs import HERE, Program, cache_folder, program
 
 JOB = Workload(kind="Job", namespace="default", name="sweep")
 
@@ -45,6 +45,24 @@ def test_kwok_leaves_those_pods_alone() -> None:
     keys = [each["key"] for each in run["spec"]["selector"]["matchExpressions"]]
     (key,) = [key for key in keys if "image" in key]
     assert all(name in key for name in controllers.PROGRAMS)
+
+
+def test_a_pod_of_an_earlier_revision_runs_the_version_of_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its definitions are of that version too; every other image is this tree's program."""
+    monkeypatch.setattr(controllers.tools, "binary", lambda name: Path("today", name))
+    (tmp_path / "kueue").mkdir()
+    then = "module m\n\ngo 1.25.0\n\nrequire sigs.k8s.io/kueue v0.14.8\n"
+    (tmp_path / "kueue" / "go.mod").write_text(then)
+    image = images.KUEUE.reference
+    old = image.replace(images.KUEUE.tag or "", "v0.14.8")
+    today = Path("today", "kueue")
+    assert controllers.binary_of(pod(image), tmp_path) == today
+    assert controllers.binary_of(pod(old), HERE) == today
+    earlier = controllers.binary_of(pod(old), tmp_path)
+    assert earlier.parent.parent == cache_folder()
+    assert earlier.parent != program("kueue").folder()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from google.protobuf import struct_pb2
 
 from components.batch import definitions
+from components.batch.kueue import CONVERTED
 from components.catalog import images
 from tools import definitions as pinned
 from tools.programs import program
@@ -38,9 +39,32 @@ def test_definitions_and_image_are_of_one_version(name: str) -> None:
 
 
 def test_the_versions_are_those_that_were_chosen() -> None:
-    """Kueue 0.14.8 has the fixes of 0.14 for lost conditions, crash loops at the start and queues
-    whose deletion never ended (kubernetes-sigs/kueue 7279, 7440, 8445, 8552)."""
-    assert (images.KUEUE.tag, images.JOBSET.tag) == ("v0.14.8", "v0.12.0")
+    """Kueue 0.16 stores v1beta2 and still serves v1beta1; 0.16.2 has its fixes for queues that
+    finished jobs keep from being deleted (kubernetes-sigs/kueue 8936)."""
+    assert (images.KUEUE.tag, images.JOBSET.tag) == ("v0.16.2", "v0.12.0")
+
+
+def fields(schema: dict[str, Any], path: str = "") -> set[str]:
+    """The paths of a schema's fields."""
+    inner = {**schema.get("properties", {}), **{"[]": schema[k] for k in ("items",) if k in schema}}
+    return {f"{path}.{name}" for name in inner} | {
+        each for name, field in inner.items() for each in fields(field, f"{path}.{name}")
+    }
+
+
+def test_kinds_whose_fields_have_new_names_are_converted() -> None:
+    """The API server only renames the version of the others, and would drop what has moved."""
+    moved = set()
+    for definition in definitions.read("kueue"):
+        former, current = (
+            fields(version["schema"]["openAPIV3Schema"])
+            for version in sorted(definition["spec"]["versions"], key=lambda one: one["name"])
+        )
+        if current - former:
+            moved.add(definition["spec"]["names"]["plural"])
+    assert moved <= set(CONVERTED)
+    # Only a status field goes there.
+    assert set(CONVERTED) - moved == {"cohorts"}
 
 
 @pytest.mark.parametrize("name", pinned.PROGRAMS)
