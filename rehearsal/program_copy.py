@@ -53,8 +53,8 @@ def copied(stack: str, source: Path, folder: Path, mutate: Mutation | None = Non
 
 
 def prepared(stack: str, folder: Path, pinned: Path = HERE) -> ProgramCopy:
-    """Builds the controllers that the copy's stack asks for, in the versions of `pinned`, and lets an existing cluster's stack
-    go to the rehearsal's own cluster."""
+    """Builds the controllers that the copy's stack asks for, in the versions of `pinned`, and lets
+    an existing cluster's stack go to the rehearsal's own cluster."""
     file = folder / f"Pulumi.{stack}.yaml"
     document = document_in(file.read_bytes(), file.name)
     config = document.get("config")

@@ -11,7 +11,7 @@ from ..gpu.pod_args import Auxiliary
 from . import kueue, published
 from .batch_args import BatchArgs, QueueArgs
 from .jobset import job_set
-from .team_args import TeamQueue
+from .team_args import WITHIN_QUEUE, TeamQueue
 from .team_limits import TeamLimits
 
 
@@ -41,8 +41,10 @@ class Batch(pulumi.ComponentResource):
                 parent=self,
             )
             self._flavors: dict[str, pulumi.Resource] = {}
+            for priority, value in args.priorities.items():
+                self._priority(priority, value, cluster, controller)
             for queue, queue_args in args.queues.items():
-                self._queue(queue, queue_args, cluster, controller)
+                self._queue(queue, queue_args, args, cluster, controller)
                 if isinstance(queue_args, TeamQueue):
                     TeamLimits(
                         queue,
@@ -103,8 +105,25 @@ class Batch(pulumi.ComponentResource):
             opts=cluster.options(self),
         )
 
+    def _priority(
+        self, name: str, value: int, cluster: Cluster, controller: pulumi.Resource
+    ) -> None:
+        api, kind = f"{kueue.GROUP}/{kueue.VERSION}", "WorkloadPriorityClass"
+        # Its value is beside the metadata, where the SDK's own class takes only `spec`.
+        pulumi.CustomResource(
+            f"kubernetes:{api}:{kind}",
+            f"priority-{name}",
+            {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "value": value},
+            cluster.options(self, depends_on=[controller]),
+        )
+
     def _queue(
-        self, name: str, args: QueueArgs, cluster: Cluster, controller: pulumi.Resource
+        self,
+        name: str,
+        args: QueueArgs,
+        batch: BatchArgs,
+        cluster: Cluster,
+        controller: pulumi.Resource,
     ) -> None:
         api = f"{kueue.GROUP}/{kueue.VERSION}"
         pools = [cluster.pools[pool] for pool in args.pools]
@@ -148,11 +167,10 @@ class Batch(pulumi.ComponentResource):
                         ],
                     }
                 ],
+                **({"preemption": WITHIN_QUEUE} if batch.priorities else {}),
                 **args.sharing,
             },
-            opts=self._kept(
-                cluster, "ClusterQueue", *(self._flavors[name] for name in args.pools)
-            ),
+            opts=self._kept(cluster, "ClusterQueue", *(self._flavors[name] for name in args.pools)),
         )
         for namespace in args.namespaces:
             kubernetes.apiextensions.CustomResource(

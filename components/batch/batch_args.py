@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
-from annotated_types import Ge, MinLen
+from annotated_types import Ge, Le, MinLen
 
 from ..cluster import GpuPool
 from ..decode import unknown
@@ -95,6 +95,11 @@ class QueueArgs:
         return {"nominalQuota": str(self.quota(pool))}
 
     @property
+    def priorities(self) -> Sequence[str] | None:
+        """The names of the priorities that its jobs may have; None for all."""
+        return None
+
+    @property
     def submitters(self) -> Sequence[tuple[str, str]]:
         """Who may submit jobs: `Group` or `User`, and the name."""
         return [("Group", group) for group in self.groups]
@@ -116,6 +121,7 @@ class QueueRequest:
     pods: int
     gpus: int
     """GPUs of one pod."""
+    priority: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +132,16 @@ class BatchArgs:
     """Whether this stack runs the JobSet controller, which `trainingJobs` need."""
     queues: Mapping[Annotated[str, DNS_LABEL], QueueArgs] = field(default_factory=dict)
     """The queues by name. With any, this stack runs Kueue."""
+    priorities: Annotated[
+        Mapping[
+            Annotated[str, DNS_LABEL],
+            Annotated[int, Ge(-1_000_000_000), Le(1_000_000_000)],
+        ],
+        Sent("ClusterQueue spec.preemption", "WorkloadPriorityClass"),
+    ] = field(default_factory=dict)
+    """What jobs may name as their `priority`, and its value; a job without one has 0. Within a
+    queue, a job with a higher value goes first, and stops running jobs with a lower one if it needs
+    their GPUs: these wait in the queue and start again."""
     deletion_protection: Annotated[
         bool | None, Sent("DeletionProtection (protect)", "CustomResourceDefinition (protect)")
     ] = None
@@ -176,6 +192,8 @@ class BatchArgs:
         """Raises ValueError if the job would never leave its queue."""
         name, pool = asked.queue, asked.pool
         if name is None:
+            if asked.priority is not None:
+                raise ValueError("priority: is of no use without a queue; drop it, or set queue")
             return
         if name not in self.queues:
             allowed = unknown(name, self.queues) if self.queues else "batch.queues has none"
@@ -195,11 +213,31 @@ class BatchArgs:
             raise ValueError(
                 f"queue: {name} hands out GPUs, and gpus is 0; ask for GPUs, or drop the queue"
             )
+        self._check_priority(name, asked.priority)
         if asked.pods * asked.gpus > (quota := args.quota(pool)):
             bound = "the queue's nominalQuota" if pool.name in args.nominal_quota else "maxNodes"
             raise ValueError(
                 f"queue: {name} hands out {quota} GPUs of pool {pool.name}, and {asked.pods} pods "
                 f"with {asked.gpus} each would wait for ever; ask for fewer, or raise {bound}"
+            )
+
+    def check_priority(self, path: str, priority: str) -> None:
+        """Raises ValueError, with the key's path, for what is not one of `priorities`."""
+        if priority not in self.priorities:
+            known = unknown(priority, self.priorities) if self.priorities else ""
+            raise ValueError(
+                f"{path}: {priority!r} is not a priority; {known or 'batch.priorities has none'}"
+            )
+
+    def _check_priority(self, queue: str, priority: str | None) -> None:
+        if priority is None:
+            return
+        self.check_priority("priority", priority)
+        allowed = self.queues[queue].priorities
+        if allowed is not None and priority not in allowed:
+            raise ValueError(
+                f"priority: {priority} is not for jobs of team {queue}; "
+                + (f"allowed: {', '.join(allowed)}" if allowed else "drop it")
             )
 
     def past_queue(self, pool: GpuPool, kind: str, gpus: int) -> str | None:

@@ -41,11 +41,12 @@ def declare(
     ):
         name = definition["metadata"]["name"]
         conversion = {"conversion": conversions[name]} if name in conversions else {}
+        spec: Any = {**definition["spec"], **conversion}
         found.append(
             kubernetes.apiextensions.v1.CustomResourceDefinition(
                 name,
                 metadata={"name": name},
-                spec={**definition["spec"], **conversion},
+                spec=spec,
                 opts=cluster.options(parent, depends_on=found[:1], protects_others=protected),
             )
         )

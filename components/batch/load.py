@@ -45,6 +45,11 @@ def read_batch(
             at(f"{path}.queues.{name}", queue.quota, quota)
     if of_teams:
         args = at(path, args.joined, of_teams)
+    if args.priorities and not args.queues:
+        raise ValueError(
+            f"{path}.priorities: order the jobs of queues, and there is none; add batch.queues or "
+            "teams, or drop the key"
+        )
     return args if args.job_set or args.queues else None
 
 
@@ -105,6 +110,7 @@ def check_pods(
 def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
     return QueueRequest(
         queue=workload.queue,
+        priority=workload.priority,
         namespace=workload.namespace,
         pool=pool,
         pods=workload.pods,

@@ -68,14 +68,26 @@ def batch_of(args: BatchArgs, namespace: str) -> BatchArgs:
         for name, queue in args.queues.items()
         if namespace in queue.namespaces or not queue.sharing
     }
+    allowed = [
+        set(args.priorities if queue.priorities is None else queue.priorities)
+        for queue in args.queues.values()
+        if namespace in queue.namespaces
+    ]
+    priorities = {
+        name: value
+        for name, value in args.priorities.items()
+        if all(name in each for each in allowed)
+    }
     # Protection is of no interest to them, and unknown to their older commands.
-    return dataclasses.replace(args, queues=queues, deletion_protection=None)
+    return dataclasses.replace(args, queues=queues, priorities=priorities, deletion_protection=None)
 
 
 def _plain(value: Any) -> Any:
     """The value as a stack's config would have it: camelCase keys, nothing that is left out."""
     if dataclasses.is_dataclass(value):
         given = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        if not given.get("priorities", True):
+            del given["priorities"]  # a key that older commands refuse
         return {camel(name): _plain(each) for name, each in given.items() if each is not None}
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}

@@ -16,6 +16,8 @@ from .batch_args import QueueArgs
 
 COHORT = "teams"
 """The cohort of their queues, within which GPUs are lent."""
+WITHIN_QUEUE = {"withinClusterQueue": "LowerPriority"}
+"""Which running jobs a job may stop that its queue has no GPUs left for."""
 _FLAVOR = "ClusterQueue spec.resourceGroups[].flavors[]"
 
 
@@ -58,6 +60,11 @@ class TeamArgs:
     """Whether others may borrow what this team leaves idle."""
     weight: Annotated[int, Ge(1), Sent("ClusterQueue spec.fairSharing.weight")] = 1
     """The team's part of what several want to borrow: 2 gets twice what 1 gets."""
+    priorities: Annotated[
+        Sequence[str] | None, UNIQUE, Sent("ValidatingAdmissionPolicy spec.validations[]")
+    ] = None
+    """Those of `batch.priorities` that its jobs may have; left out, all. They order the jobs of the
+    team only: no priority keeps another team from its own GPUs."""
     requests: Annotated[ResourcesArgs, Sent("LimitRange spec.limits[].defaultRequest")] = field(
         default_factory=lambda: ResourcesArgs(cpu="500m", memory="1Gi")
     )
@@ -109,6 +116,11 @@ class TeamQueue(QueueArgs):
         }
 
     @property
+    def priorities(self) -> Sequence[str] | None:
+        """The names of the priorities that its jobs may have; None for all."""
+        return self.team.priorities
+
+    @property
     def submitters(self) -> Sequence[tuple[str, str]]:
         """Its members, as RoleBindings name them."""
         return [
@@ -122,7 +134,8 @@ class TeamQueue(QueueArgs):
         return {
             "cohortName": COHORT,
             "fairSharing": {"weight": str(self.team.weight)},
-            "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+            # No `borrowWithinCohort`: Kueue ignores it where queues share fairly.
+            "preemption": {**WITHIN_QUEUE, "reclaimWithinCohort": "Any"},
         }
 
 

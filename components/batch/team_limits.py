@@ -2,6 +2,7 @@
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.admissionregistration.v1 import ValidationArgsDict
 from pulumi_kubernetes.meta.v1 import LabelSelectorRequirementArgsDict, ObjectMetaArgsDict
 
 from ..catalog import kubernetes as names
@@ -11,7 +12,8 @@ from .team_args import TeamQueue
 
 
 class TeamLimits(pulumi.ComponentResource):
-    """Quotas and defaults of a team's namespaces, and that its training jobs wait in its queue.
+    """Quotas and defaults of a team's namespaces, and that its training jobs wait in its queue,
+    with a priority that the team may use.
 
     A quota counts GPUs of pods that bypass the queue too. It has all that the team could borrow:
     whether it may borrow at the moment is for Kueue to say.
@@ -47,9 +49,27 @@ class TeamLimits(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _queued(self, name: str, queue: TeamQueue, cluster: Cluster) -> None:
-        """Refuses training jobs that do not wait in the team's queue."""
+        """Refuses training jobs that do not wait in the team's queue, or go before others."""
         policy = f"team-{name}-queue"
-        label = f"object.metadata.?labels[?'{names.QUEUE_LABEL}'].orValue('')"
+        label = "object.metadata.?labels[?'{}'].orValue('')"
+        validations: list[ValidationArgsDict] = [
+            {
+                "expression": f"{label.format(names.QUEUE_LABEL)} == '{name}'",
+                "message": f"training jobs of this namespace wait in the queue of team {name}: set "
+                f"queue to {name}",
+            },
+            {
+                # Kueue takes it for the job's priority, and the scheduler stops pods of others.
+                "expression": "object.spec.replicatedJobs.all(job, "
+                "!has(job.template.spec.template.spec.priorityClassName))",
+                "message": "priorityClassName: is not for training jobs of a team; set priority",
+            },
+        ]
+        if queue.priorities is not None:
+            expression = f"{label.format(names.PRIORITY_LABEL)} in {['', *queue.priorities]}"
+            allowed = ", ".join(queue.priorities) or "none"
+            message = f"priority: is not for jobs of team {name}; allowed: {allowed}"
+            validations.append({"expression": expression, "message": message})
         namespaces: LabelSelectorRequirementArgsDict = {
             "key": "kubernetes.io/metadata.name",
             "operator": "In",
@@ -71,13 +91,7 @@ class TeamLimits(pulumi.ComponentResource):
                         }
                     ],
                 },
-                "validations": [
-                    {
-                        "expression": f"{label} == '{name}'",
-                        "message": f"training jobs of this namespace wait in the queue of team "
-                        f"{name}: set queue to {name}",
-                    }
-                ],
+                "validations": validations,
             },
             opts=cluster.options(self),
         )

@@ -107,7 +107,7 @@ class GpuTraining(pulumi.ComponentResource):
 
 def labels(name: str, args: TrainingArgs) -> dict[str, str]:
     """The JobSet's own."""
-    return {"app": name, **({names.QUEUE_LABEL: args.queue} if args.queue else {})}
+    return {"app": name, **names.queue_labels(args.queue, args.priority)}
 
 
 def among_themselves(name: str) -> dict[str, Any]:

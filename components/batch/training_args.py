@@ -45,6 +45,8 @@ class TrainingArgs(PodArgs):
     ] = None
     """The queue of `batch.queues` in which the job waits until the GPUs for all workers are
     free."""
+    priority: Annotated[str | None, Sent("ObjectMeta labels")] = None
+    """Its place in the queue, one of `batch.priorities`; left out, that of the value 0."""
     max_restarts: Annotated[int, Ge(0), Sent("JobSet spec.failurePolicy.maxRestarts")] = 3
     """How often all workers start again after one of them failed."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
@@ -77,6 +79,7 @@ class TrainingArgs(PodArgs):
         """What all workers together ask of the queue."""
         return QueueRequest(
             queue=self.queue,
+            priority=self.priority,
             namespace=self.namespace,
             pool=pool,
             pods=self.nodes,

@@ -101,6 +101,9 @@ REMOVED_API_VERSIONS: Final[Mapping[tuple[str, str], tuple[str, str]]] = Mapping
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 """Kueue's, on a Job or a JobSet: the LocalQueue of its namespace in which it waits."""
 
+PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
+"""Kueue's, on a Job or a JobSet: the WorkloadPriorityClass by which its queue orders it."""
+
 JOB_SET_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
 """JobSet's, on the pods of a JobSet: its name."""
 
@@ -122,6 +125,12 @@ IMAGE: Final = re.compile(
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
 """A reference as github.com/distribution/reference has it; of its digests, those in use."""
+
+
+def queue_labels(queue: str | None, priority: str | None) -> dict[str, str]:
+    """The labels by which Kueue knows a job."""
+    given = {QUEUE_LABEL: queue, PRIORITY_LABEL: priority}
+    return {label: value for label, value in given.items() if value is not None}
 
 
 def invalid_dns_label(name: str) -> str | None:

@@ -78,7 +78,7 @@ class GpuWorkload(pulumi.ComponentResource):
             "name": name,
             "namespace": args.namespace,
             # Whether a queued job is suspended is its queue's business, and no field of this stack.
-            "labels": {**labels, names.QUEUE_LABEL: args.queue} if args.queue else labels,
+            "labels": {**labels, **names.queue_labels(args.queue, args.priority)},
             "annotations": awaited(args.wait, seconds=WAIT_SECONDS),
         }
         contents = contents_of(args, ROOT)

@@ -200,6 +200,8 @@ class WorkloadArgs(GpuPodArgs):
     """The API version of the kind; left out, the kind's own."""
     queue: Annotated[str | None, Sent("ObjectMeta labels")] = None
     """The queue of `batch.queues` in which a job waits until the GPUs for all its pods are free."""
+    priority: Annotated[str | None, Sent("ObjectMeta labels")] = None
+    """A job's place in its queue, one of `batch.priorities`; left out, that of the value 0."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
     """Whether `pulumi up` waits until it runs (a job: completes, its time in a queue included)."""
 
@@ -211,8 +213,8 @@ class WorkloadArgs(GpuPodArgs):
         self._check_kind("completions", self.completions, "job")
         self._check_kind("parallelism", self.parallelism, "job")
         self._check_kind("backoffLimit", self.backoff_limit, "job")
-        if self.queue is not None and self.kind != "job":
-            raise ValueError(f"queue: a {self.kind} has none; drop it, or set kind to job")
+        self._check_kind("queue", self.queue, "job")
+        self._check_kind("priority", self.priority, "job")
         for key, probe in (
             ("readinessProbe", self.readiness_probe),
             ("livenessProbe", self.liveness_probe),
@@ -230,7 +232,7 @@ class WorkloadArgs(GpuPodArgs):
             why = f"serves no {kind} since Kubernetes {since}" if since else f"has no {kind}"
             raise ValueError(f"apiVersion: {self.api_version!r} {why}; write {current}")
 
-    def _check_kind(self, key: str, value: int | None, kind: str) -> None:
+    def _check_kind(self, key: str, value: object, kind: str) -> None:
         if value is not None and self.kind != kind:
             raise ValueError(f"{key}: a {self.kind} has none; drop it, or set kind to {kind}")
 

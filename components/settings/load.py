@@ -28,7 +28,7 @@ from .auxiliary import (
 from .blocks import BLOCKS, RUNNING, check_entry_names
 from .endpoints import foreign_endpoints
 from .model import Settings
-from .teams import in_team, queues_of, read_cluster, read_teams, with_namespaces
+from .teams import check_priorities, in_team, queues_of, read_cluster, read_teams, with_namespaces
 from .validate import (
     check_groups,
     check_names,
@@ -174,6 +174,7 @@ def _of_values(
         monitoring = at(path, monitoring.on, platform, own.metrics)
     of_teams = queues_of(teams, pools, own.access)
     batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools, of_teams)
+    check_priorities(teams, batch)
     namespaces = decode_map(f"{NAMESPACE}:namespaces", NamespaceArgs, values["namespaces"])
     auxiliary = Auxiliary(
         accounts=read_accounts(

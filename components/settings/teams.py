@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..access import Access
-from ..batch.batch_args import QueueArgs
+from ..batch.batch_args import BatchArgs, QueueArgs
 from ..batch.load import Pools, pool_at
 from ..batch.team_args import TeamArgs, check_creatable, namespaces_of, team_queues
 from ..decode import NAMESPACE, at, decode, decode_map, shown
@@ -57,6 +57,14 @@ def read_cluster(kind: type[Any], value: dict[str, Any], teams: Mapping[str, Tea
         return decode(path, kind, {**value, "users": {**(value.get("users") or {}), **members}})
     except ValueError as error:
         raise ValueError(in_team(str(error), teams)) from None
+
+
+def check_priorities(teams: Mapping[str, TeamArgs], batch: BatchArgs | None) -> None:
+    """Refuses priorities of a team that `batch` does not have."""
+    for name, team in teams.items():
+        for position, priority in enumerate(team.priorities or ()):
+            path = f"{PATH}.{name}.priorities[{position}]"
+            (batch or BatchArgs()).check_priority(path, priority)
 
 
 def in_team(message: str, teams: Mapping[str, TeamArgs]) -> str:

@@ -442,10 +442,17 @@ def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
     """With what it can borrow; and its training jobs name its queue, whoever submits them."""
     teams = {
         "a": TeamArgs(members=["user:ada"], gpus={"train": 8}, borrow=True, weight=2),
-        "b": TeamArgs(members=["group:b"], namespaces=["x", "y"], gpus={"train": 24}, lend=False),
+        "b": TeamArgs(
+            members=["group:b"],
+            namespaces=["x", "y"],
+            gpus={"train": 24},
+            lend=False,
+            priorities=["high"],
+        ),
     }
     queues = team_queues(teams, {"a": ((), ("ada",)), "b": (("b",), ())})
-    recording = batch(job_set=True, queues=queues)
+    recording = batch(job_set=True, queues=queues, priorities={"high": 10})
+    assert of(recording, "WorkloadPriorityClass", "high").inputs["value"] == 10
     for name, quota, weight in (
         ("a", {"nominalQuota": "8"}, "2"),
         ("b", {"nominalQuota": "24", "borrowingLimit": "0", "lendingLimit": "0"}, "1"),
@@ -455,10 +462,16 @@ def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
         assert flavor["resources"] == [{"name": "nvidia.com/gpu", **quota}]
         assert (spec["cohortName"], spec["fairSharing"]) == ("teams", {"weight": weight})
         assert spec["preemption"]["reclaimWithinCohort"] == "Any"
-        (validation,) = of(
-            recording, "ValidatingAdmissionPolicy", f"team-{name}-queue"
-        ).inputs["spec"]["validations"]  # fmt: skip
-        assert validation["expression"].endswith(f"orValue('') == '{name}'")
+        queue, _, *priorities = (
+            validation["expression"]
+            for validation in of(
+                recording, "ValidatingAdmissionPolicy", f"team-{name}-queue"
+            ).inputs["spec"]["validations"]
+        )  # fmt: skip
+        assert queue.endswith(f"orValue('') == '{name}'")
+        assert [one.partition(" in ")[2] for one in priorities] == (
+            ["['', 'high']"] if name == "b" else []
+        )
     assert len(recording.of(f"{KUEUE}:ResourceFlavor")) == 1
     hard = {
         each.inputs["metadata"]["namespace"]: each.inputs["spec"]["hard"]

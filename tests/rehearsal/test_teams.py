@@ -37,9 +37,10 @@ JOB = {
 
 
 def with_teams(config: dict[str, Any]) -> None:
-    """The example: of two nodes with a GPU each one is each team's."""
+    """The example: of two nodes with a GPU each one is each team's; vision is never urgent."""
     config.clear()
     config.update(yaml.safe_load(EXAMPLE.read_text())["config"])
+    config["gpu-cluster:teams"]["vision"]["priorities"] = ["later"]
 
 
 @pytest.fixture(scope="module")
@@ -201,12 +202,54 @@ def test_a_job_past_the_queue_and_one_beyond_the_quota_are_refused(
             "jobset.x-k8s.io", "v1alpha2", "research", "jobsets", bypassing
         )
     assert "wait in the queue of team research: set queue to research" in refused.value.body
+    for labels, pod, reason in (
+        ({}, {"priorityClassName": "system-node-critical"}, "set priority"),
+        ({"kueue.x-k8s.io/priority-class": "urgent"}, {}, "not for jobs of team vision"),
+    ):
+        queue = {"kueue.x-k8s.io/queue-name": "vision"}
+        spec = {**template, "spec": {**template["spec"], **pod}}
+        job = {"name": "w", "replicas": 1, "template": {"spec": {"template": spec}}}
+        metadata = {"name": "bypassing", "labels": {**queue, **labels}}
+        body = {**bypassing, "metadata": metadata, "spec": {"replicatedJobs": [job]}}
+        custom = kubernetes.client.CustomObjectsApi(member(BEN, "vision").client)
+        with pytest.raises(kubernetes.client.ApiException) as refused:
+            custom.create_namespaced_custom_object(
+                "jobset.x-k8s.io", "v1alpha2", "vision", "jobsets", body
+            )
+        assert reason in refused.value.body
     core = kubernetes.client.CoreV1Api(member({}, "vision").client)
     container["resources"] = {"limits": {"nvidia.com/gpu": "2"}}
     pod = {"metadata": {"name": "greedy"}, "spec": template["spec"]}
     with pytest.raises(kubernetes.client.ApiException) as refused:
         core.create_namespaced_pod("vision", pod)
     assert "exceeded quota: team, requested: requests.nvidia.com/gpu=2" in refused.value.body
+
+
+def test_an_urgent_job_stops_another_one_of_the_team(rehearsal: Rehearsal, member: Members) -> None:
+    """Of the team's own only: all GPUs are in use, and vision keeps its one. What was stopped
+    starts again; the objects of the queues are also served in the former version."""
+    ada, ben = member(ADA, "research"), member(BEN, "vision")
+    code, said = ben.submit("first", nodes=1, queue="vision", priority="urgent")
+    assert (code, "'urgent' is not a priority; allowed: later" in said) == (ExitCode.UNKNOWN, True)
+    assert ben.submit("first", nodes=1, queue="vision")[0] == ExitCode.OK
+    assert ada.submit("slow", nodes=1, queue="research", priority="later")[0] == ExitCode.OK
+    until(lambda: ada.state("slow") == "running", "the slow job runs", SECONDS)
+    assert ada.submit("now", nodes=1, queue="research", priority="urgent")[0] == ExitCode.OK
+    until(lambda: ada.state("now") in ("running", "completed"), "the urgent job starts", SECONDS)
+    events = rehearsal.sandbox.control_plane.api.items("/api/v1/namespaces/research/events")
+    stopped = {
+        one["involvedObject"]["name"]: one["message"]
+        for one in events
+        if one["reason"] == "Preempted" and "prioritization in the ClusterQueue" in one["message"]
+    }
+    assert [name for name in stopped if "slow" in name], events
+    for who, job in ((ada, "slow"), (ada, "now"), (ben, "first")):
+        until(lambda who=who, job=job: who.state(job) == "completed", f"{job} ends", SECONDS)
+        assert who.run("cancel", job) == (ExitCode.OK, f"{job}: cancelled\n")
+    former = rehearsal.sandbox.control_plane.api.get(
+        "/apis/kueue.x-k8s.io/v1beta1/clusterqueues/research"
+    )
+    assert former["spec"]["cohort"] == "teams"
 
 
 def test_a_team_borrows_what_is_idle_and_gives_it_back(

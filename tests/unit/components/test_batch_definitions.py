@@ -46,7 +46,8 @@ def test_the_versions_are_those_that_were_chosen() -> None:
 
 def fields(schema: dict[str, Any], path: str = "") -> set[str]:
     """The paths of a schema's fields."""
-    inner = {**schema.get("properties", {}), **{"[]": schema[k] for k in ("items",) if k in schema}}
+    inner = {**schema.get("properties", {}), "[]": schema.get("items")}
+    inner = {name: field for name, field in inner.items() if field is not None}
     return {f"{path}.{name}" for name in inner} | {
         each for name, field in inner.items() for each in fields(field, f"{path}.{name}")
     }

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.batch.published import batch_of
+from components.batch.published import Published, batch_of
 from components.settings.load import from_config
 from components.settings.model import Settings
 from components.settings.validate import check_groups, warnings
@@ -90,6 +90,20 @@ def test_a_team_is_told_of_its_own_queue_only() -> None:
     assert type(batch_of(batch, "vision-b").queues["vision"]) is not type(batch.queues["vision"])
 
 
+def test_a_team_is_told_of_its_own_priorities_only() -> None:
+    """All of `batch.priorities` unless it has some of them; without any, nothing is published that
+    an older command would refuse."""
+    values = gke(priorities=["later"])
+    values["gpu-cluster:batch"] = {"priorities": {"urgent": 10, "later": -10}}
+    batch = read(values).batch
+    assert batch is not None
+    assert dict(batch_of(batch, "research").priorities) == {"later": -10}
+    assert dict(batch_of(batch, "vision-a").priorities) == {"urgent": 10, "later": -10}
+    without = read(gke()).batch
+    assert without is not None
+    assert "priorities" not in Published(pools={}, batch=batch_of(without, "vision-a")).text()
+
+
 def test_members_on_eks_are_users_of_the_cluster_in_a_group_of_the_teams_name() -> None:
     """As those of `cluster.users`, beside whom they are."""
     values = eks([f"{ROLE}research"])
@@ -124,6 +138,10 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
         (
             {"namespaces": ["vision-b"]},
             "vision.namespaces[1]: 'vision-b' is of team research already; name it in one",
+        ),
+        (
+            {"priorities": ["urgent"]},
+            "research.priorities[0]: 'urgent' is not a priority; batch.priorities has none",
         ),
         (
             {"namespaces": ["kube-public"]},
