@@ -107,12 +107,17 @@ def is_output(value: object) -> bool:
     return sdk is not None and isinstance(value, sdk.Output | sdk.output.Unknown)
 
 
-def _decode(path: str, kind: Any, value: object) -> Any:
+def refuse_output(path: str, value: object) -> None:
+    """Raises ValueError for a value that may only be known during an update."""
     if is_output(value):
         raise ValueError(
             f"{path}: is an output, whose value may only be known during an update, and decides "
             "what is declared; give a plain value"
         )
+
+
+def _decode(path: str, kind: Any, value: object) -> Any:
+    refuse_output(path, value)
     origin, parameters = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         if value is None and types.NoneType in parameters:

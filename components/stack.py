@@ -55,7 +55,7 @@ class GpuStack(pulumi.ComponentResource):
     gpu_pools: pulumi.Output[dict[str, Any]]
     """Name of a GPU pool -> what pods on it need: node selector, tolerations, resource."""
 
-    _token = "gpu-cluster:index:GpuStack"
+    TOKEN = "gpu-cluster:index:GpuStack"
 
     def __init__(
         self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
@@ -65,7 +65,7 @@ class GpuStack(pulumi.ComponentResource):
         own = pulumi.ResourceOptions(
             transformations=[*_transformations(settings, resources), _from_the_root]
         )
-        super().__init__(self._token, name, None, pulumi.ResourceOptions.merge(opts, own))
+        super().__init__(self.TOKEN, name, None, pulumi.ResourceOptions.merge(opts, own))
         # The transformation has seen the component itself too.
         resources.clear()
         cluster = _declare(settings, resources, self)

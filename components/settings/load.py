@@ -15,7 +15,7 @@ from typing import Any
 
 from ..batch.load import Available, read_batch
 from ..catalog.clouds import CLOUDS
-from ..decode import NAMESPACE, at, decode, decode_map, no_such_key, shown, unknown
+from ..decode import NAMESPACE, at, decode, decode_map, no_such_key, refuse_output, shown, unknown
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
@@ -25,7 +25,7 @@ from .auxiliary import (
     read_accounts,
     read_claims,
 )
-from .blocks import BLOCKS, RUNNING, check_entry_names
+from .blocks import BLOCKS, ENTRY_NAMES, RUNNING, check_entry_names
 from .endpoints import foreign_endpoints
 from .model import Settings
 from .teams import check_priorities, in_team, queues_of, read_cluster, read_teams, with_namespaces
@@ -137,9 +137,13 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
 def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The blocks that a program gives, all of them, and the platform, which a map of the cluster
     names and args imply."""
-    for key in given:
+    for key, value in given.items():
+        path = f"{NAMESPACE}:{key}"
         if key not in _KEYS:
-            raise ValueError(no_such_key(f"{NAMESPACE}:{key}", key, _KEYS))
+            raise ValueError(no_such_key(path, key, _KEYS))
+        refuse_output(path, value)
+        if key in ENTRY_NAMES and not isinstance(value or {}, Mapping):
+            raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ NAME: VALUE }}")
     values: dict[str, Any] = {key: given.get(key) or {} for key in _KEYS}
     check_entry_names(values)
     for name, platform in PLATFORMS.items():
@@ -224,6 +228,7 @@ def _platform(cluster: dict[str, Any]) -> str:
     """Takes the platform, which decides what else may be there, out of the cluster's block."""
     path, platform = f"{NAMESPACE}:cluster.platform", platform_in(cluster)
     given = cluster.pop("platform", None)
+    refuse_output(path, given)
     if given is None:
         if near := difflib.get_close_matches("platform", map(str, cluster), n=1, cutoff=0.8):
             raise ValueError(no_such_key(f"{NAMESPACE}:cluster.{near[0]}", near[0], ["platform"]))

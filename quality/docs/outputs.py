@@ -60,26 +60,30 @@ def markdown() -> str:
 
 
 def _fields() -> Iterator[tuple[str, str, str]]:
-    described, contracts = meanings(GpuPool), _contracts()
-    for field in contracts["gke"][0]:
-        snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in field)
-        meaning = (_OWN.get(field) or described[snake]).replace("; None ", "; null ")
-        yield f"`{field}`", meaning, ", ".join(_left_out(field, contracts)) or "-"
+    of_platforms = contracts()
+    for field in of_platforms["gke"][0]:
+        yield f"`{field}`", meaning(field), ", ".join(_left_out(field, of_platforms)) or "-"
 
 
-def _contracts() -> Mapping[str, list[Mapping[str, Any]]]:
+def meaning(field: str) -> str:
+    """What a field of `gpuPools` is."""
+    snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in field)
+    return (_OWN.get(field) or meanings(GpuPool)[snake]).replace("; None ", "; null ")
+
+
+def contracts() -> Mapping[str, list[Mapping[str, Any]]]:
     """Platform -> the output of one pool of each kind."""
-    contracts: dict[str, list[Mapping[str, Any]]] = {}
+    found: dict[str, list[Mapping[str, Any]]] = {}
     for platform, _, _, kind, given in DRIVERS:
-        contracts.setdefault(platform, []).append(pool_of(kind, given).contract())
+        found.setdefault(platform, []).append(pool_of(kind, given).contract())
         if platform == "existing":
             with_class = pool_of(kind, {**given, "runtimeClass": "nvidia"})
-            contracts[platform].append(with_class.contract())
-    return contracts
+            found[platform].append(with_class.contract())
+    return found
 
 
-def _left_out(field: str, contracts: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[str]:
-    for platform, pools in contracts.items():
+def _left_out(field: str, found: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[str]:
+    for platform, pools in found.items():
         absent = [pool[field] is None for pool in pools]
         if any(absent):
             yield f"`{platform}`" + ("" if all(absent) else " (some pools)")

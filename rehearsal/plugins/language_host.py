@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -32,8 +33,8 @@ from tools.peers import OwnOnly
 MESSAGE_SHOWN = 32
 """Exit code of the official executor after it has told the user what is wrong."""
 OPTIONS = [("grpc.max_receive_message_length", 400 * 1024 * 1024)]
-MODULES = {"analyzer": "pulumi.policy"}
-"""What runs a plugin of a kind; every other kind is run by `pulumi.run.plugin`."""
+ANALYZER = "pulumi.policy"
+"""The module that runs a policy pack."""
 LOOK_SECONDS = 1.0
 """How often it looks whether the engine still runs."""
 _ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -77,12 +78,10 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def RunPlugin(
         self, request: messages.RunPluginRequest, context: grpc.ServicerContext
     ) -> Iterator[messages.RunPluginResponse]:
-        module = MODULES.get(request.kind, "pulumi.run.plugin")
         try:
-            command = [_python(request.info), "-u", "-m", module, *request.args]
+            command = [_python(request.info), "-u", *_plugin(request)]
         except ToolError as error:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
-        command.append(request.info.program_directory)
         env = dict(os.environ) | dict(pair.split("=", 1) for pair in request.env if "=" in pair)
         with self._child(context, command, request.pwd, env, output=subprocess.PIPE) as child:
             for name, line in _lines(child):
@@ -194,6 +193,27 @@ def _python(info: messages.ProgramInfo) -> str:
             "create it, or set GPU_CLUSTER_PYTHON to an interpreter that has the requirements"
         )
     return str(python)
+
+
+def _plugin(request: messages.RunPluginRequest) -> list[str]:
+    """The interpreter's arguments for a plugin. A policy pack's folder comes last. Another plugin
+    is a folder with `__main__.py`, or a distribution whose module of the same name is run.
+
+    `RunPlugin` in pulumi/pulumi sdk/python/cmd/pulumi-language-python/main.go, 2026-11-24.
+    """
+    folder = Path(request.info.program_directory)
+    if request.kind == "analyzer":
+        return ["-m", ANALYZER, *request.args, str(folder)]
+    if (folder / "__main__.py").is_file():
+        return [str(folder), *request.args]
+    try:
+        name = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["name"]
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        raise ToolError(
+            f"{folder} is not a plugin in Python: it has neither __main__.py nor a pyproject.toml "
+            "with the project's name"
+        ) from None
+    return ["-m", "pulumi.run.plugin", name, *request.args]
 
 
 def _lines(child: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:

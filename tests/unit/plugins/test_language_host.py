@@ -25,6 +25,13 @@ class Context:
     def add_callback(self, callback: Callable[[], object]) -> bool:
         return True
 
+    def abort(self, code: object, details: str) -> None:
+        raise Aborted(details)
+
+
+class Aborted(Exception):
+    """What a gRPC server raises."""
+
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -105,7 +112,7 @@ def test_a_policy_pack_is_run_as_an_analyzer(
 ) -> None:
     """A policy pack's module gets the pack's folder last; output and exit code come back."""
     (project / "pack.py").write_text(RECORD.format(record=project / "record", code=5))
-    monkeypatch.setitem(language_host.MODULES, "analyzer", "pack")
+    monkeypatch.setattr(language_host, "ANALYZER", "pack")
     request = messages.RunPluginRequest(
         pwd=str(project),
         args=["127.0.0.1:2"],
@@ -122,6 +129,36 @@ def test_a_policy_pack_is_run_as_an_analyzer(
         str(project),
         "dev",
     )
+
+
+def served(folder: Path) -> list[messages.RunPluginResponse]:
+    """What the host answers when the engine wants the folder's provider."""
+    request = messages.RunPluginRequest(
+        pwd=str(folder),
+        args=["127.0.0.1:2"],
+        kind="resource",
+        info=messages.ProgramInfo(root_directory=str(folder), program_directory=str(folder)),
+    )
+    return list(language_host.LanguageHost("").RunPlugin(request, Context()))
+
+
+def test_a_provider_is_its_folder_or_its_distribution(project: Path) -> None:
+    """Its folder is not an argument of its own, as it is for a policy pack."""
+    record = RECORD.format(record=project / "record", code=0)
+    (project / "own_provider.py").write_text(record)
+    (project / "pyproject.toml").write_text("[project]\nname = 'own-provider'\n")
+    assert served(project)[-1].exitcode == 0
+    assert json.loads((project / "record").read_text())[:2] == [["127.0.0.1:2"], str(project)]
+    (project / "record").unlink()
+    (project / "__main__.py").write_text(record)
+    assert served(project)[-1].exitcode == 0
+    assert json.loads((project / "record").read_text())[:2] == [["127.0.0.1:2"], str(project)]
+
+
+def test_a_folder_that_is_no_plugin_is_named(project: Path) -> None:
+    """The engine shows the reason in one line."""
+    with pytest.raises(Aborted, match=r"neither __main__\.py nor a pyproject"):
+        served(project)
 
 
 def test_the_executor_is_looked_for_beside_the_engine(

@@ -116,6 +116,7 @@ def test_system_calls_of_linux_stand_in_one_file() -> None:
 DOORS = {
     "__main__.py": "the Pulumi program",
     "cli/__main__.py": "gpu-cluster where the package is not installed",
+    "components/__main__.py": "the component package, which the engine starts",
     "components/gpu/acceptance_program/__main__.py": "runs alone, on a node",
     "examples/consumer/__main__.py": "a Pulumi program",
     "examples/own-program/__main__.py": "a Pulumi program",

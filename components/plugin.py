@@ -1,0 +1,100 @@
+"""The component package: what the engine runs for programs in TypeScript, Go, YAML and others.
+
+The engine calls `Construct` for a `GpuStack`, which registers its resources with the engine, as it
+does in a Python program.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+import traceback
+from importlib.resources import files
+from typing import Any, Final
+
+import grpc
+import pulumi
+from pulumi.provider import ConstructResult, Provider
+from pulumi.provider.server import ProviderServicer
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+
+from .decode import camel
+from .stack import GpuStack, GpuStackArgs
+
+SCHEMA: Final = "schema.json"
+"""In this package; `make docs` writes it."""
+OUTPUTS: Final = ("platform", "cluster_name", "kubeconfig", "gpu_pools")
+"""Attributes of a `GpuStack` that programs in other languages get."""
+_LARGEST_MESSAGE: Final = 400 << 20
+"""In bytes, as the SDK's own provider has it."""
+
+
+class ComponentPackage(Provider):
+    """The components of this package, by their type tokens."""
+
+    def __init__(self) -> None:
+        text = files(__package__).joinpath(SCHEMA).read_text()
+        super().__init__(json.loads(text)["version"], text)
+
+    def construct(
+        self,
+        name: str,
+        resource_type: str,
+        inputs: pulumi.Inputs,
+        options: pulumi.ResourceOptions | None = None,
+    ) -> ConstructResult:
+        """Declares the component; `inputs` are the keys of a stack file."""
+        if resource_type != GpuStack.TOKEN:
+            raise pulumi.RunError(f"{resource_type}: is not known; allowed: {GpuStack.TOKEN}")
+        given = {"cluster": None, **_with_integers(inputs)}
+        stack = GpuStack(name, GpuStackArgs(**given), options)
+        return ConstructResult(stack.urn, {camel(key): getattr(stack, key) for key in OUTPUTS})
+
+
+class _Servicer(ProviderServicer):
+    """Reports an error as one line: the SDK's own would add where in this package it was raised."""
+
+    async def Construct(
+        self, request: provider_pb2.ConstructRequest, context: Any
+    ) -> provider_pb2.ConstructResponse:
+        try:
+            return await self._construct(request, context)
+        except Exception as error:
+            reason: BaseException = error
+            # The SDK says of an output's error which input of which resource it was for.
+            while reason.__cause__ is not None:
+                reason = reason.__cause__
+            if not isinstance(reason, ValueError | pulumi.RunError | grpc.RpcError):
+                traceback.print_exc()
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(reason))
+            raise
+
+
+def _with_integers(value: Any) -> Any:
+    """A value from the wire, which has one type of numbers; outputs are left as they are."""
+    if isinstance(value, dict):
+        return {key: _with_integers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+async def _serve(engine: str) -> None:
+    size = [(f"grpc.max_{way}_message_length", _LARGEST_MESSAGE) for way in ("receive", "send")]
+    server = grpc.aio.server(options=size)
+    servicer = _Servicer(ComponentPackage(), [], engine)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(port, flush=True)
+    await server.wait_for_termination()
+
+
+def serve() -> None:
+    """Serves the engine whose address is the first argument, until it interrupts."""
+    # It would repeat on stderr, with a traceback, what `Construct` has answered.
+    logging.getLogger("asyncio").disabled = True
+    try:
+        asyncio.run(_serve(sys.argv[1]))
+    except KeyboardInterrupt:
+        return
