@@ -102,6 +102,8 @@ class ExistingClusterArgs:
         """The key, the content, and the folder that the content's paths begin in."""
         if isinstance(self.kubeconfig, str):
             return "kubeconfig", self.kubeconfig, Path()
+        if self.kubeconfig is not None:  # an output's value has not been looked at before
+            raise ValueError("kubeconfig: is not a string; give its text, as fn::toJSON makes it")
         # The same order as kubectl's; a list of files is not merged.
         key, path = "kubeconfigFile", self.kubeconfig_file
         if path is None:

@@ -243,6 +243,10 @@ REFUSED = {
         {"cluster": {**EXISTING, "kubeconfig": output("{}", secret=True)}},
         "gpu-cluster:cluster.kubeconfig: is not a kubeconfig: it has no contexts",
     ),
+    "a kubeconfig that YAML has parsed": (
+        {"cluster": {**EXISTING, "kubeconfig": output({"contexts": []})}},
+        "gpu-cluster:cluster.kubeconfig: is not a string; give its text",
+    ),
 }
 
 
