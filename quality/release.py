@@ -1,9 +1,11 @@
-"""What is published of a version: the wheel, its section of the changelog, and checksums."""
+"""What is published of a version: wheel, component package, notes and checksums."""
 
 import hashlib
+import io
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 from pathlib import Path
@@ -24,7 +26,7 @@ def release(folder: Path, root: Path = ROOT) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise CheckError(f"{folder} is not empty; name another folder")
-    wheel(folder, root)
+    component_package(folder, wheel(folder, root), version, root)
     (folder / "CHANGELOG.md").write_text(notes)
     files = sorted(folder.iterdir())
     sums = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
@@ -47,6 +49,22 @@ def wheel(folder: Path, root: Path = ROOT) -> Path:
         raise CheckError(f"the wheel was not built: {done.stderr.strip()}")
     (built,) = folder.glob("*.whl")
     return built
+
+
+def component_package(folder: Path, built: Path, version: str, root: Path = ROOT) -> Path:
+    """Packs the folder that `pulumi package add` and `pulumi plugin install --file` take: that of
+    the checkout, with the wheel to install and the schema."""
+    source = root / "component-package"
+    archive = folder / f"pulumi-resource-gpu-cluster-v{version}.tar.gz"
+    requirement = tarfile.TarInfo("requirements.txt")
+    text = f"./{built.name}\n".encode()
+    requirement.size = len(text)
+    with tarfile.open(archive, "w:gz") as tar:
+        for file in (source / "PulumiPlugin.yaml", source / "__main__.py", built):
+            tar.add(file, file.name)
+        tar.add(root / "components" / "schema.json", "schema.json")
+        tar.addfile(requirement, io.BytesIO(text))
+    return archive
 
 
 def section(changelog: str, version: str) -> str:

@@ -59,11 +59,16 @@ def test_every_module_is_imported_without_the_checkout(python: Path, tmp_path: P
     assert "gpu_cluster.eks.pool_args.EksGpuNodeGroupArgs" in done.stdout
 
 
-def test_a_release_has_the_wheel_its_notes_and_checksums(tmp_path: Path) -> None:
+def test_a_release_has_the_packages_its_notes_and_checksums(tmp_path: Path) -> None:
     """A folder that holds something is refused, and so is a version without a section."""
     assert main(["release", str(tmp_path / "out")]) == 0
     names = {file.name for file in (tmp_path / "out").iterdir()}
-    assert names == {"CHANGELOG.md", "SHA256SUMS", "gpu_cluster-0.1.0-py3-none-any.whl"}
+    assert names == {
+        "CHANGELOG.md",
+        "SHA256SUMS",
+        "gpu_cluster-0.1.0-py3-none-any.whl",
+        "pulumi-resource-gpu-cluster-v0.1.0.tar.gz",
+    }
     assert (tmp_path / "out" / "CHANGELOG.md").read_text().startswith("## 0.1.0")
     check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
     subprocess.run(check, cwd=tmp_path / "out", check=True, capture_output=True)
