@@ -1,15 +1,19 @@
 """What `pip install` puts into somebody's environment works without the checkout."""
 
+import json
+import os
 import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
 
+import tools
 from quality import release
 from quality.__main__ import main
 from stacks.outcome import CheckError
 from tests import packaged
+from tools.programs import cache_folder
 from tools.sections import ROOT
 
 
@@ -57,6 +61,40 @@ def test_every_module_is_imported_without_the_checkout(python: Path, tmp_path: P
     assert done.returncode == 0, done.stderr
     assert "gpu_cluster.stack.GpuStack" in done.stdout
     assert "gpu_cluster.eks.pool_args.EksGpuNodeGroupArgs" in done.stdout
+
+
+def test_the_engine_starts_the_component_package_of_a_release(wheel: Path, tmp_path: Path) -> None:
+    """Once the wheel that the archive brings is installed, `pulumi` gets the schema from it."""
+    archive = release.component_package(tmp_path, wheel, "0.1.0")
+    folder = tmp_path / "gpu-cluster"
+    folder.mkdir()
+    subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
+    requirement = (folder / "requirements.txt").read_text().strip()
+    packaged.environment(folder / ".venv", folder / requirement)
+    command, in_front = tools.pulumi()
+    environment = {
+        "PATH": os.pathsep.join([*map(str, in_front), os.environ["PATH"]]),
+        "PULUMI_HOME": str(tmp_path / "home"),
+        "GPU_CLUSTER_CACHE": str(cache_folder()),
+        "HOME": str(tmp_path),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+    }
+    (tmp_path / "elsewhere").mkdir()
+    schema = subprocess.run(
+        [command, "package", "get-schema", folder],
+        cwd=tmp_path / "elsewhere",
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert schema.returncode == 0, schema.stderr
+    assert (
+        json.loads(schema.stdout)["resources"]
+        == json.loads((folder / "schema.json").read_text())["resources"]
+    )
+    checked = [command, "schema", "check", folder / "schema.json"]
+    subprocess.run(checked, env=environment, check=True)
 
 
 def test_a_release_has_the_packages_its_notes_and_checksums(tmp_path: Path) -> None:
