@@ -58,7 +58,7 @@ class _Servicer(ProviderServicer):
         self, request: provider_pb2.ConstructRequest, context: Any
     ) -> provider_pb2.ConstructResponse:
         try:
-            return await self._construct(request, context)
+            response: provider_pb2.ConstructResponse = await self._construct(request, context)
         except Exception as error:
             reason: BaseException = error
             # The SDK says of an output's error which input of which resource it was for.
@@ -68,6 +68,7 @@ class _Servicer(ProviderServicer):
                 traceback.print_exc()
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(reason))
             raise
+        return response
 
 
 def _with_integers(value: Any) -> Any:

@@ -47,10 +47,11 @@ class _Types:
         name = name or kind.__name__.removesuffix("Args")
         if _token(name) in self.found:
             return self.refer(name)
+        properties: Spec = dict(fixed)
         self.found[_token(name)] = spec = {
             "type": "object",
             "description": _description(kind),
-            "properties": dict(fixed),
+            "properties": properties,
         }
         hints, texts = typing.get_type_hints(kind, include_extras=True), meanings(kind)
         required = list(fixed)
@@ -61,7 +62,7 @@ class _Types:
                 del value["plain"]
             if meaning := texts.get(field.name):
                 value["description"] = meaning
-            spec["properties"][key] = value
+            properties[key] = value
             if field.default is field.default_factory is dataclasses.MISSING:
                 required.append(key)
         spec["required"] = sorted(required)
