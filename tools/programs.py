@@ -153,6 +153,15 @@ PROGRAMS = (
         copies=(("sigs.k8s.io/kueue", "config/components/crd/bases/*.yaml", "crds"),),
         default=False,
     ),
+    Program(
+        name="karpenter-aws",
+        module="github.com/aws/karpenter-provider-aws",
+        binaries=("karpenter-aws",),
+        usually=300,
+        ldflags="-X sigs.k8s.io/karpenter/pkg/operator.Version={version}",
+        copies=(("github.com/aws/karpenter-provider-aws", "pkg/apis/crds/*.yaml", "crds"),),
+        default=False,
+    ),
     # What a real node runs: rehearsal/gpu_node.
     Program(
         name="kubelet",
