@@ -18,6 +18,8 @@ class Faults:
     errors: dict[str, list[str]] = field(default_factory=dict)
     """Resource type token (of AWS: operation, e.g. `eks:CreateNodegroup`) -> errors that its next
     creates answer with, in turn."""
+    no_capacity: list[str] = field(default_factory=list)
+    """Offerings that the cloud has run out of, as `TYPE/ZONE/MARKET` with wildcards."""
     halfway: dict[str, list[str]] = field(default_factory=dict)
     """Kind of a long-running operation of GKE's, e.g. `CREATE_NODE_POOL` -> what its next ones end
     with, in turn; "" is success. What they began to create stays, in the state ERROR, and what they

@@ -4,6 +4,7 @@ Everything here is read from what the simulator *holds*, never from the program'
 forgotten tag, label or taint shows as it would in the cloud.
 """
 
+import fnmatch
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -34,6 +35,9 @@ class ApiFaults(Protocol):
     errors: dict[str, list[str]]
     """Operation, e.g. `eks:CreateNodegroup` (of Google: type of what it makes, as Pulumi calls it)
     -> errors that its next calls answer with, in turn."""
+    no_capacity: list[str]
+    """Offerings of which the cloud has no machine left, as `TYPE/ZONE/MARKET` with wildcards:
+    `*/us-east-1a/spot`."""
     halfway: dict[str, list[str]]
     """Kind of a long-running operation of GKE's -> what its next ones end with, in turn."""
 
@@ -44,7 +48,15 @@ class NoFaults:
 
     quota: dict[str, int] = field(default_factory=dict)
     errors: dict[str, list[str]] = field(default_factory=dict)
+    no_capacity: list[str] = field(default_factory=list)
     halfway: dict[str, list[str]] = field(default_factory=dict)
+
+
+def exhausted(faults: ApiFaults, machine_type: str, zone: str, market: str) -> bool:
+    """Whether the cloud has no machine left of an offering; `market`: `on-demand`, `spot` or what
+    else the cloud has."""
+    offering = f"{machine_type}/{zone}/{market}"
+    return any(fnmatch.fnmatchcase(offering, pattern) for pattern in faults.no_capacity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +96,17 @@ class GpuSharing:
     """Whether a pod reaches the MPS daemon in the host's IPC namespace only."""
     fault: str = ""
     """Why the plugin advertises nothing, with the plugin as its subject; empty if it does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine that a controller in the cluster launched, and that joins as a node."""
+
+    name: str
+    """The node's."""
+    provider_id: str
+    node: NodeTemplate
+    """As its kubelet registers it; what changes it later is the controller's business."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +155,11 @@ class NodeGroup:
     the cloud names no machine before its node is there."""
     sharing: GpuSharing = GpuSharing()
     """As the cloud's own device plugin is configured; that of a pod is read from the pod."""
+    machines: tuple[Machine, ...] | None = None
+    """Of a pool of which a controller in the cluster launches the machines and removes the nodes:
+    those that join. None for any other group."""
+    refused: str = ""
+    """Why the cloud launched no machine for the pool when it was last asked; empty if it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +256,31 @@ class Assuming(Protocol):
 
     def assumptions(self) -> Sequence[str]:
         """What it assumed of them so far, a line each, for the report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePools:
+    """What a cluster holds of Karpenter's objects."""
+
+    pools: Sequence[Mapping[str, Any]] = ()
+    classes: Sequence[Mapping[str, Any]] = ()
+    """Of every kind of node class."""
+    controller: bool = False
+    """Whether a pod of Karpenter is ready."""
+
+
+@runtime_checkable
+class Launching(Protocol):
+    """A cloud in which a controller of the cluster launches machines: Karpenter on EKS."""
+
+    def declared(self, objects: NodePools) -> None:
+        """Tells it the cluster's NodePools; `node_groups` then has one group for each."""
+
+    def pod_environment(
+        self, namespace: str, service_account: str, made: float
+    ) -> Mapping[str, str]:
+        """What a pod, created in this second since 1970, has in its environment to call the cloud
+        with. Raises RefusedError if it gets no credentials."""
 
 
 @runtime_checkable

@@ -32,6 +32,26 @@ class Bucket:
     """The ARN of the KMS key that encrypts its objects by default; empty for S3's own."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod that calls AWS, by its service account."""
+
+    cluster: str
+    namespace: str
+    service_account: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denied:
+    """A call that a role's policies did not allow."""
+
+    pod: Pod
+    role: str
+    action: str
+    resource: str
+    context: tuple[tuple[str, str | tuple[str, ...]], ...]
+
+
 class Asking(threading.local):
     """Whether this thread is in the midst of a request: what it asks then is asked by AWS itself,
     to which no rule applies."""
@@ -82,6 +102,16 @@ class Account:
         """By ID."""
         self.buckets = dict(buckets or {})
         """By name."""
+        self.images: dict[str, Any] = {}
+        """EKS' images whose IDs somebody has asked for, by ID."""
+        self.unlaunched: dict[str, str] = {}
+        """NodePool of Karpenter -> why its last fleet request got no instance; empty if it did."""
+        self.pods: dict[str, Pod] = {}
+        """Access key -> the pod that got it by pod identity."""
+        self.authorize: Callable[[str, str, Mapping[str, Any]], None] = lambda *_: None
+        """Raises Refusal if the pod that calls may not do this: service, operation, parameters."""
+        self.denied: list[Denied] = []
+        """What roles of pods asked for and may not do, each once."""
         self.before: set[str] = set()
         """What the account held before the stack came, as `list_resources` has it."""
         self.states_before: Mapping[str, str] = {}

@@ -145,7 +145,10 @@ def _answer(
         if planned := account.faults.errors.get(":".join(key)):
             code, _, words = planned.pop(0).partition(": ")
             raise Refusal(code, words)
-        params = _parsed(response, key) if own or rules else {}
+        by_pod = response.get_access_key() in account.pods
+        params = _parsed(response, key) if own or rules or by_pod else {}
+        if by_pod:
+            account.authorize(*key, params)
         with ExitStack() as around:
             for each in rules:
                 if inspect.isgeneratorfunction(each):

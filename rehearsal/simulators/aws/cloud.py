@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from rehearsal.simulators.aws import node_template_check, nodes
-from rehearsal.simulators.aws.account import Account, Bucket
+from rehearsal.simulators.aws import karpenter_pools, node_template_check, nodes
+from rehearsal.simulators.aws.account import Account, Bucket, Pod
 from rehearsal.simulators.aws.addons import taints_taken_off, why_unrepaired
 from rehearsal.simulators.aws.ami_types import has_driver
 from rehearsal.simulators.aws.api import list_resources
@@ -25,6 +25,8 @@ from rehearsal.simulators.aws.instances import instance
 from rehearsal.simulators.aws.node_groups import why_not_started
 from rehearsal.simulators.aws.nodes import GPU
 from rehearsal.simulators.aws.permissions import why_late, why_not_scaled
+from rehearsal.simulators.aws.pod_calls import key_for, still_denied
+from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.aws.scaling import end_instance, outside, resize, set_elastic
 from rehearsal.simulators.aws.served_account import serve
@@ -34,6 +36,7 @@ from rehearsal.simulators.cloud import (
     ControlPlane,
     Mount,
     NodeGroup,
+    NodePools,
     NodeTemplate,
     RefusedError,
     Scaler,
@@ -73,6 +76,7 @@ class AwsCloud:
         """Tells again when access that was given takes effect."""
         self._scalers: Sequence[Scaler] = ()
         """Those that ran when somebody last asked."""
+        self._node_pools = NodePools()
         self._attached: Parts = {}
         """What EKS' controllers have created, by the uid of the object that asked for it."""
         self._released: dict[str, float] = {}
@@ -103,9 +107,34 @@ class AwsCloud:
         self._stop()
 
     def node_groups(self) -> list[NodeGroup]:
-        """One per managed node group."""
-        with self.account.lock:
-            return [self._group(name, group) for name, group in self.account.groups.items()]
+        """One per managed node group, and one per NodePool of Karpenter."""
+        with self.account.lock, self.account.asking:
+            managed = [self._group(name, group) for name, group in self.account.groups.items()]
+            return [*managed, *karpenter_pools.groups(self.account, self._node_pools)]
+
+    def declared(self, objects: NodePools) -> None:
+        """As `rehearsal.simulators.cloud.Launching` has it."""
+        self._node_pools = objects
+
+    def pod_environment(
+        self, namespace: str, service_account: str, made: float
+    ) -> Mapping[str, str]:
+        """What EKS Pod Identity gives a pod, and where this account is."""
+        account = self.account
+        with account.lock, account.asking:
+            name = next(iter(account.clusters))
+            pod = Pod(cluster=name, namespace=namespace, service_account=service_account)
+            try:
+                key = key_for(account, pod, made)
+            except Refusal as error:
+                raise RefusedError(error.message) from error
+        return {
+            "AWS_ENDPOINT_URL": account.endpoint,
+            "AWS_REGION": account.region,
+            "AWS_ACCESS_KEY_ID": key,
+            "AWS_SECRET_ACCESS_KEY": "simulated",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
 
     def _group(self, name: str, group: Group) -> NodeGroup:
         account, held = self.account, group.row
@@ -188,6 +217,9 @@ class AwsCloud:
         that has none and never is at zero, where Cluster Autoscaler goes by the nodes that are
         there. What it may not see of a group that it scales is a difference as well."""
         with self.account.lock:
+            if group not in self.account.groups:  # Karpenter reads no tags
+                wrong = list(still_denied(self.account))
+                return TemplateComparison(tags={}, real={}, differences=wrong) if wrong else None
             held = self.account.groups[group]
             tags = group_tags(self.account, held.scaling_group)
             real = node_template_check.real(tags, node)

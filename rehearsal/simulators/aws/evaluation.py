@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 Document = Mapping[str, Any]
+Context = Mapping[str, str | tuple[str, ...]]
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 
 
@@ -25,11 +26,12 @@ def allowed(
     documents: Iterable[Document],
     action: str,
     resource: str = "*",
-    context: Mapping[str, str] | None = None,
+    context: Context | None = None,
 ) -> bool:
     """Whether the identity-based policies allow `action` on `resource` (an ARN or `*`).
 
-    `context` holds the condition keys of the request, e.g. `aws:ResourceTag/team`.
+    `context` holds the condition keys of the request, e.g. `aws:ResourceTag/team`; a tuple for a
+    key of several values, such as `aws:TagKeys`.
     """
     verdict = False
     for document in documents:
@@ -70,9 +72,7 @@ def _principal(statement: Mapping[str, Any], service: str) -> bool:
     return isinstance(principal, Mapping) and service in _list(principal.get("Service"))
 
 
-def _matches(
-    statement: Mapping[str, Any], action: str, resource: str, context: Mapping[str, str]
-) -> bool:
+def _matches(statement: Mapping[str, Any], action: str, resource: str, context: Context) -> bool:
     if "NotAction" in statement:
         if any(_like(each, action) for each in _list(statement["NotAction"])):
             return False
@@ -86,7 +86,7 @@ def _matches(
     return _conditions(statement, context)
 
 
-def _conditions(statement: Mapping[str, Any], context: Mapping[str, str]) -> bool:
+def _conditions(statement: Mapping[str, Any], context: Context) -> bool:
     return all(
         _holds(operator, key, _list(wanted), context)
         for operator, keys in statement.get("Condition", {}).items()
@@ -99,12 +99,12 @@ def _like(pattern: str, action: str) -> bool:
     return fnmatch.fnmatchcase(action.lower(), pattern.lower().replace("[", "[[]"))
 
 
-def _fits(pattern: str, resource: str, context: Mapping[str, str]) -> bool:
+def _fits(pattern: str, resource: str, context: Context) -> bool:
     return fnmatch.fnmatchcase(resource, _expand(pattern, context).replace("[", "[[]"))
 
 
-def _expand(text: str, context: Mapping[str, str]) -> str:
-    lowered = {key.lower(): value for key, value in context.items()}
+def _expand(text: str, context: Context) -> str:
+    lowered = {key.lower(): value for key, value in context.items() if isinstance(value, str)}
     return _VARIABLE.sub(lambda found: lowered.get(found[1].lower(), found[0]), text)
 
 
@@ -136,9 +136,12 @@ _OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
 """Operator -> comparison, and whether it must hold (or must not)."""
 
 
-def _holds(operator: str, key: str, wanted: list[Any], context: Mapping[str, str]) -> bool:
+def _holds(operator: str, key: str, wanted: list[Any], context: Context) -> bool:
     value = next((each for name, each in context.items() if name.lower() == key.lower()), None)
-    name = operator.rpartition(":")[2]  # one value here: ForAllValues and ForAnyValue agree
+    if isinstance(value, tuple):
+        each_holds = [_holds(operator, key, wanted, {**context, key: one}) for one in value]
+        return (any if operator.startswith("ForAnyValue:") else all)(each_holds)
+    name = operator.rpartition(":")[2]  # of one value, ForAllValues and ForAnyValue say the same
     if name == "Null":
         return (value is None) == (str(wanted[0]).lower() == "true")
     bare = name.removesuffix("IfExists")

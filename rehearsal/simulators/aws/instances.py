@@ -72,6 +72,29 @@ def check_offers(account: Account, types: Sequence[str], ids: Sequence[str]) -> 
             )
 
 
+def is_offered(account: Account, name: str, zone: str) -> bool:
+    """Whether a zone has the instance type."""
+    from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
+
+    offered = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(account.region, [])
+    return name in _ULTRA_SERVERS or any(
+        row["InstanceType"] == name and row["Location"] == zone for row in offered
+    )
+
+
+def used_vcpus(account: Account, quota: str) -> int:
+    """The vCPUs of the running instances that count against a quota, by its key."""
+    used = 0
+    for each in account.backend("ec2").all_instances():
+        market = getattr(each, "instance_lifecycle", None)
+        if each.state == "terminated" or market == "capacity-block":
+            continue
+        row = instance(account, each.instance_type)
+        if quota_name(row, spot=market == "spot") == quota:
+            used += row.vcpu
+    return used
+
+
 def _quota(name: str) -> Quota:
     family = name.partition(".")[0]
     if family.startswith("p"):

@@ -32,3 +32,11 @@ def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict
     raise invalid(
         f"You requested an invalid launch template version: {name} has no version {version}",
     )
+
+
+def named_template(account: Account, reference: Mapping[str, Any]) -> Any:
+    """moto's launch template that EC2's `LaunchTemplateId` or `LaunchTemplateName` means; None if
+    there is none."""
+    ec2, name = account.backend("ec2"), reference.get("LaunchTemplateName")
+    identity = reference.get("LaunchTemplateId") or ec2.launch_template_name_to_ids.get(name)
+    return ec2.launch_templates.get(identity)

@@ -106,8 +106,7 @@ def node(account: Account, group: Group) -> NodeTemplate:
         NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=EFFECTS[taint["effect"]])
         for taint in held.get("taints") or []
     )
-    capacity = _capacity(group, row)
-    return NodeTemplate(labels=labels, taints=taints, capacity=capacity)
+    return NodeTemplate(labels=labels, taints=taints, capacity=capacity(group, row))
 
 
 def node_os(group: Group) -> Literal["al2023", "bottlerocket", "other"]:
@@ -154,12 +153,12 @@ def size(row: InstanceType) -> dict[str, str]:
     }
 
 
-def _capacity(group: Group, row: InstanceType) -> dict[str, str]:
+def capacity(group: Group, row: InstanceType) -> dict[str, str]:
     """What the kubelet leaves for pods: of the disk, by default, not a tenth and 1 GiB."""
-    capacity = allocatable(group, {**size(row), "pods": str(MAX_PODS)}, _disk_gib(group))
+    found = allocatable(group, {**size(row), "pods": str(MAX_PODS)}, _disk_gib(group))
     if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group.row):
-        capacity[GPU] = str(int(row.gpus) * sharing(group).replicas)
-    return capacity
+        found[GPU] = str(int(row.gpus) * sharing(group).replicas)
+    return found
 
 
 def _pods(row: InstanceType) -> int:

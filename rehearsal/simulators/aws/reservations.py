@@ -135,14 +135,34 @@ def _free(one: Reservation, taken: Mapping[str, int]) -> int:
     return max(one.count - one.used - taken.get(one.name, 0), 0)
 
 
+def take(account: Account, data: Mapping[str, Any], name: str, zone: str) -> tuple[str, str] | None:
+    """The reservation in which an instance of this launch template's data starts, and else why none
+    does; None if the data name no reservation."""
+    target = _target(data)
+    if target is None:
+        return None
+    chosen, taken = _chosen(account, target.identity), _taken(account)
+    for one in chosen:
+        fits = (one.type, one.zone, one.block) == (name, zone, target.block)
+        if fits and _state(one) == "active" and _free(one, taken):
+            return one.name, ""
+    if not chosen:
+        words = f"The capacity reservation ID '{target.identity}' does not exist"
+        return "", f"InvalidCapacityReservationId.NotFound - {words}"
+    held = "; ".join(_described(one, taken) for one in chosen)
+    return "", f"{_NO_CAPACITY} ({held}; asked for: {name} in {zone})"
+
+
 def _taken(account: Account, besides: str = "") -> Counter[str]:
-    """Reservation -> instances of node groups in it, other than those of the group `besides`."""
+    """Reservation -> instances in it, other than those of the node group `besides`."""
+    ours = account.groups.get(besides)
+    left_out = {each.id for each in running(account, ours)} if ours else set()
     return Counter(
         each.capacity_reservation_id
-        for name, group in account.groups.items()
-        if name != besides
-        for each in running(account, group)
+        for each in account.backend("ec2").all_instances()
         if getattr(each, "capacity_reservation_id", None)
+        and each.state != "terminated"
+        and each.id not in left_out
     )
 
 

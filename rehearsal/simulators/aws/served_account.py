@@ -3,11 +3,13 @@
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
-from rehearsal.simulators.aws import api, existing_cluster, operations, scaling
+from rehearsal.simulators.aws import api, existing_cluster, operations, pod_calls, scaling
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import list_resources
 from rehearsal.simulators.aws.existing_network import lay_out
+from rehearsal.simulators.aws.offers import with_price_list
 from rehearsal.simulators.aws.states import states
 from rehearsal.simulators.serving import RequestHandler, Served
 
@@ -29,12 +31,13 @@ def serve(account: Account) -> Callable[[], None]:
     ending = ExitStack()
     ending.callback(api.install(account))
     ending.callback(scaling.install(account))
-    account.app = DomainDispatcherApplication(create_backend_app)
+    account.app = with_price_list(account, DomainDispatcherApplication(create_backend_app))
     handler = type("Handler", (RequestHandler, MotoRequestHandler), {})
     server = Served(account.app, handler)
     ending.callback(server.stop)
     account.port, account.endpoint = server.port, server.endpoint
     account.opened = lambda: _fill(account)
+    account.authorize = partial(pod_calls.check, account)
     _reset()
     return ending.close
 

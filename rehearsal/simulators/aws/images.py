@@ -1,0 +1,165 @@
+"""The images that EKS publishes for nodes, their SSM parameters, and what is in one.
+
+Paths: docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html and
+retrieve-ami-id-bottlerocket.html (read 2026-11-24). An ID follows from the parameter's path, so
+that `latest` and the release that it names are one image.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.ami_types import PATCHES, newest_release
+from rehearsal.simulators.aws.api import Params, operation, rule
+from rehearsal.simulators.aws.refusal import Refusal
+
+_AL2023 = re.compile(
+    r"/aws/service/eks/optimized-ami/(?P<minor>[\d.]+)/amazon-linux-2023/(?P<arch>x86_64|arm64)/"
+    r"(?P<variant>standard|nvidia|neuron)/(?P<which>[^/]+)/image_id"
+)
+_BOTTLEROCKET = re.compile(
+    r"/aws/service/bottlerocket/aws-k8s-(?P<minor>[\d.]+)(?P<nvidia>-nvidia)?/"
+    r"(?P<arch>x86_64|arm64)/(?P<which>[^/]+)/image_id"
+)
+_RELEASE = re.compile(r"v\d{8}")
+_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9a-f]{8})?")
+_NEWEST_BOTTLEROCKET = "1.62.0"
+"""Any that is newer than what is looked for here: only its form matters."""
+_NUMBER = "602401143452"
+"""The account of EKS' images in most regions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """An image of EKS' own."""
+
+    family: Literal["al2023", "bottlerocket"]
+    variant: str
+    """`standard`, `nvidia` or `neuron`."""
+    arch: str
+    """`x86_64` or `arm64`."""
+    minor: str
+    release: str
+
+    @property
+    def name(self) -> str:
+        """As DescribeImages has it."""
+        if self.family == "al2023":
+            return f"amazon-eks-node-al2023-{self.arch}-{self.variant}-{self.minor}-{self.release}"
+        nvidia = "-nvidia" if self.variant == "nvidia" else ""
+        return f"bottlerocket-aws-k8s-{self.minor}{nvidia}-{self.arch}-v{self.release}"
+
+    @property
+    def identity(self) -> str:
+        """Its ID."""
+        return f"ami-0{hashlib.sha256(self.name.encode()).hexdigest()[:16]}"
+
+    @property
+    def ami_type(self) -> str:
+        """What EKS would call it in a managed node group."""
+        suffix = {"nvidia": "_NVIDIA", "neuron": "_NEURON"}.get(self.variant, "")
+        arch = "ARM_64" if self.arch == "arm64" else self.arch
+        if self.family == "al2023":
+            return f"AL2023_{arch}{suffix or '_STANDARD'}"
+        return f"BOTTLEROCKET_{arch}{suffix}"
+
+
+def image_of(account: Account, identity: str) -> Image | None:
+    """EKS' image with this ID; None for any other."""
+    found: Image | None = account.images.get(identity)
+    return found
+
+
+def published(path: str) -> Image | None:
+    """The image that a public parameter names; None if there is no such parameter."""
+    if found := _AL2023.fullmatch(path):
+        minor, arch, variant = found["minor"], found["arch"], found["variant"]
+        newest = f"v{newest_release(minor).rpartition('-')[2]}"
+        release = found["which"].rpartition("-")[2]
+        full = f"amazon-eks-node-al2023-{arch}-{variant}-{minor}-{release}"
+        if found["which"] == "recommended":
+            release = newest
+        elif found["which"] != full or not _RELEASE.fullmatch(release) or release > newest:
+            return None
+        if minor not in PATCHES or (arch == "arm64" and variant == "neuron"):
+            return None
+        return Image(family="al2023", variant=variant, arch=arch, minor=minor, release=release)
+    if found := _BOTTLEROCKET.fullmatch(path):
+        release = _NEWEST_BOTTLEROCKET if found["which"] == "latest" else found["which"]
+        if found["minor"] not in PATCHES or not _VERSION.fullmatch(release):
+            return None
+        variant = "nvidia" if found["nvidia"] else "standard"
+        return Image(
+            family="bottlerocket",
+            variant=variant,
+            arch=found["arch"],
+            minor=found["minor"],
+            release=release,
+        )
+    return None
+
+
+def _publish(account: Account, image: Image) -> None:
+    """Lets EC2 describe it, once somebody can know its ID."""
+    from moto.ec2.models.amis import Ami
+
+    if image.identity in account.images:
+        return
+    account.images[image.identity] = image
+    ec2 = account.backend("ec2")
+    ec2.amis[image.identity] = Ami(
+        ec2,
+        image.identity,
+        name=image.name,
+        owner_id=_NUMBER,
+        owner_alias="amazon",
+        public=True,
+        virtualization_type="hvm",
+        architecture=image.arch,
+        root_device_name="/dev/xvda",
+        root_device_type="ebs",
+        hypervisor="xen",
+        region_name=f"{account.region}a",
+    )
+
+
+@operation("ssm", "GetParameter")
+def get_parameter(account: Account, params: Params) -> dict[str, Any]:
+    """Public parameters of EKS' images; a stack has no parameters of its own."""
+    name = params["Name"]
+    image = published(name)
+    if image is None:
+        raise Refusal("ParameterNotFound", f"Parameter {name} not found.")
+    _publish(account, image)
+    return {
+        "Parameter": {
+            "Name": name,
+            "Type": "String",
+            "Value": image.identity,
+            "Version": 1,
+            "ARN": f"arn:aws:ssm:{account.region}::parameter{name}",
+            "DataType": "text",
+        }
+    }
+
+
+@rule("ec2", "DescribeImages")
+def publish_named(account: Account, params: Params) -> None:
+    """A name finds the newest release of each of EKS' images for the clusters' versions."""
+    if not any(each["Name"] == "name" for each in params.get("Filters") or []):
+        return
+    for minor in {cluster.row["version"] for cluster in account.clusters.values()}:
+        for arch in ("x86_64", "arm64"):
+            paths = [
+                f"/aws/service/bottlerocket/aws-k8s-{minor}{nvidia}/{arch}/latest/image_id"
+                for nvidia in ("", "-nvidia")
+            ] + [
+                f"/aws/service/eks/optimized-ami/{minor}/amazon-linux-2023/{arch}/{variant}/"
+                "recommended/image_id"
+                for variant in ("standard", "nvidia", "neuron")
+            ]
+            for path in paths:
+                if image := published(path):
+                    _publish(account, image)

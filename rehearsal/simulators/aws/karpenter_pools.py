@@ -1,0 +1,321 @@
+"""NodePools of Karpenter for AWS as groups of nodes: which instances were launched for one, how
+they join, and why nothing is launched or joins.
+
+What Karpenter decides is upstream's own program's business, which runs in a rehearsal. Here is what
+EC2 and EKS do with what it launched: an instance reads its user data and registers a node if its
+role may, and its security groups and subnet let it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.catalog import eks as catalog
+from components.catalog.eks import InstanceType
+from components.kube import quantity
+from rehearsal.simulators.aws import nodes
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.addons import taints_taken_off
+from rehearsal.simulators.aws.ami_types import has_driver
+from rehearsal.simulators.aws.first_boot import settings, why_not_joined
+from rehearsal.simulators.aws.images import Image, image_of
+from rehearsal.simulators.aws.instances import instance
+from rehearsal.simulators.aws.node_join_checks import why_nodes_fail
+from rehearsal.simulators.aws.pod_calls import still_denied
+from rehearsal.simulators.aws.roles import role_name
+from rehearsal.simulators.aws.rows import Cluster, Group
+from rehearsal.simulators.cloud import Machine, NodeGroup, NodePools, NodeTaint, NodeTemplate
+
+NODE_CLASS = "EC2NodeClass"
+POOL_TAG = "karpenter.sh/nodepool"
+_DISK_GIB = 20
+"""Of an EC2NodeClass that names no volume (upstream's amifamily.DefaultEBS)."""
+_LABELS = re.compile(r'--node-labels="?([^"]*)"?')
+_MOST = 1000
+"""Nodes of a pool without limits."""
+_TYPES = {**catalog.CPU_INSTANCE_TYPES, **catalog.INSTANCE_TYPES}
+_ABSENT = "no pod of Karpenter is ready in the cluster"
+
+
+def groups(account: Account, objects: NodePools) -> Iterator[NodeGroup]:
+    """One for each NodePool."""
+    cluster = next(iter(account.clusters.values()), None)
+    if cluster is None:
+        return
+    classes = {each["metadata"]["name"]: each for each in objects.classes}
+    for pool in objects.pools:
+        reference = pool["spec"]["template"]["spec"].get("nodeClassRef") or {}
+        if reference.get("kind") == NODE_CLASS:
+            node_class = classes.get(reference.get("name"))
+            yield _group(account, cluster, pool, node_class, controller=objects.controller)
+
+
+def _group(
+    account: Account,
+    cluster: Cluster,
+    pool: Mapping[str, Any],
+    node_class: Mapping[str, Any] | None,
+    *,
+    controller: bool,
+) -> NodeGroup:
+    name, spec = pool["metadata"]["name"], pool["spec"]
+    launched = [each for each in _running(account) if _tags(each).get(POOL_TAG) == name]
+    failed = {each.id: why_not_in(account, cluster, each) for each in launched}
+    row = instance(account, launched[0].instance_type if launched else _first_type(spec))
+    image = _image(account, launched[0]) if launched else _image_of_class(account, node_class, row)
+    prototype = _prototype(account, pool, row, image, node_class)
+    unjoined = [
+        f"instance {identity} runs and does not join the cluster: {why}"
+        for identity, why in failed.items()
+        if why
+    ]
+    reasons = [*_why_never(pool, node_class), *unjoined, *still_denied(account)]
+    gpus = int(row.gpus) if row.vendor == "NVIDIA" else 0
+    fixed = spec.get("replicas")
+    bottlerocket = image is not None and image.family == "bottlerocket"
+    return NodeGroup(
+        name=name,
+        min_nodes=fixed or 0,
+        max_nodes=_most(spec, row) if fixed is None else fixed,
+        target_nodes=len(launched) - len(unjoined),
+        template=prototype,
+        node=prototype,
+        driver="cloud" if image is None or has_driver(image.ami_type) or not gpus else "pod",
+        plugin="cloud" if bottlerocket or not gpus else "pod",
+        node_os="bottlerocket" if bottlerocket else "al2023",
+        spot=_values(spec, "karpenter.sh/capacity-type") == ["spot"],
+        on_demand_per_hour=row.on_demand,
+        unscaled="; ".join(reasons) if controller else _ABSENT,
+        refused=account.unlaunched.get(name, ""),
+        gpus=gpus,
+        machines=tuple(
+            Machine(
+                name=each.private_dns_name,
+                provider_id=f"aws:///{each.availability_zone}/{each.id}",
+                node=_joining(account, cluster, each),
+            )
+            for each in launched
+            if not failed[each.id]
+        ),
+    )
+
+
+def _running(account: Account) -> Iterator[Any]:
+    for each in account.backend("ec2").all_instances():
+        if each.state != "terminated" and hasattr(each, "launch_data"):
+            yield each
+
+
+def _tags(made: Any) -> dict[str, str]:
+    return {tag["key"]: tag["value"] for tag in made.get_tags()}
+
+
+def _image(account: Account, made: Any) -> Image | None:
+    return image_of(account, made.image_id)
+
+
+def _image_of_class(
+    account: Account, node_class: Mapping[str, Any] | None, row: InstanceType
+) -> Image | None:
+    """The image that Karpenter would take for the type, of those that it found for the class."""
+    arch = "arm64" if row.arch == "arm64" else "x86_64"
+    known = [
+        image
+        for each in ((node_class or {}).get("status") or {}).get("amis") or []
+        if (image := image_of(account, each["id"])) and image.arch == arch
+    ]
+    wanted = "nvidia" if row.vendor == "NVIDIA" else "standard"
+    return next((each for each in known if each.variant == wanted), None)
+
+
+def _as_group(account: Account, made: Any) -> Group:
+    """The instance as if it were of a managed node group, whose boot is the same."""
+    data = dict(made.launch_data)
+    interfaces = data.get("NetworkInterfaces") or []
+    data.setdefault(
+        "SecurityGroupIds", [group for each in interfaces[:1] for group in each.get("Groups") or []]
+    )
+    image, cluster = _image(account, made), next(iter(account.clusters))
+    release = image.release if image else ""
+    row = {
+        "clusterName": cluster,
+        "instanceTypes": [made.instance_type],
+        "amiType": image.ami_type if image else "CUSTOM",
+        "releaseVersion": f"-{release.removeprefix('v')}",
+        "diskSize": _DISK_GIB,
+        "subnets": [made.subnet_id],
+        "nodeRole": _role(account, data),
+    }
+    return Group(row=row, given={}, scaling_group="", template="", data=data)
+
+
+def _role(account: Account, data: Mapping[str, Any]) -> str:
+    profile = (data.get("IamInstanceProfile") or {}).get("Name")
+    for each in account.backend("iam").instance_profiles.values():
+        if each.name == profile and each.roles:
+            return str(each.roles[0].arn)
+    return ""
+
+
+def why_not_in(account: Account, cluster: Cluster, made: Any) -> str:
+    """Why an instance does not become a node of the cluster; empty if it does."""
+    group = _as_group(account, made)
+    role = group.row["nodeRole"]
+    if not role:
+        return "it has no role: its instance profile has none"
+    entry = cluster.entries.get(role)
+    if entry is None or entry["type"] not in ("EC2_LINUX", "EC2"):
+        return (
+            f"its role {role_name(role)} has no access entry of the type EC2_LINUX in cluster "
+            f"{cluster.row['name']}"
+        )
+    group.row["amiType"] = "CUSTOM"  # nobody adds anything to this user data
+    return why_nodes_fail(account, cluster, group.row) or why_not_joined(cluster, group)
+
+
+def _joining(account: Account, cluster: Cluster, made: Any) -> NodeTemplate:
+    """The node that the instance's kubelet registers."""
+    group = _as_group(account, made)
+    row = instance(account, made.instance_type)
+    kubelet = settings(group).get("kubelet") or {}
+    config = kubelet.get("config") or {}
+    labels = {
+        **_of_machine(account, row, made.availability_zone),
+        **_kubelet_labels(kubelet),
+    }
+    taints = tuple(_kubelet_taints(config))
+    found = NodeTemplate(labels=labels, taints=taints, capacity=nodes.capacity(group, row))
+    return found.without(taints_taken_off(account, cluster))
+
+
+def _of_machine(account: Account, row: InstanceType, zone: str) -> dict[str, str]:
+    return {
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": row.arch,
+        "node.kubernetes.io/instance-type": row.name,
+        "topology.kubernetes.io/region": account.region,
+        "topology.kubernetes.io/zone": zone,
+    }
+
+
+def _kubelet_labels(kubelet: Mapping[str, Any]) -> dict[str, str]:
+    """Of nodeadm's flags, or Bottlerocket's `node-labels`."""
+    found = dict((kubelet.get("config") or {}).get("nodeLabels") or {})
+    for flag in kubelet.get("flags") or []:
+        if match := _LABELS.fullmatch(flag):
+            found |= dict(each.partition("=")[::2] for each in match[1].split(",") if each)
+    return found
+
+
+def _kubelet_taints(config: Mapping[str, Any]) -> Iterator[NodeTaint]:
+    for each in config.get("registerWithTaints") or []:
+        yield NodeTaint(key=each["key"], value=each.get("value") or "", effect=each["effect"])
+    for key, values in (config.get("nodeTaints") or {}).items():
+        for each in values if isinstance(values, list) else [values]:
+            value, _, effect = each.rpartition(":")
+            yield NodeTaint(key=key, value=value, effect=effect)
+
+
+def _prototype(
+    account: Account,
+    pool: Mapping[str, Any],
+    row: InstanceType,
+    image: Image | None,
+    node_class: Mapping[str, Any] | None,
+) -> NodeTemplate:
+    """A node of the pool that is not there yet, of its first instance type and zone."""
+    template = pool["spec"]["template"]
+    fixed = {
+        each["key"]: each["values"][0]
+        for each in template["spec"].get("requirements") or []
+        if each["operator"] == "In" and len(each["values"]) == 1
+    }
+    subnets = ((node_class or {}).get("status") or {}).get("subnets") or []
+    zones = _values(pool["spec"], "topology.kubernetes.io/zone")
+    zones = zones or [each["zone"] for each in subnets] or [f"{account.region}a"]
+    labels = {
+        **_of_machine(account, row, zones[0]),
+        **fixed,
+        **((template.get("metadata") or {}).get("labels") or {}),
+        POOL_TAG: pool["metadata"]["name"],
+    }
+    group = Group(
+        row={
+            "instanceTypes": [row.name],
+            "amiType": image.ami_type if image else "CUSTOM",
+            "releaseVersion": f"-{image.release.removeprefix('v')}" if image else "",
+            "diskSize": _disk_gib(node_class),
+        },
+        given={},
+        scaling_group="",
+        template="",
+        data={},
+    )
+    taints = tuple(
+        NodeTaint(key=each["key"], value=each.get("value") or "", effect=each["effect"])
+        for each in template["spec"].get("taints") or []
+    )
+    return NodeTemplate(labels=labels, taints=taints, capacity=nodes.capacity(group, row))
+
+
+def _disk_gib(node_class: Mapping[str, Any] | None) -> int:
+    """Of the volume that pods are on: the largest of the class."""
+    volumes = ((node_class or {}).get("spec") or {}).get("blockDeviceMappings") or []
+    sizes = [
+        int(quantity.parse(each["ebs"]["volumeSize"]) / 2**30)
+        for each in volumes
+        if (each.get("ebs") or {}).get("volumeSize")
+    ]
+    return max(sizes, default=_DISK_GIB)
+
+
+def _values(spec: Mapping[str, Any], key: str) -> list[str]:
+    """What a pool's requirements allow of a label; empty if they do not say."""
+    for each in spec["template"]["spec"].get("requirements") or []:
+        if each["key"] == key and each["operator"] == "In":
+            return list(each["values"])
+    return []
+
+
+def _first_type(spec: Mapping[str, Any]) -> str:
+    """The cheapest instance type that the requirements allow, as far as the catalog knows types."""
+    if named := _values(spec, "node.kubernetes.io/instance-type"):
+        return min(named, key=lambda name: _price(_TYPES.get(name)))
+    families = _values(spec, "karpenter.k8s.aws/instance-family")
+    names = _values(spec, "karpenter.k8s.aws/instance-gpu-name")
+    fitting = [
+        row
+        for row in _TYPES.values()
+        if (not families or row.name.partition(".")[0] in families)
+        and (not names or (row.gpu_model or "").lower() in names)
+    ]
+    return min(fitting or list(_TYPES.values()), key=_price).name
+
+
+def _price(row: InstanceType | None) -> float:
+    return float("inf") if row is None or row.on_demand is None else row.on_demand
+
+
+def _most(spec: Mapping[str, Any], row: InstanceType) -> int:
+    """Nodes that the pool's limits allow."""
+    limits, most = spec.get("limits") or {}, [_MOST]
+    for name, each in (("nodes", 1), (nodes.GPU, int(row.gpus)), ("cpu", row.vcpu)):
+        if name in limits and each:
+            most.append(int(quantity.parse(limits[name]) // each))
+    return min(most)
+
+
+def _why_never(pool: Mapping[str, Any], node_class: Mapping[str, Any] | None) -> Iterator[str]:
+    """What Karpenter itself says is wrong with the pool and its class."""
+    own = list(_false(node_class)) if node_class else []
+    yield from own
+    yield from _false(pool) if not own else ()
+
+
+def _false(item: Mapping[str, Any]) -> Iterator[str]:
+    """The conditions that are False, except those that only say that another one is."""
+    for each in (item.get("status") or {}).get("conditions") or []:
+        follows = each["type"] == "Ready" or each.get("reason") == "DependenciesNotReady"
+        if each["status"] == "False" and not follows:
+            message = each.get("message") or each.get("reason") or ""
+            yield f"{item['kind']} {item['metadata']['name']}: {each['type']} is False: {message}"

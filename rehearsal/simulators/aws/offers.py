@@ -1,0 +1,126 @@
+"""What EC2 offers and for how much, in pages as its API has them: moto answers with everything at
+once, knows one Spot price for all, and lacks the price list.
+
+On-demand prices are the catalog's, so the price list here has the instance types that it knows. A
+Spot price is a share of them, the same in every zone: no test should depend on its amount.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from components.catalog import eks as catalog
+from rehearsal.simulators.aws import pod_calls
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Params, operation, page
+from rehearsal.simulators.aws.refusal import Refusal
+
+_SPOT_SHARE = 0.4
+_PRICES = {**catalog.CPU_INSTANCE_TYPES, **catalog.INSTANCE_TYPES}
+_PRICE_LIST_PAGE = 100
+
+
+@operation("ec2", "DescribeInstanceTypes")
+def describe_instance_types(account: Account, params: Params) -> dict[str, Any]:
+    """At most 100 on a page. Refused: types that do not exist, and a dry run, which would have
+    succeeded."""
+    if params.get("DryRun"):
+        raise Refusal("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
+    rows = account.backend("ec2").describe_instance_types(
+        params.get("InstanceTypes") or [], _filters(params)
+    )
+    # moto keeps members of its own with them.
+    shown = [{key: row[key] for key in row if key[0].isupper()} for row in rows]
+    most = {"MaxResults": min(params.get("MaxResults") or 100, 100)}
+    return page(params | most, "InstanceTypes", shown, after="NextToken", most="MaxResults")
+
+
+@operation("ec2", "DescribeInstanceTypeOfferings")
+def describe_instance_type_offerings(account: Account, params: Params) -> dict[str, Any]:
+    """At most 1000 on a page."""
+    kind = params.get("LocationType") or "region"
+    rows = account.backend("ec2").describe_instance_type_offerings(kind, _filters(params))
+    shown = [{**row, "LocationType": kind} for row in rows]
+    most = {"MaxResults": min(params.get("MaxResults") or 1000, 1000)}
+    return page(params | most, "InstanceTypeOfferings", shown, after="NextToken", most="MaxResults")
+
+
+def _filters(params: Params) -> dict[str, list[str]]:
+    return {each["Name"]: each["Values"] for each in params.get("Filters") or []}
+
+
+@operation("ec2", "DescribeSpotPriceHistory")
+def describe_spot_price_history(account: Account, params: Params) -> dict[str, Any]:
+    """The current price of every type that the catalog has, in each zone that offers it."""
+    wanted = params.get("InstanceTypes") or _PRICES
+    offers = account.backend("ec2").describe_instance_type_offerings("availability-zone", {})
+    rows = [
+        {
+            "AvailabilityZone": offer["Location"],
+            "InstanceType": offer["InstanceType"],
+            "ProductDescription": "Linux/UNIX",
+            "SpotPrice": f"{row.on_demand * _SPOT_SHARE:.6f}",
+            "Timestamp": datetime.now(UTC),
+        }
+        for offer in offers
+        if offer["InstanceType"] in wanted
+        and (row := _PRICES.get(offer["InstanceType"]))
+        and row.on_demand is not None
+    ]
+    return page(params, "SpotPriceHistory", rows, after="NextToken", most="MaxResults")
+
+
+def with_price_list(account: Account, application: Callable[..., Any]) -> Callable[..., Any]:
+    """The application with the Price List API in front, which moto lacks: its `GetProducts`."""
+
+    def answer(environ: Mapping[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        target = environ.get("HTTP_X_AMZ_TARGET", "")
+        if not target.startswith("AWSPriceListService."):
+            found: Iterable[bytes] = application(environ, start_response)
+            return found
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        params = json.loads(environ["wsgi.input"].read(length) or "{}")
+        status, body = _answered(account, target.partition(".")[2], params, environ)
+        headers = [("Content-Type", "application/x-amz-json-1.1")]
+        start_response(status, headers)
+        return [json.dumps(body).encode()]
+
+    return answer
+
+
+def _answered(
+    account: Account, name: str, params: Params, environ: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    try:
+        with account.lock:
+            key = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2]
+            pod_calls.check_key(account, key.partition("/")[0], "pricing", name, params)
+        if name != "GetProducts":
+            raise Refusal("InvalidParameterException", f"a rehearsal does not simulate {name}")
+    except Refusal as refused:
+        return "400 Bad Request", {"__type": refused.code, "Message": refused.message}
+    wanted = {each["Field"]: each["Value"] for each in params.get("Filters") or []}
+    metal = "bare metal" in wanted.get("productFamily", "")
+    rows = [
+        _product(name, row.on_demand)
+        for name, row in _PRICES.items()
+        if row.on_demand is not None
+        and name.endswith(".metal") == metal
+        and wanted.get("instanceType", name) == name
+    ]
+    most = {"MaxResults": min(params.get("MaxResults") or _PRICE_LIST_PAGE, _PRICE_LIST_PAGE)}
+    found = page(params | most, "PriceList", rows, after="NextToken", most="MaxResults")
+    return "200 OK", {"FormatVersion": "aws_v1", **found}
+
+
+def _product(name: str, price: float) -> str:
+    """A line of the price list, with the members by which clients find type and price."""
+    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{price:.10f}"}}
+    return json.dumps(
+        {
+            "product": {"attributes": {"instanceType": name}},
+            "serviceCode": "AmazonEC2",
+            "terms": {"OnDemand": {f"{name}.JRTCKXETXF": {"priceDimensions": {"1": dimension}}}},
+        }
+    )

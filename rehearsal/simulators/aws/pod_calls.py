@@ -1,0 +1,240 @@
+"""Whether the role of a pod allows what the pod asks AWS for: Karpenter's controller.
+
+What an action needs of which resource, and the condition keys, are those of the "Service
+Authorization Reference" (docs.aws.amazon.com/service-authorization, read 2026-11-24), as far as the
+policy that upstream publishes for its controller uses them.
+"""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rehearsal.simulators.aws.account import NUMBER, Account, Denied, Pod
+from rehearsal.simulators.aws.eks import identified_at
+from rehearsal.simulators.aws.evaluation import Context, allowed
+from rehearsal.simulators.aws.launch_templates import named_template
+from rehearsal.simulators.aws.refusal import Refusal
+from rehearsal.simulators.aws.roles import policies, role_name
+
+_CODES = {"ec2": "UnauthorizedOperation", "ssm": "AccessDeniedException",
+          "eks": "AccessDeniedException", "pricing": "AccessDeniedException"}  # fmt: skip
+"""Service -> how it calls a refusal; the others say AccessDenied."""
+Need = tuple[str, str, Context]
+"""Action, resource and the condition keys of the resource."""
+
+
+def key_for(account: Account, pod: Pod, made: float) -> str:
+    """An access key of the pod's role. Raises Refusal, in words, if the pod gets no role; `made`:
+    when the pod was created, in seconds since 1970."""
+    who = f"the pod of service account {pod.namespace}/{pod.service_account}"
+    cluster = account.clusters[pod.cluster]
+    if cluster.association(pod.namespace, pod.service_account) is None:
+        raise Refusal("NoRole", f"{who} has no role: there is no pod identity association for it")
+    if "eks-pod-identity-agent" not in cluster.addons:
+        raise Refusal("NoRole", f"{who} gets no role: no eks-pod-identity-agent addon is there")
+    effective = identified_at(cluster, (pod.namespace, pod.service_account))
+    if effective is not None and made + 1 <= effective:
+        raise Refusal("NoRole", f"{who} gets no role: it was created before its pod identity "
+                      "association took effect")  # fmt: skip
+    key = f"ASIA{secrets.token_hex(8).upper()}"
+    account.pods[key] = pod
+    return key
+
+
+def check(account: Account, service: str, name: str, params: Mapping[str, Any]) -> None:
+    """Raises Refusal if the caller is a pod whose role does not allow this call."""
+    check_key(account, account.asking.response.get_access_key(), service, name, params)
+
+
+def check_key(
+    account: Account, key: str, service: str, name: str, params: Mapping[str, Any]
+) -> None:
+    """As `check`, of a caller with this access key."""
+    pod = account.pods.get(key)
+    if pod is None:
+        return
+    for need in _needs(account, service, name, params):
+        if (refused := refusal(account, pod, need)) is not None:
+            raise refused
+
+
+def caller(account: Account) -> Pod | None:
+    """The pod that asks, if it is one."""
+    return account.pods.get(account.asking.response.get_access_key())
+
+
+def refusal(account: Account, pod: Pod, need: Need) -> Refusal | None:
+    """Why the pod's role may not do that, put on record; None if it may."""
+    action, resource, own = need
+    cluster = account.clusters.get(pod.cluster)
+    association = cluster and cluster.association(pod.namespace, pod.service_account)
+    role = association["roleArn"] if association else ""
+    context: Context = {
+        "aws:RequestedRegion": account.region,
+        "aws:PrincipalTag/eks-cluster-name": pod.cluster,
+        "aws:PrincipalTag/kubernetes-namespace": pod.namespace,
+        "aws:PrincipalTag/kubernetes-service-account": pod.service_account,
+        **own,
+    }
+    if role and allowed(policies(account, role), action, resource, context):
+        return None
+    denied = Denied(
+        pod=pod,
+        role=role,
+        action=action,
+        resource=resource,
+        context=tuple(sorted(context.items())),
+    )
+    if not any((d.role, d.action) == (role, action) for d in account.denied):
+        account.denied.append(denied)
+    user = f"arn:aws:sts::{NUMBER}:assumed-role/{role_name(role)}/{pod.service_account}"
+    return Refusal(
+        _CODES.get(action.partition(":")[0], "AccessDenied"),
+        "You are not authorized to perform this operation. User: "
+        f"{user} is not authorized to perform: {action} on resource: {resource} because no "
+        f"identity-based policy allows the {action} action",
+    )
+
+
+def still_denied(account: Account) -> Iterator[str]:
+    """What pods asked for and may not do with the policies as they are now, a line each."""
+    for each in account.denied:
+        documents = policies(account, each.role)
+        if not allowed(documents, each.action, each.resource, dict(each.context)):
+            yield (
+                f"{each.pod.namespace}/{each.pod.service_account} with its role "
+                f"{role_name(each.role)} may not do {each.action} on {each.resource}"
+            )
+
+
+def launch_needs(account: Account, data: Mapping[str, Any], tags: Mapping[str, Any]) -> list[Need]:
+    """What the launch of an instance of this launch template needs besides the call's own action:
+    `tags` by resource type, as the request has them."""
+    image = str(data.get("ImageId"))
+    needs: list[Need] = [
+        ("ec2:RunInstances", f"arn:aws:ec2:{account.region}::image/{image}", {}),
+        ("ec2:RunInstances", account.arn("ec2", "subnet/subnet-0"), {}),
+    ]
+    for interface in data.get("NetworkInterfaces") or []:
+        needs += [
+            ("ec2:RunInstances", account.arn("ec2", f"security-group/{group}"), {})
+            for group in interface.get("Groups") or []
+        ]
+    for kind in ("instance", "volume"):
+        needs += _tagged("ec2:RunInstances", account.arn("ec2", f"{kind}/*"), tags.get(kind, {}))
+    if profile := (data.get("IamInstanceProfile") or {}).get("Name"):
+        needs += _passed(account, profile)
+    return needs
+
+
+def _passed(account: Account, profile: str) -> Iterator[Need]:
+    known = account.backend("iam").instance_profiles
+    for each in known.values():
+        if each.name == profile:
+            for role in each.roles:
+                yield "iam:PassRole", role.arn, {"iam:PassedToService": "ec2.amazonaws.com"}
+
+
+def request_tags(params: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Resource type -> tags of `TagSpecifications`."""
+    return {
+        each["ResourceType"]: {tag["Key"]: tag["Value"] for tag in each.get("Tags") or []}
+        for each in params.get("TagSpecifications") or []
+    }
+
+
+def _tagged(action: str, arn: str, tags: Mapping[str, str]) -> Iterator[Need]:
+    """Creating something with tags: the right to create it, and the right to tag it then."""
+    context: Context = {
+        **{f"aws:RequestTag/{key}": value for key, value in tags.items()},
+        "aws:TagKeys": tuple(tags),
+    }
+    yield action, arn, context
+    if tags:
+        yield "ec2:CreateTags", arn, {**context, "ec2:CreateAction": action.partition(":")[2]}
+
+
+def _of_resource(account: Account, identity: str) -> tuple[str, Context]:
+    """ARN and tags of something that EC2 holds."""
+    kind = {"i": "instance", "lt": "launch-template", "vol": "volume"}.get(
+        identity.rpartition("-")[0], "*"
+    )
+    tags = account.backend("ec2").tags.get(identity, {})
+    return account.arn("ec2", f"{kind}/{identity}"), {
+        f"{prefix}:ResourceTag/{key}": value
+        for key, value in tags.items()
+        for prefix in ("aws", "ec2")
+    }
+
+
+def _needs(account: Account, service: str, name: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    if service == "ec2":
+        yield from _of_ec2(account, name, params)
+    elif service == "iam":
+        yield from _of_iam(account, name, params)
+    else:
+        yield f"{service}:{name}", _elsewhere(account, service, params), {}
+
+
+def _elsewhere(account: Account, service: str, params: Mapping[str, Any]) -> str:
+    if service == "ssm":
+        return f"arn:aws:ssm:{account.region}::parameter{params.get('Name', '')}"
+    if service == "sqs":
+        queue = params.get("QueueName") or str(params.get("QueueUrl")).rpartition("/")[2]
+        return account.arn("sqs", queue)
+    if service == "eks" and "name" in params:
+        return account.arn("eks", f"cluster/{params['name']}")
+    return "*"
+
+
+def _of_ec2(account: Account, name: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    action, tags = f"ec2:{name}", request_tags(params)
+    if name in ("CreateFleet", "RunInstances"):
+        for config in params.get("LaunchTemplateConfigs") or [params]:
+            reference = config.get("LaunchTemplateSpecification") or config.get("LaunchTemplate")
+            template = named_template(account, reference or {})
+            if template is not None:
+                yield action, *_of_resource(account, template.id)
+                if name == "RunInstances":
+                    data = template.versions[-1].data
+                    yield from launch_needs(account, data, tags)
+        kinds = ("fleet",) if name == "CreateFleet" else ("network-interface",)
+        for kind in (*kinds, "instance", "volume"):
+            yield from _tagged(action, account.arn("ec2", f"{kind}/*"), tags.get(kind, {}))
+    elif name == "CreateLaunchTemplate":
+        arn = account.arn("ec2", "launch-template/*")
+        yield from _tagged(action, arn, tags.get("launch-template", {}))
+    elif name in ("TerminateInstances", "DeleteLaunchTemplate"):
+        template = named_template(account, params)
+        ids = params.get("InstanceIds") or ([template.id] if template else [])
+        for identity in ids:
+            yield action, *_of_resource(account, identity)
+    elif name == "CreateTags":
+        given = {tag["Key"]: tag["Value"] for tag in params.get("Tags") or []}
+        for identity in params["Resources"]:
+            arn, own = _of_resource(account, identity)
+            asked = {f"aws:RequestTag/{key}": value for key, value in given.items()}
+            yield action, arn, {**own, **asked, "aws:TagKeys": tuple(given)}
+    else:
+        yield action, "*", {}
+
+
+def _of_iam(account: Account, name: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    profile = params.get("InstanceProfileName")
+    if profile is None:
+        yield f"iam:{name}", "*", {}
+        return
+    known = [p for p in account.backend("iam").instance_profiles.values() if p.name == profile]
+    path = known[0].path if known else params.get("Path") or "/"
+    arn = f"arn:aws:iam::{NUMBER}:instance-profile{path}{profile}"
+    given = {tag["Key"]: tag["Value"] for tag in params.get("Tags") or []}
+    context: Context = {f"aws:RequestTag/{key}": value for key, value in given.items()}
+    for tag in known[0].tags if known else []:
+        context = {**context, f"aws:ResourceTag/{tag['Key']}": tag["Value"]}
+    yield f"iam:{name}", arn, context
+    if name == "CreateInstanceProfile" and given:
+        yield "iam:TagInstanceProfile", arn, context
+    if name == "AddRoleToInstanceProfile":
+        roles = [r for r in account.backend("iam").get_roles() if r.name == params["RoleName"]]
+        for role in roles:
+            yield "iam:PassRole", role.arn, {"iam:PassedToService": "ec2.amazonaws.com"}

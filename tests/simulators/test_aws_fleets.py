@@ -1,0 +1,394 @@
+"""What Karpenter for AWS asks of the simulated account, through boto3: images, offers, fleets."""
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from rehearsal.simulators.cloud import NodeGroup, NodePools, NodeTaint, RefusedError
+from tests.simulators.aws_account import Account, role
+
+AL2023 = "/aws/service/eks/optimized-ami/{}/amazon-linux-2023/{}/{}/{}/image_id"
+TEMPLATE = "karpenter.k8s.aws/1"
+POOL = {"karpenter.sh/nodepool": "train"}
+READY = {"type": "Ready", "status": "True"}
+
+
+def image(ml: Account, path: str) -> str:
+    found: str = ml.ssm.get_parameter(Name=path)["Parameter"]["Value"]
+    return found
+
+
+def tags(**of: dict[str, str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "ResourceType": kind,
+            "Tags": [{"Key": key, "Value": value} for key, value in each.items()],
+        }
+        for kind, each in of.items()
+    ]
+
+
+def user_data(ml: Account) -> str:
+    """As Karpenter writes it for AL2023."""
+    cluster = ml.eks.describe_cluster(name="ml")["cluster"]
+    config = {
+        "apiVersion": "node.eks.aws/v1alpha1",
+        "kind": "NodeConfig",
+        "spec": {
+            "cluster": {
+                "name": "ml",
+                "apiServerEndpoint": cluster["endpoint"],
+                "certificateAuthority": cluster["certificateAuthority"]["data"],
+                "cidr": "172.20.0.0/16",
+            },
+            "kubelet": {
+                "config": {
+                    "maxPods": 29,
+                    "registerWithTaints": [
+                        {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
+                        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
+                    ],
+                },
+                "flags": ['--node-labels="karpenter.sh/nodepool=train,role=train"'],
+            },
+        },
+    }
+    text = (
+        'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="//"\n\n--//\n'
+        f"Content-Type: application/node.eks.aws\n\n{json.dumps(config)}\n--//--\n"
+    )
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.fixture
+def template(ml: Account) -> Iterator[dict[str, Any]]:
+    """The data of a launch template like Karpenter's; what a test launched ends with it."""
+    cluster = ml.eks.describe_cluster(name="ml")["cluster"]
+    group = cluster["resourcesVpcConfig"]["clusterSecurityGroupId"]
+    path = AL2023.format(cluster["version"], "x86_64", "nvidia", "recommended")
+    data = {
+        "ImageId": image(ml, path),
+        "IamInstanceProfile": {"Name": "nodes"},
+        "UserData": user_data(ml),
+        "NetworkInterfaces": [{"DeviceIndex": 0, "Groups": [group]}],
+    }
+    ml.iam.create_instance_profile(InstanceProfileName="nodes", Path="/karpenter/")
+    ml.iam.add_role_to_instance_profile(InstanceProfileName="nodes", RoleName="nodes")
+    yield data
+    ml.faults.no_capacity.clear()
+    ml.faults.quota.clear()
+    running = [{"Name": "instance-state-name", "Values": ["running"]}]
+    for each in ml.ec2.describe_instances(Filters=running)["Reservations"]:
+        ml.ec2.terminate_instances(InstanceIds=[each["Instances"][0]["InstanceId"]])
+    for each in ml.ec2.describe_launch_templates()["LaunchTemplates"]:
+        ml.ec2.delete_launch_template(LaunchTemplateId=each["LaunchTemplateId"])
+    ml.iam.remove_role_from_instance_profile(InstanceProfileName="nodes", RoleName="nodes")
+    ml.iam.delete_instance_profile(InstanceProfileName="nodes")
+
+
+def fleet(
+    ml: Account, data: dict[str, Any], market: str = "on-demand", client: Any = None, **more: Any
+) -> dict[str, Any]:
+    """A request for one instance in either zone."""
+    ec2 = client or ml.ec2
+    ec2.create_launch_template(
+        LaunchTemplateName=TEMPLATE,
+        LaunchTemplateData=data,
+        TagSpecifications=tags(**{"launch-template": POOL}),
+    )
+    overrides = [{"InstanceType": "g4dn.xlarge", "SubnetId": subnet} for subnet in ml.subnets]
+    answer: dict[str, Any] = ec2.create_fleet(
+        Type="instant",
+        LaunchTemplateConfigs=[
+            {
+                "LaunchTemplateSpecification": {
+                    "LaunchTemplateName": TEMPLATE,
+                    "Version": "$Latest",
+                },
+                "Overrides": overrides,
+            }
+        ],
+        TargetCapacitySpecification={
+            "DefaultTargetCapacityType": market,
+            "TotalTargetCapacity": 1,
+        },
+        TagSpecifications=tags(instance=POOL, volume=POOL, fleet=POOL),
+        **more,
+    )
+    return answer
+
+
+def zone_of(answer: dict[str, Any]) -> str:
+    (instance,) = answer["Instances"]
+    zone: str = instance["LaunchTemplateAndOverrides"]["Overrides"]["AvailabilityZone"]
+    return zone
+
+
+def pool(**spec: Any) -> dict[str, Any]:
+    """A NodePool as the cluster has it."""
+    template = {
+        "metadata": {"labels": {"role": "train"}},
+        "spec": {
+            "nodeClassRef": {"kind": "EC2NodeClass", "name": "train"},
+            "requirements": [
+                {
+                    "key": "node.kubernetes.io/instance-type",
+                    "operator": "In",
+                    "values": ["g4dn.xlarge"],
+                }
+            ],
+        },
+    }
+    return {
+        "kind": "NodePool",
+        "metadata": {"name": "train"},
+        "spec": {"template": template, **spec},
+        "status": {"conditions": [READY]},
+    }
+
+
+def node_class(*conditions: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "train"},
+        "spec": {},
+        "status": {"conditions": [*conditions, READY]},
+    }
+
+
+def group(ml: Account, *, controller: bool = True, **objects: Any) -> NodeGroup:
+    """The group of the NodePool `train`."""
+    held = NodePools(
+        pools=[objects.get("pool") or pool()],
+        classes=[objects.get("node_class") or node_class()],
+        controller=controller,
+    )
+    ml.cloud.declared(held)
+    (found,) = [each for each in ml.cloud.node_groups() if each.name == "train"]
+    return found
+
+
+def test_an_alias_is_the_newest_release_of_the_image(ml: Account) -> None:
+    """Karpenter resolves aliases by public parameters, and looks the images up by their IDs."""
+    newest = image(ml, AL2023.format("1.35", "x86_64", "nvidia", "recommended"))
+    (found,) = ml.ec2.describe_images(Filters=[{"Name": "image-id", "Values": [newest]}])["Images"]
+    assert found["Architecture"] == "x86_64"
+    assert found["OwnerId"] == "602401143452"
+    assert newest == image(ml, AL2023.format("1.35", "x86_64", "nvidia", found["Name"]))
+    assert newest != image(ml, AL2023.format("1.35", "arm64", "nvidia", "recommended"))
+    assert image(ml, "/aws/service/bottlerocket/aws-k8s-1.35-nvidia/x86_64/latest/image_id")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        AL2023.format("1.12", "x86_64", "nvidia", "recommended"),
+        AL2023.format("1.35", "arm64", "neuron", "recommended"),
+        AL2023.format(
+            "1.35", "x86_64", "nvidia", "amazon-eks-node-al2023-x86_64-nvidia-1.35-v20990101"
+        ),
+        "/aws/service/eks/optimized-ami/1.35/amazon-linux-2/recommended/image_id",
+    ],
+)
+def test_there_is_no_image_that_eks_does_not_publish(ml: Account, path: str) -> None:
+    """Other versions, variants, releases of the future, and Amazon Linux 2 have no parameter."""
+    with pytest.raises(ClientError, match="ParameterNotFound"):
+        image(ml, path)
+
+
+def test_a_name_finds_the_images_of_the_clusters_version(ml: Account) -> None:
+    """An EC2NodeClass may select images by a name with wildcards."""
+    names = [{"Name": "name", "Values": ["amazon-eks-node-al2023-x86_64-nvidia-1.36-*"]}]
+    (found,) = ml.ec2.describe_images(Filters=names, Owners=["amazon"])["Images"]
+    assert found["ImageId"] == image(ml, AL2023.format("1.36", "x86_64", "nvidia", "recommended"))
+
+
+def test_instance_types_come_in_pages(ml: Account) -> None:
+    """A client that reads the first page only misses most of them, as on AWS."""
+    first = ml.ec2.describe_instance_types()
+    assert len(first["InstanceTypes"]) == 100
+    assert first["NextToken"] == "100"
+    second = ml.ec2.describe_instance_types(NextToken="100", MaxResults=5)
+    assert len(second["InstanceTypes"]) == 5
+    offers = ml.ec2.describe_instance_type_offerings(LocationType="availability-zone")
+    assert len(offers["InstanceTypeOfferings"]) == 1000
+    assert offers["NextToken"]
+    with pytest.raises(ClientError, match="DryRunOperation"):
+        ml.ec2.describe_instance_types(DryRun=True)
+
+
+def test_prices_are_those_of_the_catalog(ml: Account) -> None:
+    """On demand from the price list, bare metal apart, and a lower one for Spot."""
+    chosen = [{"Type": "TERM_MATCH", "Field": "instanceType", "Value": "g4dn.xlarge"}]
+    (line,) = ml.pricing.get_products(ServiceCode="AmazonEC2", Filters=chosen)["PriceList"]
+    (term,) = json.loads(line)["terms"]["OnDemand"].values()
+    (dimension,) = term["priceDimensions"].values()
+    assert float(dimension["pricePerUnit"]["USD"]) == 0.526
+    history = ml.ec2.describe_spot_price_history(InstanceTypes=["g4dn.xlarge"])
+    prices = {float(each["SpotPrice"]) for each in history["SpotPriceHistory"]}
+    assert prices
+    assert max(prices) < 0.526
+
+
+def test_a_fleet_launches_what_its_template_says(ml: Account, template: dict[str, Any]) -> None:
+    """Image, security groups, role and tags are the template's and the request's."""
+    answer = fleet(ml, template, "spot")
+    (identity,) = answer["Instances"][0]["InstanceIds"]
+    assert zone_of(answer) == "us-east-1a"
+    assert answer["Errors"] == []
+    (held,) = ml.ec2.describe_instances(InstanceIds=[identity])["Reservations"]
+    (made,) = held["Instances"]
+    (groups,) = [each["Groups"] for each in template["NetworkInterfaces"]]
+    assert [each["GroupId"] for each in made["SecurityGroups"]] == groups
+    assert made["IamInstanceProfile"]["Arn"].endswith("/karpenter/nodes")
+    assert made["ImageId"] == template["ImageId"]
+    assert made["SpotInstanceRequestId"]
+    assert {"Key": "karpenter.sh/nodepool", "Value": "train"} in made["Tags"]
+    assert f"instance {identity}" in ml.cloud.list_resources()
+
+
+def test_a_dry_run_launches_nothing(ml: Account, template: dict[str, Any]) -> None:
+    """Karpenter asks so whether it may."""
+    with pytest.raises(ClientError, match="DryRunOperation"):
+        fleet(ml, template, DryRun=True)
+    assert not [line for line in ml.cloud.list_resources() if line.startswith("instance i-")]
+
+
+def test_a_full_zone_is_passed_over(ml: Account, template: dict[str, Any]) -> None:
+    """The next offering is taken, and the answer says why the first was not."""
+    ml.faults.no_capacity.append("*/us-east-1a/on-demand")
+    answer = fleet(ml, template)
+    assert zone_of(answer) == "us-east-1b"
+    (error,) = answer["Errors"]
+    overrides = error["LaunchTemplateAndOverrides"]["Overrides"]
+    assert error["ErrorCode"] == "InsufficientInstanceCapacity"
+    assert overrides["AvailabilityZone"] == "us-east-1a"
+    assert group(ml).refused == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "wrong"),
+    [
+        ("InsufficientInstanceCapacity", {"no_capacity": "g4dn.*/*/*"}),
+        ("VcpuLimitExceeded", {"quota": {"G_VT": 3}}),
+        ("InvalidGroup.NotFound", {"NetworkInterfaces": [{"DeviceIndex": 0, "Groups": ["sg-1"]}]}),
+        ("InvalidParameterValue", {"IamInstanceProfile": {"Name": "gone"}}),
+        ("InvalidAMIID.NotFound", {"ImageId": "ami-0123456789abcdef0"}),
+    ],
+)
+def test_a_pool_says_why_it_got_no_instance(
+    ml: Account, template: dict[str, Any], code: str, wrong: dict[str, Any]
+) -> None:
+    """Of a fleet request without any instance, the pool keeps the reasons until one succeeds."""
+    ml.faults.no_capacity += [wrong.pop("no_capacity")] if "no_capacity" in wrong else []
+    ml.faults.quota.update(wrong.pop("quota", {}))
+    answer = fleet(ml, template | wrong)
+    assert answer["Instances"] == []
+    assert {each["ErrorCode"] for each in answer["Errors"]} == {code}
+    assert group(ml).refused.startswith(f"{code}: ")
+
+
+def test_a_launched_instance_joins_as_its_user_data_says(
+    ml: Account, template: dict[str, Any]
+) -> None:
+    """Labels, taints and pods are the kubelet's; its role needs an access entry."""
+    fleet(ml, template)
+    before = group(ml)
+    assert before.machines == ()
+    assert "its role nodes has no access entry of the type EC2_LINUX" in before.unscaled
+    ml.eks.create_access_entry(clusterName="ml", principalArn=role("nodes"), type="EC2_LINUX")
+    after = group(ml)
+    (machine,) = after.machines or ()
+    assert after.unscaled == ""
+    assert after.gpus == 1
+    assert machine.provider_id.startswith("aws:///us-east-1a/i-")
+    assert machine.node.labels["role"] == "train"
+    assert NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule") in (
+        machine.node.taints
+    )
+    assert machine.node.capacity["pods"] == "29"
+    assert machine.node.capacity["nvidia.com/gpu"] == "1"
+    ml.eks.delete_access_entry(clusterName="ml", principalArn=role("nodes"))
+
+
+def test_an_instance_outside_of_the_clusters_security_group_does_not_join(
+    ml: Account, template: dict[str, Any]
+) -> None:
+    """The control plane would not reach its kubelet."""
+    (vpc,) = {each["VpcId"] for each in ml.ec2.describe_subnets(SubnetIds=ml.subnets)["Subnets"]}
+    own = ml.ec2.create_security_group(GroupName="own", Description="own", VpcId=vpc)["GroupId"]
+    fleet(ml, template | {"NetworkInterfaces": [{"DeviceIndex": 0, "Groups": [own]}]})
+    ml.eks.create_access_entry(clusterName="ml", principalArn=role("nodes"), type="EC2_LINUX")
+    assert "the cluster's own" in group(ml).unscaled
+    ml.eks.delete_access_entry(clusterName="ml", principalArn=role("nodes"))
+
+
+def test_a_pool_never_scales_for_what_karpenter_says(ml: Account) -> None:
+    """A condition of its class that is False, else one of the pool; without a controller, that."""
+    subnets = {"type": "SubnetsReady", "status": "False", "message": "did not match any Subnets"}
+    assert group(ml).unscaled == ""
+    assert group(ml, node_class=node_class(subnets)).unscaled == (
+        "EC2NodeClass train: SubnetsReady is False: did not match any Subnets"
+    )
+    invalid = pool() | {
+        "status": {"conditions": [subnets | {"type": "ValidationSucceeded", "message": "no"}]}
+    }
+    assert "NodePool train: ValidationSucceeded is False: no" in group(ml, pool=invalid).unscaled
+    assert "no pod of Karpenter is ready" in group(ml, controller=False).unscaled
+    assert group(ml, pool=pool(limits={"nvidia.com/gpu": "4"})).max_nodes == 4
+
+
+def test_a_pods_calls_are_judged_by_its_role(ml: Account, template: dict[str, Any]) -> None:
+    """What the role lacks fails with AWS's code, and is named until the policy has it."""
+    with pytest.raises(RefusedError, match="no pod identity association"):
+        ml.cloud.pod_environment("kube-system", "karpenter", 0)
+    association = ml.eks.create_pod_identity_association(
+        clusterName="ml", namespace="kube-system", serviceAccount="karpenter", roleArn=role("pods")
+    )["association"]
+    with pytest.raises(RefusedError, match="eks-pod-identity-agent"):
+        ml.cloud.pod_environment("kube-system", "karpenter", 2e9)
+    ml.eks.create_addon(clusterName="ml", addonName="eks-pod-identity-agent")
+    environment = ml.cloud.pod_environment("kube-system", "karpenter", 2e9)
+    ec2 = boto3.client(
+        "ec2",
+        region_name=environment["AWS_REGION"],
+        endpoint_url=environment["AWS_ENDPOINT_URL"],
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+    )
+    with pytest.raises(ClientError, match=r"UnauthorizedOperation.*ec2:CreateLaunchTemplate"):
+        fleet(ml, template, client=ec2)
+    assert "may not do ec2:CreateLaunchTemplate on" in group(ml).unscaled
+    tagged = {"StringEquals": {"aws:RequestTag/karpenter.sh/nodepool": "train"}}
+    keys = {"ForAllValues:StringEquals": {"aws:TagKeys": ["karpenter.sh/nodepool"]}}
+    allow(ml, ["ec2:CreateLaunchTemplate", "ec2:CreateFleet"], tagged)
+    allow(ml, ["ec2:CreateTags"], tagged | keys, name="tags")
+    allow(ml, ["ec2:CreateFleet", "ec2:RunInstances"], {}, name="launch")
+    answer = fleet(ml, template, client=ec2)
+    (message,) = {each["ErrorMessage"] for each in answer["Errors"]}
+    assert "iam:PassRole on resource: arn:aws:iam::123456789012:role/nodes" in message
+    ml.ec2.delete_launch_template(LaunchTemplateName=TEMPLATE)
+    allow(ml, ["iam:PassRole"], {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+          name="pass")  # fmt: skip
+    answer = fleet(ml, template, client=ec2)
+    assert answer["Errors"] == []
+    assert "may not do" not in group(ml).unscaled
+    (identity,) = answer["Instances"][0]["InstanceIds"]
+    with pytest.raises(ClientError, match=r"UnauthorizedOperation.*ec2:TerminateInstances"):
+        ec2.terminate_instances(InstanceIds=[identity])
+    ml.eks.delete_pod_identity_association(
+        clusterName="ml", associationId=association["associationId"]
+    )
+
+
+def allow(
+    ml: Account, actions: list[str], condition: dict[str, Any], *, name: str = "create"
+) -> None:
+    statement = {"Effect": "Allow", "Action": actions, "Resource": "*", "Condition": condition}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    ml.iam.put_role_policy(RoleName="pods", PolicyName=name, PolicyDocument=document)
