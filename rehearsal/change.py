@@ -88,7 +88,7 @@ def before(revision: str, stack: str, root: Path = ROOT) -> Before:
             f"{platforms[1]}: that is another cluster, not a change of one"
         )
     named = files_named(earlier)
-    pins = [f"{HERE.name}/{name}" for name in PROGRAMS]
+    pins = [f"{HERE.name}/{name}" for name in PROGRAMS.values()]
     listed = _git(root, "ls-tree", "--name-only", "-z", commit, "--", *pins).stdout.decode()
     named += filter(None, listed.split("\0"))
     archived = _git(root, "archive", commit, "--", *FILES, *FOLDERS, str(file), *named)

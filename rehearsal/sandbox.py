@@ -157,6 +157,7 @@ class Sandbox:
             network,
             self.cluster_cache,
             self.event_log,
+            lambda: self.cloud,
         )
         self.operator = GpuOperator(lambda: self.control_plane.api, self.program.settings)
         self.operator_comes = gpu_operator(self.stack, options.inventories)
@@ -165,7 +166,11 @@ class Sandbox:
         bounds = Bounds(self.control_plane.pki)
         self._ending.callback(bounds.stop)
         self._autoscaler = Autoscaler(
-            self.folder, self.processes, bounds=bounds, idle=not options.scaling
+            self.folder,
+            self.processes,
+            bounds=bounds,
+            idle=not options.scaling,
+            absent=self._own_karpenter,
         )
         self._ending.callback(self.control_plane.stop)
         if options.prestart:
@@ -227,6 +232,13 @@ class Sandbox:
         return found
 
     @property
+    def _own_karpenter(self) -> bool:
+        """Whether the stack declares Karpenter, which then runs instead of the rehearsal's own."""
+        settings = self.program.settings
+        cluster = settings.cluster if settings else None
+        return getattr(cluster, "scaler", None) == "karpenter"
+
+    @property
     def kubernetes_wanted(self) -> str:
         """`cluster.version` of the stack; empty if it leaves the choice to the cloud."""
         settings = self.program.settings
@@ -245,7 +257,12 @@ class Sandbox:
             replace(group, template=outdated[group.name].template)
             if group.name in outdated
             else group
-            for group in scaled_groups(self.cloud, self.cluster_cache.pods)
+            for group in scaled_groups(
+                self.cloud,
+                self.cluster_cache.pods,
+                self.cluster_cache.all("NodePool"),
+                self.cluster_cache.all("EC2NodeClass"),
+            )
         ]
         nodes: dict[str, list[dict[str, Any]]] = {group.name: [] for group in groups}
         for node in self.cluster_cache.nodes:

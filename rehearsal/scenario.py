@@ -27,8 +27,9 @@ from stacks.definition.files import document_in
 from stacks.engine.urn import Urn
 
 POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
-SCALE_IN_SECONDS = 60.0
-"""How long nodes may take to go: Karpenter looks every 10 s and then waits for another 15 s."""
+SCALE_IN_SECONDS = 90.0
+"""How long nodes may take to go: Karpenter looks every 10 s and then waits for another 15 s, and
+for AWS another 10 s until it sees that the instance is gone."""
 
 
 class Failure(Exception):
@@ -254,6 +255,7 @@ class Rehearsal:
 
     def _services_scale_in(self) -> str:
         """To the fewest pods; the nodes that then have none leave."""
+        self.sandbox.nodes.empty_soon()
         detail = self._scale({one: args.min_replicas for one, args in self._scaled.items()})
         began = time.monotonic()
         while idle := self._idle():
@@ -484,7 +486,9 @@ class Rehearsal:
         if not self._platform.owned and document["config"].get("gpu-cluster:batch"):
             document["config"]["gpu-cluster:batch"]["deletionProtection"] = False
         file.write_text(yaml.safe_dump(document, sort_keys=False))
-        return self._engine(self.sandbox.engine.up)
+        detail = self._engine(self.sandbox.engine.up)
+        self.sandbox.nodes.empty_soon()
+        return detail
 
     def _scale_in_to_minimum(self) -> str:
         began = time.monotonic()

@@ -9,7 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from rehearsal.event_log import Event
 from tools.programs import program
 
-CONTROLLERS: Mapping[str, str] = {"jobset": "JobSet", "kueue": "Kueue"}
+CONTROLLERS: Mapping[str, str] = {
+    "jobset": "JobSet",
+    "kueue": "Kueue",
+    "karpenter-aws": "Karpenter for AWS",
+}
 
 
 def lines(

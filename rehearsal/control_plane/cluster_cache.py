@@ -23,6 +23,8 @@ KINDS = {
     "Ingress": "/apis/networking.k8s.io/v1/ingresses",
     "Gateway": "/apis/gateway.networking.k8s.io/v1/gateways",
     "HTTPRoute": "/apis/gateway.networking.k8s.io/v1/httproutes",
+    "NodePool": "/apis/karpenter.sh/v1/nodepools",
+    "EC2NodeClass": "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
 }
 
 

@@ -1,4 +1,5 @@
-"""The real JobSet and Kueue controllers, in place of the pods that their Deployments create.
+"""The real JobSet, Kueue and Karpenter controllers, in place of the pods that their Deployments
+create.
 
 A process replaces a pod's container: it gets the pod's own arguments, its ConfigMap and Secret as
 files, its service account's token and no other right. Its pod is ready when its readiness probe
@@ -12,7 +13,7 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,13 +29,15 @@ from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.event_log import EventLog
-from rehearsal.nodes.pods import phase
+from rehearsal.nodes.pods import full_name, phase
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.processes import ProcessError, Processes, free_port
+from rehearsal.simulators.cloud import Launching, RefusedError
 from tools.build import build
 from tools.programs import HERE, program
 
-PROGRAMS = ("jobset", "kueue")
+PROGRAMS = {"jobset": "jobset", "kueue": "kueue", "karpenter/controller": "karpenter-aws"}
+"""The end of an image's name -> the program."""
 TICK_SECONDS = 0.2
 READY_SECONDS = 1.0
 """How often a pod that is ready is probed and its volumes are renewed; a kubelet takes 10 s for the
@@ -46,19 +49,26 @@ def provide(config: Mapping[str, Any], pinned: Path = HERE) -> None:
     """Builds the controllers that a stack's config asks for, unless the cache has them, in the
     versions that the folder `pinned` of a revision has."""
     teams, batch = config.get("gpu-cluster:teams"), config.get("gpu-cluster:batch")
+    cluster = config.get("gpu-cluster:cluster")
     # The program itself refuses what is wrong with the file.
     batch = batch if isinstance(batch, dict) else {}
-    wanted = {"jobset": teams or batch.get("jobSet"), "kueue": teams or batch.get("queues")}
-    named = [replace(program(name), tools=pinned) for name in PROGRAMS if wanted[name]]
+    cluster = cluster if isinstance(cluster, dict) else {}
+    wanted = {
+        "jobset": teams or batch.get("jobSet"),
+        "kueue": teams or batch.get("queues"),
+        "karpenter-aws": cluster.get("scaler") == "karpenter",
+    }
+    named = [replace(program(name), tools=pinned) for name in PROGRAMS.values() if wanted[name]]
     if missing := [each for each in named if not each.folder().is_dir()]:
         build(missing)
 
 
 def program_of(pod: Mapping[str, Any]) -> str | None:
     """The controller that the pod's first container is, by its image's name."""
-    image = str(pod["spec"]["containers"][0]["image"])
-    name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
-    return name if name in PROGRAMS else None
+    image = str(pod["spec"]["containers"][0]["image"]).partition("@")[0]
+    folder, _, last = image.rpartition("/")
+    name = f"{folder}/{last.partition(':')[0]}"
+    return next((each for end, each in PROGRAMS.items() if name.endswith(f"/{end}")), None)
 
 
 def binary_of(pod: Mapping[str, Any], pinned: Path) -> Path:
@@ -77,7 +87,10 @@ class Controllers:
     def __init__(
         self, folder: Path, control_plane: LocalControlPlane, processes: Processes,
         network: PodNetwork, cluster_cache: ClusterCache, event_log: EventLog,
+        cloud: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
+        """`cloud`: the one that the controllers call, once it is there."""
+        self._cloud = cloud
         self._folder = folder / "controllers"
         self._control_plane = control_plane
         self._processes = processes
@@ -124,18 +137,15 @@ class Controllers:
             if program_of(pod) and pod["spec"].get("nodeName") and phase(pod) != "deleting"
         }
         for uid in [uid for uid in self._simulated if uid not in pods]:
-            self._end(uid)
+            if isinstance(self._simulated[uid], _Karpenter):  # the others would lead now
+                for other, each in list(self._simulated.items()):
+                    if isinstance(each, _StandBy):
+                        self._end(other)
+            if uid in self._simulated:
+                self._end(uid)
         for uid, pod in pods.items():
             if uid not in self._simulated:
-                address = next(self._addresses)
-                self._simulated[uid] = _Played(
-                    pod,
-                    address,
-                    self._folder / uid,
-                    self._control_plane,
-                    self._processes,
-                    binary_of(pod, self.pinned),
-                )
+                self._simulated[uid] = self._play(uid, pod)
                 self._event_log.record(
                     "node",
                     "controllers",
@@ -146,11 +156,22 @@ class Controllers:
             simulated = self._simulated[uid]
             try:
                 simulated.follow(self._network)
+            except RefusedError as error:
+                self._event_log.finding("controllers", f"{full_name(pod)}: {error}")
             except ProcessError as error:
                 if simulated.restarted:
                     raise
                 simulated.restart()
                 self._event_log.record("node", "controllers", "restarted", message=str(error))
+
+    def _play(self, uid: str, pod: Mapping[str, Any]) -> "_Played":
+        address, folder = next(self._addresses), self._folder / uid
+        binary = binary_of(pod, self.pinned)
+        if program_of(pod) != "karpenter-aws":
+            return _Played(pod, address, folder, self._control_plane, self._processes, binary)
+        leads = not any(isinstance(each, _Karpenter) for each in self._simulated.values())
+        kind = _Karpenter if leads else _StandBy
+        return kind(pod, address, folder, self._control_plane, self._processes, binary, self._cloud)
 
     def _end(self, uid: str) -> None:
         simulated = self._simulated.pop(uid)
@@ -225,10 +246,14 @@ class _Played:
         self._start()
         self.restarted = True
 
+    no_listen = False
+
     def _start(self) -> None:
         self._say(ready=False)
         self._ready = False
-        self._processes.start(self.process, self._command, self._environment)
+        self._processes.start(
+            self.process, self._command, self._environment, no_listen=self.no_listen
+        )
 
     def _mount(self) -> None:
         volumes = {volume["name"]: volume for volume in self._pod["spec"].get("volumes") or []}
@@ -340,3 +365,63 @@ class _Played:
         }
         at = f"/api/v1/namespaces/{self._namespace}/pods/{self._pod['metadata']['name']}/status"
         self._api.patch(at, {"status": status}, STRATEGIC)
+
+
+class _Karpenter(_Played):
+    """Karpenter for AWS, with the pod's own environment and credentials: nobody can reach it, since
+    it serves on every address (docs/adr/0004), so its log says when it works."""
+
+    no_listen = True
+
+    def __init__(
+        self, pod: Mapping[str, Any], address: str, folder: Path,
+        control_plane: LocalControlPlane, processes: Processes, binary: Path,
+        cloud: Callable[[], object],
+    ) -> None:  # fmt: skip
+        super().__init__(pod, address, folder, control_plane, processes, binary)
+        self._cloud = cloud
+        self._log = processes.logs / f"{self.process}.log"
+
+    def _begin(self, network: PodNetwork) -> None:
+        cloud, metadata = self._cloud(), self._pod["metadata"]
+        assert isinstance(cloud, Launching)
+        made = datetime.fromisoformat(metadata["creationTimestamp"]).timestamp()
+        account = self._pod["spec"].get("serviceAccountName", "default")
+        credentials = cloud.pod_environment(self._namespace, account, made)
+        self._command = [str(self._binary)]
+        self._environment = {
+            **self._declared_environment(),
+            **credentials,
+            "KUBECONFIG": str(self._kubeconfig()),
+            # In a pod it is read from the volume with the token.
+            "LEADER_ELECTION_NAMESPACE": self._namespace,
+            "METRICS_PORT": str(free_port()),
+            "HEALTH_PROBE_PORT": str(free_port()),
+        }
+        self._start()
+        self._begun = True
+
+    def _declared_environment(self) -> dict[str, str]:
+        """What the container declares, except what follows from its resources."""
+        found = {}
+        for each in self._container.get("env") or []:
+            field = ((each.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
+            if "value" in each:
+                found[each["name"]] = each["value"]
+            elif field.startswith("metadata."):
+                found[each["name"]] = self._pod["metadata"][field.partition(".")[2]]
+        return found
+
+    def _probe(self) -> bool:
+        return "Starting workers" in self._log.read_text(errors="replace")
+
+
+class _StandBy(_Karpenter):
+    """Another replica of it, which waits for the lease and does nothing."""
+
+    def _begin(self, network: PodNetwork) -> None:
+        self._say(ready=False)
+        self._begun = True
+
+    def _probe(self) -> bool:
+        return True

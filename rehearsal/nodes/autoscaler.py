@@ -59,9 +59,12 @@ class Autoscaler:
         *,
         bounds: Bounds | None = None,
         idle: bool = False,
+        absent: bool = False,
     ) -> None:
-        """`bounds` keeps every pool at its maximum; without it only Karpenter's limit does."""
+        """`bounds` keeps every pool at its maximum; without it only Karpenter's limit does.
+        `absent`: the cluster has a Karpenter of its own, with its own resource definitions."""
         self._bounds = bounds
+        self._absent = absent
         self._idle = idle
         """Whether no Karpenter runs: pools that start at zero stay there."""
         self._types_file = folder / "instance-types.json"
@@ -72,6 +75,8 @@ class Autoscaler:
 
     def install(self, api: Api, cancelled: threading.Event) -> None:
         """Creates Karpenter's resource definitions and waits until they are served."""
+        if self._absent:
+            return
         names = []
         for file in tools.crds("karpenter"):
             definition = yaml.load(file.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -100,7 +105,9 @@ class Autoscaler:
         `frozen`: groups that do not grow beyond this many autoscaled nodes: the cloud refuses, or
         nothing scales them up.
         """
-        scaled = [group for group in groups if group.autoscaled]
+        if self._absent:
+            return
+        scaled = [group for group in groups if group.autoscaled and group.machines is None]
         names, weights = instance_types(scaled), pool_weights(scaled)
         types = json.dumps(types_document(scaled, names), indent=1)
         wanted = {

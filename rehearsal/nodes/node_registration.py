@@ -1,16 +1,24 @@
 """What a node looks like when it joins, and which group a node belongs to."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rehearsal.nodes.autoscaler import STARTING, pool_name
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.kwok import MANAGED
-from rehearsal.simulators.cloud import NodeGroup
+from rehearsal.simulators.cloud import Machine, NodeGroup
 
 GROUP = "rehearsal.gpu-cluster/group"
 """Annotation of the nodes that the cloud keeps automatically."""
 SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
+
+
+def machines_node(machine: Machine, group: NodeGroup) -> dict[str, Any]:
+    """The node of a machine that a controller in the cluster launched, still without its GPUs."""
+    node = new_node(machine.name, replace(group, node=machine.node))
+    node["spec"]["providerID"] = machine.provider_id
+    return node
 
 
 def new_node(name: str, group: NodeGroup) -> dict[str, Any]:
@@ -94,5 +102,9 @@ def by_instance(
 
 
 def karpenters(node: Mapping[str, Any]) -> bool:
-    """Whether the autoscaler added the node."""
-    return "karpenter.sh/nodepool" in (node["metadata"].get("labels") or {})
+    """Whether the rehearsal's own Karpenter added the node. Those of a stack's Karpenter are
+    machines that the cloud says were launched."""
+    metadata = node["metadata"]
+    return "karpenter.sh/nodepool" in (metadata.get("labels") or {}) and GROUP not in (
+        metadata.get("annotations") or {}
+    )

@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,13 @@ from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.watch import Change, Watcher
 from rehearsal.event_log import EventLog
-from rehearsal.nodes.autoscaler import Autoscaler, pool_name, remove_node
+from rehearsal.nodes.autoscaler import (
+    EMPTY_SECONDS,
+    NODE_POOLS,
+    Autoscaler,
+    pool_name,
+    remove_node,
+)
 from rehearsal.nodes.gpu_sharing import Reader, refused
 from rehearsal.nodes.gpus import (
     CLOUD_SECONDS,
@@ -38,6 +44,7 @@ from rehearsal.nodes.node_registration import (
     belongs,
     by_instance,
     karpenters,
+    machines_node,
     new_node,
     wanted_taints,
 )
@@ -47,7 +54,14 @@ from rehearsal.nodes.scale_down import ScaleDown
 from rehearsal.nodes.scalers import KeptTemplates, rules, scaled_groups
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.simulators.cloud import Cloud, GpuSharing, NodeGroup, NodeTemplate, RefusedError
+from rehearsal.simulators.cloud import (
+    Cloud,
+    GpuSharing,
+    Machine,
+    NodeGroup,
+    NodeTemplate,
+    RefusedError,
+)
 
 REGISTERED = "karpenter.sh/registered"
 TICK_SECONDS = 0.25
@@ -113,6 +127,8 @@ class Nodes:
         self._offered: dict[str, int] = {}
         """Node -> the GPUs that it was given last."""
         self.refusals, self.sharing, self.outdated = {}, {}, {}
+        self._said: dict[str, str] = {}
+        """Pool whose machines somebody else launches -> the last refusal on record."""
         self._scale_down = ScaleDown()
         self._kept_templates = KeptTemplates()
         self._attachments = Attachments(self._cloud, self._api)
@@ -131,6 +147,14 @@ class Nodes:
             self._thread.join(10)
             self._attachments.end(self._followed())
         self._cluster_cache.clear()
+
+    def empty_soon(self) -> None:
+        """Lets the stack's Karpenter remove an empty node as soon as the rehearsal's own would."""
+        for pool in self._cluster_cache.all("NodePool"):
+            path = f"{NODE_POOLS}/{pool['metadata']['name']}"
+            disruption = {"consolidateAfter": f"{EMPTY_SECONDS}s"}
+            if pool["spec"]["template"]["spec"]["nodeClassRef"]["kind"] == "EC2NodeClass":
+                self._api.patch(path, {"spec": {"disruption": disruption}})
 
     def _followed(self) -> dict[str, list[Object]]:
         return {kind: self._cluster_cache.all(kind) for kind in FOLLOWED}
@@ -159,7 +183,14 @@ class Nodes:
             self._nodes, self._pods = self._cluster_cache.nodes, self._cluster_cache.pods
             try:
                 found = self._kept_templates.applied(
-                    scaled_groups(self._cloud, self._pods), self._nodes, self._pods
+                    scaled_groups(
+                        self._cloud,
+                        self._pods,
+                        self._cluster_cache.all("NodePool"),
+                        self._cluster_cache.all("EC2NodeClass"),
+                    ),
+                    self._nodes,
+                    self._pods,
                 )
                 groups = {group.name: group for group in found}
                 self.outdated = {group.name: group for group in found if group.outdated}
@@ -244,11 +275,15 @@ class Nodes:
             node = nodes[name]
             group = next((g for g in groups.values() if belongs(node, g)), None)
             if group is None:
-                if not karpenters(node):  # Karpenter removes a deleted pool's nodes itself
+                # Karpenter removes a deleted pool's nodes itself.
+                if not karpenters(node) and not node["metadata"].get("deletionTimestamp"):
                     self._event_log.record("node", name, "of no group")
                     self._api.delete(f"/api/v1/nodes/{name}")
                 continue
             if node["metadata"].get("deletionTimestamp") or name in self._refused:
+                continue
+            if group.machines is not None:
+                self._join(name, node, group)
                 continue
             if karpenters(node) and sizes[group.name] >= group.max_nodes:
                 # The group's maximum is another one since Karpenter asked for it.
@@ -259,6 +294,9 @@ class Nodes:
         for name in self._successors:
             sizes[self._created[name]] += 1
         for group in groups.values():
+            if group.machines is not None:
+                self._follow_machines(group, group.machines)
+                continue
             coming = group.name in self._created.values()
             if not coming and self._recycler.turn(group, self._of_group(group), self._pods):
                 self._successors.add(self._create(group))
@@ -272,11 +310,14 @@ class Nodes:
             gpus = int(group.node.capacity.get(GPU, 0))
             self._members.add(name)
             self._event_log.record(
-                "node", name, "member", group=group.name, gpus=gpus, added=karpenters(node)
-            )
+                "node", name, "member", group=group.name, gpus=gpus,
+                added=karpenters(node) or group.machines is not None,
+            )  # fmt: skip
         try:
             self._gpus(node, group)
-            self._shape(node, group)
+            # What a controller launched it also labels and taints itself.
+            if group.machines is None:
+                self._shape(node, group)
         except ApiError as error:
             if error.status not in (404, 409):  # overtaken by a change that is on its way
                 raise
@@ -298,6 +339,26 @@ class Nodes:
             self._api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
         for name, identity in ids.items():
             self._api.patch(f"/api/v1/nodes/{name}", {"spec": {"providerID": identity}})
+
+    def _follow_machines(self, group: NodeGroup, machines: Sequence[Machine]) -> None:
+        """Lets launched machines join, and takes the nodes of those that are gone."""
+        own = {node["metadata"]["name"]: node for node in self._of_group(group)}
+        for machine in machines:
+            if machine.name not in own and machine.name not in self._created:
+                self._created[machine.name] = group.name
+                self._api.create("/api/v1/nodes", machines_node(machine, group))
+        running = {machine.provider_id for machine in machines}
+        for name, node in own.items():
+            leaving = node["metadata"].get("deletionTimestamp")
+            if node["spec"].get("providerID") not in running and not leaving:
+                self._api.delete(f"/api/v1/nodes/{name}")
+        if group.refused and group.refused != self._said.get(group.name):
+            self._event_log.record("cloud", group.name, "refused", message=group.refused)
+        self._said[group.name] = group.refused
+        if group.refused:
+            self.refusals[group.name] = group.refused
+        else:
+            self.refusals.pop(group.name, None)
 
     def _create(self, group: NodeGroup) -> str:
         name = f"{pool_name(group.name)}-{secrets.token_hex(2)}"

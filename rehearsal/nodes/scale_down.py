@@ -91,7 +91,8 @@ def unneeded(
     found = []
     for group in groups:
         own = [node for node in nodes if belongs(node, group) and _stands(node)]
-        if not group.autoscaled or group.unscaled or len(own) <= group.min_nodes:
+        scaled_here = group.autoscaled and not group.unscaled and group.machines is None
+        if not scaled_here or len(own) <= group.min_nodes:
             continue
         for node in own:
             there = [pod for pod in _on(node, pods) if not workload(pod).startswith("DaemonSet ")]

@@ -11,9 +11,19 @@ from typing import Any
 from rehearsal.nodes.node_registration import belongs
 from rehearsal.nodes.pods import holds, phase
 from rehearsal.nodes.scale_down import Rules
-from rehearsal.simulators.cloud import Cloud, NodeGroup, NodeTemplate, Provisioner, Scaler
+from rehearsal.simulators.cloud import (
+    Cloud,
+    Launching,
+    NodeGroup,
+    NodePools,
+    NodeTemplate,
+    Provisioner,
+    Scaler,
+)
 
 _NAME = "cluster-autoscaler"
+KARPENTER = "karpenter/controller"
+"""The end of the name of Karpenter's image for AWS."""
 _FASTER = 120.0
 """How much sooner than in life an unneeded node is removed here; a template expires as much sooner.
 """
@@ -28,9 +38,24 @@ _STARTUP = "--startup-taint="
 _DISCOVERY = "--node-group-auto-discovery=asg:tag="
 
 
-def scaled_groups(cloud: Cloud, pods: Iterable[Mapping[str, Any]]) -> list[NodeGroup]:
-    """The cloud's groups; those that no autoscaler among the cluster's pods scales say why."""
+def is_karpenter(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod is Karpenter's controller for AWS."""
+    image = str(pod["spec"]["containers"][0]["image"]).partition("@")[0]
+    return image.rpartition(":")[0].endswith(KARPENTER) or image.endswith(KARPENTER)
+
+
+def scaled_groups(
+    cloud: Cloud,
+    pods: Iterable[Mapping[str, Any]],
+    pools: Iterable[Mapping[str, Any]] = (),
+    classes: Iterable[Mapping[str, Any]] = (),
+) -> list[NodeGroup]:
+    """The cloud's groups; those that no autoscaler among the cluster's pods scales say why. `pools`
+    and `classes`: the cluster's NodePools and node classes."""
     pods = list(pods)
+    if isinstance(cloud, Launching):
+        at_work = any(is_karpenter(pod) and phase(pod) == "ready" for pod in pods)
+        cloud.declared(NodePools(pools=list(pools), classes=list(classes), controller=at_work))
     if isinstance(cloud, Provisioner):
         cloud.asked([pod["spec"].get("nodeSelector") or {} for pod in pods])
     scalers = running(pods)
