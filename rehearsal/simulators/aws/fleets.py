@@ -108,12 +108,12 @@ def create_fleet(account: Account, params: Params) -> dict[str, Any]:
                 errors.append({**offering.shown(), "ErrorCode": code, "ErrorMessage": message})
                 break
             identity = _launch(account, offering, tags)
-            kind = {"InstanceIds": [identity], "InstanceType": offering.type.name}
-            launched.append({**offering.shown(), **kind})
+            made = {"InstanceIds": [identity], "InstanceType": offering.type.name}
+            launched.append({**offering.shown(), **made})
     pool = tags.get("instance", {}).get("karpenter.sh/nodepool")
     if pool is not None:
-        words = dict.fromkeys(f"{each['ErrorCode']}: {each['ErrorMessage']}" for each in errors)
-        account.unlaunched[pool] = "" if launched else "; ".join(words)
+        reasons = dict.fromkeys(f"{each['ErrorCode']}: {each['ErrorMessage']}" for each in errors)
+        account.unlaunched[pool] = "" if launched else "; ".join(reasons)
     fleet = f"fleet-{secrets.token_hex(18)}"
     return {"FleetId": fleet, "Errors": errors, "Instances": launched}
 
