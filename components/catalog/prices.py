@@ -1,6 +1,7 @@
 """What a cluster costs besides its machines: list prices in us-east-1 and us-central1.
 
-US dollars, read on 2026-11-21. Machines and GPUs have their prices in `gke` and `eks`.
+US dollars. A date in a source is the day on which the page had the price; pages that were read as
+public notes quote them say so. Machines and GPUs have their prices in `gke` and `eks`.
 """
 
 from collections.abc import Mapping
@@ -37,6 +38,9 @@ class Price:
 
 
 _CASPRICE: Final = "kubernetes/autoscaler gce_price_info.go, 2026-06-23"
+_CLOUD_NAT: Final = "quoted from cloud.google.com/nat/pricing, 2026-10-16"
+_VPC: Final = "quoted from aws.amazon.com/vpc/pricing, 2026-09-20"
+_GP3: Final = "quoted from aws.amazon.com/ebs/general-purpose, undated"
 
 
 def _known(name: str, cloud: str, dollars: float, per: Unit, notes: str = "") -> Price:
@@ -69,26 +73,35 @@ _ROWS: Final = (
         "GKE pricing page",
         notes="a credit per billing account, not for regional Standard clusters",
     ),
-    _known(
+    Price(
         "cloud-nat-per-vm",
         "google",
         0.0014,
         "hour",
-        "per machine that uses the gateway, up to cloud-nat-most in all",
+        _CLOUD_NAT,
+        notes="per machine that uses the gateway, up to cloud-nat-most in all",
     ),
     _known("cloud-nat-most", "google", 0.044, "hour"),
-    _known("cloud-nat-data", "google", 0.045, "GB"),
-    _known("external-ipv4", "google", 0.005, "hour"),
-    _known("forwarding-rule", "google", 0.025, "hour"),
+    Price("cloud-nat-data", "google", 0.045, "GB", _CLOUD_NAT),
+    Price("external-ipv4", "google", 0.005, "hour", _CLOUD_NAT),
+    Price(
+        "forwarding-rule",
+        "google",
+        0.025,
+        "hour",
+        "quoted from cloud.google.com/load-balancing/pricing, 2026-09-20",
+        notes="for up to five rules together; each further one is 0.01",
+    ),
     Price("pd-standard", "google", 0.04, "GiB-month", _CASPRICE),
     Price("pd-balanced", "google", 0.1, "GiB-month", _CASPRICE),
     Price("pd-ssd", "google", 0.17, "GiB-month", _CASPRICE),
-    _known(
+    Price(
         "hyperdisk-balanced",
         "google",
         0.08,
         "GiB-month",
-        "capacity; 3,000 IOPS and 140 MiB/s come with it, and more is billed apart",
+        "quoted from Google's price list, 0.000109589 an hour, 2026-08-11",
+        notes="capacity; 3,000 IOPS and 140 MiB/s come with it, and more is billed apart",
     ),
     Price(
         "filestore-standard",
@@ -112,15 +125,38 @@ _ROWS: Final = (
         "AWS blog on EKS version support",
         notes="instead of eks-cluster, not on top of it",
     ),
-    _known("nat-gateway", "aws", 0.045, "hour"),
-    _known("nat-gateway-data", "aws", 0.045, "GB"),
-    _known("public-ipv4", "aws", 0.005, "hour"),
-    _known("load-balancer", "aws", 0.0225, "hour", "and its capacity units"),
-    _known("vpc-endpoint", "aws", 0.01, "hour", "per interface endpoint and zone"),
-    _known("ebs-gp3", "aws", 0.08, "GB-month"),
-    _known("ebs-gp3-throughput", "aws", 0.04, "MiB/s-month", "above 125 MiB/s"),
-    _known("ebs-gp3-iops", "aws", 0.005, "IOPS-month", "above 3,000"),
-    _known("kms-key", "aws", 1.0, "month"),
+    Price("nat-gateway", "aws", 0.045, "hour", _VPC),
+    Price("nat-gateway-data", "aws", 0.045, "GB", _VPC),
+    Price(
+        "public-ipv4", "aws", 0.005, "hour", "quoted from aws.amazon.com/vpc/pricing, 2026-08-09"
+    ),
+    Price(
+        "load-balancer",
+        "aws",
+        0.0225,
+        "hour",
+        "quoted from aws.amazon.com/elasticloadbalancing/pricing, 2026-09-20",
+        notes="and its capacity units",
+    ),
+    Price(
+        "vpc-endpoint",
+        "aws",
+        0.01,
+        "hour",
+        "quoted from aws.amazon.com/privatelink/pricing, 2026-08-09",
+        notes="per interface endpoint and zone",
+    ),
+    Price("ebs-gp3", "aws", 0.08, "GB-month", _GP3),
+    Price("ebs-gp3-throughput", "aws", 0.04, "MiB/s-month", _GP3, notes="above 125 MiB/s"),
+    Price("ebs-gp3-iops", "aws", 0.005, "IOPS-month", _GP3, notes="above 3,000"),
+    Price(
+        "kms-key",
+        "aws",
+        1.0,
+        "month",
+        "quoted from aws.amazon.com/kms/pricing, 2026-09-29",
+        notes="each of the first two rotations, a year apart, adds 1.0",
+    ),
     _known("cloudwatch-logs", "aws", 0.5, "GB", "ingested"),
 )
 
