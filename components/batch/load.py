@@ -121,6 +121,6 @@ def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
 def pool_at(path: str, name: str, pools: Pools) -> GpuPool:
     """The pool that the key at `path` names."""
     if name not in pools:
-        allowed = unknown(name, pools) if pools else "gpuPools has none"
+        allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
         raise ValueError(f"{path}: {name!r} is not a pool; {allowed}")
     return pools[name]

@@ -44,10 +44,12 @@ def check(
 ) -> None:
     """Raises ValueError if this cannot be bought."""
     block = capacity == "capacity-block"
-    if (capacity in _RESERVED) != (reservation is not None):
-        fix = "name it" if reservation is None else "set capacityType, or drop the key"
+    if capacity in _RESERVED and reservation is None:
+        raise ValueError("reservation: is missing; name the one that the nodes come out of")
+    if capacity not in _RESERVED and reservation is not None:
         raise ValueError(
-            f"reservation: requires capacityType {' or '.join(_RESERVED)}, and the reverse; {fix}"
+            f"reservation: is not used with capacityType {capacity}; set capacityType: "
+            f"{' or '.join(_RESERVED)}, or drop the key"
         )
     first = types[0]
     if first.blocks == "only" and not block:

@@ -43,10 +43,12 @@ def parse(path: str) -> Reservation:
 
 
 def check(order: Sequence[str], reservation: str | None) -> None:
-    """Raises ValueError unless there is a reservation exactly if nodes come out of one; `order`:
+    """Raises ValueError unless a reservation is named exactly if nodes come out of one; `order`:
     the ways in which they are bought."""
-    if ("reservation" in order) != (reservation is not None):
+    if "reservation" in order and reservation is None:
+        raise ValueError("reservation: is missing; name the one that the nodes come out of")
+    if "reservation" not in order and reservation is not None:
         raise ValueError(
-            "reservation: requires capacityType reservation, or reservation in fallback, and the "
-            "reverse; " + ("name it" if reservation is None else "set that, or drop the key")
+            f"reservation: is not used with capacityType {', '.join(order)}; set capacityType or "
+            "fallback to reservation, or drop the key"
         )

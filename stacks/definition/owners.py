@@ -1,4 +1,4 @@
-"""No two stacks of a folder make the same cluster: commands refuse it, and a preview warns."""
+"""No two stacks of a folder declare the same cluster: commands refuse to run then, and a preview warns."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,12 +10,12 @@ from stacks.definition.names import StackError
 
 
 def refuse_shared(source: Path, stack: str, config: Mapping[str, Any]) -> None:
-    """Raises StackError where another stack file of the folder makes the same cluster."""
+    """Raises StackError where another stack file of the folder declares the same cluster."""
     mine = owned(config)
     if mine is None:
         return
     for file in others(folder_of(source), stack, mine):
         raise StackError(
-            f"Pulumi.{stack}.yaml and {file.name} make the same cluster, {mine[-1]} in "
+            f"Pulumi.{stack}.yaml and {file.name} declare the same cluster, {mine[-1]} in "
             f"{mine[-2]}: give one of them another cluster.name"
         )

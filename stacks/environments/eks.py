@@ -32,7 +32,7 @@ def parts(choices: Choices) -> Parts:
     return (
         f"EKS with {offer.gpu} GPUs, which cost nothing until a pod needs one",
         [
-            "admins: # whoever runs Pulumi must be one",
+            "admins: # include the identity that runs Pulumi",
             f"  - {scalar(choices.admin)}{YOURS if choices.admin == ADMIN else ''}",
             *reachable(choices),
             "network:",

@@ -1,4 +1,4 @@
-"""No two stacks of a folder make the same cluster."""
+"""No two stacks of a folder declare the same cluster."""
 
 import json
 from pathlib import Path
@@ -38,10 +38,10 @@ def test_a_copy_that_keeps_the_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StackError) as refused:
         refuse_shared(tmp_path, "staging", mine)
     assert str(refused.value) == (
-        "Pulumi.staging.yaml and Pulumi.dev.yaml make the same cluster, gpu-dev in us-central1-a: "
+        "Pulumi.staging.yaml and Pulumi.dev.yaml declare the same cluster, gpu-dev in us-central1-a: "
         "give one of them another cluster.name"
     )
-    with pytest.raises(CheckError, match="make the same cluster"):
+    with pytest.raises(CheckError, match="declare the same cluster"):
         config_of("staging", tmp_path)
 
 
@@ -68,7 +68,7 @@ def test_a_cluster_is_the_same_in_either_mode(tmp_path: Path) -> None:
     """Standard and Autopilot share their names."""
     assert owned(gke()) == owned(gke(platform="gke-autopilot"))
     written(tmp_path, "one", gke(platform="gke-autopilot"))
-    with pytest.raises(StackError, match="make the same cluster"):
+    with pytest.raises(StackError, match="declare the same cluster"):
         refuse_shared(tmp_path, "other", written(tmp_path, "other", gke()))
 
 
@@ -82,7 +82,7 @@ def test_a_copy_without_the_namespace_is_refused(tmp_path: Path) -> None:
     """The engine gives `cluster` the namespace of the project."""
     bare = {key.removeprefix("gpu-cluster:"): value for key, value in gke().items()}
     written(tmp_path, "dev", bare)
-    with pytest.raises(StackError, match="make the same cluster"):
+    with pytest.raises(StackError, match="declare the same cluster"):
         refuse_shared(tmp_path, "staging", written(tmp_path, "staging", gke()))
 
 

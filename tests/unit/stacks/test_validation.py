@@ -299,7 +299,7 @@ def test_another_stacks_cluster_is_a_finding(tmp_path: Path) -> None:
     (said,) = written(tmp_path, text, "copy")
     line = next(n for n, one in enumerate(text.splitlines(), 1) if "name: gpu-dev" in one)
     assert (said.line, said.column) == (line, 5)
-    assert "Pulumi.copy.yaml and Pulumi.dev.yaml make the same cluster" in said.message
+    assert "Pulumi.copy.yaml and Pulumi.dev.yaml declare the same cluster" in said.message
 
 
 def test_no_such_stack_cannot_be_asked(tmp_path: Path) -> None:
