@@ -1,4 +1,4 @@
-"""No two stacks of a folder declare the same cluster: commands refuse to run then, and a preview warns."""
+"""No two stacks of a folder declare the same cluster: commands refuse it, and a preview warns."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -123,7 +123,7 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--platform eks --admin me", "new: --admin: 'me' is not the ARN of an IAM role or user"),
         ("--platform eks --location mars", "new: --location: 'mars' is not a region; give one"),
         ("--name A_b", "new: --name: 'A_b' is not a GKE cluster name"),
-        ("--name gpu-dev", "Pulumi.x.yaml and Pulumi.dev.yaml declare the same cluster, gpu-dev in "),
+        ("--name gpu-dev", "Pulumi.x.yaml and Pulumi.dev.yaml declare the same cluster, gpu-dev"),
     ],
 )
 def test_what_would_be_refused_is_not_written(

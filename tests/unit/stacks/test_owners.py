@@ -38,8 +38,8 @@ def test_a_copy_that_keeps_the_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StackError) as refused:
         refuse_shared(tmp_path, "staging", mine)
     assert str(refused.value) == (
-        "Pulumi.staging.yaml and Pulumi.dev.yaml declare the same cluster, gpu-dev in us-central1-a: "
-        "give one of them another cluster.name"
+        "Pulumi.staging.yaml and Pulumi.dev.yaml declare the same cluster, gpu-dev in "
+        "us-central1-a: give one of them another cluster.name"
     )
     with pytest.raises(CheckError, match="declare the same cluster"):
         config_of("staging", tmp_path)
