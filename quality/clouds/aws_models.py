@@ -1,7 +1,7 @@
 """AWS as botocore's models and CloudFormation's schemas describe it, in the wheels of both.
 
 Paths are ours, in camelCase with `[]` for list elements; a step finds the member or property of the
-same letters, whatever their case. `aws_names.yaml` has the types and the names that differ.
+same letters, whatever their case. `aws_names.yaml` has the names that differ.
 """
 
 import json
@@ -15,12 +15,12 @@ from typing import Any
 import yaml
 from botocore.loaders import Loader
 
+from clouds.rows.aws import rows
 from quality.clouds.inputs import inputs
 from rehearsal.plugins import sdk
 from rehearsal.plugins.cloud.schema import element_of
 
 Node = Mapping[str, Any]
-NAMES: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("aws_names.yaml").read_text())
 LIMITS = {
     "min": ("minimum", "min"),
     "max": ("maximum", "max"),
@@ -28,6 +28,22 @@ LIMITS = {
     "max_length": ("maxLength", "maxItems", "max"),
 }
 """Our word for a bound -> CloudFormation's and botocore's."""
+
+
+@cache
+def names_of() -> Mapping[str, Node]:
+    """Type -> where others describe it: as its row says, and as `aws_names.yaml` says otherwise."""
+    known = yaml.safe_load(Path(__file__).with_name("aws_names.yaml").read_text())
+    schemas = {name.lower(): name for name in _versions()}
+    found = {}
+    for token, row in rows().items():
+        call = Loader().load_service_model(row.api, "service-2")["operations"][row.create]
+        resource = schemas.get(f"aws::{row.api}::{token.rpartition(':')[2]}".lower())
+        found[token] = {
+            "botocore": [row.api, call["input"]["shape"]],
+            **({"cloudformation": resource} if resource else {}),
+        }
+    return {token: found.get(token, {}) | known.get(token, {}) for token in {**known, **found}}
 
 
 def source() -> str:
@@ -41,7 +57,7 @@ def source() -> str:
 def row(token: str) -> dict[str, Any]:
     """What the models say of a type: what only a new resource can have otherwise, which values an
     input takes, and the limits of those inputs whose limits the provider checks."""
-    names = NAMES[token]
+    names = names_of()[token]
     found = {
         "immutable": list(_immutable(token)),
         "enums": {
@@ -59,7 +75,7 @@ def row(token: str) -> dict[str, Any]:
 
 def _immutable(token: str) -> Iterator[str]:
     """Inputs that CloudFormation replaces a resource for; of a block, all that is in it."""
-    names = NAMES[token]
+    names = names_of()[token]
     if "cloudformation" not in names:
         return
     replacing = {path.lower() for path in create_only(names["cloudformation"])}
@@ -75,7 +91,7 @@ def _immutable(token: str) -> Iterator[str]:
 
 def described(token: str, path: str) -> Iterator[tuple[str, Node]]:
     """Who describes the input, and how; botocore first."""
-    names = NAMES[token]
+    names = names_of()[token]
     named = _named(names.get("names", {}), path)
     service, shape = names["botocore"]
     if "shape" in named:
@@ -138,11 +154,17 @@ def shape_at(service: str, shape: str, path: str) -> Node | None:
 
 
 @cache
+def _versions() -> Mapping[str, str]:
+    """CloudFormation's type -> the file of its schema."""
+    text = (files("cfnlint.data.schemas") / "providers" / "us-east-1.json").read_text()
+    return dict(json.loads(text))
+
+
+@cache
 def schema(resource: str) -> Node:
     """CloudFormation's schema of a resource type, `AWS::EKS::Cluster`, as in us-east-1."""
     folder = files("cfnlint.data.schemas")
-    versions = json.loads((folder / "providers" / "us-east-1.json").read_text())
-    text = (folder / "resources" / f"{versions[resource]}.json").read_text()
+    text = (folder / "resources" / f"{_versions()[resource]}.json").read_text()
     return dict(json.loads(text))
 
 

@@ -34,7 +34,7 @@ _HEAD = """\
 
 def models() -> list[str]:
     """Reads the installed models of AWS's APIs again; returns a line for each change."""
-    rows = {token: aws_models.row(token) for token in aws_models.NAMES}
+    rows = {token: aws_models.row(token) for token in aws_models.names_of()}
     return update("aws", "models", aws_models.source(), rows)
 
 

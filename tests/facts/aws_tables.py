@@ -16,9 +16,9 @@ from tests.facts import sent
 def generated() -> Iterator[str]:
     """`clouds/generated/aws.yaml` is what `python -m quality clouds` would write."""
     types = read("generated/aws")["types"]
-    for token in sorted(types.keys() | aws_models.NAMES.keys()):
+    for token in sorted(types.keys() | aws_models.names_of().keys()):
         row = types.get(token, {}).get("models", {})
-        theirs = aws_models.row(token) if token in aws_models.NAMES else {}
+        theirs = aws_models.row(token) if token in aws_models.names_of() else {}
         for word in sorted(row.keys() | theirs.keys()):
             if row.get(word) != theirs.get(word):
                 yield f"{token} {word}: {row.get(word)} here, the models have {theirs.get(word)}"
@@ -62,7 +62,7 @@ def values_sent() -> Iterator[str]:
     """Every value that the program sends, with the enums, patterns and limits of its input."""
     found = set()
     for each in sent.registered("eks"):
-        if each.type in aws_models.NAMES:
+        if each.type in aws_models.names_of():
             for path, value in sent.leaves(each.inputs):
                 for who, node in aws_models.described(each.type, path):
                     if reason := _refused(value, node):
