@@ -456,3 +456,16 @@ def test_an_answer_takes_milliseconds(ml: Account) -> None:
     for _ in range(100):
         ml.eks.describe_cluster(name="ml")
     assert time.process_time() - started < 100 * 0.02
+
+
+def test_a_type_that_nothing_lists_is_seen_by_its_tags(ml: Account) -> None:
+    """A leak of a type that moto has is one, with no line of ours for the type."""
+    ec2 = ml.ec2
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    tags = [{"ResourceType": "egress-only-internet-gateway", "Tags": [{"Key": "a", "Value": "b"}]}]
+    before = {*ml.cloud.list_resources()}
+    gateway = ec2.create_egress_only_internet_gateway(VpcId=vpc, TagSpecifications=tags)
+    name = gateway["EgressOnlyInternetGateway"]["EgressOnlyInternetGatewayId"]
+    assert {*ml.cloud.list_resources()} - before == {f"egress-only-internet-gateway {name}"}
+    ec2.delete_egress_only_internet_gateway(EgressOnlyInternetGatewayId=name)
+    assert {*ml.cloud.list_resources()} == before

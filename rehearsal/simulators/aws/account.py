@@ -112,6 +112,8 @@ class Account:
         """Raises Refusal if the pod that calls may not do this: service, operation, parameters."""
         self.denied: list[Denied] = []
         """What roles of pods asked for and may not do, each once."""
+        self.deleted: set[str] = set()
+        """What deletions named, EC2's IDs among it."""
         self.before: set[str] = set()
         """What the account held before the stack came, as `list_resources` has it."""
         self.states_before: Mapping[str, str] = {}

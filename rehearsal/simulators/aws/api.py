@@ -126,6 +126,8 @@ def answer(account: Account, response: Any, original: Callable[[], Any]) -> Any:
     with account.lock, account.asking:
         account.asking.response = response
         status, headers, body = _answer(account, response, (service, name), original)
+    if int(status) < 400 and name.startswith("Delete"):
+        account.deleted.update(*response.querystring.values())
     if int(status) < 400 and not name.startswith(_READS):
         account.changed()
     return status, headers, body
