@@ -146,6 +146,9 @@ class GpuPool:
     """MiB of memory that a node has for pods, at the most; None if that is not known."""
     keeps_pods: bool = True
     """Whether a pod may ask to keep its node; GKE Autopilot does not grant that to Spot pods."""
+    karpenter: bool | None = None
+    """Whether Karpenter, EKS Auto Mode's too, removes its nodes; None if it does not: older
+    versions, which read published pools, do not know the word."""
     driver_directory: str | None = None
     """Directory of the nodes with the driver's libraries, where no NVIDIA container runtime gives
     them to containers; None if one does."""
@@ -342,6 +345,9 @@ class Cluster:
     """
     deleted_with: "pulumi.Resource | None" = None
     """The cluster resource, if this stack owns it: objects inside need no deletion of their own."""
+    launches_nodes: bool = False
+    """Whether objects inside launch its nodes, which would outlive it: then every object is deleted
+    before it, and nodes once nothing of this stack keeps them."""
     parent: "pulumi.Resource | None" = None
     """The component that the stack is declared as; None for resources at the program's root."""
 
@@ -378,7 +384,9 @@ class Cluster:
             # Not the cluster itself: of a cluster that is replaced, the engine would still delete
             # every object, with a provider that it has closed (pulumi/pulumi issue 14650). The
             # provider goes and comes with the cluster.
-            deleted_with=None if self.deleted_with is None or holds_disk else self.provider,
+            deleted_with=None
+            if self.deleted_with is None or holds_disk or self.launches_nodes
+            else self.provider,
             delete_before_replace=delete_before_replace,
             protect=True if protects_others and self.deleted_with is None else None,
         )

@@ -128,6 +128,14 @@ KUEUE: Final = Image(
 """Kueue. Definitions, RBAC and configuration of `components/batch` are this version's, which stores
 v1beta2 and still serves v1beta1: docs/contributing/upgrade-kueue.md."""
 
+KARPENTER: Final = Image(
+    repository="public.ecr.aws/karpenter/controller",
+    tag="1.14.3",
+    source="versions of github.com/aws/karpenter-provider-aws on the Go module proxy",
+    read="2026-10-23",
+)
+"""Karpenter's controller for AWS. Its definitions (components/crds) are of this version."""
+
 CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "1.30": "1.30.7",
@@ -153,6 +161,7 @@ IMAGES: Final[Mapping[str, Image]] = MappingProxyType(
         "cuda-base": CUDA_BASE,
         "jobset": JOBSET,
         "kueue": KUEUE,
+        "karpenter": KARPENTER,
     }
 )
 """What `cluster_autoscaler` does not give."""

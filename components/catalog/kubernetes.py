@@ -109,6 +109,8 @@ JOB_SET_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
 
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """A pod's annotation; `false`: Cluster Autoscaler, GKE's too, does not remove the pod's node."""
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+"""A pod's annotation; `true`: Karpenter does not remove the pod's node, nor evict the pod."""
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 """The condition of a pod that was evicted, preempted or drained, or whose node is gone."""
 

@@ -42,6 +42,8 @@ class EksCluster(pulumi.ComponentResource):
     ready: list[pulumi.Resource]
     """Must stand before pods can run, and outlive them."""
     kubeconfig: pulumi.Output[str]
+    security_groups: Sequence[pulumi.Input[str]]
+    """The one that EKS makes with the cluster, for its nodes."""
 
     def __init__(
         self,
@@ -78,7 +80,8 @@ class EksCluster(pulumi.ComponentResource):
         ]
         system = self._system_pool(name, args)
         running = self._addons(name, args, late, roles.addons, depends_on=[system])
-        for pool, cpu in args.cpu_pools.items():
+        groups = args.cpu_pools if args.scaler == "cluster-autoscaler" else {}
+        for pool, cpu in groups.items():
             EksCpuPool(
                 pool,
                 cpu,
@@ -95,6 +98,7 @@ class EksCluster(pulumi.ComponentResource):
         self.ready = [system, *running, *access]
         self.name, self.subnets = self.control_plane.name, self.network.private_subnets
         self.zones = self.network.zones
+        self.security_groups = [self.control_plane.vpc_config.cluster_security_group_id]
         self.kubeconfig = self._kubeconfig(args, provider)
         self.register_outputs({})
 

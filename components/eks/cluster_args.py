@@ -30,6 +30,7 @@ from ..on_change import NEVER, OnChange, kept, next_minor
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
 from .cpu_pool_args import EksCpuPoolArgs, replaced
+from .karpenter_args import EksKarpenterArgs, Scaler
 from .network_args import EksNetworkArgs, is_reserved
 from .user_args import EksUserArgs, Principal
 
@@ -258,6 +259,15 @@ class EksClusterArgs:
     metrics_server: Annotated[bool, Sent("Addon")] = False
     """Whether the addon `metrics-server` runs, which `kubectl top` and a HorizontalPodAutoscaler on
     CPU ask."""
+    scaler: Annotated[
+        Scaler, OnChange("node pools"), Sent("NodeGroup", "CustomResource"), Tries("karpenter")
+    ] = "cluster-autoscaler"
+    """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
+    `karpenter` as NodePools, for which it takes the type, zone and capacity that EC2 has;
+    `auto-mode`, Karpenter as a service of EKS. The reference says which settings of a pool each of
+    them has."""
+    karpenter: EksKarpenterArgs = field(default_factory=EksKarpenterArgs)
+    """The options of Karpenter, with scaler `karpenter`."""
     autoscaler: Annotated[EksAutoscalerArgs, Sent("PodSpec containers[].args[]")] = field(
         default_factory=EksAutoscalerArgs
     )
@@ -311,6 +321,11 @@ class EksClusterArgs:
     def __post_init__(self) -> None:
         check_limits(self)
         self._check_access()
+        check_options(
+            self.scaler,
+            autoscaler=self.autoscaler != EksAutoscalerArgs(),
+            karpenter=self.karpenter != EksKarpenterArgs(),
+        )
         self._check_service_cidr()
         for name, pool in self.cpu_pools.items():
             for zone in pool.zones:
@@ -436,6 +451,22 @@ class EksClusterArgs:
                     f"{path}: {arn!r} is not in the partition of {region}; it must begin with "
                     f"arn:{partition}:"
                 )
+
+
+def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool) -> None:
+    """Raises ValueError for options of a scaler that the cluster does not have."""
+    if scaler == "auto-mode":
+        raise ValueError("scaler: auto-mode is not known yet; take karpenter")
+    if autoscaler and scaler != "cluster-autoscaler":
+        raise ValueError(
+            f"autoscaler: has options of Cluster Autoscaler, and scaler is {scaler}; drop one of "
+            "the two"
+        )
+    if karpenter and scaler != "karpenter":
+        raise ValueError(
+            f"karpenter: has options of Karpenter, and scaler is {scaler}; drop it, or set scaler: "
+            "karpenter"
+        )
 
 
 def check_support(version: str, today: date) -> None:

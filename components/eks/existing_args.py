@@ -21,9 +21,11 @@ from .cluster_args import (
     VERSION,
     EksClusterArgs,
     check_keys,
+    check_options,
     check_support,
 )
 from .immutable import never_back
+from .karpenter_args import EksKarpenterArgs, Scaler
 from .network_args import SubnetId
 
 _MAX_SECURITY_GROUPS = 5
@@ -37,6 +39,7 @@ _ENDPOINT = matching(
     "the URL of a control plane such as https://0123ABCD.gr7.us-east-1.eks.amazonaws.com",
     re.compile(r"https://[A-Za-z0-9.-]+"),
 )
+_ROLE_NAME = matching("the name of an IAM role", re.compile(r"[\w+=,.@-]{1,64}"))
 _BASE64 = matching("base64", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
 
 
@@ -113,6 +116,24 @@ class EksExistingClusterArgs:
     ] = None
     """The certificate authority of the control plane in base64, as `aws eks describe-cluster` shows
     it in `certificateAuthority.data`."""
+    scaler: Annotated[
+        Scaler, OnChange("node pools"), Sent("NodeGroup", "CustomResource"), Tries("karpenter")
+    ] = "cluster-autoscaler"
+    """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
+    `karpenter` as NodePools, for which it takes the type, zone and capacity that EC2 has;
+    `auto-mode`, Karpenter as a service of EKS. The reference says which settings of a pool each of
+    them has."""
+    karpenter: Annotated[EksKarpenterArgs | None, Sent("Deployment")] = None
+    """If given with scaler `karpenter`, also without options (`{}`), the stack installs Karpenter;
+    left out, the NodePools are for the one that the cluster has."""
+    karpenter_node_role: Annotated[
+        str | None,
+        _ROLE_NAME,
+        Sent("CustomResource spec.role"),
+        Tries("KarpenterNodeRole-ml", given={"scaler": "karpenter"}),
+    ] = None
+    """With the Karpenter that the cluster has: the name of the IAM role that it may give nodes, and
+    that has access to the cluster."""
     autoscaler: Annotated[
         EksAutoscalerArgs | None, Sent("PodSpec containers[].args[]", "Deployment")
     ] = None
@@ -141,6 +162,28 @@ class EksExistingClusterArgs:
             raise ValueError(
                 f"{missing}: endpoint and certificateAuthority belong together; give both, or drop "
                 "both and they are read by name"
+            )
+
+        check_options(
+            self.scaler,
+            autoscaler=self.autoscaler is not None,
+            karpenter=self.karpenter is not None,
+        )
+        unread = self.endpoint is not None and not self.network.security_group_ids
+        if self.scaler != "cluster-autoscaler" and unread:
+            raise ValueError(
+                f"network.securityGroupIds: {self.scaler} names the security groups of its nodes; "
+                "name them, or drop endpoint and the cluster's own is read by name"
+            )
+        if (self.scaler == "karpenter" and self.karpenter is None) != (
+            self.karpenter_node_role is not None
+        ):
+            raise ValueError(
+                "karpenterNodeRole: belongs to scaler karpenter without karpenter, for the one "
+                "that the cluster has; name the role of its nodes, or set karpenter: {} to install "
+                "one"
+                if self.karpenter_node_role is None
+                else "karpenterNodeRole: is of a Karpenter that the cluster has; drop it"
             )
 
     @property

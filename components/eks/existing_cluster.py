@@ -22,7 +22,10 @@ class EksExistingCluster(pulumi.ComponentResource):
     """Of the cluster; unknown to AWS until the cluster has been seen to fit."""
     subnets: Mapping[str, pulumi.Input[str]]
     zones: Mapping[str, pulumi.Input[str]]
-    node_role: EksRole
+    node_role: EksRole | None
+    """Of GPU nodes; None if it is the owner's."""
+    security_groups: Sequence[pulumi.Input[str]]
+    """Those of GPU nodes; empty if they are what EKS gives node groups."""
     before_nodes: list[pulumi.Resource]
     """Must exist before a node starts, and outlive it."""
     ready: Sequence[pulumi.Resource] = ()
@@ -37,9 +40,9 @@ class EksExistingCluster(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:eks:ExistingCluster", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self)
         self.subnets = {subnet: subnet for subnet in args.network.subnet_ids}
         self.zones = {}
+        self.security_groups = args.network.security_group_ids
         reached: pulumi.Output[tuple[str, str]]
         if args.endpoint is not None and args.certificate_authority is not None:
             reached = pulumi.Output.from_input((args.endpoint, args.certificate_authority))
@@ -48,6 +51,9 @@ class EksExistingCluster(pulumi.ComponentResource):
                 name=args.existing, opts=pulumi.InvokeOutputOptions(parent=self)
             )
             reached = found.apply(lambda cluster: _fitting(args, cluster))
+            if args.scaler != "cluster-autoscaler" and not self.security_groups:
+                group = found.apply(lambda cluster: cluster.vpc_config.cluster_security_group_id)
+                self.security_groups = [group]
         self.name = reached.apply(lambda _: args.existing)
         self.kubeconfig = reached.apply(
             lambda known: kubeconfig.eks(
@@ -59,6 +65,13 @@ class EksExistingCluster(pulumi.ComponentResource):
                 role=provider.role,
             )
         )
+        self.node_role, self.before_nodes = None, []
+        if args.karpenter_node_role is None:
+            self._role(name, args, provider)
+        self.register_outputs({})
+
+    def _role(self, name: str, args: EksExistingClusterArgs, provider: AwsProviderArgs) -> None:
+        child = pulumi.ResourceOptions(parent=self)
         self.node_role = EksRole(
             role_name(name, "gpu-nodes"),
             region=provider.region,
@@ -75,7 +88,6 @@ class EksExistingCluster(pulumi.ComponentResource):
             opts=child,
         )
         self.before_nodes = [*self.node_role.grants, entry]
-        self.register_outputs({})
 
 
 def _fitting(args: EksExistingClusterArgs, cluster: aws.eks.GetClusterResult) -> tuple[str, str]:

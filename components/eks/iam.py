@@ -17,6 +17,7 @@ class EksRole(pulumi.ComponentResource):
     """A role with its policies."""
 
     arn: pulumi.Output[str]
+    name: pulumi.Output[str]
     grants: list[pulumi.Resource]
     """Must stand before the role is used, and outlive its use: a node group without them cannot
     take its network interfaces down."""
@@ -40,7 +41,7 @@ class EksRole(pulumi.ComponentResource):
         role = aws.iam.Role(
             name, assume_role_policy=document(trust), tags=ownership.aws_tags(), opts=child
         )
-        self.arn = role.arn
+        self.arn, self.name = role.arn, role.name
         self.grants = [
             aws.iam.RolePolicyAttachment(
                 f"{name}-{arn.rpartition('/')[2]}",

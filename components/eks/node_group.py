@@ -39,7 +39,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         version: str,
         service_cidr: str,
         subnets: Sequence[pulumi.Input[str]],
-        security_groups: Sequence[str] = (),
+        security_groups: Sequence[pulumi.Input[str]] = (),
         own_tags: Mapping[str, str] | None = None,
         node_role: pulumi.Input[str],
         tags: Mapping[str, str],

@@ -1,6 +1,7 @@
 """EKS, from settings to the waist."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -13,6 +14,8 @@ from .autoscaler import ClusterAutoscaler
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
 from .existing_cluster import EksExistingCluster
+from .karpenter_nodes import declare_karpenter
+from .karpenter_pool import EksKarpenterPool
 from .node_group import EksGpuNodeGroup
 from .pod_access import EksPodAccess
 from .pool_args import EksGpuNodeGroupArgs
@@ -28,39 +31,9 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     if isinstance(args, EksClusterArgs):
         mounts = any(account.buckets for account in runs.accounts.values())
         eks = EksCluster(args.name, args, provider=provider, buckets=mounts, opts=top)
-        security_groups: Sequence[str] = ()
     else:
         eks = EksExistingCluster(args.name, args, provider=provider, opts=top)
-        security_groups = args.network.security_group_ids
-    gpu_pools = [
-        EksGpuNodeGroup(
-            name,
-            pool,
-            cluster=eks.name,
-            version=args.version,
-            control_plane=eks.control_plane,
-            service_cidr=args.service_cidr,
-            subnets=[eks.subnets[place] for place in pool.places],
-            security_groups=security_groups,
-            own_tags=None if eks.control_plane else ownership.aws_tags(),
-            node_role=eks.node_role.arn,
-            tags=args.tags,
-            key=args.disks_encryption_key,
-            depends_on=eks.before_nodes,
-            opts=top,
-        )
-        for name, pool in settings.pools.items()
-    ]
-    pools = {name: pool.args for name, pool in settings.pools.items()}
-    LastingSettings(
-        args,
-        pools,
-        cluster=change_rules(type(args)),
-        pool=change_rules(EksGpuNodeGroupArgs),
-        after=[eks, *gpu_pools],
-        claims=runs.claims,
-        opts=top,
-    )
+    groups = _node_groups(settings, eks, top) if args.scaler == "cluster-autoscaler" else []
     access = None
     if runs.accounts:
         access = EksPodAccess(
@@ -94,14 +67,19 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             opts=pulumi.ResourceOptions(parent=runs.parent, depends_on=eks.ready),
         ),
         kubeconfig=eks.kubeconfig,
-        pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
+        pools={name: pool.pool for name, pool in settings.pools.items()},
         ready=eks.ready,
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
         volumes=volumes,
         deleted_with=eks.control_plane,
+        launches_nodes=args.scaler != "cluster-autoscaler",
         parent=runs.parent,
     )
+    launched: list[EksKarpenterPool] = []
+    if args.scaler == "karpenter":
+        launched = declare_karpenter(settings, eks, cluster, top)
+    _remember(settings, [eks, *groups, *launched], runs)
     if eks.control_plane or runs.claims:
         EksStorage(
             "storage",
@@ -110,7 +88,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             default=eks.control_plane is not None,
             opts=top,
         )
-    if args.autoscaler is not None:
+    if args.autoscaler is not None and args.scaler == "cluster-autoscaler":
         ClusterAutoscaler(
             "cluster-autoscaler",
             args.autoscaler,
@@ -120,8 +98,53 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             control_plane=eks.control_plane,
             region=provider.region,
             startup_taints=sorted(
-                {taint.key for pool in pools.values() for taint in pool.startup_taints}
+                {
+                    taint.key
+                    for pool in settings.pools.values()
+                    for taint in pool.args.startup_taints
+                }
             ),
             opts=top,
         )
-    return cluster
+    # Nothing of the stack keeps a node once its pods are deleted, which is before its NodePool.
+    return replace(cluster, ready=[*cluster.ready, *launched])
+
+
+def _node_groups(
+    settings: EksSettings, eks: EksCluster | EksExistingCluster, opts: pulumi.ResourceOptions
+) -> list[EksGpuNodeGroup]:
+    args = settings.cluster
+    assert eks.node_role is not None
+    return [
+        EksGpuNodeGroup(
+            name,
+            pool,
+            cluster=eks.name,
+            version=args.version,
+            control_plane=eks.control_plane,
+            service_cidr=args.service_cidr,
+            subnets=[eks.subnets[place] for place in pool.places],
+            security_groups=() if eks.control_plane else eks.security_groups,
+            own_tags=None if eks.control_plane else ownership.aws_tags(),
+            node_role=eks.node_role.arn,
+            tags=args.tags,
+            key=args.disks_encryption_key,
+            depends_on=eks.before_nodes,
+            opts=opts,
+        )
+        for name, pool in settings.pools.items()
+    ]
+
+
+def _remember(settings: EksSettings, after: Sequence[pulumi.Resource], runs: Runs) -> None:
+    """Of a pool of Karpenter, no change replaces anything: nodes follow one by one."""
+    groups = settings.cluster.scaler == "cluster-autoscaler"
+    LastingSettings(
+        settings.cluster,
+        {name: pool.args for name, pool in settings.pools.items()},
+        cluster=change_rules(type(settings.cluster)),
+        pool=change_rules(EksGpuNodeGroupArgs) if groups else {},
+        after=after,
+        claims=runs.claims,
+        opts=runs.component_options,
+    )

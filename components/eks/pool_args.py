@@ -23,6 +23,7 @@ from .cluster_args import check_desired, update_minutes
 from .disk_args import LEAST_DISK_GIB, DiskIops, DiskSize, DiskThroughput, check_iops
 from .existing_args import AnyEksClusterArgs
 from .immutable import bought, never_lower
+from .karpenter_args import EksPoolKarpenterArgs, Scaler
 from .network_args import SubnetId
 from .node_args import (
     AMI_ID,
@@ -35,6 +36,7 @@ from .node_args import (
 from .node_repair_args import Count, EksNodeRepairArgs, Percentage, check_one_of_two
 from .pool_labels import NodeLabels, check_taints
 from .reservation import CapacityType, ReservationName
+from .scalers import check as check_scaler
 from .sharing_args import EksSharingArgs
 from .user_data import Bootstrap, bottlerocket
 
@@ -227,6 +229,8 @@ class EksGpuNodeGroupArgs:
         default_factory=EksPoolAutoscalerArgs
     )
     """Options of Cluster Autoscaler for this pool alone; left out, the cluster's."""
+    karpenter: EksPoolKarpenterArgs = field(default_factory=EksPoolKarpenterArgs)
+    """With `cluster.scaler` karpenter or auto-mode: how nodes of this pool are removed."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -327,8 +331,9 @@ class EksGpuNodeGroupArgs:
     def resolve(self, name: str, cluster: AnyEksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
         """The pool in its cluster; raises ValueError if it does not fit that."""
         places = self._places_in(cluster)
+        check_scaler(self, cluster.scaler)
         self._check_in(cluster, places)
-        pool = self.gpu_pool(name)
+        pool = self.gpu_pool(name, cluster.scaler)
         if self.os == "bottlerocket":
             # What the cluster itself adds is known later; that it goes with the rest, now.
             likely = Bootstrap("a", "https://a", "a", "10.0.0.0/16", pool.labels, self.node_taints)
@@ -341,7 +346,7 @@ class EksGpuNodeGroupArgs:
             warnings=[f"gpuPools.{name}{one}" for one in self._warnings(cluster, places)],
         )
 
-    def gpu_pool(self, name: str) -> GpuPool:
+    def gpu_pool(self, name: str, scaler: Scaler = "cluster-autoscaler") -> GpuPool:
         """The pool as pods and the GPU layer see it."""
         accelerator = catalog.accelerator_label(self.gpu_model)
         return GpuPool(
@@ -367,9 +372,12 @@ class EksGpuNodeGroupArgs:
             taints=[GPU_TAINT, *self.taints],
             node_selector={POOL_LABEL: name},
             spot=self.capacity_type == "spot",
+            karpenter=True if scaler != "cluster-autoscaler" else None,
             sharing=self._shared,
             # Bottlerocket runs the plugin as a service of the host.
-            device_plugin=self.os != "bottlerocket" and self.device_plugin == "nvidia",
+            device_plugin=self.os != "bottlerocket"
+            and self.device_plugin == "nvidia"
+            and scaler != "auto-mode",
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
         )
 
@@ -418,7 +426,8 @@ class EksGpuNodeGroupArgs:
 
     def _warnings(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[str]:
         """What may go wrong with the pool where it is: what follows its path."""
-        if self.max_nodes > 1 and len(places) > 1:
+        groups = cluster.scaler == "cluster-autoscaler"
+        if self.max_nodes > 1 and len(places) > 1 and groups:
             key = "subnetIds" if cluster.network.subnet_ids else "zones"
             yield (
                 f".{key}: in several zones, Auto Scaling may terminate a node to even them out, "
@@ -437,7 +446,7 @@ class EksGpuNodeGroupArgs:
                 f"releaseVersion whose driver is {last}, since EKS does not move an existing "
                 "pool to an older one"
             )
-        if row.arch == "arm64" and self.node_repair.enabled:
+        if row.arch == "arm64" and self.node_repair.enabled and groups:
             yield (
                 f".nodeRepair: EKS sees no GPU fault on {row.name}: eks-node-monitoring-agent up "
                 "to v1.7.0 does not watch GPUs on arm64, so that only nodes whose kubelet fails "

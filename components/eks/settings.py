@@ -96,6 +96,13 @@ def resolve(
     if isinstance(cluster, EksExistingClusterArgs):
         for name, pool in pools.items():
             check_existing(f"{NAMESPACE}:gpuPools.{name}", pool, cluster)
+    if cluster.scaler != "cluster-autoscaler":
+        for name, pool in pools.items():
+            if pool.min_nodes and f"{name}-static" in pools:
+                raise ValueError(
+                    f"{NAMESPACE}:gpuPools.{name}-static: is the NodePool of the {pool.min_nodes} "
+                    f"nodes that pool {name} always has; give the pool another name"
+                )
     holders: dict[str, tuple[str, EksGpuNodeGroupArgs]] = {}
     for name, pool in pools.items():
         if pool.reservation is None or is_group(pool.reservation):
@@ -122,8 +129,18 @@ def resolve(
 
 
 def check_existing(path: str, pool: EksGpuNodeGroupArgs, cluster: EksExistingClusterArgs) -> None:
-    """Raises ValueError for what of a pool needs a cluster of the stack's own."""
-    if pool.ami_id is not None:
+    """Raises ValueError for what of a pool needs a cluster, or a Karpenter, of the stack's own."""
+    if cluster.karpenter_node_role is not None:
+        for key, given, gate in (
+            ("minNodes", pool.min_nodes, "StaticCapacity"),
+            ("sharing", pool.sharing, "NodeOverlay"),
+        ):
+            if given:
+                raise ValueError(
+                    f"{path}.{key}: needs Karpenter's feature gate {gate}, which is its owner's to "
+                    "turn on; drop the key, or set cluster.karpenter to {} to install one here"
+                )
+    if pool.ami_id is not None and cluster.scaler == "cluster-autoscaler":
         raise ValueError(
             f"{path}.amiId: its bootstrap needs a cluster that the stack creates; drop the key"
         )

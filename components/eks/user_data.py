@@ -18,7 +18,7 @@ from ..decode import camel
 from .node_args import EksKubeletArgs
 from .sharing import bottlerocket_settings
 
-_EVICTION = {
+EVICTION = {
     "memory.available": "100Mi",
     "nodefs.available": "10%",
     "nodefs.inodesFree": "5%",
@@ -105,7 +105,7 @@ def bottlerocket(
         }
     for key, value in (kubelet.settings if kubelet else {}).items():
         # The kubelet takes a signal that is left out for zero, and Bottlerocket adds none.
-        whole = {**_EVICTION, **value} if key == "eviction_hard" else value
+        whole = {**EVICTION, **value} if key == "eviction_hard" else value
         settings[key.replace("_", "-")] = whole
     shared = bottlerocket_settings(sharing) if sharing else ""
     text = "\n".join(part for part in (_toml(settings), shared, *parts) if part)

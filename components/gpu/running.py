@@ -17,6 +17,8 @@ def staying(pool: GpuPool) -> Mapping[str, str]:
     Of a GPU node, Cluster Autoscaler looks at the GPUs alone: it drains one of which less than half
     are asked for, wherever the pods would fit on another node.
     """
+    if pool.karpenter:
+        return {names.DO_NOT_DISRUPT: "true"}
     return {names.SAFE_TO_EVICT: "false"} if pool.keeps_pods else {}
 
 
@@ -41,6 +43,9 @@ def annotation_paths(template: str, annotations: Iterable[str]) -> list[str]:
     return [f'{template}.metadata.annotations["{annotation}"]' for annotation in annotations]
 
 
-LATER = ["spec.podFailurePolicy", *annotation_paths("spec.template", [names.SAFE_TO_EVICT])]
+LATER = [
+    "spec.podFailurePolicy",
+    *annotation_paths("spec.template", [names.SAFE_TO_EVICT, names.DO_NOT_DISRUPT]),
+]
 """Paths of a Job that are set when it is created and ignored afterwards: they cannot change in an
 existing Job, and it must not run again because an older version of this program lacked them."""

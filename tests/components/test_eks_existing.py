@@ -1,6 +1,8 @@
 """GPU pools on an EKS cluster of another owner: what is declared, and what never is."""
 
+import dataclasses
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pulumi
@@ -14,6 +16,8 @@ from components.eks.existing_args import (
     EksExistingNetworkArgs,
     unfit,
 )
+from components.eks.karpenter_args import EksKarpenterArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
 from tests.components import recording
 from tests.components.declaring import declared
 from tests.components.eks_stack import OUTPUTS, TRAIN
@@ -33,10 +37,13 @@ FOUND: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def declare(runs: Runs | None = None, **given: Any) -> Recording:
+def declare(
+    runs: Runs | None = None,
+    pools: Mapping[str, EksGpuNodeGroupArgs] = MappingProxyType({"train-gpu": TRAIN}),
+    **given: Any,
+) -> Recording:
     """Records a pool of T4s on the cluster `platform`."""
     args = {"existing": "platform", "version": "1.35", "network": NETWORK, **given}
-    pools = {"train-gpu": TRAIN}
     return record(
         lambda: declared("eks-existing", EksExistingClusterArgs(**args), pools, runs),
         outputs=OUTPUTS,
@@ -152,3 +159,47 @@ def test_a_cluster_that_does_not_fit_is_refused(changes: Mapping[str, str], says
     reason = unfit(args, **found)
     assert reason.startswith(says)
     assert bool(reason) == bool(says)
+
+
+def custom(stack: Recording, kind: str) -> dict[str, Any]:
+    """The spec of the only object of a kind."""
+    (found,) = [one.inputs["spec"] for one in stack.resources if one.inputs.get("kind") == kind]
+    return dict(found)
+
+
+def test_karpenter_can_be_installed_there() -> None:
+    """Its nodes get the stack's role and the groups that are named; without names, the cluster's
+    own group is read with the cluster."""
+    groups = EksExistingNetworkArgs(
+        subnet_ids=["subnet-0123456789abcdef0"], security_group_ids=["sg-0123456789abcdef0"]
+    )
+    stack = declare(scaler="karpenter", karpenter=EksKarpenterArgs(), network=groups, **REACHED)
+    assert stack.one("kubernetes:apps/v1:Deployment", "karpenter").inputs["spec"]["replicas"] == 2
+    node = custom(stack, "EC2NodeClass")
+    assert node["subnetSelectorTerms"] == [{"id": "subnet-0123456789abcdef0"}]
+    assert node["securityGroupSelectorTerms"] == [{"id": "sg-0123456789abcdef0"}]
+    assert node["instanceProfile"] == "nodes"
+    assert not stack.of("aws:eks/nodeGroup:NodeGroup")
+    with pytest.raises(ValueError, match=r"^network.securityGroupIds: karpenter names"):
+        declare(scaler="karpenter", karpenter=EksKarpenterArgs(), **REACHED)
+
+
+def test_the_cluster_s_own_karpenter_launches_the_pools() -> None:
+    """With the role that it may give nodes, and without a controller, a role or rights."""
+    groups = EksExistingNetworkArgs(
+        subnet_ids=["subnet-0123456789abcdef0"], security_group_ids=["sg-0123456789abcdef0"]
+    )
+    stack = declare(
+        scaler="karpenter", karpenter_node_role="KarpenterNodeRole", network=groups, **REACHED
+    )
+    assert custom(stack, "EC2NodeClass")["role"] == "KarpenterNodeRole"
+    assert custom(stack, "NodePool")["limits"] == {"nodes": "1", "nvidia.com/gpu": "1"}
+    assert not stack.of("kubernetes:apps/v1:Deployment")
+    assert not [one for one in stack.resources if one.type.startswith("aws:iam")]
+    with pytest.raises(ValueError, match=r"^karpenterNodeRole: belongs to scaler karpenter"):
+        declare(scaler="karpenter", network=groups, **REACHED)
+    with pytest.raises(ValueError, match=r"minNodes: needs Karpenter's feature gate StaticCap"):
+        declare(
+            scaler="karpenter", karpenter_node_role="KarpenterNodeRole", network=groups,
+            pools={"train-gpu": dataclasses.replace(TRAIN, min_nodes=1)}, **REACHED,
+        )  # fmt: skip

@@ -298,6 +298,7 @@ def test_a_job_of_an_older_version_is_not_run_again() -> None:
     assert job(pool()).ignore_changes == (
         "spec.podFailurePolicy",
         'spec.template.metadata.annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"]',
+        'spec.template.metadata.annotations["karpenter.sh/do-not-disrupt"]',
     )
 
 

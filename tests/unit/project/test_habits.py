@@ -145,7 +145,7 @@ def test_what_is_vendored_comes_with_its_licence() -> None:
         assert (ROOT / path).exists(), path
     text = (ROOT / "components" / "batch" / "crds" / "LICENSE-APACHE").read_text()
     assert "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION" in text
-    assert "components/batch/crds/LICENSE-APACHE" in notice
+    assert "components/crds/LICENSE-APACHE" in notice
 
 
 def test_the_tests_of_a_file_go_to_one_worker(request: pytest.FixtureRequest) -> None:

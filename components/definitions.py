@@ -1,7 +1,7 @@
-"""The resource definitions of JobSet and Kueue, from the files beside it.
+"""The resource definitions of JobSet, Kueue and Karpenter, from the files in `crds`.
 
 `python -m tools.definitions` writes those from the modules that `tools/` pins: what is declared
-here is what a rehearsal runs. Both are under the Apache License 2.0.
+here is what a rehearsal runs. All are under the Apache License 2.0.
 """
 
 import json
@@ -12,10 +12,12 @@ from typing import Any, Literal
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from ..catalog.kubernetes import BATCH_DEFINITIONS
-from ..cluster import Cluster
+from .catalog.kubernetes import BATCH_DEFINITIONS
+from .cluster import Cluster
 
-Source = Literal["jobset", "kueue"]
+Source = Literal["jobset", "kueue", "karpenter-aws"]
+FIRST = {**BATCH_DEFINITIONS, "karpenter-aws": "nodepools.karpenter.sh"}
+"""The definition that every version of a controller has."""
 
 
 def declare(
@@ -37,7 +39,7 @@ def declare(
     """
     found: list[kubernetes.apiextensions.v1.CustomResourceDefinition] = []
     for definition in sorted(
-        read(source), key=lambda one: one["metadata"]["name"] != BATCH_DEFINITIONS[source]
+        read(source), key=lambda one: one["metadata"]["name"] != FIRST[source]
     ):
         name = definition["metadata"]["name"]
         conversion = {"conversion": conversions[name]} if name in conversions else {}

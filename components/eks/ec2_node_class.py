@@ -1,0 +1,209 @@
+"""What Karpenter launches for a pool: its EC2NodeClass, and what its NodePool says of it."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from ..catalog import eks as catalog
+from ..cluster import GpuPool, ResolvedPool
+from .cluster_args import EksSystemPoolArgs
+from .cpu_pool_args import EksCpuPoolArgs
+from .karpenter_pool import Nodes
+from .node_args import EksKubeletArgs
+from .pool_args import EksGpuNodeGroupArgs
+from .user_data import EVICTION, al2023, bottlerocket
+
+CAPACITY_TYPES = {
+    "on-demand": "on-demand",
+    "spot": "spot",
+    "reservation": "reserved",
+    "capacity-block": "reserved",
+}
+"""`capacityType` here -> that of Karpenter."""
+FORCED_AFTER = "15m"
+"""How long an update waits with `forceUpdate`: as long as EKS does before one of a node group
+fails."""
+_FAMILIES = {"al2023": "AL2023", "bottlerocket": "Bottlerocket"}
+_NATIVE = (
+    "max_pods", "kube_reserved", "system_reserved", "eviction_hard", "eviction_soft",
+    "eviction_soft_grace_period",
+)  # fmt: skip
+"""Settings of the kubelet that an EC2NodeClass has; Karpenter counts with them."""
+_SYSTEM_GIB = 4
+"""Bottlerocket's own volume, as Karpenter has it (pkg/providers/amifamily/bottlerocket.go)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What every class of nodes of a cluster has in common."""
+
+    subnets: Mapping[str, pulumi.Input[str]]
+    """Place -> ID."""
+    security_groups: Sequence[pulumi.Input[str]]
+    instance_profile: pulumi.Input[str] | None
+    """The stack's own; None with `role`."""
+    role: str | None
+    """The role that the cluster's own Karpenter may give nodes."""
+    tags: Mapping[str, str]
+    key: str | None
+    """The ARN of the KMS key that encrypts disks; None for the account's default."""
+
+
+def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
+    """The nodes of a GPU pool."""
+    args, pool = resolved.args, resolved.pool
+    volumes = [
+        _volume(
+            "/dev/xvdb" if args.os == "bottlerocket" else "/dev/xvda",
+            args.disk_size_gb,
+            site.key,
+            throughput=args.disk_throughput,
+            iops=args.disk_iops,
+        )
+    ]
+    if args.os == "bottlerocket":
+        volumes.insert(0, _volume("/dev/xvda", _SYSTEM_GIB, site.key))
+    spec: dict[str, Any] = {
+        **_site(pool.name, site, resolved.places, args.security_group_ids),
+        **_image(args),
+        "blockDeviceMappings": volumes,
+        "metadataOptions": _metadata_options(args.metadata_hop_limit),
+    }
+    if args.reservation is not None:
+        spec["capacityReservationSelectorTerms"] = [{"id": args.reservation}]
+    if kubelet := _kubelet(args):
+        spec["kubelet"] = kubelet
+    if user_data := _user_data(args, pool):
+        spec["userData"] = user_data
+    share = args.max_unavailable_percentage
+    return Nodes(
+        pool=pool,
+        class_kind="EC2NodeClass",
+        class_spec=spec,
+        instance_types=args.instance_types,
+        arch=args.instance_type.arch,
+        capacity_types=[CAPACITY_TYPES[args.capacity_type]],
+        startup_taints=args.startup_taints,
+        removal=args.karpenter,
+        drifted=str(args.max_unavailable or 1) if share is None else f"{share}%",
+        forced_after=FORCED_AFTER if args.force_update else None,
+    )
+
+
+def cpu_nodes(name: str, args: EksCpuPoolArgs, places: Sequence[str], site: Site) -> Nodes:
+    """The nodes of a pool without GPUs."""
+    return _plain(args.pool(name), args.instance_types, args.disk_size_gb, args.spot, places, site)
+
+
+def system_nodes(args: EksSystemPoolArgs, places: Sequence[str], site: Site) -> Nodes | None:
+    """System nodes beyond those that are always there; None if there are to be none."""
+    if args.max_nodes == args.min_nodes:
+        return None
+    pool = GpuPool(
+        name="gpu-cluster-system",
+        accelerator="none",
+        gpus_per_node=0,
+        min_nodes=0,
+        max_nodes=args.max_nodes - args.min_nodes,
+    )
+    return _plain(pool, args.instance_types, args.disk_size_gb, args.spot, places, site)
+
+
+def _plain(
+    pool: GpuPool,
+    instance_types: Sequence[str],
+    disk: int,
+    spot: bool,
+    places: Sequence[str],
+    site: Site,
+) -> Nodes:
+    row = catalog.instance_type(instance_types[0])
+    return Nodes(
+        pool=pool,
+        class_kind="EC2NodeClass",
+        class_spec={
+            **_site(pool.name, site, places),
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "blockDeviceMappings": [_volume("/dev/xvda", disk, site.key)],
+            "metadataOptions": _metadata_options(1),
+        },
+        instance_types=instance_types,
+        arch="amd64" if row is None else row.arch,
+        capacity_types=["spot" if spot else "on-demand"],
+    )
+
+
+def _site(
+    name: str, site: Site, places: Sequence[str], security_groups: Sequence[str] = ()
+) -> dict[str, Any]:
+    return {
+        **({"role": site.role} if site.role else {"instanceProfile": site.instance_profile}),
+        "subnetSelectorTerms": [{"id": site.subnets[place]} for place in places],
+        "securityGroupSelectorTerms": [
+            {"id": group} for group in [*site.security_groups, *security_groups]
+        ],
+        "tags": {"Name": name, **site.tags},
+    }
+
+
+def _image(args: EksGpuNodeGroupArgs) -> dict[str, Any]:
+    if args.ami_id is not None:
+        return {"amiFamily": _FAMILIES[args.os], "amiSelectorTerms": [{"id": args.ami_id}]}
+    release = "latest"
+    if args.release_version is not None:
+        # `1.35.6-20260714` of AL2023, `1.54.0-b06a4e5f` of Bottlerocket.
+        version, _, rest = args.release_version.partition("-")
+        release = f"v{rest if args.os == 'al2023' else version}"
+    return {"amiSelectorTerms": [{"alias": f"{args.os}@{release}"}]}
+
+
+def _volume(
+    device: str,
+    gib: int,
+    key: str | None,
+    *,
+    throughput: int | None = None,
+    iops: int | None = None,
+) -> dict[str, Any]:
+    given = {"throughput": throughput, "iops": iops, "kmsKeyID": key}
+    return {
+        "deviceName": device,
+        "ebs": {
+            "volumeType": "gp3",
+            "volumeSize": f"{gib}Gi",
+            "encrypted": True,
+            "deleteOnTermination": True,
+            **{name: value for name, value in given.items() if value is not None},
+        },
+    }
+
+
+def _metadata_options(hops: int) -> dict[str, Any]:
+    return {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": hops}
+
+
+def _kubelet(args: EksGpuNodeGroupArgs) -> dict[str, Any]:
+    if args.kubelet is None:
+        return {}
+    given = {name: getattr(args.kubelet, name) for name in _NATIVE}
+    if args.os == "bottlerocket" and given["eviction_hard"]:
+        # The kubelet takes a signal that is left out for zero, and Bottlerocket adds none.
+        given["eviction_hard"] = {**EVICTION, **given["eviction_hard"]}
+    native = EksKubeletArgs(**given)
+    return native.config
+
+
+def _user_data(args: EksGpuNodeGroupArgs, pool: GpuPool) -> str | None:
+    """The user's parts, and what an EC2NodeClass lacks of the kubelet's settings."""
+    rest = None
+    if args.kubelet is not None:
+        empty = EksKubeletArgs()
+        without = {name: getattr(empty, name) for name in _NATIVE}
+        rest = dataclasses.replace(args.kubelet, **without)
+        rest = rest if rest.settings else None
+    if args.os == "bottlerocket":
+        return bottlerocket(rest, pool.sharing, args.user_data, None)
+    return al2023(rest, args.user_data, None)

@@ -1,0 +1,83 @@
+"""What tells Karpenter, before it happens, that EC2 takes an instance back: a queue and its rules.
+
+From the CloudFormation template of aws/karpenter-provider-aws 1.14 (read 2026-11-24).
+"""
+
+import json
+
+import pulumi
+import pulumi_aws as aws
+
+from .. import ownership
+from .iam import document
+
+_EVENTS = {
+    "health": ("aws.health", "AWS Health Event"),
+    "spot": ("aws.ec2", "EC2 Spot Instance Interruption Warning"),
+    "rebalance": ("aws.ec2", "EC2 Instance Rebalance Recommendation"),
+    "state": ("aws.ec2", "EC2 Instance State-change Notification"),
+    "reservation": ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
+}
+_RETENTION_SECONDS = 300
+"""Older news are of no use: Spot gives two minutes."""
+
+
+class EksInterruptions(pulumi.ComponentResource):
+    """A queue of EC2's events of the region, which only EventBridge can write to."""
+
+    queue: aws.sqs.Queue
+    ready: list[pulumi.Resource]
+    """Must exist before an instance starts, or its interruption is not heard of."""
+
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-cluster:eks:Interruptions", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        self.queue = aws.sqs.Queue(
+            name,
+            message_retention_seconds=_RETENTION_SECONDS,
+            sqs_managed_sse_enabled=True,
+            tags=ownership.aws_tags(),
+            opts=child,
+        )
+        self.ready = [
+            aws.sqs.QueuePolicy(
+                name, queue_url=self.queue.url, policy=self.queue.arn.apply(_written_by), opts=child
+            )
+        ]
+        for event, (source, kind) in _EVENTS.items():
+            rule = aws.cloudwatch.EventRule(
+                f"{name}-{event}",
+                event_pattern=json.dumps({"source": [source], "detail-type": [kind]}),
+                tags=ownership.aws_tags(),
+                opts=child,
+            )
+            self.ready.append(
+                aws.cloudwatch.EventTarget(
+                    f"{name}-{event}",
+                    rule=rule.name,
+                    target_id="KarpenterInterruptionQueueTarget",
+                    arn=self.queue.arn,
+                    opts=child,
+                )
+            )
+        self.register_outputs({})
+
+
+def _written_by(queue: str) -> str:
+    """Who may send to the queue: EventBridge, and nobody without TLS."""
+    return document(
+        {
+            "Effect": "Allow",
+            "Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]},
+            "Action": "sqs:SendMessage",
+            "Resource": queue,
+        },
+        {
+            "Sid": "DenyHTTP",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "sqs:*",
+            "Resource": queue,
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        },
+    )

@@ -1,0 +1,322 @@
+"""Karpenter for an EKS cluster: the controller that launches instances for the stack's pools.
+
+Objects and rights follow the chart of aws/karpenter-provider-aws 1.14.3 (charts/karpenter,
+read 2026-11-24), without capacity buffers and DRA, which are off.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.apps.v1 import DeploymentSpecArgsDict
+from pulumi_kubernetes.core.v1 import AffinityArgsDict, EnvVarArgsDict
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
+from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
+
+from .. import definitions
+from ..catalog import images
+from ..cluster import Cluster
+from .iam import EksRole, pod_trust, role_name
+from .interruptions import EksInterruptions
+from .karpenter_args import EksKarpenterArgs
+from .karpenter_policy import policy
+
+NAMESPACE = "kube-system"
+NAME = "karpenter"
+_LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": NAME}
+_GATES = (
+    "ReservedCapacity", "SpotToSpotConsolidation", "NodeRepair", "NodeOverlay", "StaticCapacity",
+    "CapacityBuffer",
+)  # fmt: skip
+_METRICS, _HEALTH = 8080, 8081
+
+
+class Karpenter(pulumi.ComponentResource):
+    """The definitions, the controller with its rights in AWS and in the cluster, and the queue of
+    interruptions."""
+
+    ready: list[pulumi.Resource]
+    """Must exist before objects of the definitions, and outlive them: it takes their nodes down."""
+
+    def __init__(
+        self,
+        name: str,
+        args: EksKarpenterArgs,
+        *,
+        cluster: Cluster,
+        cluster_name: pulumi.Input[str],
+        control_plane: aws.eks.Cluster | None,
+        region: str,
+        node_role: pulumi.Input[str],
+        key: str | None,
+        replicas: int,
+        gates: Collection[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`control_plane`: None if somebody else created it. `node_role`: the ARN of the role that
+        it gives nodes. `key`: the ARN of the KMS key of their disks. `replicas`: controllers, if
+        the settings name no number. `gates`: features to turn on."""
+        super().__init__("gpu-cluster:eks:Karpenter", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        interruptions = EksInterruptions(f"{cluster.name[:40]}-{name}", opts=child)
+        rights = pulumi.Output.all(node_role, interruptions.queue.arn).apply(
+            lambda known: policy(cluster.name, region, node_role=known[0], queue=known[1], key=key)
+        )
+        role = EksRole(
+            role_name(cluster.name, NAME),
+            region=region,
+            trust=pod_trust(cluster.name, namespace=NAMESPACE, service_account=NAME),
+            inline=rights,
+            opts=child,
+        )
+        identity = aws.eks.PodIdentityAssociation(
+            name,
+            cluster_name=cluster_name,
+            namespace=NAMESPACE,
+            service_account=NAME,
+            role_arn=role.arn,
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=role.grants, deleted_with=control_plane
+            ),
+        )
+        kinds = definitions.declare("karpenter-aws", cluster=cluster, parent=self, protected=False)
+        permissions = self._permissions(name, cluster)
+        environment = _environment(args, cluster.name, region, interruptions.queue.name, gates)
+        deployment = kubernetes.apps.v1.Deployment(
+            name,
+            metadata=_metadata(),
+            spec=_deployment(args, args.replicas or replicas, environment),
+            # Pod Identity gives credentials only to pods that start after the association, and the
+            # controller ends where a definition is missing.
+            opts=cluster.options(
+                self, depends_on=[identity, *kinds, *permissions, *interruptions.ready]
+            ),
+        )
+        kubernetes.policy.v1.PodDisruptionBudget(
+            name,
+            metadata=_metadata(),
+            spec={"max_unavailable": 1, "selector": {"match_labels": _LABELS}},
+            opts=cluster.options(self),
+        )
+        self.ready = [deployment]
+        self.register_outputs({})
+
+    def _permissions(self, name: str, cluster: Cluster) -> list[pulumi.Resource]:
+        options = cluster.options(self)
+        group = "rbac.authorization.k8s.io"
+        subjects: list[kubernetes.rbac.v1.SubjectArgsDict] = [
+            {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
+        ]
+        return [
+            kubernetes.core.v1.ServiceAccount(name, metadata=_metadata(), opts=options),
+            kubernetes.rbac.v1.ClusterRole(
+                name, metadata=_metadata(None), rules=CLUSTER_RULES, opts=options
+            ),
+            kubernetes.rbac.v1.ClusterRoleBinding(
+                name,
+                metadata=_metadata(None),
+                role_ref={"api_group": group, "kind": "ClusterRole", "name": NAME},
+                subjects=subjects,
+                opts=options,
+            ),
+            kubernetes.rbac.v1.Role(name, metadata=_metadata(), rules=OWN_RULES, opts=options),
+            kubernetes.rbac.v1.RoleBinding(
+                name,
+                metadata=_metadata(),
+                role_ref={"api_group": group, "kind": "Role", "name": NAME},
+                subjects=subjects,
+                opts=options,
+            ),
+        ]
+
+
+def _rule(group: str, resources: Sequence[str], *verbs: str) -> PolicyRuleArgsDict:
+    return {"api_groups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+_READ = ("get", "list", "watch")
+
+CLUSTER_RULES: list[PolicyRuleArgsDict] = [
+    _rule("karpenter.k8s.aws", ["ec2nodeclasses"], *_READ),
+    _rule("karpenter.k8s.aws", ["ec2nodeclasses", "ec2nodeclasses/status"], "patch", "update"),
+    _rule("karpenter.sh", ["nodepools", "nodeclaims", "nodeoverlays"], *_READ),
+    _rule(
+        "karpenter.sh",
+        ["nodeclaims", "nodeclaims/status"],
+        "create", "delete", "update", "patch",
+    ),
+    _rule(
+        "karpenter.sh",
+        ["nodepools", "nodepools/status", "nodeoverlays/status"],
+        "update", "patch",
+    ),
+    _rule(
+        "",
+        [
+            "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods",
+            "podtemplates", "replicationcontrollers",
+        ],
+        *_READ,
+    ),
+    _rule("apps", ["daemonsets", "deployments", "replicasets", "statefulsets"], *_READ),
+    _rule("policy", ["poddisruptionbudgets"], *_READ),
+    _rule("storage.k8s.io", ["csinodes", "storageclasses", "volumeattachments"], *_READ),
+    _rule("", ["events"], "create", "patch"),
+    _rule("", ["nodes"], "patch", "delete", "update"),
+    _rule("", ["pods/eviction"], "create"),
+    # What still runs on a node after its terminationGracePeriod.
+    _rule("", ["pods"], "delete"),
+]  # fmt: skip
+
+OWN_RULES: list[PolicyRuleArgsDict] = [
+    _rule("coordination.k8s.io", ["leases"], "create", "get", "watch"),
+    {
+        **_rule("coordination.k8s.io", ["leases"], "patch", "update"),
+        "resource_names": ["karpenter-leader-election"],
+    },
+    # Nodes ask the cluster's DNS at its address.
+    {**_rule("", ["services"], "get"), "resource_names": ["kube-dns"]},
+]
+
+
+def _metadata(namespace: str | None = NAMESPACE) -> ObjectMetaArgsDict:
+    metadata: ObjectMetaArgsDict = {"name": NAME, "labels": _LABELS}
+    return {**metadata, "namespace": namespace} if namespace else metadata
+
+
+def _environment(
+    args: EksKarpenterArgs,
+    cluster: str,
+    region: str,
+    queue: pulumi.Input[str],
+    gates: Collection[str],
+) -> list[EnvVarArgsDict]:
+    on = {"ReservedCapacity", *gates}
+    values: Mapping[str, pulumi.Input[str]] = {
+        "CLUSTER_NAME": cluster,
+        "INTERRUPTION_QUEUE": queue,
+        # Pods do not reach the instance metadata, where it would find it.
+        "AWS_REGION": region,
+        "FEATURE_GATES": ",".join(f"{gate}={str(gate in on).lower()}" for gate in _GATES),
+        "LOG_LEVEL": args.log_level,
+        "METRICS_PORT": str(_METRICS),
+        "HEALTH_PROBE_PORT": str(_HEALTH),
+    }
+    given: list[EnvVarArgsDict] = [{"name": name, "value": value} for name, value in values.items()]
+    return given + _OF_THE_POD
+
+
+def _deployment(
+    args: EksKarpenterArgs, replicas: int, environment: list[EnvVarArgsDict]
+) -> DeploymentSpecArgsDict:
+    return {
+        "replicas": replicas,
+        "strategy": {"rolling_update": {"max_unavailable": 1}},
+        "selector": {"match_labels": _LABELS},
+        "template": {
+            "metadata": {"labels": _LABELS},
+            "spec": {
+                "service_account_name": NAME,
+                "priority_class_name": "system-cluster-critical",
+                # The node's: the cluster's own DNS may be waiting for a node from Karpenter.
+                "dns_policy": "Default",
+                "security_context": {
+                    "fs_group": 65532,
+                    "seccomp_profile": {"type": "RuntimeDefault"},
+                },
+                "node_selector": {"kubernetes.io/os": "linux"},
+                "affinity": _AFFINITY,
+                "topology_spread_constraints": [
+                    {
+                        "max_skew": 1,
+                        "topology_key": "topology.kubernetes.io/zone",
+                        "when_unsatisfiable": "ScheduleAnyway",
+                        "label_selector": {"match_labels": _LABELS},
+                    }
+                ],
+                "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+                "containers": [
+                    {
+                        "name": "controller",
+                        "image": args.image or images.KARPENTER.reference,
+                        "env": environment,
+                        "ports": [
+                            {"name": "http-metrics", "container_port": _METRICS},
+                            {"name": "http", "container_port": _HEALTH},
+                        ],
+                        "liveness_probe": {
+                            "http_get": {"path": "/healthz", "port": "http"},
+                            "initial_delay_seconds": 30,
+                            "timeout_seconds": 30,
+                        },
+                        "readiness_probe": {
+                            "http_get": {"path": "/readyz", "port": "http"},
+                            "initial_delay_seconds": 5,
+                            "timeout_seconds": 30,
+                        },
+                        # Upstream's guide has a core for clusters of any size.
+                        "resources": {
+                            "requests": {"cpu": "500m", "memory": "1Gi"},
+                            "limits": {"memory": "1Gi"},
+                        },
+                        "security_context": {
+                            "run_as_non_root": True,
+                            "run_as_user": 65532,
+                            "run_as_group": 65532,
+                            "allow_privilege_escalation": False,
+                            "read_only_root_filesystem": True,
+                            "capabilities": {"drop": ["ALL"]},
+                        },
+                    }
+                ],
+            },
+        },
+    }
+
+
+_AFFINITY: AffinityArgsDict = {
+    # Not on a node of its own, which it could take down with itself.
+    "node_affinity": {
+        "required_during_scheduling_ignored_during_execution": {
+            "node_selector_terms": [
+                {
+                    "match_expressions": [
+                        {"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}
+                    ]
+                }
+            ]
+        }
+    },
+    "pod_anti_affinity": {
+        "required_during_scheduling_ignored_during_execution": [
+            {
+                "topology_key": "kubernetes.io/hostname",
+                "label_selector": {"match_labels": _LABELS},
+            }
+        ]
+    },
+}
+
+_OF_THE_POD: list[EnvVarArgsDict] = [
+    {
+        "name": "SYSTEM_NAMESPACE",
+        "value_from": {"field_ref": {"field_path": "metadata.namespace"}},
+    },
+    {
+        "name": "CPU_REQUESTS",
+        "value_from": {
+            "resource_field_ref": {
+                "container_name": "controller", "divisor": "1m", "resource": "requests.cpu",
+            }
+        },
+    },
+    {
+        "name": "MEMORY_LIMIT",
+        "value_from": {
+            "resource_field_ref": {
+                "container_name": "controller", "divisor": "0", "resource": "limits.memory",
+            }
+        },
+    },
+]  # fmt: skip

@@ -1,0 +1,77 @@
+"""What a user can change of Karpenter, or of EKS Auto Mode, for the cluster and for a pool."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Interval
+
+from ..effect import Sent, Tries
+from ..limits import IMAGE, check_limits, matching
+
+Scaler = Literal["cluster-autoscaler", "karpenter", "auto-mode"]
+_DURATION = Annotated[
+    str,
+    matching(
+        "a duration such as 90s, 10m or 1h30m, or Never", re.compile(r"(?:[0-9]+[smh])+|Never")
+    ),
+]
+"""As NodePool's definition has it: `karpenter.sh_nodepools.yaml` of Karpenter 1.14.3."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksKarpenterArgs:
+    """Karpenter's own options."""
+
+    replicas: Annotated[
+        Annotated[int, Interval(ge=1, le=3)] | None, Sent("Deployment spec.replicas"), Tries(2)
+    ] = None
+    """How many controllers run, each on a node of its own; one of them works, the others wait. Left
+    out, two, or one if the system pool has one node."""
+    node_repair: Annotated[bool, Sent("PodSpec containers[].env")] = False
+    """Whether it replaces nodes that EKS's monitoring agent reports: an alpha feature, which ends
+    the pods on them, jobs too. It replaces healthy nodes as well where the agent reports DCGMError
+    for one whose DCGM image took more than a minute to pull (eks-node-monitoring-agent 266)."""
+    log_level: Annotated[
+        Literal["debug", "info", "error"], Sent("PodSpec containers[].env"), Tries("debug")
+    ] = "info"
+    """The level of the log."""
+    image: Annotated[
+        Annotated[str, IMAGE] | None,
+        Sent("PodSpec containers[].image"),
+        Tries("example.com/karpenter:1"),
+    ] = None
+    """Your own image instead of the pinned one, for instance from a registry of yours."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksPoolKarpenterArgs:
+    """How Karpenter, or Auto Mode, removes the nodes of a pool."""
+
+    consolidation_policy: Annotated[
+        Literal["WhenEmpty", "WhenEmptyOrUnderutilized"],
+        Sent("CustomResource spec.disruption.consolidationPolicy"),
+    ] = "WhenEmpty"
+    """Which nodes are removed: those without pods, or also those whose pods fit on others, to which
+    they are moved. Pods of jobs of this stack are never moved."""
+    consolidate_after: Annotated[
+        _DURATION, Sent("CustomResource spec.disruption.consolidateAfter"), Tries("5m", "Never")
+    ] = "10m"
+    """How long a node must have been so; `Never` keeps every node."""
+    expire_after: Annotated[
+        _DURATION, Sent("CustomResource spec.template.spec.expireAfter"), Tries("720h")
+    ] = "Never"
+    """How old a node gets: then it takes no more pods, and is removed once its jobs are done."""
+    weight: Annotated[
+        Annotated[int, Interval(ge=1, le=100)] | None,
+        Sent("CustomResource spec.weight"),
+        Tries(10),
+    ] = None
+    """Which of several pools that fit a pod gets the node: the one with the largest weight; left
+    out, 0."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)

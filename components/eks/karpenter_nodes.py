@@ -1,0 +1,85 @@
+"""Karpenter and the NodePools of an EKS cluster, from its settings."""
+
+from collections.abc import Mapping
+
+import pulumi
+import pulumi_aws as aws
+
+from .. import ownership
+from ..cluster import Cluster, ResolvedPool
+from .cluster import EksCluster
+from .cluster_args import EksClusterArgs
+from .ec2_node_class import Site, cpu_nodes, gpu_nodes, system_nodes
+from .existing_cluster import EksExistingCluster
+from .karpenter import Karpenter
+from .karpenter_pool import EksKarpenterPool, Nodes
+from .pool_args import EksGpuNodeGroupArgs
+from .settings import EksSettings
+
+
+def declare_karpenter(
+    settings: EksSettings,
+    eks: EksCluster | EksExistingCluster,
+    cluster: Cluster,
+    opts: pulumi.ResourceOptions,
+) -> list[EksKarpenterPool]:
+    """Declares Karpenter, unless the cluster has one of its owner's, and the pools."""
+    args = settings.cluster
+    before: list[pulumi.Resource] = list(eks.before_nodes)
+    profile: aws.iam.InstanceProfile | None = None
+    if eks.node_role is not None:
+        profile = aws.iam.InstanceProfile(
+            f"{args.name}-karpenter-nodes",
+            role=eks.node_role.name,
+            tags=ownership.aws_tags(),
+            opts=pulumi.ResourceOptions.merge(
+                opts, pulumi.ResourceOptions(depends_on=eks.node_role.grants)
+            ),
+        )
+        before.append(profile)
+    if args.karpenter is not None and eks.node_role is not None:
+        karpenter = Karpenter(
+            "karpenter",
+            args.karpenter,
+            cluster=cluster,
+            cluster_name=eks.name,
+            control_plane=eks.control_plane,
+            region=settings.region,
+            node_role=eks.node_role.arn,
+            key=args.disks_encryption_key,
+            replicas=min(args.system_pool.min_nodes, 2) if args.system_pool else 2,
+            gates=gates(settings.pools, repair=args.karpenter.node_repair),
+            opts=opts,
+        )
+        before += karpenter.ready
+    site = Site(
+        subnets=eks.subnets,
+        security_groups=eks.security_groups,
+        instance_profile=profile.name if profile else None,
+        role=getattr(args, "karpenter_node_role", None),
+        tags=args.tags,
+        key=args.disks_encryption_key,
+    )
+
+    def declared(nodes: Nodes) -> EksKarpenterPool:
+        return EksKarpenterPool(nodes.name, nodes, cluster=cluster, depends_on=before, opts=opts)
+
+    others: list[Nodes | None] = []
+    if isinstance(args, EksClusterArgs):
+        places = args.network.places
+        others.append(system_nodes(args.system_pool, places, site))
+        others += [
+            cpu_nodes(name, cpu, cpu.zones or places, site) for name, cpu in args.cpu_pools.items()
+        ]
+    gpus = [gpu_nodes(pool, site) for pool in settings.pools.values()]
+    return [declared(nodes) for nodes in [*gpus, *others] if nodes is not None]
+
+
+def gates(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], *, repair: bool) -> list[str]:
+    """Features of Karpenter that are off by default and that these pools need."""
+    needed = {
+        "NodeOverlay": any(pool.pool.sharing for pool in pools.values()),
+        "NodeRepair": repair,
+        "StaticCapacity": any(pool.args.min_nodes for pool in pools.values()),
+    }
+    return [gate for gate, on in needed.items() if on]

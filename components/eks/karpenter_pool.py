@@ -1,0 +1,186 @@
+"""Pools whose nodes Karpenter, or EKS Auto Mode, launches: NodePools with a class of nodes.
+
+The definitions that both share are those of Karpenter 1.14.3 (components/crds).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from ..catalog.eks import Arch
+from ..cluster import Cluster, GpuPool, Taint
+from .karpenter_args import EksPoolKarpenterArgs
+
+_CLASSES = {
+    "EC2NodeClass": ("karpenter.k8s.aws", "karpenter.k8s.aws/v1"),
+    "NodeClass": ("eks.amazonaws.com", "eks.amazonaws.com/v1"),
+}
+"""Kind of a class of nodes -> its group, and its apiVersion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """The nodes of a pool, as a NodePool describes them."""
+
+    pool: GpuPool
+    """Labels, taints, bounds and GPUs; of a pool without GPUs too."""
+    class_kind: Literal["EC2NodeClass", "NodeClass"]
+    class_spec: Mapping[str, Any]
+    instance_types: Sequence[str]
+    arch: Arch
+    capacity_types: Sequence[str]
+    """`reserved`, `spot`, `on-demand`: the first that can be had in this order."""
+    startup_taints: Sequence[Taint] = ()
+    removal: EksPoolKarpenterArgs = field(default_factory=EksPoolKarpenterArgs)
+    drifted: str = "1"
+    """How many nodes are replaced at a time because their settings changed: a number or a share."""
+    forced_after: str | None = None
+    """How long a node that is to go waits for its pods; None for as long as they take."""
+
+    @property
+    def name(self) -> str:
+        """The pool's name."""
+        return self.pool.name
+
+
+class EksKarpenterPool(pulumi.ComponentResource):
+    """A class of nodes, and NodePools that launch some: one for the nodes that are always there,
+    and one for those that come and go with pods."""
+
+    pool: GpuPool
+
+    def __init__(
+        self,
+        name: str,
+        nodes: Nodes,
+        *,
+        cluster: Cluster,
+        depends_on: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`depends_on`: what must outlive the nodes."""
+        super().__init__("gpu-cluster:eks:KarpenterPool", name, None, opts)
+        self.pool = nodes.pool
+        _, version = _CLASSES[nodes.class_kind]
+        before: list[pulumi.Resource] = [
+            kubernetes.apiextensions.CustomResource(
+                f"{name}-class",
+                api_version=version,
+                kind=nodes.class_kind,
+                metadata={"name": name},
+                spec=dict(nodes.class_spec),
+                opts=cluster.options(self, depends_on=depends_on),
+            )
+        ]
+        specs = node_pools(name, nodes)
+        if nodes.pool.sharing is not None:
+            before.append(
+                kubernetes.apiextensions.CustomResource(
+                    f"{name}-shares",
+                    api_version="karpenter.sh/v1alpha1",
+                    kind="NodeOverlay",
+                    metadata={"name": name},
+                    spec=overlay(nodes.pool, list(specs)),
+                    opts=cluster.options(self, depends_on=depends_on),
+                )
+            )
+        for pool, spec in specs.items():
+            kubernetes.apiextensions.CustomResource(
+                pool,
+                api_version="karpenter.sh/v1",
+                kind="NodePool",
+                metadata={"name": pool},
+                spec=spec,
+                # It is gone once its nodes are: they own its instances, and the provider waits.
+                opts=pulumi.ResourceOptions.merge(
+                    cluster.options(self, depends_on=before),
+                    pulumi.ResourceOptions(
+                        custom_timeouts=pulumi.CustomTimeouts(delete=DELETE_TIMEOUT)
+                    ),
+                ),
+            )
+        self.register_outputs({})
+
+
+DELETE_TIMEOUT = "30m"
+"""How long an update waits until the nodes of a NodePool are drained and terminated."""
+
+
+def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
+    """Name -> spec of each NodePool."""
+    least, most = nodes.pool.bounds
+    specs: dict[str, dict[str, Any]] = {}
+    if least:
+        # It takes no weight, and no limits but of nodes.
+        specs[f"{name}-static"] = {
+            "replicas": least,
+            "disruption": _disruption(nodes),
+            "template": _template(nodes),
+        }
+    if most > least:
+        gpus = nodes.pool.allocatable
+        specs[name] = {
+            "limits": {
+                "nodes": str(most - least),
+                **({nodes.pool.resource: str(gpus * (most - least))} if gpus else {}),
+            },
+            **({"weight": nodes.removal.weight} if nodes.removal.weight is not None else {}),
+            "disruption": _disruption(nodes),
+            "template": _template(nodes),
+        }
+    return specs
+
+
+def overlay(pool: GpuPool, node_pools: Sequence[str]) -> dict[str, Any]:
+    """Karpenter knows the physical GPUs of an instance type; this says how many pods share them.
+
+    In these NodePools it takes the place of the instance type's own number (pkg/cloudprovider/
+    types.go, ApplyCapacityOverlay, of sigs.k8s.io/karpenter 1.14.3).
+    """
+    return {
+        "requirements": [
+            {"key": "karpenter.sh/nodepool", "operator": "In", "values": list(node_pools)}
+        ],
+        "capacity": {pool.resource: str(pool.allocatable)},
+    }
+
+
+def _disruption(nodes: Nodes) -> dict[str, Any]:
+    return {
+        "consolidationPolicy": nodes.removal.consolidation_policy,
+        "consolidateAfter": nodes.removal.consolidate_after,
+        "budgets": [
+            {"nodes": "100%", "reasons": ["Empty", "Underutilized"]},
+            {"nodes": nodes.drifted, "reasons": ["Drifted"]},
+        ],
+    }
+
+
+def _template(nodes: Nodes) -> dict[str, Any]:
+    group, _ = _CLASSES[nodes.class_kind]
+    required = {
+        "node.kubernetes.io/instance-type": list(nodes.instance_types),
+        "karpenter.sh/capacity-type": list(nodes.capacity_types),
+        "kubernetes.io/arch": [nodes.arch],
+        "kubernetes.io/os": ["linux"],
+    }
+    spec: dict[str, Any] = {
+        "nodeClassRef": {"group": group, "kind": nodes.class_kind, "name": nodes.pool.name},
+        "requirements": [
+            {"key": key, "operator": "In", "values": values} for key, values in required.items()
+        ],
+        "taints": _taints(nodes.pool.taints),
+        "expireAfter": nodes.removal.expire_after,
+    }
+    if nodes.startup_taints:
+        spec["startupTaints"] = _taints(nodes.startup_taints)
+    if nodes.forced_after is not None:
+        spec["terminationGracePeriod"] = nodes.forced_after
+    return {"metadata": {"labels": dict(nodes.pool.labels)}, "spec": spec}
+
+
+def _taints(taints: Sequence[Taint]) -> list[dict[str, str]]:
+    return [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]

@@ -1,0 +1,334 @@
+"""Karpenter on EKS: what it may do, what it launches, and in which order all of it goes."""
+
+import json
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+
+from components.definitions import FIRST
+from components.eks.cluster_args import EksSystemPoolArgs
+from components.eks.cpu_pool_args import EksCpuPoolArgs
+from components.eks.karpenter_args import EksKarpenterArgs, EksPoolKarpenterArgs
+from components.eks.node_args import EksKubeletArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.sharing_args import EksSharingArgs
+from tests.components.eks_stack import OUTPUTS, TRAIN, declare
+from tests.components.recording import Recording
+from tools.definitions import FOLDER
+
+CUSTOM, CLUSTER = "kubernetes:karpenter", "aws:eks/cluster:Cluster"
+
+
+def objects(stack: Recording, kind: str) -> dict[str, dict[str, Any]]:
+    """Name -> spec of the objects of Karpenter's kind, each as its definition has it."""
+    found = {
+        one.inputs["metadata"]["name"]: one.inputs["spec"]
+        for one in stack.resources
+        if one.type.startswith(CUSTOM) and one.inputs["kind"] == kind
+    }
+    for spec in found.values():
+        # The mocks call a subnet `<name>-id`.
+        text = re.sub(r'"[^"]*-private-[^"]*-id"', '"subnet-0a1b2c"', json.dumps(spec))
+        jsonschema.validate(json.loads(text), schema(kind))
+    return found
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """Of the kind's spec in upstream's definition, in which nothing unknown is let pass."""
+    definitions = json.loads((FOLDER / "karpenter-aws.json").read_text())["definitions"]
+    (definition,) = [one for one in definitions if one["spec"]["names"]["kind"] == kind]
+    (version,) = definition["spec"]["versions"]
+    found: dict[str, Any] = closed(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+    return found
+
+
+def closed(value: Any) -> Any:
+    """The schema, where objects with properties have no others."""
+    if isinstance(value, list):
+        return [closed(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    inner = {key: closed(one) for key, one in value.items()}
+    if inner.get("type") == "object" and isinstance(inner.get("properties"), dict):
+        inner.setdefault("additionalProperties", False)
+    return inner
+
+
+def launched(*pools: EksGpuNodeGroupArgs, **cluster: Any) -> Recording:
+    """A stack whose pools, `train-gpu` and others, Karpenter launches."""
+    names = ["train-gpu", *(f"pool-{position}" for position in range(1, len(pools)))]
+    group = {"vpcConfig": {"clusterSecurityGroupId": "sg-0a1b2c"}}
+    return declare(
+        dict(zip(names, pools or [TRAIN], strict=False)),
+        outputs={CLUSTER: {**OUTPUTS[CLUSTER], **group}},
+        **{"scaler": "karpenter", **cluster},
+    )
+
+
+@pytest.fixture(scope="module")
+def stack() -> Recording:
+    """A cluster whose one pool Karpenter launches."""
+    return launched()
+
+
+def test_a_pool_is_a_node_pool_and_no_node_group(stack: Recording) -> None:
+    """What is said of the pool is in NodePool and EC2NodeClass; the only node group is the
+    system's, and Cluster Autoscaler does not run."""
+    assert [one.name for one in stack.of("aws:eks/nodeGroup:NodeGroup")] == ["k8s-ml-system"]
+    names = {one.name for one in stack.of("kubernetes:apps/v1:Deployment")}
+    assert names == {"karpenter"}
+    spec = objects(stack, "NodePool")["train-gpu"]
+    assert spec["limits"] == {"nodes": "1", "nvidia.com/gpu": "1"}
+    template = spec["template"]
+    assert template["metadata"]["labels"] == {
+        "gpu-cluster/pool": "train-gpu",
+        "nvidia.com/gpu.present": "true",
+        "k8s.amazonaws.com/accelerator": "nvidia-tesla-t4",
+        "role": "train-gpu",
+    }
+    assert template["spec"]["taints"] == [
+        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    ]
+    assert {one["key"]: one["values"] for one in template["spec"]["requirements"]} == {
+        "node.kubernetes.io/instance-type": ["g4dn.xlarge"],
+        "karpenter.sh/capacity-type": ["on-demand"],
+        "kubernetes.io/arch": ["amd64"],
+        "kubernetes.io/os": ["linux"],
+    }
+    assert template["spec"]["nodeClassRef"] == {
+        "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "train-gpu",
+    }  # fmt: skip
+
+
+def test_nodes_stay_until_nothing_runs_on_them(stack: Recording) -> None:
+    """Only empty nodes are removed, after ten minutes; a change of settings replaces one at a
+    time; no node is too old."""
+    spec = objects(stack, "NodePool")["train-gpu"]
+    assert spec["disruption"] == {
+        "consolidationPolicy": "WhenEmpty",
+        "consolidateAfter": "10m",
+        "budgets": [
+            {"nodes": "100%", "reasons": ["Empty", "Underutilized"]},
+            {"nodes": "1", "reasons": ["Drifted"]},
+        ],
+    }
+    assert spec["template"]["spec"]["expireAfter"] == "Never"
+    assert "terminationGracePeriod" not in spec["template"]["spec"]
+
+
+def test_instances_are_found_by_id_and_not_by_tag(stack: Recording) -> None:
+    """Subnets, security groups and instance profile are the stack's own."""
+    spec = objects(stack, "EC2NodeClass")["train-gpu"]
+    subnets = [one.name for one in stack.of("aws:ec2/subnet:Subnet") if "private" in one.name]
+    assert {one["id"] for one in spec["subnetSelectorTerms"]} == {f"{one}-id" for one in subnets}
+    assert spec["securityGroupSelectorTerms"] == [{"id": "sg-0a1b2c"}]
+    assert spec["instanceProfile"] == "nodes"
+    assert spec["amiSelectorTerms"] == [{"alias": "al2023@latest"}]
+    assert spec["metadataOptions"] == {
+        "httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1,
+    }  # fmt: skip
+    (volume,) = spec["blockDeviceMappings"]
+    assert volume["ebs"]["encrypted"] is True
+    assert "userData" not in spec
+
+
+def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
+    """What a node group has in launch template, tags and settings, an EC2NodeClass and a NodePool
+    have too."""
+    stack = launched(
+        EksGpuNodeGroupArgs(
+            instance_types=["g5.xlarge", "g5.2xlarge"],
+            min_nodes=1,
+            max_nodes=4,
+            os="bottlerocket",
+            release_version="1.54.0-b06a4e5f",
+            capacity_type="spot",
+            zones=["us-east-1a"],
+            kubelet=EksKubeletArgs(
+                max_pods=40, eviction_hard={"memory.available": "1Gi"}, pod_pids_limit=4096
+            ),
+            sharing=EksSharingArgs(strategy="time-slicing", replicas=4),
+            security_group_ids=["sg-0123456789abcdef0"],
+            metadata_hop_limit=2,
+            disk_size_gb=200,
+            max_unavailable_percentage=25,
+            force_update=True,
+            startup_taints=[],
+            karpenter=EksPoolKarpenterArgs(
+                consolidation_policy="WhenEmptyOrUnderutilized",
+                consolidate_after="5m",
+                expire_after="720h",
+                weight=10,
+            ),
+        ),
+        disks_encryption_key="arn:aws:kms:us-east-1:123456789012:key/0a1b2c",
+        tags={"team": "ml"},
+    )
+    pools = objects(stack, "NodePool")
+    assert pools["train-gpu-static"]["replicas"] == 1
+    assert "weight" not in pools["train-gpu-static"]
+    assert pools["train-gpu"]["limits"] == {"nodes": "3", "nvidia.com/gpu": "12"}
+    assert pools["train-gpu"]["weight"] == 10
+    for spec in (pools["train-gpu"], pools["train-gpu-static"]):
+        assert spec["disruption"]["consolidateAfter"] == "5m"
+        assert spec["disruption"]["budgets"][1] == {"nodes": "25%", "reasons": ["Drifted"]}
+        assert spec["template"]["spec"]["expireAfter"] == "720h"
+        assert spec["template"]["spec"]["terminationGracePeriod"] == "15m"
+        required = {one["key"]: one["values"] for one in spec["template"]["spec"]["requirements"]}
+        assert required["karpenter.sh/capacity-type"] == ["spot"]
+        assert required["node.kubernetes.io/instance-type"] == ["g5.xlarge", "g5.2xlarge"]
+    node = objects(stack, "EC2NodeClass")["train-gpu"]
+    assert node["amiSelectorTerms"] == [{"alias": "bottlerocket@v1.54.0"}]
+    assert len(node["subnetSelectorTerms"]) == 1
+    assert {"id": "sg-0123456789abcdef0"} in node["securityGroupSelectorTerms"]
+    assert node["metadataOptions"]["httpPutResponseHopLimit"] == 2
+    assert node["tags"] == {"Name": "train-gpu", "team": "ml"}
+    assert {one["ebs"]["kmsKeyID"] for one in node["blockDeviceMappings"]} == {
+        "arn:aws:kms:us-east-1:123456789012:key/0a1b2c"
+    }
+    assert [one["ebs"]["volumeSize"] for one in node["blockDeviceMappings"]] == ["4Gi", "200Gi"]
+    assert node["kubelet"]["maxPods"] == 40
+    # The kubelet takes a signal that is left out for zero.
+    assert node["kubelet"]["evictionHard"]["nodefs.available"] == "10%"
+    assert "pod-pids-limit = 4096" in node["userData"]
+    assert "max-pods" not in node["userData"]
+    assert "replicas = 4" in node["userData"]
+
+
+def test_shared_gpus_are_counted_as_the_device_plugin_does() -> None:
+    """Karpenter would start a node for each of four pods that share one."""
+    sharing = EksSharingArgs(strategy="mps", replicas=4)
+    stack = launched(EksGpuNodeGroupArgs(instance_types=["g5.xlarge"], sharing=sharing))
+    assert objects(stack, "NodeOverlay")["train-gpu"] == {
+        "requirements": [
+            {"key": "karpenter.sh/nodepool", "operator": "In", "values": ["train-gpu"]}
+        ],
+        "capacity": {"nvidia.com/gpu": "4"},
+    }
+    assert "NodeOverlay=true" in environment(stack)["FEATURE_GATES"]
+
+
+def environment(stack: Recording) -> dict[str, Any]:
+    """Of the controller."""
+    pod = stack.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]
+    return {one["name"]: one.get("value") for one in pod["containers"][0]["env"]}
+
+
+def test_features_in_alpha_are_off_unless_a_pool_needs_them(stack: Recording) -> None:
+    """Nodes that are always there need static capacity, shared GPUs node overlays."""
+    assert environment(stack)["FEATURE_GATES"] == (
+        "ReservedCapacity=true,SpotToSpotConsolidation=false,NodeRepair=false,NodeOverlay=false,"
+        "StaticCapacity=false,CapacityBuffer=false"
+    )
+    always = launched(
+        EksGpuNodeGroupArgs(instance_types=["g5.xlarge"], min_nodes=1),
+        karpenter=EksKarpenterArgs(node_repair=True),
+    )
+    assert "StaticCapacity=true" in environment(always)["FEATURE_GATES"]
+    assert "NodeRepair=true" in environment(always)["FEATURE_GATES"]
+    assert set(objects(always, "NodePool")) == {"train-gpu-static", "gpu-cluster-system"}
+
+
+def test_a_reservation_is_named_by_its_id() -> None:
+    """Nodes come out of it, and not from elsewhere once it is used up."""
+    stack = launched(
+        EksGpuNodeGroupArgs(
+            instance_types=["p5.48xlarge"],
+            capacity_type="capacity-block",
+            reservation="cr-0123456789abcdef0",
+            zones=["us-east-1a"],
+        )
+    )
+    node = objects(stack, "EC2NodeClass")["train-gpu"]
+    assert node["capacityReservationSelectorTerms"] == [{"id": "cr-0123456789abcdef0"}]
+    (spec,) = [one for name, one in objects(stack, "NodePool").items() if name == "train-gpu"]
+    required = {one["key"]: one["values"] for one in spec["template"]["spec"]["requirements"]}
+    assert required["karpenter.sh/capacity-type"] == ["reserved"]
+
+
+def test_pools_without_gpus_are_launched_too() -> None:
+    """Nobody else scales the system pool beyond its least number of nodes."""
+    loaders = EksCpuPoolArgs(instance_types=["m7i.xlarge"], labels={"role": "loader"}, spot=True)
+    stack = launched(
+        cpu_pools={"loaders": loaders}, system_pool=EksSystemPoolArgs(min_nodes=2, max_nodes=5)
+    )
+    pools = objects(stack, "NodePool")
+    assert pools["gpu-cluster-system"]["limits"] == {"nodes": "3"}
+    assert pools["loaders"]["template"]["metadata"]["labels"] == {
+        "gpu-cluster/pool": "loaders", "role": "loader",
+    }  # fmt: skip
+    deployment = stack.one("kubernetes:apps/v1:Deployment").inputs["spec"]
+    assert deployment["replicas"] == 2
+    fixed = launched(system_pool=EksSystemPoolArgs(min_nodes=1, max_nodes=1))
+    assert set(objects(fixed, "NodePool")) == {"train-gpu"}
+    assert fixed.one("kubernetes:apps/v1:Deployment").inputs["spec"]["replicas"] == 1
+
+
+def test_it_may_change_only_what_it_launched_for_this_cluster(stack: Recording) -> None:
+    """It passes no role but the nodes', reads no queue but its own, and creates no profile."""
+    (document,) = [
+        json.loads(one.inputs["policy"])
+        for one in stack.of("aws:iam/rolePolicy:RolePolicy")
+        if "karpenter" in one.name
+    ]
+    statements = document["Statement"]
+    allowed = {
+        action: one
+        for one in statements
+        for action in ([one["Action"]] if isinstance(one["Action"], str) else one["Action"])
+    }
+    assert allowed["iam:PassRole"]["Resource"] == "arn:aws:iam::123456789012:role/a-role"
+    assert allowed["sqs:ReceiveMessage"]["Resource"].endswith(":interruptions")
+    assert not {action for action in allowed if action.startswith("iam:Create")}
+    for action in ("ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", "ec2:CreateTags"):
+        condition = json.dumps(allowed[action]["Condition"])
+        assert "kubernetes.io/cluster/k8s-ml" in condition, action
+    unbound = {
+        action
+        for action, one in allowed.items()
+        if one["Resource"] == "*" and "Condition" not in one
+    }
+    assert unbound == {"pricing:GetProducts", "iam:ListInstanceProfiles"}
+    assert len(json.dumps(document)) < INLINE_POLICY
+
+
+INLINE_POLICY = 10240
+"""Characters that a role takes of its own policies, without spaces."""
+
+
+def test_it_hears_of_interruptions(stack: Recording) -> None:
+    """EventBridge sends what EC2 says of instances to the queue that the controller reads."""
+    assert environment(stack)["INTERRUPTION_QUEUE"] == "interruptions"
+    patterns = [
+        json.loads(one.inputs["eventPattern"])["detail-type"]
+        for one in stack.of("aws:cloudwatch/eventRule:EventRule")
+    ]
+    assert ["EC2 Spot Instance Interruption Warning"] in patterns
+    targets = stack.of("aws:cloudwatch/eventTarget:EventTarget")
+    assert len(targets) == len(patterns) == 5
+    assert {one.inputs["arn"] for one in targets} == {OUTPUTS["aws:sqs/queue:Queue"]["arn"]}
+
+
+def test_nodes_are_gone_before_what_they_need(stack: Recording) -> None:
+    """A destroy deletes the NodePool, whose nodes Karpenter terminates, and then Karpenter: objects
+    that went with the cluster would leave instances behind."""
+    pools = [one for one in stack.resources if one.inputs.get("kind") == "NodePool"]
+    assert pools
+    assert all(not one.deleted_with for one in pools)
+    needed = [
+        *stack.of("kubernetes:apps/v1:Deployment"),
+        *stack.of("aws:eks/podIdentityAssociation:PodIdentityAssociation"),
+        *stack.of("aws:iam/instanceProfile:InstanceProfile"),
+        *stack.of("aws:eks/nodeGroup:NodeGroup"),
+        *stack.of("aws:ec2/natGateway:NatGateway"),
+        *(one for one in stack.resources if one.name == "train-gpu-class"),
+        *(
+            one
+            for one in stack.of("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition")
+            if one.name == FIRST["karpenter-aws"]
+        ),
+    ]
+    assert len(needed) == 7
+    assert {one.key for one in needed} <= stack.before(pools[0])
