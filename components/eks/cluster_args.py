@@ -260,7 +260,7 @@ class EksClusterArgs:
     """Whether the addon `metrics-server` runs, which `kubectl top` and a HorizontalPodAutoscaler on
     CPU ask."""
     scaler: Annotated[
-        Scaler, OnChange("node pools"), Sent("NodeGroup", "CustomResource"), Tries("karpenter")
+        Scaler, OnChange("node pools"), Sent("NodeGroup", "NodePool"), Tries("karpenter")
     ] = "cluster-autoscaler"
     """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
     `karpenter` as NodePools, for which it takes the type, zone and capacity that EC2 has;

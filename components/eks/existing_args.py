@@ -117,7 +117,7 @@ class EksExistingClusterArgs:
     """The certificate authority of the control plane in base64, as `aws eks describe-cluster` shows
     it in `certificateAuthority.data`."""
     scaler: Annotated[
-        Scaler, OnChange("node pools"), Sent("NodeGroup", "CustomResource"), Tries("karpenter")
+        Scaler, OnChange("node pools"), Sent("NodeGroup", "NodePool"), Tries("karpenter")
     ] = "cluster-autoscaler"
     """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
     `karpenter` as NodePools, for which it takes the type, zone and capacity that EC2 has;
@@ -129,7 +129,7 @@ class EksExistingClusterArgs:
     karpenter_node_role: Annotated[
         str | None,
         _ROLE_NAME,
-        Sent("CustomResource spec.role"),
+        Sent("EC2NodeClass spec.role"),
         Tries("KarpenterNodeRole-ml", given={"scaler": "karpenter"}),
     ] = None
     """With the Karpenter that the cluster has: the name of the IAM role that it may give nodes, and

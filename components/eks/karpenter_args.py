@@ -53,21 +53,21 @@ class EksPoolKarpenterArgs:
 
     consolidation_policy: Annotated[
         Literal["WhenEmpty", "WhenEmptyOrUnderutilized"],
-        Sent("CustomResource spec.disruption.consolidationPolicy"),
+        Sent("NodePool spec.disruption.consolidationPolicy"),
     ] = "WhenEmpty"
     """Which nodes are removed: those without pods, or also those whose pods fit on others, to which
     they are moved. Pods of jobs of this stack are never moved."""
     consolidate_after: Annotated[
-        _DURATION, Sent("CustomResource spec.disruption.consolidateAfter"), Tries("5m", "Never")
+        _DURATION, Sent("NodePool spec.disruption.consolidateAfter"), Tries("5m", "Never")
     ] = "10m"
     """How long a node must have been so; `Never` keeps every node."""
     expire_after: Annotated[
-        _DURATION, Sent("CustomResource spec.template.spec.expireAfter"), Tries("720h")
+        _DURATION, Sent("NodePool spec.template.spec.expireAfter"), Tries("720h")
     ] = "Never"
     """How old a node gets: then it takes no more pods, and is removed once its jobs are done."""
     weight: Annotated[
         Annotated[int, Interval(ge=1, le=100)] | None,
-        Sent("CustomResource spec.weight"),
+        Sent("NodePool spec.weight"),
         Tries(10),
     ] = None
     """Which of several pools that fit a pod gets the node: the one with the largest weight; left

@@ -11,6 +11,7 @@ from typing import Any, Final, get_args
 
 from ..decode import camel
 from .karpenter_args import Scaler
+from .node_repair_args import EksNodeRepairArgs
 
 SCALERS: Final[tuple[Scaler, ...]] = get_args(Scaler)
 _KARPENTER = "Karpenter starts nodes for pods, and keeps minNodes of them"
@@ -27,6 +28,8 @@ class Unable:
     """Scaler -> the reason, which follows `<key>: `."""
     fix: str = "drop the key"
     """What to do instead of taking another scaler."""
+    also: tuple[Any, ...] = ()
+    """Values that mean the same to these scalers as the key left out."""
 
 
 def _both(why: str) -> Mapping[Scaler, str]:
@@ -42,6 +45,7 @@ UNABLE: Final[Mapping[str, Unable]] = {
             "auto-mode": f"{_REPAIR}; Auto Mode repairs its nodes by rules of its own",
         },
         fix="drop the key; cluster.karpenter.nodeRepair turns Karpenter's on",
+        also=(EksNodeRepairArgs(enabled=False),),
     ),
     "autoscaler": Unable(
         why=_both("has options of Cluster Autoscaler"), fix="set karpenter.consolidateAfter"
@@ -72,7 +76,7 @@ def check(args: Any, scaler: Scaler) -> None:
             continue
         default = field.default if field.default_factory is MISSING else field.default_factory()
         value = getattr(args, field.name)
-        if value != default:
+        if value not in (default, *unable.also):
             raise ValueError(
                 f"{camel(field.name)}: {unable.why[scaler]}; {unable.fix}, or set cluster.scaler "
                 f"to {' or '.join(able(field.name))}"
