@@ -1,4 +1,4 @@
-"""`python -m tools.definitions`: JobSet's and Kueue's, pinned, as the program declares them.
+"""`python -m tools.definitions`: JobSet's, Kueue's and Karpenter's, pinned, as they are declared.
 
 Descriptions are left out, and so is what lies deeper than `DEEPEST`: the engine's messages nest
 three levels for each of these, and Python's protobuf refuses to read more than 100.
@@ -14,7 +14,7 @@ import tools
 from tools.programs import HERE, ToolError, program
 
 FOLDER = HERE.parent / "components" / "crds"
-PROGRAMS = ("jobset", "kueue")
+PROGRAMS = ("jobset", "kueue", "karpenter-aws")
 DEEPEST = 28
 """Levels of a definition, lists and scalars included: down to a variable's name in a pod template
 of a JobSet."""

@@ -80,7 +80,9 @@ class Karpenter(pulumi.ComponentResource):
                 parent=self, depends_on=role.grants, deleted_with=control_plane
             ),
         )
-        kinds = definitions.declare("karpenter-aws", cluster=cluster, parent=self, protected=False)
+        kinds = definitions.declare(
+            "karpenter-aws", cluster=cluster, parent=self, protected=False, conversions={}
+        )
         permissions = self._permissions(name, cluster)
         environment = _environment(args, cluster.name, region, interruptions.queue.name, gates)
         deployment = kubernetes.apps.v1.Deployment(

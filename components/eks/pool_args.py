@@ -17,6 +17,7 @@ from ..discovery import discovery_labels
 from ..effect import Sent, Silent, Tries
 from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
 from ..on_change import OnChange
+from ..scaler import NotWith, check_scaler
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs
 from .cluster_args import check_desired, update_minutes
@@ -36,7 +37,6 @@ from .node_args import (
 from .node_repair_args import Count, EksNodeRepairArgs, Percentage, check_one_of_two
 from .pool_labels import NodeLabels, check_taints
 from .reservation import CapacityType, ReservationName
-from .scalers import check as check_scaler
 from .sharing_args import EksSharingArgs
 from .user_data import Bootstrap, bottlerocket
 
@@ -46,6 +46,10 @@ five resources and four options of the autoscaler; those of `discoveryLabels` co
 _MAX_UNAVAILABLE = 100
 """EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
 _OSES = ("al2023", "bottlerocket")
+_IMAGE = NotWith("auto-mode", "it chooses the image, a Bottlerocket of AWS's, and how it starts")
+_NO_SIZE = "nodes follow pods, and minNodes of them stay"
+_NO_GROUP = "no node group is replaced: nodes are, one by one"
+_CA_ONLY = "it is an option of Cluster Autoscaler; take karpenter.consolidateAfter"
 _AL2 = "is gone: EKS publishes no Amazon Linux 2 images since 2025-11-26"
 
 
@@ -100,7 +104,10 @@ class EksGpuNodeGroupArgs:
     ] = 1
     """The largest number of nodes in the whole pool."""
     desired_nodes: Annotated[
-        int | None, Sent("NodeGroup scalingConfig.desiredSize", "NodeGroup (ignore_changes)")
+        int | None,
+        Sent("NodeGroup scalingConfig.desiredSize", "NodeGroup (ignore_changes)"),
+        NotWith("karpenter", _NO_SIZE),
+        NotWith("auto-mode", _NO_SIZE),
     ] = None
     """The size, for one update: needed where minNodes rises above the running size or maxNodes
     falls below it. Take it out afterwards, and the number is the autoscaler's again."""
@@ -155,7 +162,7 @@ class EksGpuNodeGroupArgs:
     with `reservation` that of an on-demand Capacity Reservation, or the ARN of a resource group of
     them. `gpu-cluster capacity` says what is left of it."""
     os: Annotated[
-        str, _OS, OnChange("GPU pool"), Sent("NodeGroup amiType"), Tries("bottlerocket")
+        str, _OS, OnChange("GPU pool"), Sent("NodeGroup amiType"), Tries("bottlerocket"), _IMAGE
     ] = "al2023"
     """The image of the nodes, `al2023` or `bottlerocket`; both carry the driver."""
     ami_type: Annotated[
@@ -167,36 +174,49 @@ class EksGpuNodeGroupArgs:
     ] = None
     """The image type of EKS; it follows from `os` and the instance type."""
     release_version: Annotated[
-        str | None, OnChange(never_lower), Sent("NodeGroup releaseVersion")
+        str | None, OnChange(never_lower), Sent("NodeGroup releaseVersion"), _IMAGE
     ] = None
     """The image's release such as `1.36.2-20260714`; left out, the newest when the group is made
-    or its Kubernetes version changes."""
-    ami_id: AMI_ID = None
+    or its Kubernetes version changes. Karpenter then follows each new release."""
+    ami_id: Annotated[AMI_ID, _IMAGE] = None
     """An image of your own, made from EKS's image for GPUs of the same `os`: its NVIDIA driver and
     its root volume `/dev/xvda` are taken for granted. The nodes have the image's Kubernetes
     version, whatever `cluster.version` says: give both a new value together."""
-    kubelet: Annotated[EksKubeletArgs | None, Sent("LaunchTemplate userData")] = None
+    kubelet: Annotated[
+        EksKubeletArgs | None,
+        Sent("LaunchTemplate userData"),
+        NotWith("auto-mode", "it configures the kubelet"),
+    ] = None
     """Settings of the kubelet; left out, the image's. A change recycles the nodes."""
-    user_data: USER_DATA = ()
+    user_data: Annotated[USER_DATA, NotWith("auto-mode", "its nodes take none")] = ()
     """Further parts of the user data, each as text. With `al2023` a script that begins with `#!`, a
     cloud-config, or a NodeConfig, which nodeadm merges with EKS's and this stack's; with
     `bottlerocket` settings in TOML. A change recycles the nodes."""
     security_group_ids: SECURITY_GROUPS = ()
     """Security groups of the nodes, 4 at most, beside the cluster's own, which they keep."""
-    metadata_hop_limit: HOP_LIMIT = 1
+    metadata_hop_limit: Annotated[HOP_LIMIT, NotWith("auto-mode", "it sets the limit to 1")] = 1
     """How far away, in network hops, the instance metadata answers. Above 1, every pod can take the
     node's role; the policy `imds` refuses it."""
-    delete_before_replace: Annotated[bool, Sent("NodeGroup (delete_before_replace)")] = False
+    delete_before_replace: Annotated[
+        bool,
+        Sent("NodeGroup (delete_before_replace)"),
+        NotWith("karpenter", _NO_GROUP),
+        NotWith("auto-mode", _NO_GROUP),
+    ] = False
     """Whether a pool that is replaced is deleted first; otherwise both have nodes for a while, and
     need the quota twice."""
     device_plugin: Annotated[
-        Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
+        Literal["nvidia", "none"],
+        Sent("DaemonSet spec.template.spec.affinity"),
+        NotWith("auto-mode", "NVIDIA's is part of its image"),
     ] = "nvidia"
     """Whose device plugin runs: NVIDIA's in a DaemonSet of this stack or, with os `bottlerocket`,
     as a service of the host (`nvidia`), or somebody else's (`none`), such as NVIDIA's GPU
     Operator's; the driver and the container toolkit are in the image."""
     sharing: Annotated[
-        EksSharingArgs | None, Tries({"strategy": "time-slicing", "replicas": 2})
+        EksSharingArgs | None,
+        Tries({"strategy": "time-slicing", "replicas": 2}),
+        NotWith("auto-mode", "the device plugin in its image gives whole GPUs only"),
     ] = None
     """How pods share a GPU; left out, each GPU is one pod's."""
     disk_size_gb: Annotated[
@@ -223,13 +243,27 @@ class EksGpuNodeGroupArgs:
     force_update: Annotated[bool, Sent("NodeGroup forceUpdateVersion")] = False
     """Whether an update ends pods that a disruption budget keeps; otherwise it fails after 15
     minutes."""
-    node_repair: EksNodeRepairArgs = field(default_factory=EksNodeRepairArgs)
+    node_repair: Annotated[
+        EksNodeRepairArgs,
+        NotWith(
+            "karpenter",
+            "it repairs by rules of its own, if cluster.karpenter.nodeRepair says so",
+            but=(EksNodeRepairArgs(enabled=False),),
+        ),
+        NotWith("auto-mode", "it repairs nodes by rules of its own"),
+    ] = field(default_factory=EksNodeRepairArgs)
     """What EKS does with nodes whose GPUs or kubelet fail."""
-    autoscaler: Annotated[EksPoolAutoscalerArgs, Sent("Tag")] = field(
-        default_factory=EksPoolAutoscalerArgs
-    )
+    autoscaler: Annotated[
+        EksPoolAutoscalerArgs,
+        Sent("Tag"),
+        NotWith("karpenter", _CA_ONLY),
+        NotWith("auto-mode", _CA_ONLY),
+    ] = field(default_factory=EksPoolAutoscalerArgs)
     """Options of Cluster Autoscaler for this pool alone; left out, the cluster's."""
-    karpenter: EksPoolKarpenterArgs = field(default_factory=EksPoolKarpenterArgs)
+    karpenter: Annotated[
+        EksPoolKarpenterArgs,
+        NotWith("cluster-autoscaler", "it has options of Karpenter; take autoscaler"),
+    ] = field(default_factory=EksPoolKarpenterArgs)
     """With `cluster.scaler` karpenter or auto-mode: how nodes of this pool are removed."""
 
     def __post_init__(self) -> None:
@@ -331,7 +365,8 @@ class EksGpuNodeGroupArgs:
     def resolve(self, name: str, cluster: AnyEksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
         """The pool in its cluster; raises ValueError if it does not fit that."""
         places = self._places_in(cluster)
-        check_scaler(self, cluster.scaler)
+        check_scaler(self, cluster.scaler, type(cluster))
+        reservations.check_scaler(self.reservation, cluster.scaler)
         self._check_in(cluster, places)
         pool = self.gpu_pool(name, cluster.scaler)
         if self.os == "bottlerocket":

@@ -84,6 +84,17 @@ def check(
         )
 
 
+def check_scaler(reservation: str | None, scaler: str) -> None:
+    """Raises ValueError for a resource group where reservations are named one by one."""
+    if scaler != "cluster-autoscaler" and reservation is not None and is_group(reservation):
+        # capacityReservationSelectorTerms of EC2NodeClass (Karpenter 1.14.3) and NodeClass.
+        raise ValueError(
+            f"reservation: {reservation!r} is not possible with cluster.scaler {scaler}: it takes "
+            "a reservation by its ID; give one such as cr-0123456789abcdef0, or set "
+            "cluster.scaler: cluster-autoscaler"
+        )
+
+
 def check_place(reservation: str | None, key: str, places: Sequence[str], *, block: bool) -> None:
     """Raises ValueError unless the pool is in one zone, as a single reservation is. `key`: the
     setting that says where the pool is."""

@@ -1,4 +1,4 @@
-"""The pinned definitions of JobSet and Kueue: of the version that a rehearsal runs, readable."""
+"""The pinned definitions of JobSet, Kueue and Karpenter: of the image's version, readable."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,9 @@ from components.catalog import images
 from tools import definitions as pinned
 from tools.programs import program
 
-IMAGES = {"jobset": images.JOBSET, "kueue": images.KUEUE}
+IMAGES = {
+    "jobset": images.JOBSET, "kueue": images.KUEUE, "karpenter-aws": images.KARPENTER,
+}  # fmt: skip
 
 
 def levels(value: Any) -> int:
@@ -35,7 +37,7 @@ def schemas(value: Any) -> Iterator[dict[str, Any]]:
 def test_definitions_and_image_are_of_one_version(name: str) -> None:
     """What the program declares is what runs in a cluster, whatever a rehearsal can build."""
     source = json.loads((pinned.FOLDER / f"{name}.json").read_text())["source"]
-    assert f"{program(name).module} {IMAGES[name].tag}," in source
+    assert f"{program(name).module} v{(IMAGES[name].tag or '').removeprefix('v')}," in source
 
 
 def test_the_versions_are_those_that_were_chosen() -> None:
