@@ -468,4 +468,8 @@ def test_a_type_that_nothing_lists_is_seen_by_its_tags(ml: Account) -> None:
     name = gateway["EgressOnlyInternetGateway"]["EgressOnlyInternetGatewayId"]
     assert {*ml.cloud.list_resources()} - before == {f"egress-only-internet-gateway {name}"}
     ec2.delete_egress_only_internet_gateway(EgressOnlyInternetGatewayId=name)
+    tags = [{"ResourceType": "elastic-ip", "Tags": [{"Key": "a", "Value": "b"}]}]
+    address = ec2.allocate_address(Domain="vpc", TagSpecifications=tags)["AllocationId"]
+    assert {*ml.cloud.list_resources()} - before == {f"elastic IP {address}"}
+    ec2.release_address(AllocationId=address)
     assert {*ml.cloud.list_resources()} == before

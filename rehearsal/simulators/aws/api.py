@@ -126,7 +126,7 @@ def answer(account: Account, response: Any, original: Callable[[], Any]) -> Any:
     with account.lock, account.asking:
         account.asking.response = response
         status, headers, body = _answer(account, response, (service, name), original)
-    if int(status) < 400 and name.startswith("Delete"):
+    if int(status) < 400 and name.startswith(("Delete", "Release", "Terminate", "Cancel")):
         account.deleted.update(*response.querystring.values())
     if int(status) < 400 and not name.startswith(_READS):
         account.changed()

@@ -94,7 +94,7 @@ def _network(account: Account) -> Iterator[str]:
 
 _TAGGED = frozenset(
     (
-        "vpc", "subnet", "route-table", "internet-gateway", "natgateway", "elastic-ip",
+        "vpc", "subnet", "route-table", "internet-gateway", "natgateway", "vpc-elastic-ip",
         "vpc-endpoint", "security-group", "security-group-rule", "network-interface",
         "launch-template", "volume", "instance", "spot-instances-request", "network-acl",
         "dhcp-options", "snapshot", "image", "capacity-reservation", "fleet",
