@@ -77,6 +77,8 @@ class GpuTraining(pulumi.ComponentResource):
             spec=cast(NetworkPolicySpecArgsDict, among_themselves(name)),
             opts=cluster.options(self),
         )
+        if args.disruption_budget:
+            before.append(self._budget(name, args, cluster))
         job_set = spec(name, args, cluster.pools[args.pool], contents, cluster.buckets)
         kubernetes.apiextensions.CustomResource(
             name,
@@ -103,6 +105,20 @@ class GpuTraining(pulumi.ComponentResource):
             ),
         )
         self.register_outputs({})
+
+    def _budget(self, name: str, args: TrainingArgs, cluster: Cluster) -> pulumi.Resource:
+        return kubernetes.policy.v1.PodDisruptionBudget(
+            name,
+            metadata={"name": name, "namespace": args.namespace, "labels": {"app": name}},
+            spec={
+                # All of them, as a number: for pods of Jobs, which have no scale, the API takes
+                # nothing else (kubernetes.io, "Specifying a Disruption Budget").
+                "min_available": args.nodes,
+                "unhealthy_pod_eviction_policy": "AlwaysAllow",
+                "selector": {"match_labels": {names.JOB_SET_LABEL: name}},
+            },
+            opts=cluster.options(self),
+        )
 
 
 def labels(name: str, args: TrainingArgs) -> dict[str, str]:

@@ -49,6 +49,9 @@ class TrainingArgs(PodArgs):
     """Its place in the queue, one of `batch.priorities`; left out, that of the value 0."""
     max_restarts: Annotated[int, Ge(0), Sent("JobSet spec.failurePolicy.maxRestarts")] = 3
     """How often all workers start again after one of them failed."""
+    disruption_budget: Annotated[bool, Sent("PodDisruptionBudget")] = False
+    """Whether a PodDisruptionBudget refuses to evict workers that run: an upgrade of their nodes
+    waits for the job, as long as the cloud lets it (GKE: one hour; EKS: until the update fails)."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
     """Whether `pulumi up` waits until it completes. Its time in the queue counts."""
 

@@ -85,6 +85,10 @@ def read(
     for name, job in jobs.items():
         if job.wait:
             raise CheckError(f"{ROOM}.{name}.wait: nobody waits for a submitted job; drop the key")
+        if job.disruption_budget:
+            raise CheckError(
+                f"{ROOM}.{name}.disruptionBudget: is for jobs in a stack file; drop the key"
+            )
     return jobs
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.batch import training
@@ -436,6 +437,37 @@ def test_a_queues_groups_submit_jobs_in_its_namespaces_alone() -> None:
         if each.inputs["roleRef"]["name"] == "submit-jobs"
     } == {"default": ["researchers", "students"], "team": ["researchers"]}
     assert not [each for each in batch().resources if "submit-jobs" in each.name]
+
+
+def test_queues_of_a_stack_with_the_former_version_are_updated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another type would be another resource to the engine: each knows its former one."""
+    former: dict[str, list[str]] = {}
+    create = kubernetes.apiextensions.CustomResource.__init__
+
+    def noting(self: Any, name: str, **given: Any) -> None:
+        former[given["kind"]] = [alias.type_ for alias in given["opts"].aliases or ()]
+        create(self, name, **given)
+
+    monkeypatch.setattr(kubernetes.apiextensions.CustomResource, "__init__", noting)
+    batch()
+    del former["JobSet"]
+    assert former == {
+        kind: [f"kubernetes:kueue.x-k8s.io/v1beta1:{kind}"]
+        for kind in ("ResourceFlavor", "ClusterQueue", "LocalQueue")
+    }
+
+
+def test_a_budget_keeps_all_workers_of_a_training_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only of a job that asks for one."""
+    kind = "kubernetes:policy/v1:PodDisruptionBudget"
+    assert batch().of(kind) == []
+    training_job = dataclasses.replace(TRAINING, disruption_budget=True)
+    monkeypatch.setitem(globals(), "TRAINING", training_job)
+    spec = batch().one(kind).inputs["spec"]
+    assert (spec["minAvailable"], spec["unhealthyPodEvictionPolicy"]) == (3, "AlwaysAllow")
+    assert spec["selector"]["matchLabels"] == {"jobset.sigs.k8s.io/jobset-name": "ddp"}
 
 
 def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:

@@ -74,6 +74,7 @@ def drained(config: dict[str, Any]) -> None:
             "image": "example.com/image:1",
             "command": ["train.py"],
             "maxRestarts": 0,
+            "disruptionBudget": True,
         }
     }
 
@@ -213,7 +214,7 @@ def test_a_user_submits_lists_and_cancels_a_job(
 
 def test_a_drained_worker_does_not_use_up_the_restarts(rehearsal: Rehearsal) -> None:
     """All workers start again and finish, with `maxRestarts: 0`; each has a node of its own, though
-    one has room for both."""
+    one has room for both. The job's disruption budget does not let any be evicted."""
     sandbox = rehearsal.sandbox
     up(sandbox, configured(drained))
     workers, api = "Job default/drained-workers-0", sandbox.control_plane.api
@@ -222,10 +223,16 @@ def test_a_drained_worker_does_not_use_up_the_restarts(rehearsal: Rehearsal) -> 
     pod = next(pod for pod in sandbox.cluster_cache.pods if workload(pod) == workers)
     path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}"
     eviction = {"name": pod["metadata"]["name"], "namespace": "default"}
-    api.create(
-        f"{path}/eviction",
-        {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": eviction},
-    )
+    budget = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/drained"
+    until(lambda: api.get(budget)["status"]["currentHealthy"] == 2, "the budget counts both")
+    assert api.get(budget)["status"]["desiredHealthy"] == 2
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": eviction}
+    with pytest.raises(ApiError) as refused:
+        api.create(f"{path}/eviction", body)
+    assert refused.value.status == 429
+    assert "would violate the pod's disruption budget" in str(refused.value)
+    api.delete(budget)
+    api.create(f"{path}/eviction", body)
     until(
         lambda: any(
             each["type"] in ("Completed", "Failed") and each["status"] == "True"

@@ -119,6 +119,7 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
         ({"image": "a b"}, "image: 'a b' has a blank in it"),
         ({"serviceAccount": "root"}, "serviceAccount: 'root' is not a service account"),
         ({"wait": True}, "wait: nobody waits for a submitted job"),
+        ({"disruptionBudget": True}, "disruptionBudget: is for jobs in a stack file"),
         ({"gpu": 1}, "gpu: there is no such key; did you mean 'gpus'?"),
         (
             {"volumes": {"data": {"mountPath": "/data", "bucket": "data"}}},
