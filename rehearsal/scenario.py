@@ -14,13 +14,14 @@ from components.settings.blocks import RUNNING
 from rehearsal.control_plane.cluster_cache import KINDS, has_its_gpus
 from rehearsal.engine import Outcome, run_in_thread
 from rehearsal.nodes.gpus import GPU, part
+from rehearsal.nodes.migration import movable
 from rehearsal.nodes.pods import gpus_asked, phase
 from rehearsal.nodes.scale_down import evictable
 from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
-from rehearsal.simulators.cloud import NodeGroup
-from rehearsal.verify import assertions, probes, stack_output_checks, volumes, workers
+from rehearsal.simulators.cloud import ClassScaler, NodeGroup
+from rehearsal.verify import assertions, fallbacks, probes, stack_output_checks, volumes, workers
 from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
 from stacks.definition.files import document_in
@@ -80,6 +81,7 @@ class Rehearsal:
                 ("pulumi up", self._up),
                 *self._operator_steps,
                 ("workloads run", self._workloads_run),
+                *((("pods move back", self._pods_move_back),) if self._restocking else ()),
                 *((("services scale out", self._services_scale_out),) if self._scaled else ()),
                 ("every pool grows", self._every_pool_grows),
                 ("placement verified", self._placement_verified),
@@ -248,6 +250,36 @@ class Rehearsal:
             for name, args in services.items()
             if args.scaling
         }
+
+    @property
+    def _restocking(self) -> bool:
+        """Whether machines that run out come back during this rehearsal."""
+        cloud = self.sandbox.cloud
+        return isinstance(cloud, ClassScaler) and cloud.restocks
+
+    def _pods_move_back(self) -> str:
+        """Once what ran out can be had again, no pod that may move is left on a later choice."""
+        cloud, began = self.sandbox.cloud, time.monotonic()
+        assert isinstance(cloud, ClassScaler)
+        while cloud.restocking or self._on_later_choices() or self._moving():
+            if time.monotonic() - began > self.deadline:
+                raise Failure("pods did not move back to an earlier choice of fallback")
+            time.sleep(0.1)
+        self._wait_for(self.workloads)
+        return "; ".join(fallbacks.seen(self.sandbox.event_log.events)) or "nothing ran out"
+
+    def _moving(self) -> bool:
+        """Whether a node that is left for a better one is still there."""
+        events = [event for event in self.sandbox.event_log.events if event.kind == "node"]
+        moved = {event.subject for event in events if event.what == "moved back"}
+        return not moved <= {event.subject for event in events if event.what == "left"}
+
+    def _on_later_choices(self) -> bool:
+        cloud, cache = self.sandbox.cloud, self.sandbox.cluster_cache
+        assert isinstance(cloud, ClassScaler)
+        groups = cloud.node_groups()
+        found = movable(groups, cache.nodes, cache.pods, rules(cache.pods), cloud.starts)
+        return bool(found)
 
     def _services_scale_out(self) -> str:
         """To the most pods, by the subresource through which every autoscaler does it."""

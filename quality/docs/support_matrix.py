@@ -11,11 +11,13 @@ from components.catalog.eks import INSTANCE_TYPES, refusal
 from components.catalog.gke import ACCELERATORS
 from components.catalog.gke_machines import MACHINE_TYPES, MachineType
 from components.cluster import GpuPool
-from components.decode import decode
+from components.decode import camel, decode
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.existing.pool_args import ExistingGpuPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from components.platforms import PLATFORMS
+from components.scaler import scalers, unsupported
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "support-matrix.md"
@@ -104,6 +106,12 @@ Machine types and prices of one region: `gpu-cluster offers --gpu l4 --region eu
 Nodes of EKS have neither EFA nor a placement group, and their local NVMe disks are not used; nodes
 of GKE have no GPUDirect network: [what is not included](../how-to/not-included.md).
 """
+_SCALERS = """
+## Scalers
+
+What a scaler cannot do is refused, unless the key has its default value. All other settings of a
+pool work with every scaler of its platform.
+"""
 
 
 def markdown() -> str:
@@ -115,6 +123,8 @@ def markdown() -> str:
         *table(("platform", *(f"`{name}`" for name in STRATEGIES)), _sharing()),
         _GPUS,
         *table(("GPU", "GKE", "GPUs per pod on GKE Autopilot", "EKS"), _gpus()),
+        _SCALERS,
+        *table(("platform", "`cluster.scaler`", "refuses", "because"), _unsupported()),
         "",
     ])  # fmt: skip
 
@@ -148,6 +158,16 @@ def _accepted(kind: type, given: Mapping[str, Any], sharing: Mapping[str, Any]) 
     except ValueError:
         return "refused"
     return "yes"
+
+
+def _unsupported() -> Iterator[tuple[str, ...]]:
+    for name, platform in PLATFORMS.items():
+        rows = [
+            (name, f"`{mark.scaler}`", f"`{camel(field)}`", mark.reason)
+            for field, marks in unsupported(platform.settings.POOL).items()
+            for mark in marks
+        ]
+        yield from sorted(rows) if scalers(platform.settings.CLUSTER) else ()
 
 
 def _gpus() -> Iterator[tuple[str, ...]]:

@@ -242,8 +242,8 @@ def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
     """Group name -> Karpenter's weight, 100 to 1: the cheapest of those with the fewest GPUs first.
 
     Karpenter compares the prices of one pool's instance types only; of the pools that fit a pod it
-    takes the one with the greatest weight. Clouds take the smallest node that fits; Spot is for
-    those who ask for it.
+    takes the one with the greatest weight. Clouds take the smallest node that fits, unless an order
+    is given; Spot is for those who ask for it.
     """
 
     def size(group: NodeGroup) -> tuple[int, float, int, bool]:
@@ -251,7 +251,11 @@ def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
         return _gpus(group.template), price, _milli(group.template.capacity["cpu"]), group.spot
 
     order = sorted({size(group) for group in groups})
-    return {group.name: max(100 - order.index(size(group)), 1) for group in groups}
+    return {
+        # Pods that have an order of fallback fit no group outside of it.
+        group.name: max(100 - (group.choice.rank if group.choice else order.index(size(group))), 1)
+        for group in groups
+    }
 
 
 def room(group: NodeGroup, frozen: int | None) -> int:

@@ -40,6 +40,7 @@ from rehearsal.nodes.gpus import (
     is_ready,
 )
 from rehearsal.nodes.kwok import PassedOver
+from rehearsal.nodes.migration import Migration
 from rehearsal.nodes.node_registration import (
     belongs,
     by_instance,
@@ -55,6 +56,7 @@ from rehearsal.nodes.scalers import KeptTemplates, rules, scaled_groups
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import (
+    ClassScaler,
     Cloud,
     GpuSharing,
     Machine,
@@ -65,6 +67,7 @@ from rehearsal.simulators.cloud import (
 
 REGISTERED = "karpenter.sh/registered"
 TICK_SECONDS = 0.25
+_CLASSES, _CLASS = "/apis/cloud.google.com/v1/computeclasses", "cloud.google.com/compute-class"
 
 
 class Nodes:
@@ -129,7 +132,7 @@ class Nodes:
         self.refusals, self.sharing, self.outdated = {}, {}, {}
         self._said: dict[str, str] = {}
         """Pool whose machines somebody else launches -> the last refusal on record."""
-        self._scale_down = ScaleDown()
+        self._scale_down, self._migration = ScaleDown(), Migration()
         self._kept_templates = KeptTemplates()
         self._attachments = Attachments(self._cloud, self._api)
         self._passed_over = PassedOver(lambda: self._api)
@@ -182,6 +185,7 @@ class Nodes:
             # One view for the whole turn: more may come to be seen meanwhile.
             self._nodes, self._pods = self._cluster_cache.nodes, self._cluster_cache.pods
             try:
+                self._follow_classes()
                 found = self._kept_templates.applied(
                     scaled_groups(
                         self._cloud,
@@ -222,6 +226,7 @@ class Nodes:
 
     def _drain(self, groups: list[NodeGroup]) -> None:
         """Takes a half empty node away; Karpenter evicts the pods on it, as a drain does."""
+        self._migrate(groups)
         drained = self._scale_down.next(groups, self._nodes, self._pods, rules(self._pods))
         if drained is None or drained.node["metadata"]["name"] in self._refused:
             return
@@ -235,6 +240,32 @@ class Nodes:
             self._event_log.record("node", name, "scaled in", group=drained.group)
             self._cloud.release(drained.group, drained.node["spec"].get("providerID", ""))
             self._api.delete(f"/api/v1/nodes/{name}")
+
+    def _follow_classes(self) -> None:
+        """Tells the cloud the cluster's ComputeClasses, if pods select any."""
+        selected = any(_CLASS in (pod["spec"].get("nodeSelector") or {}) for pod in self._pods)
+        if not selected or not isinstance(self._cloud, ClassScaler):
+            return
+        for line in self._cloud.classes(self._api.items(_CLASSES)):
+            self._event_log.finding(line.partition(":")[0], line)
+
+    def _migrate(self, groups: list[NodeGroup]) -> None:
+        """Takes a node away whose pods can have one of an earlier choice."""
+        if not isinstance(self._cloud, ClassScaler):
+            return
+        starts = self._cloud.starts
+        moving = self._migration.next(
+            groups,
+            self._nodes,
+            self._pods,
+            rules(self._pods),
+            lambda name: name not in self.refusals and starts(name),
+        )
+        if moving is None or (name := moving.node["metadata"]["name"]) in self._refused:
+            return
+        self._event_log.record("node", name, "moved back", group=moving.group, to=moving.to)
+        self._refused.add(name)
+        remove_node(self._api, moving.node)
 
     def _take_changes(self) -> bool:
         """Waits for changes; returns whether the cloud is among what changed."""

@@ -9,7 +9,7 @@ from rehearsal.cloud_simulators import Rehearsed, RunningSimulator
 from rehearsal.plugins import gcp
 from rehearsal.plugins.cloud.server import ProviderServer
 from rehearsal.simulators import google
-from rehearsal.simulators.google_inventory import buckets, networks, not_granted
+from rehearsal.simulators.google_inventory import buckets, networks, not_granted, stock
 from rehearsal.simulators.reservations import reservations
 
 
@@ -28,6 +28,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         quota_suffices=True,
         buckets=buckets(of.stack, of.inventories),
         not_granted=not_granted(of.stack, of.inventories),
+        stock=stock(of.stack, of.inventories),
     )
     apis = google.serve_api(cloud)
     ending.callback(apis.stop)

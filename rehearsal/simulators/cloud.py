@@ -110,6 +110,18 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One of several ways to get the nodes for the same pods."""
+
+    of: str
+    """What all of them are for: the name of a compute class."""
+    rank: int
+    """0 for what is tried first."""
+    migrates: bool
+    """Whether pods move to an earlier choice once that can be had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
     """A node pool (GKE), a node group (EKS) or the nodes that were there before."""
 
@@ -143,6 +155,8 @@ class NodeGroup:
     starts another for the same pods; empty if it waits."""
     auto_provisioned: bool = False
     """GKE Autopilot: nodes of this shape come only for pods that select the accelerator."""
+    choice: Choice | None = None
+    """Where it stands in an order of fallback; None if it is in none."""
     revision: int = 0
     """How often the cloud has begun to recycle its nodes: each node of an earlier revision is
     drained and replaced, one at a time."""
@@ -289,6 +303,26 @@ class Provisioner(Protocol):
 
     def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
         """Tells it the node selectors of all pods; `node_groups` then has what fits them."""
+
+
+@runtime_checkable
+class ClassScaler(Protocol):
+    """A cloud that creates node pools by objects of the cluster: GKE's ComputeClasses."""
+
+    def classes(self, objects: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        """Tells it all ComputeClasses; `node_groups` then has their pools. Returns what is wrong
+        with them, a line each."""
+
+    def starts(self, group: str) -> bool:
+        """Whether another node of this group would start now."""
+
+    @property
+    def restocks(self) -> bool:
+        """Whether machines that run out come back during the rehearsal."""
+
+    @property
+    def restocking(self) -> bool:
+        """Whether some that were refused are on their way back now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,7 +104,8 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
 def without_reservations(found: Any) -> Any:
     """What an inventory says of networks; None if it has nothing of them."""
     others = (
-        "reservations", "buckets", "notGranted", "gpuOperator", "cluster", "objects", "controllers",
+        "reservations", "stock", "buckets", "notGranted", "gpuOperator", "cluster", "objects",
+        "controllers",
     )  # fmt: skip
     if not isinstance(found, dict) or not any(key in found for key in others):
         return found

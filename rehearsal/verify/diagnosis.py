@@ -109,6 +109,17 @@ def _nearest(pod: Object, snapshot: ClusterSnapshot) -> tuple[NodeGroup, list[st
     return group, lines
 
 
+def _choices(group: NodeGroup, snapshot: ClusterSnapshot) -> list[str]:
+    """The group and the others of its order of fallback."""
+    if group.choice is None:
+        return [group.name]
+    return [
+        one.name
+        for one in snapshot.groups
+        if one.choice is not None and one.choice.of == group.choice.of
+    ]
+
+
 def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) -> Diagnosis:
     """Why a pod that fits the group's nodes is on none of them."""
     start = f"pool {group.name}: {who}"
@@ -127,7 +138,7 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
     if refusal := snapshot.refusals.get(group.name):
         return Diagnosis(
             message=f"{start} cannot be scheduled: the cloud rejects another node: {refusal}",
-            permanent=True,
+            permanent=all(choice in snapshot.refusals for choice in _choices(group, snapshot)),
         )
     if group.unscaled and len(nodes) < group.max_nodes:
         return Diagnosis(

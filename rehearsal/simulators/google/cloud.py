@@ -1,5 +1,6 @@
 """The simulated Google Cloud: what exists, what it may use, which nodes it would start."""
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,13 @@ from rehearsal.simulators.cloud import (
     TemplateComparison,
     Wanted,
 )
-from rehearsal.simulators.google import artifact_registry, attached, nodes, policies
+from rehearsal.simulators.google import (
+    artifact_registry,
+    attached,
+    compute_classes,
+    nodes,
+    policies,
+)
 from rehearsal.simulators.google import buckets as bucket_rules
 from rehearsal.simulators.google.autopilot import (
     ACCELERATOR_COUNT_LABEL,
@@ -34,7 +41,8 @@ from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.existing_network import lay_out
 from rehearsal.simulators.google.resource import CloudResource
 from rehearsal.simulators.google.state import CloudState
-from rehearsal.simulators.google_inventory import Bucket, Networks
+from rehearsal.simulators.google.stock import exhausted, short_of
+from rehearsal.simulators.google_inventory import Bucket, Networks, Stock
 from rehearsal.simulators.reservations import Reservation
 
 DEFAULT_QUOTA = 16
@@ -57,11 +65,12 @@ class GoogleCloud(CloudState):
         quota_suffices: bool = False,
         buckets: Mapping[str, Bucket] | None = None,
         not_granted: frozenset[str] = frozenset(),
+        stock: Sequence[Stock] = (),
     ) -> None:
         """`existing`: networks that exist before anything is created; `reservations`: what was
         bought by then. With `quota_suffices`, every pool can grow to its maximum, as far as
         `faults` sets no quota. `buckets`: those that are not as any other, by name. `not_granted`:
-        as `CloudState` has it."""
+        as `CloudState` has it. `stock`: machines of which there are only so many."""
         super().__init__(
             control_plane=control_plane,
             faults=faults or NoFaults(),
@@ -76,6 +85,10 @@ class GoogleCloud(CloudState):
         """What GKE's controllers created -> the id of their cluster."""
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
+        self._stock = list(stock)
+        self._returning: set[Stock] = set()
+        """What was refused and is on its way back."""
+        self._classes: list[Mapping[str, Any]] = []
         if existing is not None:
             lay_out(self, existing)
         self._before = set(self._held())
@@ -91,10 +104,55 @@ class GoogleCloud(CloudState):
             for cluster in self.of(CLUSTER):
                 if (cluster.state.get("autopilot") or {}).get("enabled"):
                     groups += self._autopilot(cluster)
+            auto = self._candidates()
             for pool in self.of(NODE_POOL):
                 if pool.state["status"] not in ("PROVISIONING", "ERROR"):
-                    groups.append(nodes.group(pool, self.resources[pool.parent or ""]))
+                    cluster = self.resources[pool.parent or ""]
+                    candidate = auto.pop(pool.identity, None)
+                    groups.append(
+                        compute_classes.group(candidate, cluster, pool)
+                        if candidate
+                        else nodes.group(pool, cluster)
+                    )
+            groups += [
+                compute_classes.group(one, self.resources[one.pool.parent or ""], one.pool)
+                for one in auto.values()
+            ]
             return groups
+
+    def classes(self, objects: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        """As `rehearsal.simulators.cloud.ClassScaler` has it."""
+        with self.lock:
+            self._classes = list(objects)
+            clusters = [*self.of(CLUSTER)]
+            return [
+                line
+                for cluster in clusters
+                for line in compute_classes.candidates(self, cluster, self._classes)[1]
+            ]
+
+    def starts(self, group: str) -> bool:
+        """As `rehearsal.simulators.cloud.ClassScaler` has it."""
+        with self.lock:
+            candidates = {one.pool.state["name"]: one.pool for one in self._candidates().values()}
+            if (pool := self._pool(group) or candidates.get(group)) is None:
+                return False
+            try:
+                self.check_start(pool, pool.nodes + 1)
+            except ApiError:
+                return False
+            return True
+
+    def _candidates(self) -> dict[str, compute_classes.Candidate]:
+        """Full name of a node pool -> the priority for which GKE creates it."""
+        return {
+            one.pool.identity: one
+            for cluster in self.of(CLUSTER) if self._classes
+            for one in compute_classes.candidates(self, cluster, self._classes)[0]
+        }  # fmt: skip
+
+    def _pool(self, group: str) -> CloudResource | None:
+        return next((one for one in self.of(NODE_POOL) if one.state["name"] == group), None)
 
     def set_size(self, group: str, nodes: int) -> None:
         """As `rehearsal.simulators.cloud.Cloud` has it."""
@@ -105,12 +163,18 @@ class GoogleCloud(CloudState):
 
     def _set_size(self, group: str, nodes: int) -> None:
         with self.lock:
-            for pool in self.of(NODE_POOL):
-                if pool.state["name"] == group:
-                    if nodes > pool.nodes:
-                        self.check_start(pool, nodes)
-                    pool.nodes = nodes
-                    return
+            pool, auto = self._pool(group), self._candidates()
+            if pool is None:
+                pool = next((c.pool for c in auto.values() if c.pool.state["name"] == group), None)
+            if pool is not None:
+                if nodes > pool.nodes:
+                    self.check_start(pool, nodes)
+                pool.nodes = nodes
+                if nodes and pool.identity not in self.resources:
+                    self.resources[pool.identity] = pool
+                elif not nodes and pool.state["autoscaling"].get("autoprovisioned"):
+                    self.remove(pool.identity)  # GKE keeps no empty pool that it created
+                return
             known = {each.name: each for each in self.node_groups()}
             if nodes > self.auto_nodes.get(group, 0):
                 self._check_auto_start(known[group], nodes)
@@ -245,12 +309,46 @@ class GoogleCloud(CloudState):
         if not wanted:
             return
         check_boot_disk(pool.state["config"])
+        if (row := short_of(self._stock, self.pools(), pool, wanted)) is not None:
+            self._refill(row)
+            raise exhausted(pool)
+        cluster = self.resources[pool.parent or ""]
+        compute_classes.check_limits(cluster, self.pools(), pool, wanted)
         reserved.check_start(self, pool, wanted)
         gpus = accelerator_of(pool.state)
         if gpus and not reserved.affinity(pool.state):  # else it is the reservation that counts
             region = region_of(pool.state["locations"][0])
             metric = quota_metric(pool.state)
             self._check_quota(pool.state["name"], wanted * gpus[1], metric, region)
+
+    def _refill(self, row: Stock) -> None:
+        """Has what was refused come back in its time."""
+        if row.returns is None or row in self._returning:
+            return
+        self._returning.add(row)
+
+        def back() -> None:
+            with self.lock:
+                self._stock.remove(row)
+                callbacks = list(self._callbacks)
+            for callback in callbacks:
+                callback()
+
+        timer = threading.Timer(row.returns, back)
+        timer.daemon = True
+        timer.start()
+
+    @property
+    def restocks(self) -> bool:
+        """As `rehearsal.simulators.cloud.ClassScaler` has it."""
+        with self.lock:
+            return bool(self._returning) or any(row.returns is not None for row in self._stock)
+
+    @property
+    def restocking(self) -> bool:
+        """As `rehearsal.simulators.cloud.ClassScaler` has it."""
+        with self.lock:
+            return bool(self._returning & {*self._stock})
 
     def _check_auto_start(self, group: NodeGroup, wanted: int) -> None:
         for pool in self.pools():

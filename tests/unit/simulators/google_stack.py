@@ -8,6 +8,7 @@ from rehearsal.plugins import gcp
 from rehearsal.plugins.faults import Faults
 from rehearsal.simulators.google import GoogleCloud, serve_api
 from rehearsal.simulators.google.api.server import Request
+from rehearsal.simulators.google_inventory import Stock
 from rehearsal.simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Engine, Plane
 
@@ -33,6 +34,7 @@ class GoogleStack(Engine):
         *,
         reservations: Sequence[Reservation] = (),
         quota_suffices: bool = False,
+        stock: Sequence[Stock] = (),
         seen: Callable[[Request], None] = lambda request: None,
         **errors: list[str],
     ) -> None:
@@ -43,6 +45,7 @@ class GoogleStack(Engine):
             faults=faults,
             reservations=reservations,
             quota_suffices=quota_suffices,
+            stock=stock,
         )
         self.api = api = serve_api(self.cloud, seen)
         weakref.finalize(self, api.stop)

@@ -20,6 +20,7 @@ from rehearsal.simulators.google.state import CloudState
 MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
 """The kinds of object that it brings into a cluster."""
 _GATEWAY_API = MANAGED_PROMETHEUS.with_name("gateway_api.yaml")
+_COMPUTE_CLASS = MANAGED_PROMETHEUS.with_name("compute_class.yaml")
 # What a new cluster has of these where nobody says otherwise (docs.cloud.google.com, "About GKE
 # logs", "Available metrics", and the reference of AddonsConfig; read 2026-11-21).
 _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
@@ -152,18 +153,17 @@ def _ranges(cloud: CloudState, state: Mapping[str, Any], subnetwork: str) -> dic
 
 
 def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
-    """Managed Prometheus is on unless it is turned off, and on Autopilot always; the Gateway API
-    if it is asked for."""
+    """ComputeClass always; managed Prometheus unless it is turned off, and on Autopilot always; the
+    Gateway API if it is asked for."""
     prometheus = state["monitoringConfig"]["managedPrometheusConfig"]
     channel = (state["networkConfig"].get("gatewayApiConfig") or {}).get("channel")
-    files = []
+    files = [_COMPUTE_CLASS]
     if (state.get("autopilot") or {}).get("enabled") or prometheus.get("enabled"):
         files.append(MANAGED_PROMETHEUS)
     if channel in ("CHANNEL_STANDARD", "CHANNEL_EXPERIMENTAL"):
         files.append(_GATEWAY_API)
-    if files:
-        kinds = [kind for file in files for kind in yaml.safe_load(file.read_text())]
-        cloud.control_plane.define(kinds)
+    kinds = [kind for file in files for kind in yaml.safe_load(file.read_text())]
+    cloud.control_plane.define(kinds)
 
 
 def bring_workload_pool(cloud: CloudState, state: Mapping[str, Any]) -> None:

@@ -44,14 +44,8 @@ def add(
     identity = f"{cluster.identity}/nodePools/{name}"
     if identity in cloud.resources:
         raise ApiError(409, f"Already exists: {identity}")
-    node_defaults.complete(state, cluster.state)
-    check(cloud, cluster, state)
-    add_driver_and_taints(state, added=_has_cpu_pool(cloud, cluster))
+    pool = drafted(cloud, cluster, state)
     state["status"] = "PROVISIONING" if booting else "RUNNING"
-    pool = CloudResource(
-        token=NODE_POOL, display_name="node pool", identity=identity, state=state,
-        parent=cluster.identity,
-    )  # fmt: skip
     zones = len(state["locations"])
     wanted = max(state.setdefault("initialNodeCount", 0) * zones, least(state))
     reserved.check_new(cloud, state, identity, wanted)
@@ -59,6 +53,21 @@ def add(
     pool.nodes = pool.kept_nodes = wanted
     cloud.resources[identity] = pool
     return pool
+
+
+def drafted(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> CloudResource:
+    """The pool as it would be, with what GKE fills in; raises ApiError if GKE refuses it."""
+    node_defaults.complete(state, cluster.state)
+    check(cloud, cluster, state)
+    add_driver_and_taints(state, added=_has_cpu_pool(cloud, cluster))
+    state["status"] = "RUNNING"
+    return CloudResource(
+        token=NODE_POOL,
+        display_name="node pool",
+        identity=f"{cluster.identity}/nodePools/{state['name']}",
+        state=state,
+        parent=cluster.identity,
+    )
 
 
 def check(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> None:

@@ -1,0 +1,300 @@
+"""The node pools that GKE creates for the ComputeClasses of a cluster.
+
+Which there are, and what their nodes have, as GoogleCloudPlatform/cluster-autoscaler 7d250507 does
+it (pkg/computeclass, pkg/autoprovisioning/injection.go, pkg/backoff/npc_backoff.go; read
+2026-11-24). In life a pool spans the zones of its priority; here each zone has its own.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from components.catalog.gke import ACCELERATORS, machine_type, region_of, zones_with
+from rehearsal.simulators.cloud import Choice, NodeGroup
+from rehearsal.simulators.google import nodes
+from rehearsal.simulators.google.container import node_pools, reserved
+from rehearsal.simulators.google.container.node_defaults import accelerator_of
+from rehearsal.simulators.google.errors import ApiError
+from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.google.state import CloudState
+
+LABEL = "cloud.google.com/compute-class"
+_EFFECTS = {
+    "NoSchedule": "NO_SCHEDULE",
+    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
+    "NoExecute": "NO_EXECUTE",
+}
+_MOST_NODES = 1000
+"""Of a node pool that GKE creates, in each zone: its flag `nap-max-nodes`."""
+_LONGEST_TYPE = 15
+"""Characters of a machine type in the name of such a pool, which has 40 at the most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A node pool that GKE would create, or has created, for a priority of a class."""
+
+    pool: CloudResource
+    choice: Choice
+
+
+def candidates(
+    cloud: CloudState, cluster: CloudResource, classes: Sequence[Mapping[str, Any]]
+) -> tuple[list[Candidate], list[str]]:
+    """The pools of all classes, and what is wrong with classes, a line each, in GKE's words."""
+    found: list[Candidate] = []
+    wrong: list[str] = []
+    for each in classes:
+        name, spec = each["metadata"]["name"], each["spec"]
+        if not (spec.get("nodePoolAutoCreation") or {}).get("enabled"):
+            wrong.append(
+                f"compute class {name}: Crd with NAP disabled should have at least one matching "
+                "nodepool with autoscaling enabled."
+            )
+            continue
+        rules = [
+            _Rule(name=name, rank=rank, spec=spec, rule=rule)
+            for rank, rule in enumerate(spec.get("priorities") or [])
+        ]
+        for rule in rules:
+            try:
+                found += rule.candidates(cloud, cluster)
+            except ApiError as error:
+                wrong.append(f"compute class {name}: priority {rule.rank}: {error.message}")
+    return found, wrong
+
+
+def group(candidate: Candidate, cluster: CloudResource, pool: CloudResource) -> NodeGroup:
+    """The candidate, or the `pool` that it has become, as the sandbox sees it."""
+    limit = limits(cluster.state).get(_accelerator(pool))
+    per_node = (accelerator_of(pool.state) or (None, 1))[1]
+    most = _MOST_NODES if limit is None else limit // per_node
+    seen = nodes.group(pool, cluster)
+    return replace(
+        seen, max_nodes=min(seen.max_nodes, most), choice=candidate.choice, auto_provisioned=True
+    )
+
+
+def limits(cluster: Mapping[str, Any]) -> dict[str, int]:
+    """What node auto-provisioning may create, by resource; empty where it is off, since a class
+    creates pools without it from 1.33.3-gke.1136000 on, and then nothing limits them."""
+    scaling = cluster.get("autoscaling") or {}
+    if not scaling.get("enableNodeAutoprovisioning"):
+        return {}
+    return {
+        row["resourceType"]: int(row.get("maximum", 0)) for row in scaling.get("resourceLimits", ())
+    }
+
+
+def check_limits(
+    cluster: CloudResource, pools: Iterator[CloudResource], pool: CloudResource, wanted: int
+) -> None:
+    """Raises ApiError if the cluster's limits leave no room for `wanted` nodes of the pool."""
+    accelerator = _accelerator(pool)
+    if (limit := limits(cluster.state).get(accelerator)) is None:
+        return
+    used = wanted * (accelerator_of(pool.state) or (None, 0))[1] + sum(
+        one.nodes * (accelerator_of(one.state) or (None, 0))[1]
+        for one in pools
+        if one.identity != pool.identity and _accelerator(one) == accelerator
+    )
+    if used > limit:
+        # no.scale.up.nap.pod.gpu.no.limit.defined and max.limit.reached of the visibility log.
+        raise ApiError(
+            429, f"max cluster {accelerator} limit reached: {used} needed, resourceLimits {limit}"
+        )
+
+
+def _accelerator(pool: CloudResource) -> str:
+    found = accelerator_of(pool.state)
+    return found[0].name if found else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    """A priority of a class."""
+
+    name: str
+    rank: int
+    spec: Mapping[str, Any]
+    rule: Mapping[str, Any]
+
+    def candidates(self, cloud: CloudState, cluster: CloudResource) -> Iterator[Candidate]:
+        """A pool for each zone; raises ApiError for a rule that GKE calls misconfigured."""
+        if "nodepools" in self.rule:
+            return
+        reservation = self._reservation()
+        zones = self._zones(cluster, reservation)
+        self._check_machine(zones)
+        project = cluster.identity.split("/")[1]
+        if reservation and not any(
+            reserved.in_region(cloud, path, project, region_of(zone))
+            for path in reservation
+            for zone in zones
+        ):
+            raise ApiError(
+                404, f'Reservation "{reservation[0]}" either does not exist or not accessible.'
+            )
+        migrates = (self.spec.get("activeMigration") or {}).get("optimizeRulePriority", False)
+        for zone in zones:
+            for path in reservation or [""]:
+                state = self._state(cluster, zone, path)
+                pool = node_pools.drafted(cloud, cluster, state)
+                yield Candidate(
+                    pool=pool,
+                    choice=Choice(of=self.name, rank=self.rank, migrates=bool(migrates)),
+                )
+
+    def _reservation(self) -> list[str]:
+        """Paths of the specific ones, as `reservationAffinity` has them."""
+        given = self.rule.get("reservations") or {}
+        if given.get("affinity") != "Specific":
+            return []
+        if (self.rule.get("location") or {}).get("zones"):
+            raise ApiError(400, "location config with specific reservations enabled")
+        return [_path(one) for one in given["specific"]]
+
+    def _zones(self, cluster: CloudResource, reservation: Sequence[str]) -> list[str]:
+        state, location = cluster.state, self.rule.get("location") or {}
+        default = (self.spec.get("priorityDefaults") or {}).get("location") or {}
+        chosen = location.get("zones") or default.get("zones")
+        if reservation:
+            specific = self.rule["reservations"]["specific"]
+            chosen = [zone for one in specific for zone in one.get("zones", ())]
+        scaling = state.get("autoscaling") or {}
+        own = scaling.get("autoprovisioningLocations") or state["locations"]
+        region = region_of(state["location"])
+        for zone in chosen or ():
+            if region_of(zone) != region:
+                raise ApiError(
+                    400,
+                    f"Location {zone} specified in zonal preferences is not eligible for "
+                    f"autoprovisioning. Available locations: {own}",
+                )
+        return list(dict.fromkeys(chosen or own))
+
+    def _check_machine(self, zones: Sequence[str]) -> None:
+        name, gpu = self.rule.get("machineType", ""), self.rule.get("gpu") or {}
+        machine = machine_type(name)
+        if machine is None:
+            raise ApiError(400, f"Machine type {name} is not a known type.")
+        kind, count = gpu.get("type", machine.accelerator), int(gpu.get("count", machine.gpus))
+        if kind is not None and kind not in ACCELERATORS:
+            raise ApiError(400, f"GPU type {kind} is not supported.")
+        if machine.accelerator is not None and (kind, count) != (
+            machine.accelerator,
+            int(machine.gpus),
+        ):
+            raise ApiError(
+                400,
+                f"GPU type {kind} with count {count} is not supported with machine type {name}.",
+            )
+        if kind is None:
+            return
+        offered = machine.zones or zones_with(kind, region_of(zones[0]))
+        if not ACCELERATORS[kind].zones_partial and not {*zones} & {*offered}:
+            raise ApiError(
+                400,
+                f"Machine type {name} is not available in any of auto provisioned zones, last zone "
+                f"check error: {zones[-1]} has none",
+            )
+        ssd = (self.rule.get("storage") or {}).get("localSSDCount")
+        if self._reservation() and machine.local_ssd_gib and not ssd:
+            raise ApiError(
+                400,
+                "Reservation is incompatible with priority rule configuration (local SSDs: the "
+                "priority has no localSSDCount).",
+            )
+
+    def _state(self, cluster: CloudResource, zone: str, reservation: str) -> dict[str, Any]:
+        """`NodePool`, as GKE's autoscaler asks for it."""
+        rule, common = self.rule, self.spec.get("nodePoolConfig") or {}
+        defaults = (cluster.state.get("autoscaling") or {}).get(
+            "autoprovisioningNodePoolDefaults", {}
+        )
+        gpu, storage = rule.get("gpu") or {}, rule.get("storage") or {}
+        config = {
+            "machineType": rule["machineType"],
+            "imageType": common.get("imageType", defaults.get("imageType", "")).upper(),
+            "serviceAccount": common.get("serviceAccount", defaults.get("serviceAccount", "")),
+            "oauthScopes": defaults.get("oauthScopes", ""),
+            "shieldedInstanceConfig": defaults.get("shieldedInstanceConfig", ""),
+            "diskType": storage.get("bootDiskType", ""),
+            "diskSizeGb": storage.get("bootDiskSize", ""),
+            "labels": {
+                **common.get("nodeLabels", {}),
+                **rule.get("nodeLabels", {}),
+                LABEL: self.name,
+            },
+            # GKE's webhook has every pod that selects a class tolerate its taint, for which the
+            # autoscaler then taints the nodes. Spot nodes of a class have no taint for that.
+            "taints": [
+                *({**taint, "effect": _EFFECTS[taint["effect"]]}
+                  for taint in (*common.get("taints", ()), *rule.get("taints", ()))),
+                {"key": LABEL, "value": self.name, "effect": "NO_SCHEDULE"},
+                *([dict(node_pools.GPU_TAINT)] if gpu else []),
+            ],
+            "spot": bool(rule.get("spot")),
+        }  # fmt: skip
+        if gpu:
+            version = str(gpu.get("driverVersion", "default")).upper()
+            config["accelerators"] = [
+                {
+                    "acceleratorType": gpu["type"],
+                    "acceleratorCount": str(gpu.get("count", 1)),
+                    "gpuDriverInstallationConfig": {"gpuDriverVersion": version},
+                }
+            ]
+        flexible = bool((rule.get("flexStart") or {}).get("enabled"))
+        if flexible:
+            config["flexStart"] = True
+        if (seconds := rule.get("maxRunDurationSeconds")) is not None:
+            config["maxRunDuration"] = f"{seconds}s"
+        if reservation:
+            config["reservationAffinity"] = {
+                "consumeReservationType": "SPECIFIC_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",
+                "values": [reservation],
+            }
+        for ours, theirs in (("gvnic", "gvnic"), ("imageStreaming", "gcfsConfig")):
+            if (common.get(ours) or {}).get("enabled"):
+                config[theirs] = {"enabled": True}
+        return {
+            "name": self._pool_name(zone, reservation),
+            "locations": [zone],
+            "config": config,
+            # GKE neither repairs nor keeps flex-start nodes.
+            "management": {"autoRepair": not flexible, "autoUpgrade": True},
+            "autoscaling": {
+                "enabled": True,
+                "autoprovisioned": True,
+                "maxNodeCount": _MOST_NODES,
+                "locationPolicy": (rule.get("location") or {}).get("locationPolicy", "ANY"),
+            },
+        }
+
+    def _pool_name(self, zone: str, reservation: str) -> str:
+        """`nap-g2-standard-4-spot-gpu1-0a1b2c3d`. GKE's suffix is random; this one stays, so that a
+        pool that comes again is the same to the autoscaler of a rehearsal."""
+        gpu = self.rule.get("gpu") or {}
+        text = f"{self.name} {self.rank} {zone} {reservation}"
+        parts = [
+            "nap",
+            self.rule["machineType"][:_LONGEST_TYPE].rstrip("-"),
+            *(["spot"] if self.rule.get("spot") else []),
+            *([f"gpu{gpu.get('count', 1)}"] if gpu else []),
+            hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8],
+        ]
+        return "-".join(parts)
+
+
+def _path(specific: Mapping[str, Any]) -> str:
+    project, name = specific.get("project"), specific["name"]
+    path = f"projects/{project}/reservations/{name}" if project else name
+    block = specific.get("reservationBlock") or {}
+    if block:
+        path += f"/reservationBlocks/{block['name']}"
+        if sub := block.get("reservationSubBlock"):
+            path += f"/reservationSubBlocks/{sub['name']}"
+    return str(path)

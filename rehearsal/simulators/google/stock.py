@@ -1,0 +1,55 @@
+"""Machines that Compute Engine runs out of on purpose, as `stock` of an inventory says."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rehearsal.simulators.google.container.reserved import affinity
+from rehearsal.simulators.google.errors import ApiError
+from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.google_inventory import Stock
+
+
+def bought_as(state: Mapping[str, Any]) -> str:
+    """How a node pool's machines are bought, in the words of `capacityType`."""
+    config = state["config"]
+    if affinity(state):
+        return "reservation"
+    if config.get("spot"):
+        return "spot"
+    return "flex-start" if config.get("flexStart") else "on-demand"
+
+
+def covers(row: Stock, pool: CloudResource) -> bool:
+    """Whether the pool's machines are of this kind."""
+    config = pool.state["config"]
+    return (
+        config["machineType"] == row.machine_type
+        and row.zone in ("", *pool.state["locations"])
+        and row.capacity_type in ("", bought_as(pool.state))
+    )
+
+
+def short_of(
+    stock: Sequence[Stock], pools: Iterator[CloudResource], pool: CloudResource, wanted: int
+) -> Stock | None:
+    """What there is too little of for the pool to have `wanted` nodes; `pools`: all that run."""
+    others = [one for one in pools if one.identity != pool.identity]
+    for row in stock:
+        if not covers(row, pool):
+            continue
+        if wanted + sum(one.nodes for one in others if covers(row, one)) > row.nodes:
+            return row
+    return None
+
+
+def exhausted(pool: CloudResource) -> ApiError:
+    """https://docs.cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability
+    (read 2026-11-24)."""
+    project, zone = pool.identity.split("/")[1], pool.state["locations"][0]
+    return ApiError(
+        429,
+        f"ZONE_RESOURCE_POOL_EXHAUSTED: The zone 'projects/{project}/zones/{zone}' does not have "
+        "enough resources available to fulfill the request. Try a different zone, or try again "
+        "later.",
+        reason="rateLimitExceeded",
+    )

@@ -1,0 +1,54 @@
+"""An order of fallback on GKE: the next choice is taken, and pods move back."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
+from rehearsal.scenario import Rehearsal
+from rehearsal.verify.fallbacks import seen
+from tests.rehearsal.own_stacks import folder_of
+
+EXAMPLE = ROOT / "examples" / "fallback" / "Pulumi.fallback.yaml"
+STOCK = yaml.safe_load((EXAMPLE.parent / "inventory.yaml").read_text())
+
+
+def rehearsed(tmp_path: Path, text: str) -> Rehearsal:
+    """The example, with machines that run out."""
+    (tmp_path / "dev.yaml").write_text(yaml.safe_dump(STOCK))
+    with Sandbox(
+        "dev",
+        source=folder_of("dev", tmp_path, text),
+        folder=tmp_path / "sandbox",
+        options=SandboxOptions(inventories=tmp_path, job_seconds=2),
+    ) as running:
+        rehearsal = Rehearsal(sandbox=running, deadline=90)
+        _ = rehearsal.run_until_ready() and rehearsal.teardown()
+        return rehearsal
+
+
+@pytest.mark.prove(reason="the simulators' tests have each choice; this is a whole rehearsal")
+def test_the_next_choice_runs_the_pods_and_they_come_back(tmp_path: Path) -> None:
+    """Spot and flex-start are refused, on demand runs; Spot returns, and nothing stays."""
+    rehearsal = rehearsed(tmp_path, EXAMPLE.read_text())
+    assert rehearsal.failures == []
+    refused, back = seen(rehearsal.sandbox.event_log.events)
+    spot, flex, on_demand = re.findall(r"nap-[-a-z0-9]+", refused)
+    assert "-spot-" in spot
+    assert len({spot, flex, on_demand}) == 3
+    assert back.startswith(f"pods moved from {on_demand} back to {spot}")
+
+
+@pytest.mark.prove(reason="the components' tests refuse most mistakes before")
+def test_a_class_without_the_account_of_its_nodes_is_named(tmp_path: Path) -> None:
+    """No node starts as an account that does not exist."""
+    document = yaml.safe_load(EXAMPLE.read_text())
+    pool = document["config"]["gpu-cluster:gpuPools"]["l4"]
+    pool["serviceAccount"] = "gone@my-project.iam.gserviceaccount.com"
+    rehearsal = rehearsed(tmp_path, yaml.safe_dump(document))
+    assert any(
+        line.startswith("compute class l4: priority 0: ") and "gone@my-project" in line
+        for line in rehearsal.failures
+    ), rehearsal.failures

@@ -1,0 +1,173 @@
+"""The node pools that the simulated GKE creates for ComputeClasses, and how it names wrong ones."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from rehearsal.simulators.cloud import NodeGroup, RefusedError
+from rehearsal.simulators.google.container.tokens import NODE_POOL
+from rehearsal.simulators.google_inventory import Stock
+from rehearsal.simulators.reservations import Reservation
+from tests.unit.simulators.google_stack import GoogleStack
+
+SPOT, ON_DEMAND = (
+    {
+        "machineType": "g2-standard-4",
+        "gpu": {"type": "nvidia-l4", "count": 1, "driverVersion": "latest"},
+        "storage": {"bootDiskType": "pd-balanced", "bootDiskSize": 100},
+        "location": {"zones": ["us-central1-a"]},
+        "spot": spot,
+    }
+    for spot in (True, False)
+)
+L4: dict[str, Any] = {
+    "metadata": {"name": "l4"},
+    "spec": {
+        "nodePoolAutoCreation": {"enabled": True},
+        "nodePoolConfig": {"imageType": "cos_containerd", "nodeLabels": {"gpu-cluster/pool": "l4"}},
+        "activeMigration": {"optimizeRulePriority": True},
+        "priorities": [SPOT, ON_DEMAND],
+        "whenUnsatisfiable": "DoNotScaleUp",
+    },
+}
+PROVISIONING = {
+    "enabled": True,
+    "resourceLimits": [
+        {"resourceType": resource, "maximum": most}
+        for resource, most in (("cpu", 100), ("memory", 400), ("nvidia-l4", 2))
+    ],
+}
+
+
+def stack(*stock: Stock, reservations: tuple[Reservation, ...] = (), **cluster: Any) -> GoogleStack:
+    """One with a cluster that creates node pools."""
+    made = GoogleStack(quota_suffices=True, stock=stock, reservations=reservations)
+    made.cluster(**{"clusterAutoscaling": PROVISIONING, **cluster})
+    return made
+
+
+def groups(made: GoogleStack, *classes: Any) -> list[NodeGroup]:
+    """Those of the classes, first choice first."""
+    assert made.cloud.classes(classes or [L4]) == []
+    found = [one for one in made.cloud.node_groups() if one.choice]
+    return sorted(found, key=lambda one: one.choice.rank if one.choice else 0)
+
+
+def test_a_pool_stands_for_each_priority_before_it_exists() -> None:
+    """With what its nodes would have: the autoscaler decides by that."""
+    made = stack()
+    spot, on_demand = groups(made)
+    assert spot.name.startswith("nap-g2-standard-4-spot-gpu1-")
+    assert (spot.spot, on_demand.spot) == (True, False)
+    assert spot.max_nodes == 2, "as many as the limit of GPUs leaves"
+    labels = spot.node.labels
+    assert labels["cloud.google.com/compute-class"] == "l4"
+    assert labels["gpu-cluster/pool"] == "l4"
+    assert labels["cloud.google.com/gke-gpu-driver-version"] == "latest"
+    assert {(taint.key, taint.value) for taint in spot.node.taints} == {
+        ("nvidia.com/gpu", "present"),
+        ("cloud.google.com/compute-class", "l4"),
+    }
+    assert not list(made.cloud.of(NODE_POOL))
+
+
+def test_a_pool_exists_as_long_as_it_has_nodes() -> None:
+    """GKE creates it with its first node, and deletes it with its last."""
+    made = stack()
+    spot, _ = groups(made)
+    made.cloud.set_size(spot.name, 1)
+    (pool,) = made.cloud.of(NODE_POOL)
+    assert pool.state["name"] == spot.name
+    assert pool.state["autoscaling"]["autoprovisioned"] is True
+    assert groups(made)[0].name == spot.name
+    made.cloud.set_size(spot.name, 0)
+    assert not list(made.cloud.of(NODE_POOL))
+
+
+def test_what_ran_out_is_refused_and_the_next_choice_starts() -> None:
+    """By machine type, zone and how the machines are bought."""
+    made = stack(Stock(machine_type="g2-standard-4", capacity_type="spot", nodes=0))
+    spot, on_demand = groups(made)
+    with pytest.raises(
+        RefusedError, match=r"ZONE_RESOURCE_POOL_EXHAUSTED: The zone .*us-central1-a"
+    ):
+        made.cloud.set_size(spot.name, 1)
+    assert not made.cloud.starts(spot.name)
+    assert made.cloud.starts(on_demand.name)
+    made.cloud.set_size(on_demand.name, 1)
+
+
+def test_all_choices_together_have_no_more_gpus_than_the_limit() -> None:
+    """`resourceLimits` is of the whole cluster."""
+    made = stack()
+    spot, on_demand = groups(made)
+    made.cloud.set_size(spot.name, 2)
+    with pytest.raises(RefusedError, match="max cluster nvidia-l4 limit reached: 3 needed"):
+        made.cloud.set_size(on_demand.name, 1)
+
+
+def test_without_node_auto_provisioning_nothing_limits_a_class() -> None:
+    """From GKE 1.33.3-gke.1136000 on it creates node pools all the same."""
+    spot, _ = groups(stack(clusterAutoscaling={"enabled": False}))
+    assert spot.max_nodes == 1000
+
+
+RESERVED: dict[str, Any] = {
+    **ON_DEMAND,
+    "location": {"locationPolicy": "ANY"},
+    "reservations": {
+        "affinity": "Specific",
+        "specific": [{"name": "mine", "zones": ["us-central1-a"]}],
+    },
+}
+
+
+def test_a_priority_takes_machines_out_of_its_reservation() -> None:
+    """As many as are reserved."""
+    mine = Reservation(name="mine", type="g2-standard-4", zone="us-central1-a", count=1)
+    made = stack(reservations=(mine,))
+    given = copy.deepcopy(L4)
+    given["spec"]["priorities"] = [RESERVED, ON_DEMAND]
+    reserved, _ = groups(made, given)
+    made.cloud.set_size(reserved.name, 1)
+    with pytest.raises(RefusedError, match="does not have available resources"):
+        made.cloud.set_size(reserved.name, 2)
+
+
+A100 = {"machineType": "a2-ultragpu-1g", "gpu": {"type": "nvidia-a100-80gb", "count": 1}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        (SPOT | {"machineType": "g2-standard-5"}, "Machine type g2-standard-5 is not a known type"),
+        (SPOT | {"gpu": {"type": "nvidia-l4", "count": 2}},
+         "GPU type nvidia-l4 with count 2 is not supported with machine type g2-standard-4"),
+        (SPOT | {"location": {"zones": ["europe-west4-a"]}},
+         "Location europe-west4-a specified in zonal preferences is not eligible"),
+        (RESERVED, 'Reservation "mine" either does not exist or not accessible'),
+        (RESERVED | {"location": {"zones": ["us-central1-a"]}},
+         "location config with specific reservations enabled"),
+        (RESERVED | A100, "the priority has no localSSDCount"),
+    ],
+)  # fmt: skip
+def test_a_wrong_priority_is_named_in_gke_s_words(rule: dict[str, Any], says: str) -> None:
+    """The others of the class still have their pools."""
+    made, given = stack(), copy.deepcopy(L4)
+    given["spec"]["priorities"] = [rule, ON_DEMAND]
+    (line,) = made.cloud.classes([given])
+    assert line.startswith("compute class l4: priority 0: ")
+    assert says in line
+    assert [one.choice.rank for one in made.cloud.node_groups() if one.choice] == [1]
+
+
+def test_a_class_that_may_create_nothing_is_named() -> None:
+    """And so is an account that does not exist, as whom no node starts."""
+    made, given = stack(), copy.deepcopy(L4)
+    given["spec"]["nodePoolAutoCreation"] = {"enabled": False}
+    (line,) = made.cloud.classes([given])
+    assert "compute class l4: Crd with NAP disabled" in line
+    given = copy.deepcopy(L4)
+    given["spec"]["nodePoolConfig"]["serviceAccount"] = "gone@p.iam.gserviceaccount.com"
+    assert all("gone@p.iam" in line for line in made.cloud.classes([given]))
