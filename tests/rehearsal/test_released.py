@@ -11,12 +11,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cli.ci.kept_state import opened
 from quality.faults.state_fixtures import FIXTURES, restored
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from stacks.definition.program import Mutation
 from stacks.engine.plan import Plan, read_plan
+from stacks.engine.urn import Urn
 from tests.integration.cli.test_kept_state import encrypted
 from tests.rehearsal.conftest import as_it_was, configured
 
@@ -60,7 +62,53 @@ def planned(preview: Preview, file: Path, *mutations: Mutation) -> Plan:
     return read_plan(preview(file, *mutations), file.name)
 
 
-@pytest.mark.parametrize(
+BLOCKS_OF_CONFIG = """
+import pulumi
+from components.settings.blocks import BLOCKS
+
+config = pulumi.Config("gpu-cluster")
+keys = ("cluster", "gpuPools", *BLOCKS)
+blocks = {key: value for key in keys if (value := config.get_object(key))}
+"""
+IN_PYTHON = """
+from components import GpuStack, GpuStackArgs
+
+GpuStack("gpus", GpuStackArgs(gpu_pools=blocks.pop("gpuPools"), **blocks))
+"""
+IN_ANY_LANGUAGE = """
+pulumi.ComponentResource("gpu-cluster:index:GpuStack", "gpus", blocks, remote=True)
+"""
+PACKAGE = """
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from components.plugin import serve
+
+serve()
+"""
+"""The component package, from the program's own copy of the components."""
+
+
+def as_component(program: Path) -> None:
+    """Declares the stack as a component, instead of at the root of the program."""
+    (program / "__main__.py").write_text(BLOCKS_OF_CONFIG + IN_PYTHON)
+
+
+def through_the_package(program: Path) -> None:
+    """The same as programs in other languages do it: the engine starts a plugin."""
+    (program / "__main__.py").write_text(BLOCKS_OF_CONFIG + IN_ANY_LANGUAGE)
+    folder = program / "package"
+    folder.mkdir()
+    (folder / "PulumiPlugin.yaml").write_text("runtime: python\n")
+    (folder / "__main__.py").write_text(PACKAGE)
+    file = program / "Pulumi.yaml"
+    project = yaml.safe_load(file.read_text())
+    project["plugins"] = {"providers": [{"name": "gpu-cluster", "path": "package"}]}
+    file.write_text(yaml.safe_dump(project))
+
+
+OF_EVERY_STATE = pytest.mark.parametrize(
     "file",
     [
         pytest.param(each, id=each.stem, marks=[] if each == DEV else pytest.mark.prove)
@@ -68,12 +116,32 @@ def planned(preview: Preview, file: Path, *mutations: Mutation) -> Plan:
         if each != TRAIN
     ],
 )
+
+
+@OF_EVERY_STATE
 def test_nothing_is_replaced(preview: Preview, file: Path) -> None:
     """Neither a cluster nor a pool nor anything in it, and most resources are left alone."""
     plan = planned(preview, file)
     assert plan.errors == []
     assert plan.count("replace") == plan.count("delete") == 0
     assert plan.same > len(plan.changes)
+
+
+@OF_EVERY_STATE
+@pytest.mark.parametrize(
+    "mutation",
+    [through_the_package, pytest.param(as_component, marks=pytest.mark.prove)],
+    ids=["package", "python"],
+)
+def test_a_stack_becomes_a_component(preview: Preview, file: Path, mutation: Mutation) -> None:
+    """What was at the root of the program is the same resource below a `GpuStack`."""
+    plan = planned(preview, file, mutation)
+    assert plan.errors == []
+    assert plan.count("replace") == plan.count("delete") == 0
+    assert plan.same > len(plan.changes)
+    component = "urn:pulumi:{0}::gpu-cluster::gpu-cluster:index:GpuStack::gpus"
+    created = [change.urn for change in plan.changes if change.verb == "create"]
+    assert component.format(Urn.parse(created[0]).stack) in created
 
 
 @pytest.mark.prove
