@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,6 +18,20 @@ from tests.rehearsal.conftest import Sandboxes
 from tests.rehearsal.test_consumer import FROM_STAGE
 
 POOL = "train-gpu"
+IN_ANY_LANGUAGE = """
+import pulumi
+
+config = pulumi.Config()
+kubeconfig = config.require_secret("kubeconfig")
+nodes = {key: config.require_object(key) for key in ("nodeSelector", "gpusPerNode")}
+inputs = {
+    "cluster": {"platform": "existing", "name": "shared", "kubeconfig": kubeconfig},
+    "gpuPools": {"gpus": {**nodes, "devicePlugin": "none"}},
+    "workloads": config.require_object("workloads"),
+}
+pulumi.ComponentResource("gpu-cluster:index:GpuStack", "gpus", inputs, remote=True)
+"""
+"""What `__main__.py` of the example says, without the class in Python."""
 pytestmark = pytest.mark.xdist_group("running")
 
 
@@ -60,7 +75,7 @@ def engine(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 def test_a_job_runs_on_gpus_that_the_program_describes(engine: Engine) -> None:
     """A preview, an update that waits for the job, and a second one without changes; everything is
-    below the component, and the kubeconfig is a secret."""
+    below the component, and the kubeconfig is a secret. The component package declares the same."""
     planned = engine.preview()
     assert planned.ok, planned.errors
     done = engine.up()
@@ -76,3 +91,17 @@ def test_a_job_runs_on_gpus_that_the_program_describes(engine: Engine) -> None:
     again = engine.up()
     assert again.ok
     assert not again.changed
+    through_the_package(engine.program)
+    other = engine.preview()
+    assert other.ok, other.errors
+    assert not other.changed
+
+
+def through_the_package(program: Path) -> None:
+    """Declares the same as programs in other languages do it: the engine starts the package."""
+    shutil.copytree(ROOT / "component-package", program / "package")
+    file = program / "Pulumi.yaml"
+    project = yaml.safe_load(file.read_text())
+    project["plugins"] = {"providers": [{"name": "gpu-cluster", "path": "package"}]}
+    file.write_text(yaml.safe_dump(project))
+    (program / "__main__.py").write_text(IN_ANY_LANGUAGE)
