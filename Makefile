@@ -73,7 +73,7 @@ For developers
 make test                 all tests and linters (make unit, make lint)
 make inject-faults        every fault at every operation, every change; under an hour
                           (PARTS="dev-kills", MINUTES=45)
-make bench                what the program costs in time, memory and money (PARTS="b d", RUNS=5)
+make bench                what the program costs in time and memory (PARTS="a b", RUNS=5)
 make coverage             what the fast tests run of the code, which must not fall
 make docs                 writes the generated pages; FIGURES=1 adds what the last rehearsal
                           and tests measured
@@ -154,7 +154,7 @@ docs: $(VENV)/.ready
 	@$(QUALITY) docs $(call flag,FIGURES,--figures)
 
 # Results go to .rehearsal/bench and, as a section and pictures, into docs/. A quiet machine,
-# please: 20 minutes on two cores. PARTS="b d" measures these again and leaves the rest.
+# please: 20 minutes on two cores. PARTS="a b" measures these again and leaves the rest.
 bench: setup
 	@$(QUALITY) bench $(PARTS) --runs $(or $(RUNS),5) --docs
 

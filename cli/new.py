@@ -7,7 +7,10 @@ import click
 
 from cli.options import json_option, stack_argument
 from cli.output import say
+from components.platforms import PLATFORMS
 from stacks.outcome import Answer, ExitCode
+
+_PLATFORMS = [name for name, row in PLATFORMS.items() if row.environment]
 
 
 class _Pair(click.ParamType[tuple[str, str]]):
@@ -27,7 +30,7 @@ class _Pair(click.ParamType[tuple[str, str]]):
     "--location europe-west4-a --gpu l4 --network office=198.51.100.0/24"
 )
 @stack_argument
-@click.option("--platform", help="gke, gke-autopilot, eks or existing.")
+@click.option("--platform", help=f"{', '.join(_PLATFORMS)}.")
 @click.option("--project", help="The Google Cloud project's ID.")
 @click.option("--admin", metavar="ARN", help="The IAM role or user that runs Pulumi, on EKS.")
 @click.option("--location", help="A region, or on gke a zone.")
@@ -78,7 +81,6 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
 def _choices(given: dict[str, Any], *, asking: bool) -> Any:
     """What the options say, and what the user answers."""
     from components.decode import camel
-    from components.platforms import PLATFORMS
     from stacks.environments import new_stack
 
     def answered(key: str, question: str, default: Any, kind: Any = None) -> None:
@@ -89,7 +91,7 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
         "platform",
         "platform",
         "gke",
-        click.Choice([name for name in PLATFORMS if PLATFORMS[name].environment]),
+        click.Choice(_PLATFORMS),
     )
     platform = given["platform"] or "gke"
     row = PLATFORMS.get(platform)

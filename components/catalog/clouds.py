@@ -1,10 +1,12 @@
 """The clouds: what each is called by users, by Pulumi and by its own clients.
 
-The resource types are those of Pulumi's `gcp` and `aws` packages.
+The resource types are those of Pulumi's `gcp` and `aws` packages. Settings of the providers:
+hashicorp/terraform-provider-google-beta (`*_custom_endpoint`, `universe_domain`) and
+hashicorp/terraform-provider-aws (`endpoints`, `insecure`), read on 2026-11-23.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -24,6 +26,13 @@ class Cloud:
     """The region whose list prices the catalog has."""
     endpoint: str
     """An environment variable that points the cloud's clients at a simulator."""
+    hosts: tuple[str, ...] = ()
+    """What the hosts of its API end with."""
+    endpoint_settings: str = ""
+    """Pattern of the provider's settings that name hosts."""
+    usual: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Setting of the provider that decides who gets requests -> its usual value, and what the
+    provider does with another one."""
     creates: Mapping[str, str]
     """Kind of Kubernetes object -> what the cluster's controllers create in the cloud for one."""
 
@@ -35,6 +44,9 @@ GOOGLE: Final = Cloud(
     node_pool="gcp:container/nodePool:NodePool",
     price_region="us-central1",
     endpoint="GOOGLE_COMPUTE_CUSTOM_ENDPOINT",
+    hosts=(".googleapis.com",),
+    endpoint_settings="gcp:.*CustomEndpoint",
+    usual={"gcp:universeDomain": ("googleapis.com", "sends requests to {value!r}")},
     creates={
         "Service": "forwarding rule, firewall rules k8s-*, perhaps target pool or NEGs",
         "Ingress": "forwarding rules, URL map, backend services, NEGs, firewall rule k8s-*",
@@ -48,6 +60,9 @@ AWS: Final = Cloud(
     node_pool="aws:eks/nodeGroup:NodeGroup",
     price_region="us-east-1",
     endpoint="AWS_ENDPOINT_URL",
+    hosts=(".amazonaws.com", ".amazonaws.com.cn", ".api.aws"),
+    endpoint_settings="aws:endpoints",
+    usual={"aws:insecure": ("false", "accepts any server's certificate")},
     creates=dict.fromkeys(
         ("Service", "Ingress", "Gateway"),
         "load balancer, target groups, network interfaces, security group",

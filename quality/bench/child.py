@@ -1,11 +1,9 @@
 """One measurement in its own process; what it took is the last line, as JSON.
 
-`modules CONFIG` lists what the program loads and registers, `import FILE` imports those modules,
-`growth CONFIGS` runs the program under mocks, first with one pool, then with many.
+`modules CONFIG` lists what the program loads and registers, `import FILE` imports those modules.
 """
 
 import asyncio
-import gc
 import importlib
 import json
 import runpy
@@ -65,38 +63,10 @@ def peak() -> float:
     return int(line.split()[1]) / 1024
 
 
-def growth(one: dict[str, str], many: dict[str, str], count: int) -> dict[str, float]:
-    """Seconds of CPU and MiB of each further pool, in a process that has imported everything."""
-    run_program(one)
-    before = peak()
-    run_program(many)
-    memory = (peak() - before) / (count - 1)
-    # Few pools take so little time that one run would show the machine's doings.
-    alone, all_ = cpu_seconds(one, 5), cpu_seconds(many, max(1, 30 // count))
-    return {
-        "seconds": (all_ - alone) / (count - 1),
-        "memory": memory,
-        "whole": all_,
-    }
-
-
-def cpu_seconds(config: dict[str, str], runs: int) -> float:
-    """Of one run of the program; the least of several."""
-    taken = []
-    for _ in range(runs):
-        gc.collect()  # what the run before left
-        began = time.process_time()
-        run_program(config)
-        taken.append(time.process_time() - began)
-    return min(taken)
-
-
 def main(mode: str, file: str) -> dict[str, Any]:
     given = json.loads(Path(file).read_text())
     began = time.process_time()
     match mode:
-        case "growth":
-            return growth(given["one"], given["many"], given["count"])
         case "modules":
             types_ = run_program(given)
             return {"modules": loaded(), "types": types_}

@@ -1,4 +1,4 @@
-"""c. What the program imports, against the SDK modules of the resources that it registers."""
+"""b. What the program imports, against the SDK modules of the resources that it registers."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -36,7 +36,7 @@ def measure(chosen: Sequence[str], runs: int) -> Section:
             )
         )
     return Section(
-        letter="c",
+        letter="b",
         title="Imports",
         ours="all that the program loads",
         theirs="its SDK modules alone",

@@ -1,4 +1,4 @@
-"""d. `up` with every creation taking its typical time: what waits for what, and for no reason."""
+"""c. `up` with every creation taking its typical time: what waits for what, and for no reason."""
 
 import tempfile
 import textwrap
@@ -9,7 +9,6 @@ from pathlib import Path
 
 from components.catalog.clouds import CLOUDS
 from quality.bench import durations
-from quality.bench.gantt import gantt
 from quality.bench.measure import Comparison, Section
 from quality.bench.timing import Span, longest_chain, timed_up
 from quality.environments import platform_of, values_of
@@ -62,7 +61,7 @@ of the one before. Addons and CPU nodes, GPU node groups, what runs on them, wor
 def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
     """Both orders of each environment, one at a time; a run takes as long as it takes, so
     there is one of each."""
-    rows, pictures, notes = [], {}, []
+    rows, notes = [], []
     for stack in chosen or STACKS:
         known = measured(platform_of(stack))
         if known is None:
@@ -87,13 +86,6 @@ def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
                 bound=_least(stack, known.ORDER, ours) / _gpu_at(stack, theirs),
             ),
         ]
-        pictures[f"gantt-{stack}.svg"] = gantt(
-            f"pulumi up of {stack}, as the clouds take their time",
-            ours,
-            chain,
-            scale,
-            _gpu_at(stack, theirs) * scale,
-        )
         itself = sum(span.seconds for span in chain if span.token in CLUSTERS) * scale
         notes.append(
             f"{stack}, {scale:.0f} times as fast: {itself:.0f} s of both orders are the cluster "
@@ -101,7 +93,7 @@ def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
             + ", ".join(f"{span.name} {span.seconds * scale:.0f} s" for span in chain)
         )
     return Section(
-        letter="d",
+        letter="c",
         title="`up` at the clouds' pace",
         ours="program",
         theirs="see row",
@@ -119,7 +111,6 @@ def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
             *notes,
             *durations.SOURCES,
         ],
-        pictures=pictures,
     )
 
 

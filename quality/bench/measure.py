@@ -1,7 +1,7 @@
 """Two ways of doing the same thing, measured in turn, and the ratio of their medians."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -69,8 +69,6 @@ class Section:
     """What the other column holds."""
     rows: Sequence[Comparison]
     notes: Sequence[str] = ()
-    pictures: Mapping[str, str] = field(default_factory=dict)
-    """File name -> SVG."""
 
     def document(self) -> dict[str, Any]:
         """For machines."""
@@ -85,7 +83,7 @@ class Section:
 
 
 def read(document: Mapping[str, Any]) -> Section:
-    """A section as `Section.document` wrote it; its pictures are files of their own."""
+    """A section as `Section.document` wrote it."""
     rows = [
         Comparison(**{name: row[name] for name in Comparison.__dataclass_fields__})
         for row in document["rows"]
