@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from components.platforms import PLATFORMS
-from quality.environments import platform_of
 from quality.platforms import measured
 from stacks.definition.files import ROOT
 from stacks.environments.new_stack import environment_of
