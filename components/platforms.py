@@ -92,6 +92,12 @@ class Platform:
     """Module that simulates it (`rehearsal.cloud_simulators.Simulator`)."""
 
     @property
+    def added(self) -> bool:
+        """Whether the stack adds pools to a cluster of its cloud that somebody else created: what
+        is not of the cluster itself is as on the platform of the same name."""
+        return self.cloud is not None and not self.owned
+
+    @property
     def settings(self) -> SettingsModule:
         return cast(SettingsModule, import_module(f".{self.folder}.settings", __package__))
 
@@ -111,6 +117,16 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         environment="stacks.environments.gke",
         gpu_pool="gpu-cluster:gke:GpuNodePool",
         measures="quality.platforms.gke",
+        rehearsal="rehearsal.platforms.google",
+    ),
+    "gke-existing": Platform(
+        title="GKE Standard, a cluster that exists already",
+        folder="gke_existing",
+        cloud="google",
+        owned=False,
+        home=("gcp:project", "cluster.location"),
+        cost="stacks.cost.gke",
+        capacity="stacks.capacity.gke",
         rehearsal="rehearsal.platforms.google",
     ),
     "gke-autopilot": Platform(

@@ -1,6 +1,6 @@
 """A GKE Standard cluster: private nodes, one small autoscaled CPU pool for system pods."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_gcp as gcp
@@ -28,9 +28,16 @@ class GkeCluster(pulumi.ComponentResource):
     """A GKE Standard cluster, ready for GPU node pools."""
 
     cluster: gcp.container.Cluster
+    id: pulumi.Output[str]
+    """`projects/...`, its full name."""
     identity: GkeNodeIdentity
+    before_nodes: Sequence[pulumi.Resource]
+    """Must exist before a node starts, and outlive it."""
+    machine_labels: None = None
+    """Machines have the labels of the cluster."""
     network: GkeNetwork
     system_pool: gcp.container.NodePool
+    system_nodes: Sequence[pulumi.Resource]
     kubeconfig: pulumi.Output[str]
 
     def __init__(
@@ -83,15 +90,19 @@ class GkeCluster(pulumi.ComponentResource):
                 ignore_changes=["nodeConfig", "initialNodeCount", "nodePools"],
             ),
         )
+        self.id = self.cluster.id
+        self.before_nodes = [*self.identity.grants, *self.network.egress]
         self.system_pool = self._system_pool(name, args, secure_nodes)
+        self.system_nodes = [self.system_pool]
         for pool, cpu in args.cpu_pools.items():
             GkeCpuPool(
                 pool,
                 cpu,
                 zones=args.node_zones,
-                cluster=self.cluster,
+                cluster=self.id,
+                deleted_with=self.cluster,
                 service_account=self.identity.email,
-                depends_on=[*self.identity.grants, *self.network.egress],
+                depends_on=self.before_nodes,
                 opts=child,
             )
         self.kubeconfig = kubeconfig_of(args, self.cluster)
@@ -124,7 +135,7 @@ class GkeCluster(pulumi.ComponentResource):
             },
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[*self.identity.grants, *self.network.egress],
+                depends_on=self.before_nodes,
                 deleted_with=self.cluster,
                 # The autoscaler owns the number of nodes.
                 ignore_changes=["initialNodeCount"],

@@ -15,7 +15,7 @@ from ..decode import shown
 from ..effect import Sent, Tries
 from ..limits import POOL_NAME, UNIQUE, Limit, check_limits, matching, pattern
 from ..on_change import OnChange, kept
-from .cpu_pool_args import GkeCpuPoolArgs, replaced
+from .cpu_pool_args import TRIED, GkeCpuPoolArgs, replaced
 from .maintenance_args import GkeMaintenanceArgs
 from .network_args import GkeNetworkArgs
 
@@ -56,7 +56,7 @@ def _not_a_system_machine(name: str) -> str | None:
     return None
 
 
-_NAME = matching(
+NAME = matching(
     "a GKE cluster name; allowed: at most 40 lowercase letters, digits and '-', a letter first, "
     "no '-' at the end",
     catalog.CLUSTER_NAME,
@@ -70,7 +70,7 @@ _KEY = matching(
     "a Cloud KMS key; give it as projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
     KMS_KEY,
 )
-_LABEL_KEY, _LABEL_VALUE = (
+LABEL_KEY, LABEL_VALUE = (
     matching(
         f"the {part} of a Google Cloud label; allowed: {least} to 63 lowercase letters, digits, "
         "'-' and '_'",
@@ -78,7 +78,7 @@ _LABEL_KEY, _LABEL_VALUE = (
     )
     for part, least in (("key", 1), ("value", 0))
 )
-_PLACE = pattern(catalog.REGION, catalog.ZONE)
+PLACE = pattern(catalog.REGION, catalog.ZONE)
 _SYSTEM_MACHINE = Limit(_not_a_system_machine, {"not": {"enum": list(catalog.MACHINE_TYPES)}})
 DiskSize = Annotated[int, Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_GB)]
 
@@ -87,11 +87,11 @@ DiskSize = Annotated[int, Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_G
 class GkeControlPlaneArgs:
     """A GKE cluster's control plane."""
 
-    name: Annotated[str, _NAME, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
+    name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
     location: Annotated[
         str,
-        Limit(unknown_location, _PLACE),
+        Limit(unknown_location, PLACE),
         OnChange("cluster"),
         Sent("Cluster location"),
         Tries("us-central1-b"),
@@ -170,7 +170,7 @@ class GkeControlPlaneArgs:
     on top of Google's own encryption at rest. It is in the cluster's region, and GKE's service
     agent has `roles/cloudkms.cryptoKeyEncrypterDecrypter` on it."""
     labels: Annotated[
-        Mapping[Annotated[str, _LABEL_KEY], Annotated[str, _LABEL_VALUE]],
+        Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("Cluster resourceLabels"),
         Tries({"team": "ml"}),
     ] = field(default_factory=dict)
@@ -277,22 +277,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
     """The nodes without GPUs, on which the cluster's own pods run."""
     cpu_pools: Annotated[
-        Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs],
-        OnChange(replaced),
-        Tries(
-            {
-                "loaders": {
-                    "machineType": "n2-standard-4",
-                    "zones": ["us-central1-b"],
-                    "labels": {"role": "loader"},
-                    "taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}],
-                    "spot": True,
-                    "minNodes": 0,
-                    "maxNodes": 2,
-                    "diskSizeGb": 80,
-                }
-            }
-        ),
+        Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced), TRIED
     ] = field(default_factory=dict)
     """Further pools without GPUs, by name: for loading data, Ray's heads or gateways. A pod selects
     one by the label `gpu-cluster/pool`."""
@@ -328,13 +313,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
                 f"scaler: compute-classes needs GKE {' or '.join(first)}, from which on they label "
                 f"and taint their nodes; raise version {self.version}, or leave it out"
             )
-        for name, pool in self.cpu_pools.items():
-            for zone in pool.zones:
-                if catalog.region_of(zone) != self.region:
-                    raise ValueError(
-                        f"cpuPools.{name}.zones: {zone!r} is not a zone of {self.region}; "
-                        f"{catalog.zones_of(self.region)}"
-                    )
+        check_zones(self.cpu_pools, self.region)
         for zone in self.zones:
             if catalog.region_of(zone) != self.region:
                 raise ValueError(
@@ -371,3 +350,14 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         if catalog.is_zone(self.location):
             return 1
         return len(self.zones) or catalog.ZONES_OF_A_REGION
+
+
+def check_zones(cpu_pools: Mapping[str, GkeCpuPoolArgs], region: str) -> None:
+    """Raises ValueError if a pool without GPUs would be outside of the cluster's region."""
+    for name, pool in cpu_pools.items():
+        for zone in pool.zones:
+            if catalog.region_of(zone) != region:
+                raise ValueError(
+                    f"cpuPools.{name}.zones: {zone!r} is not a zone of {region}; "
+                    f"{catalog.zones_of(region)}"
+                )

@@ -1,6 +1,6 @@
 """A node pool without GPUs on GKE Standard that the cluster's autoscaler grows from zero."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_gcp as gcp
@@ -21,16 +21,19 @@ class GkeCpuPool(pulumi.ComponentResource):
         args: GkeCpuPoolArgs,
         *,
         zones: int,
-        cluster: gcp.container.Cluster,
+        cluster: pulumi.Input[str],
         service_account: pulumi.Input[str],
         depends_on: Sequence[pulumi.Resource],
+        deleted_with: pulumi.Resource | None = None,
+        machine_labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`zones`: how many the cluster's nodes are in, where the pool names none."""
+        """`zones`: how many the cluster's nodes are in, where the pool names none; the rest as a
+        GPU pool has it."""
         super().__init__("gpu-cluster:gke:CpuPool", name, None, opts)
         self.node_pool = gcp.container.NodePool(
             name,
-            cluster=cluster.id,
+            cluster=cluster,
             node_locations=list(args.zones) or None,
             # Per zone; the autoscaler takes over from here.
             initial_node_count=-(-args.min_nodes // (len(args.zones) or zones)),
@@ -54,11 +57,12 @@ class GkeCpuPool(pulumi.ComponentResource):
                     for taint in args.taints
                 ],
                 "spot": args.spot,
+                "resource_labels": machine_labels,
             },
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=list(depends_on),
-                deleted_with=cluster,
+                deleted_with=deleted_with,
                 # The autoscaler owns the number of nodes.
                 ignore_changes=["initialNodeCount"],
                 custom_timeouts=patience(args.max_nodes),

@@ -14,6 +14,21 @@ from ..limits import LABEL_KEY, LABEL_VALUE, UNIQUE, Limit, check_limits, matchi
 from ..on_change import Verdict
 
 _ZONE = matching("a zone such as us-central1-a", catalog.ZONE)
+TRIED = Tries(
+    {
+        "loaders": {
+            "machineType": "n2-standard-4",
+            "zones": ["us-central1-b"],
+            "labels": {"role": "loader"},
+            "taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}],
+            "spot": True,
+            "minNodes": 0,
+            "maxNodes": 2,
+            "diskSizeGb": 80,
+        }
+    }
+)
+"""Pools by name."""
 
 
 def replaced(old: str, new: str) -> Verdict:

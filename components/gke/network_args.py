@@ -22,7 +22,7 @@ def _name_only(path: str) -> str | None:
     return f"give {name} only, and hostProject {project}" if found and slash else None
 
 
-_NAME = matching(
+NETWORK_NAME = matching(
     "a name of Google Cloud; allowed: at most 63 lowercase letters, digits and '-', a letter "
     "first, no '-' at the end",
     re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"),
@@ -74,10 +74,12 @@ class GkeNetworkArgs:
     billed by volume."""
     # No cluster moves to another network:
     # https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc
-    subnetwork: Annotated[str | None, _NAME, OnChange("cluster"), Sent("Cluster subnetwork")] = None
+    subnetwork: Annotated[
+        str | None, NETWORK_NAME, OnChange("cluster"), Sent("Cluster subnetwork")
+    ] = None
     """An existing subnetwork in the cluster's region, by its name; its nodes have a way out. The
     stack then makes no network, no router and no Cloud NAT."""
-    vpc: Annotated[str | None, _NAME, OnChange("cluster"), Sent("Cluster network")] = None
+    vpc: Annotated[str | None, NETWORK_NAME, OnChange("cluster"), Sent("Cluster network")] = None
     """The VPC network of `subnetwork`, by its name."""
     host_project: Annotated[
         str | None, PROJECT, OnChange("cluster"), Sent("Cluster network", "Cluster subnetwork")
@@ -86,14 +88,14 @@ class GkeNetworkArgs:
     has it."""
     pods_range: Annotated[
         str | None,
-        _NAME,
+        NETWORK_NAME,
         OnChange("cluster"),
         Sent("Cluster ipAllocationPolicy.clusterSecondaryRangeName"),
     ] = None
     """The secondary range of `subnetwork` for pods, by its name; each node takes a /24 of it."""
     services_range: Annotated[
         str | None,
-        _NAME,
+        NETWORK_NAME,
         OnChange("cluster"),
         Sent("Cluster ipAllocationPolicy.servicesSecondaryRangeName"),
     ] = None

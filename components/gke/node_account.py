@@ -30,9 +30,9 @@ def grant_command(repository: tuple[str, str, str], node_account: str) -> str:
     )
 
 
-def registry_warnings(config: Mapping[str, str], project: str, cluster: str) -> list[str]:
+def registry_warnings(config: Mapping[str, str], project: str, account: str) -> list[str]:
     """A line if the stack's images are in a repository of another project; `config`: the engine's,
-    whose block `images` is not checked yet."""
+    whose block `images` is not checked yet; `account`: the ID of the nodes' service account."""
     try:
         registry = json.loads(config.get("gpu-cluster:images") or "{}")["registry"]
         repository = foreign_repository(registry, project)
@@ -40,7 +40,7 @@ def registry_warnings(config: Mapping[str, str], project: str, cluster: str) -> 
         return []
     if repository is None:
         return []
-    account = f"{account_id(cluster)}@{project}.iam.gserviceaccount.com"
+    account = f"{account}@{project}.iam.gserviceaccount.com"
     return [
         f"images.registry: it is in project {repository[1]}, where the nodes' service account has "
         "no role, and without one no pod of the stack gets its image; once the account exists: "
@@ -48,12 +48,13 @@ def registry_warnings(config: Mapping[str, str], project: str, cluster: str) -> 
     ]
 
 
-def account_id(cluster: str) -> str:
+def account_id(cluster: str, stack: str = "") -> str:
     """The service account's ID for a cluster: 6 to 30 characters, ends in a letter or digit.
 
-    Where the name is too long, a hash tells clusters apart whose names begin alike.
+    Where the name is too long, a hash tells clusters apart whose names begin alike; and stacks, if
+    `stack`, `<project>/<stack>`, is one of several that may have nodes in the cluster.
     """
-    if len(cluster) <= 24:
+    if len(cluster) <= 24 and not stack:
         return f"{cluster}-nodes"
-    digest = hashlib.sha256(cluster.encode()).hexdigest()[:6]
+    digest = hashlib.sha256(f"{cluster}{stack}".encode()).hexdigest()[:6]
     return f"{cluster[:17].rstrip('-')}-{digest}-nodes"

@@ -61,14 +61,16 @@ class GkeNodeIdentity(pulumi.ComponentResource):
         *,
         project: str,
         image_streaming: bool = False,
+        stack: str = "",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`stack`: `<project>/<stack>`, if several may have nodes in the cluster."""
         super().__init__("gpu-cluster:gke:NodeIdentity", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         account = gcp.serviceaccount.Account(
             name,
             # 30 characters at most, and unique in the project: the cluster's name is too long.
-            account_id=account_id(name),
+            account_id=account_id(name, stack),
             display_name=f"Nodes of the GKE cluster {name}",
             description=ownership.description(),
             # A long name had another ID in version 0.1.0, and a new account replaces every pool.

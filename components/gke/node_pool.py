@@ -1,6 +1,6 @@
 """A GPU node pool on GKE Standard that the cluster's autoscaler grows from zero."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_gcp as gcp
@@ -32,16 +32,20 @@ class GkeGpuNodePool(pulumi.ComponentResource):
         name: str,
         resolved: ResolvedPool[GkeGpuNodePoolArgs],
         *,
-        cluster: gcp.container.Cluster,
+        cluster: pulumi.Input[str],
         service_account: pulumi.Input[str],
         depends_on: Sequence[pulumi.Resource],
+        deleted_with: pulumi.Resource | None = None,
+        machine_labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`cluster`: `projects/...`, its full name. `deleted_with`: the cluster, if it is the
+        stack's. `machine_labels`: of the virtual machines, if it is not."""
         super().__init__("gpu-cluster:gke:GpuNodePool", name, None, opts)
         args, self.pool, zones = resolved.args, resolved.pool, resolved.places
         self.node_pool = gcp.container.NodePool(
             name,
-            cluster=cluster.id,
+            cluster=cluster,
             node_locations=list(zones),
             # Per zone; the autoscaler takes over from here.
             initial_node_count=args.initial_nodes_per_zone(len(zones)),
@@ -56,11 +60,14 @@ class GkeGpuNodePool(pulumi.ComponentResource):
             if args.capacity_type == "flex-start"
             else (args.upgrade or _IN_TURN).declared,
             placement_policy={"type": "COMPACT"} if args.compact_placement else None,
-            node_config=_gpu_node_config(args, self.pool, service_account),
+            node_config={
+                **_gpu_node_config(args, self.pool, service_account),
+                "resource_labels": machine_labels,
+            },
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=list(depends_on),
-                deleted_with=cluster,
+                deleted_with=deleted_with,
                 delete_before_replace=args.delete_before_replace,
                 ignore_changes=_owned_by_gke(args),
                 custom_timeouts=patience(self.pool.bounds[1]),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pulumi
 import pulumi_kubernetes as kubernetes
 
 from ..cluster import Cluster, Runs
@@ -11,6 +12,7 @@ from .cluster import GkeCluster
 from .cluster_args import GkeClusterArgs
 from .compute_class import GkeComputeClass
 from .control_plane import identifier_of
+from .existing_cluster import GkeExistingCluster
 from .gpu_monitoring_args import monitoring_of
 from .immutable import POOL
 from .node_pool import GkeGpuNodePool
@@ -21,29 +23,47 @@ from .storage import declare_storage
 
 
 def declare(settings: GkeSettings, runs: Runs) -> Cluster:
-    """Declares a GKE Standard cluster with its GPU node pools."""
+    """Declares a GKE Standard cluster, unless somebody else created it, with its GPU node pools."""
     args, monitoring = settings.cluster, monitoring_of(runs)
     pools = {name: pool.args for name, pool in settings.pools.items()}
-    gke = GkeCluster(
-        args.name,
-        args,
-        project=settings.project,
-        gpu_pools=settings.pools,
-        dcgm=bool(monitoring and monitoring.dcgm),
-        image_streaming=any(pool.image_streaming for pool in pools.values()),
-        addons=addons(runs),
-        opts=runs.component_options,
-    )
+    path = f"projects/{settings.project}/locations/{args.location}/clusters/{args.name}"
+    identifier: pulumi.Input[str] = f"//container.googleapis.com/{path}"
+    network: pulumi.Input[str]
+    gke: GkeCluster | GkeExistingCluster
+    if isinstance(args, GkeClusterArgs):
+        gke = GkeCluster(
+            args.name,
+            args,
+            project=settings.project,
+            gpu_pools=settings.pools,
+            dcgm=bool(monitoring and monitoring.dcgm),
+            image_streaming=any(pool.image_streaming for pool in pools.values()),
+            addons=addons(runs),
+            opts=runs.component_options,
+        )
+        network = gke.network.network
+        identifier = identifier_of(args, settings.project, gke.cluster)
+    else:
+        gke = GkeExistingCluster(
+            args.name,
+            args,
+            project=settings.project,
+            pools=settings.pools,
+            runs=runs,
+            opts=runs.component_options,
+        )
+        network = args.network.network_in(settings.project)
     in_classes = args.scaler == "compute-classes"
-    needed = [*gke.identity.grants, *gke.network.egress]
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [
         GkeGpuNodePool(
             name,
             pool,
-            cluster=gke.cluster,
+            cluster=gke.id,
             service_account=gke.identity.email,
-            depends_on=needed,
+            depends_on=gke.before_nodes,
+            deleted_with=gke.cluster,
+            machine_labels=gke.machine_labels,
             opts=runs.component_options,
         )
         for name, pool in ({} if in_classes else settings.pools).items()
@@ -51,7 +71,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
     LastingSettings(
         args,
         pools,
-        cluster=change_rules(GkeClusterArgs),
+        cluster=change_rules(type(args)),
         # A class changes in place, and the nodes that are there keep what they had.
         pool={} if in_classes else {**change_rules(GkeGpuNodePoolArgs), **POOL},
         after=[gke, *gpu_pools],
@@ -76,7 +96,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             runs.accounts,
             project=settings.project,
             cluster=gke.cluster,
-            cluster_path=f"projects/{settings.project}/locations/{args.location}/clusters/{args.name}",
+            cluster_path=path,
             opts=runs.component_options,
         )
     cluster = Cluster(
@@ -86,13 +106,15 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             args.name,
             kubeconfig=gke.kubeconfig,
             context=args.name,
-            cluster_identifier=identifier_of(args, settings.project, gke.cluster),
+            cluster_identifier=identifier,
+            # In a cluster of somebody else's, what exists under a name of this stack is theirs.
+            upsert_existing_objects=None if gke.cluster else False,
             opts=runs.component_options,
         ),
         kubeconfig=gke.kubeconfig,
         pools={name: pool.pool for name, pool in settings.pools.items()},
         managed_prometheus=settings.metrics.managed_prometheus,
-        system_nodes=[gke.system_pool],
+        system_nodes=gke.system_nodes,
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
         deleted_with=gke.cluster,
@@ -105,7 +127,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
                 pool,
                 cluster=cluster,
                 service_account=gke.identity.email,
-                depends_on=needed,
+                depends_on=gke.before_nodes,
                 opts=runs.component_options,
             )
             for name, pool in settings.pools.items()
@@ -115,7 +137,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
     declare_storage(
         runs,
         args=args.network,
-        network=gke.network.network,
+        network=network,
         project=settings.project,
         cluster=cluster,
     )

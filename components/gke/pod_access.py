@@ -33,14 +33,14 @@ class GkePodAccess(pulumi.ComponentResource):
         accounts: Mapping[str, ServiceAccountArgs],
         *,
         project: str,
-        cluster: gcp.container.Cluster,
+        cluster: gcp.container.Cluster | None,
         cluster_path: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: with the first of a project comes the pool that the members are of.
-        `cluster_path`: `projects/...`, its full name."""
+        """`cluster`: with the first of a project comes the pool that the members are of; None
+        if the stack does not create it. `cluster_path`: `projects/...`, its full name."""
         super().__init__("gpu-cluster:gke:PodAccess", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self, depends_on=[cluster])
+        child = pulumi.ResourceOptions(parent=self, depends_on=[cluster] if cluster else None)
         granted: dict[str, Sequence[pulumi.Resource]] = {}
         for account, args in accounts.items():
             member = f"serviceAccount:{project}.svc.id.goog[{args.namespace}/{account}]"

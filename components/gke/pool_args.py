@@ -36,7 +36,8 @@ from ..on_change import OnChange, kept
 from ..scaler import NotWith, check_scaler
 from . import reservation as reservations
 from .classes import in_class
-from .cluster_args import ZONE, DiskSize, GkeClusterArgs
+from .cluster_args import ZONE, DiskSize
+from .existing_args import AnyGkeClusterArgs
 from .machine_args import GkeGpuMachineArgs
 from .node_args import (
     KUBELET,
@@ -359,11 +360,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         """The type of the nodes' boot disk."""
         return self.disk_type or self.machine.boot_disk or catalog.DEFAULT_DISK_TYPE
 
-    def resolve(self, name: str, cluster: GkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
+    def resolve(self, name: str, cluster: AnyGkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
         """The pool in its cluster; raises ValueError if it cannot be there."""
         check_scaler(self, cluster.scaler, type(cluster))
         zones = self._zones_in(cluster.location)
-        self._check_version(cluster.version)
+        if cluster.version is not None and (reason := self.needs_newer(cluster.version)):
+            raise ValueError(f"{reason}; raise cluster.version {cluster.version}, or leave it out")
         least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
         pool = replace(self.gpu_pool(name), min_nodes=least, max_nodes=most)
         if cluster.scaler == _CLASS:
@@ -456,8 +458,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         """What GKE is to start in each zone, so that the pool begins at its minimum."""
         return self.min_nodes if self.limits_per == "zone" else -(-self.min_nodes // zones)
 
-    def _check_version(self, version: str | None) -> None:
-        """Raises ValueError if a cluster of this version does not know the machine yet."""
+    def needs_newer(self, version: str) -> str:
+        """Why a cluster of this version cannot have the pool, with the key in front; empty if it
+        can."""
         needs: dict[str, tuple[str, ...]] = {}
         if self.machine.min_gke is not None:
             needs[f"machineType: {self.machine_type}"] = (self.machine.min_gke,)
@@ -465,11 +468,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             key = "fallback" if self.fallback else "capacityType"
             needs[f"{key}: flex-start"] = catalog.FIRST_VERSIONS["flex-start"]
         for what, first in needs.items():
-            if version is not None and catalog.meets(version, first) is False:
-                raise ValueError(
-                    f"{what} needs GKE {' or '.join(first)}; raise cluster.version {version}, or "
-                    "leave it out"
-                )
+            if catalog.meets(version, first) is False:
+                return f"{what} needs GKE {' or '.join(first)}"
+        return ""
 
     def gpu_pool(self, name: str) -> GpuPool:
         """The pool as pods and the GPU layer see it."""

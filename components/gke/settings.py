@@ -9,7 +9,8 @@ from ..cluster import Metrics, ResolvedPool, Runs
 from ..decode import NAMESPACE, at
 from .classes import check_names
 from .cluster_args import GkeClusterArgs
-from .node_account import registry_warnings
+from .existing_args import AnyGkeClusterArgs
+from .node_account import account_id, registry_warnings
 from .pool_args import GkeGpuNodePoolArgs
 from .sign_in import identity_warnings, project_id
 from .volumes import access
@@ -20,11 +21,11 @@ CLUSTER, POOL = GkeClusterArgs, GkeGpuNodePoolArgs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeSettings:
-    """A GKE Standard cluster and its GPU node pools."""
+    """A GKE Standard cluster, the stack's own or not, and its GPU node pools."""
 
     project: str
     """Google Cloud project ID, from `gcp:project`."""
-    cluster: GkeClusterArgs
+    cluster: AnyGkeClusterArgs
     pools: Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]
     foreign: Sequence[str] = ()
     """Where the cloud and the cluster would be somebody else's, each line with its key."""
@@ -38,6 +39,9 @@ class GkeSettings:
     @property
     def metrics(self) -> Metrics:
         """The stack's own exporter, or GKE's, for Google's Managed Prometheus."""
+        if not isinstance(self.cluster, GkeClusterArgs):
+            # A new cluster collects them by default, beside which the exporter is a second one.
+            return Metrics(sources=("managed", "exporter"), managed_prometheus=True)
         collects = self.cluster.managed_prometheus
         return Metrics(
             sources=("exporter", "managed"),
@@ -52,11 +56,13 @@ class GkeSettings:
 
 
 def resolve(
-    config: Mapping[str, str], cluster: GkeClusterArgs, pools: Mapping[str, GkeGpuNodePoolArgs]
+    config: Mapping[str, str], cluster: AnyGkeClusterArgs, pools: Mapping[str, GkeGpuNodePoolArgs]
 ) -> GkeSettings:
     """The settings; raises ValueError with one line that begins with the key's path."""
     project = project_id(config)
     at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
+    # That of a stack in somebody else's cluster has a hash of the stack, which nothing here knows.
+    account = account_id(cluster.name) if isinstance(cluster, GkeClusterArgs) else "NODES"
     for name in cluster.cpu_pools:
         if name in pools:
             raise ValueError(
@@ -68,7 +74,7 @@ def resolve(
         project=project,
         foreign=[
             *identity_warnings(config, os.environ),
-            *registry_warnings(config, project, cluster.name),
+            *registry_warnings(config, project, account),
         ],
         cluster=cluster,
         pools={

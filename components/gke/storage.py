@@ -8,13 +8,14 @@ import pulumi_kubernetes as kubernetes
 
 from ..catalog import gke_volumes as catalog
 from ..cluster import Cluster, Runs
+from .existing_args import GkeExistingNetworkArgs
 from .network_args import GkeNetworkArgs
 
 
 def declare_storage(
     runs: Runs,
     *,
-    args: GkeNetworkArgs,
+    args: GkeNetworkArgs | GkeExistingNetworkArgs,
     network: pulumi.Input[str],
     project: str,
     cluster: Cluster,
@@ -41,7 +42,7 @@ class GkeStorage(pulumi.ComponentResource):
         name: str,
         classes: Collection[str],
         *,
-        args: GkeNetworkArgs,
+        args: GkeNetworkArgs | GkeExistingNetworkArgs,
         network: pulumi.Input[str],
         project: str,
         cluster: Cluster,
@@ -78,7 +79,9 @@ class GkeStorage(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def _in_network(args: GkeNetworkArgs, network: pulumi.Input[str]) -> dict[str, pulumi.Input[str]]:
+def _in_network(
+    args: GkeNetworkArgs | GkeExistingNetworkArgs, network: pulumi.Input[str]
+) -> dict[str, pulumi.Input[str]]:
     """A network of the project is named by its name, a Shared VPC by its full name.
 
     https://github.com/kubernetes-sigs/gcp-filestore-csi-driver, README, "StorageClass parameters".

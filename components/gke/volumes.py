@@ -5,6 +5,7 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-dr
 
 from ..access import Access, BucketDriver, VolumeClasses
 from ..catalog import gke_volumes as catalog
+from .existing_args import GkeExistingNetworkArgs
 from .network_args import GkeNetworkArgs
 
 _SIDECAR = "gke-gcsfuse"
@@ -16,7 +17,7 @@ _AUTOPILOT_LIMITS = {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "10Gi"
 """Autopilot has no container without limits, and requests what they are."""
 
 
-def access(network: GkeNetworkArgs, *, autopilot: bool = False) -> Access:
+def access(network: GkeNetworkArgs | GkeExistingNetworkArgs, *, autopilot: bool = False) -> Access:
     """Of the stack's pods, in a cluster in this network."""
     limits = _AUTOPILOT_LIMITS if autopilot else _LIMITS
     return Access(
@@ -37,7 +38,7 @@ def access(network: GkeNetworkArgs, *, autopilot: bool = False) -> Access:
     )
 
 
-def _classes(network: GkeNetworkArgs) -> VolumeClasses:
+def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
     """Of a cluster in this network."""
     disks = [
         name
@@ -46,6 +47,14 @@ def _classes(network: GkeNetworkArgs) -> VolumeClasses:
     ]
     least = {name: row.least_gib for name, row in catalog.STACK_CLASSES.items() if name in disks}
     refused: dict[str, str] = {}
+    if isinstance(network, GkeExistingNetworkArgs) and network.vpc is None:
+        refused = {
+            name: "puts the file system into a VPC network that the stack has to be told; set "
+            "cluster.network.vpc to that of the cluster"
+            for name, row in {**catalog.GKE_CLASSES, **catalog.STACK_CLASSES}.items()
+            if row.driver == catalog.FILESTORE
+        }
+        return VolumeClasses(disks=disks, least_gib=least, refused=refused)
     # In the project's own network `default` GKE's classes are right.
     if network.vpc != catalog.DEFAULT_NETWORK or network.host_project is not None:
         instead = {

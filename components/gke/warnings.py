@@ -6,6 +6,7 @@ from ..access import ServiceAccountArgs
 from ..catalog import gke as catalog
 from ..cluster import Runs, nvlink_warnings
 from .cluster_args import GkeControlPlaneArgs
+from .existing_args import GkeExistingClusterArgs
 
 SAMPLE_PROJECT = "my-project"
 """What the sample environments have in place of a project."""
@@ -16,7 +17,7 @@ GPUDirect-TCPX(O) or RDMA (cluster-toolkit 1.95.0, gpu_direct.tf; read on 2026-1
 
 
 def warnings(
-    args: GkeControlPlaneArgs,
+    args: GkeControlPlaneArgs | GkeExistingClusterArgs,
     project: str,
     nodes: Mapping[str, tuple[catalog.Accelerator, int]],
     runs: Runs,
@@ -29,9 +30,12 @@ def warnings(
     ]
 
 
-def control_plane_warnings(args: GkeControlPlaneArgs, project: str) -> list[str]:
+def control_plane_warnings(
+    args: GkeControlPlaneArgs | GkeExistingClusterArgs, project: str
+) -> list[str]:
     """What is said of the control plane's settings and of the project."""
-    found = [f"cluster.{line}" for line in args.warnings()]
+    said = args.warnings() if isinstance(args, GkeControlPlaneArgs) else []
+    found = [f"cluster.{line}" for line in said]
     if project == SAMPLE_PROJECT:
         found.append(
             f"gcp:project: {project} is the sample's placeholder, and Google Cloud will refuse the "
@@ -41,7 +45,7 @@ def control_plane_warnings(args: GkeControlPlaneArgs, project: str) -> list[str]
 
 
 def training_warnings(
-    cluster: GkeControlPlaneArgs,
+    cluster: GkeControlPlaneArgs | GkeExistingClusterArgs,
     nodes: Mapping[str, tuple[catalog.Accelerator, int]],
     workers: Mapping[str, int],
 ) -> list[str]:
@@ -52,7 +56,7 @@ def training_warnings(
     """
     found = nvlink_warnings({name: gpu_model.model for name, (gpu_model, _) in nodes.items()})
     for name, count in workers.items():
-        if cluster.maintenance is None:
+        if isinstance(cluster, GkeControlPlaneArgs) and cluster.maintenance is None:
             found.append(
                 f"gpuPools.{name}: trainingJobs run there, and GKE may upgrade its nodes at any "
                 "time, which starts them again; set cluster.maintenance, with an exclusion for a "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..access import Access
 from ..cluster import Metrics, ResolvedPool, Runs
 from ..decode import NAMESPACE, at
-from ..gke.node_account import registry_warnings
+from ..gke.node_account import account_id, registry_warnings
 from ..gke.sign_in import identity_warnings, project_id
 from ..gke.volumes import access
 from ..gke.warnings import warnings
@@ -54,7 +54,7 @@ def resolve(
         project=project,
         foreign=[
             *identity_warnings(config, os.environ),
-            *registry_warnings(config, project, cluster.name),
+            *registry_warnings(config, project, account_id(cluster.name)),
         ],
         cluster=cluster,
         pools={

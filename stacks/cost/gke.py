@@ -3,9 +3,10 @@
 from datetime import date
 
 from components.catalog.node_prices import gke_node
+from components.gke.cluster_args import GkeClusterArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
-from stacks.cost.bill import Bill
+from stacks.cost.bill import Bill, Item, Metered
 from stacks.cost.bill_parts import (
     bought_as,
     bucket_notes,
@@ -19,20 +20,10 @@ from stacks.cost.google import by_use, cloud_nat, disk, fee, google_notes, local
 
 
 def bill(settings: Settings[GkeSettings], today: date) -> Bill:
-    """A GKE Standard cluster's bill."""
-    cluster, system = settings.own.cluster, settings.own.cluster.system_pool
+    """The bill of a GKE Standard cluster, or of what a stack adds to somebody else's."""
+    cluster = settings.own.cluster
     pools = {name: pool.args for name, pool in settings.own.pools.items()}
     items = [
-        node_pool(
-            "system pool",
-            gke_node(system.machine_type),
-            f"{system.machine_type}, {system.disk_size_gb} GiB",
-            [disk(system.boot_disk, system.disk_size_gb)],
-            (system.min_nodes, system.max_nodes),
-            "spot" if system.spot else "on-demand",
-        )
-    ]
-    items += [
         node_pool(
             name,
             gke_node(cpu.machine_type),
@@ -61,22 +52,44 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
         items += gpu_pool(item, pool.capacity_type)
     bounds = [each.pool.bounds for each in settings.pools.values()]
     bounds += [(cpu.min_nodes, cpu.max_nodes) for cpu in cluster.cpu_pools.values()]
-    least = system.min_nodes + sum(each[0] for each in bounds)
-    most = system.max_nodes + sum(each[1] for each in bounds)
-    zonal = cluster.region != cluster.location
-    control_plane = fee(f"GKE, {'zonal' if zonal else 'regional'}")
+    alerts = settings.monitoring is not None
     volumes = claims("google", settings.auxiliary.claims)
+    metered: list[Metered] = []
+    if isinstance(cluster, GkeClusterArgs):
+        before, after, notes = _cluster(cluster, bounds)
+        items = [*before, *items, *after]
+        metered = by_use(cluster.network, prometheus=cluster.managed_prometheus, alerts=alerts)
+    else:
+        notes = [
+            f"the cluster {cluster.name}, its other nodes and its way out are on their owner's bill"
+        ]
+        metered = by_use(None, prometheus=alerts, alerts=alerts)
     return Bill(
         other_region=other_region("google", cluster.region),
-        items=[control_plane, *items, *cloud_nat(cluster.network, least, most), *volumes],
-        metered=by_use(
-            cluster.network,
-            prometheus=cluster.managed_prometheus,
-            alerts=settings.monitoring is not None,
-        ),
-        notes=[
-            *google_notes(cluster, free=zonal),
-            *pool_notes(pools),
-            *bucket_notes(settings.auxiliary.accounts),
-        ],
+        items=[*items, *volumes],
+        metered=metered,
+        notes=[*notes, *pool_notes(pools), *bucket_notes(settings.auxiliary.accounts)],
     )
+
+
+def _cluster(
+    args: GkeClusterArgs, bounds: list[tuple[int, int]]
+) -> tuple[list[Item], list[Item], list[str]]:
+    """What is listed before and after the pools, and notes, of a cluster that the stack creates.
+    `bounds`: nodes of each of its pools at the least and at the most."""
+    system = args.system_pool
+    zonal = args.region != args.location
+    before = [
+        fee(f"GKE, {'zonal' if zonal else 'regional'}"),
+        node_pool(
+            "system pool",
+            gke_node(system.machine_type),
+            f"{system.machine_type}, {system.disk_size_gb} GiB",
+            [disk(system.boot_disk, system.disk_size_gb)],
+            (system.min_nodes, system.max_nodes),
+            "spot" if system.spot else "on-demand",
+        ),
+    ]
+    least = system.min_nodes + sum(each[0] for each in bounds)
+    most = system.max_nodes + sum(each[1] for each in bounds)
+    return before, cloud_nat(args.network, least, most), google_notes(args, free=zonal)

@@ -41,17 +41,20 @@ def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -
     ]
 
 
-def by_use(network: GkeNetworkArgs, *, prometheus: bool, alerts: bool = False) -> list[Metered]:
-    """What is billed by use."""
+def by_use(
+    network: GkeNetworkArgs | None, *, prometheus: bool, alerts: bool = False
+) -> list[Metered]:
+    """What is billed by use. `network`: None for that of somebody else's cluster."""
     nat = metered("traffic through NAT", price_of("google", "cloud-nat-data"))
+    logs = Metered(name="VPC flow logs", dollars=None, unit="GiB")
     return [
-        *([] if network.existing else [nat]),
+        *([] if network is None or network.existing else [nat]),
         Metered(name="logs", dollars=None, unit="GiB"),
         Metered(name="traffic to the internet and between zones", dollars=None, unit="GiB"),
         *([Metered(name="Managed Prometheus", dollars=None, unit="sample")] if prometheus else []),
         *([Metered(name="alert conditions", dollars=None, unit="month")] if alerts else []),
         *([Metered(name="points that alerts read", dollars=None, unit="point")] if alerts else []),
-        *([Metered(name="VPC flow logs", dollars=None, unit="GiB")] if network.flow_logs else []),
+        *([logs] if network is not None and network.flow_logs else []),
     ]
 
 

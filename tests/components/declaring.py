@@ -11,6 +11,7 @@ CONFIG: Mapping[str, Mapping[str, str]] = {
     "gke": {"gcp:project": "my-project"},
     "gke-autopilot": {"gcp:project": "my-project"},
     "eks": {"aws:region": "us-east-1"},
+    "gke-existing": {"gcp:project": "my-project"},
     "eks-existing": {"aws:region": "us-east-1"},
     "existing": {},
 }

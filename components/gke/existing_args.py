@@ -1,0 +1,362 @@
+"""What a user says of a GKE cluster that somebody else created, and whether it fits."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from ..catalog import gke as catalog
+from ..catalog import gke_volumes
+from ..cluster import POOL_LABEL, ResolvedPool, Runs
+from ..effect import Sent, Silent, Tries
+from ..limits import POOL_NAME, Limit, check_limits, matching
+from ..on_change import OnChange
+from .cluster_args import (
+    LABEL_KEY,
+    LABEL_VALUE,
+    NAME,
+    PLACE,
+    GkeClusterArgs,
+    check_zones,
+    unknown_location,
+)
+from .cpu_pool_args import TRIED, GkeCpuPoolArgs, replaced
+from .network_args import NETWORK_NAME
+from .sign_in import PROJECT
+
+_ENDPOINT = matching(
+    "the address or DNS name of a control plane such as 203.0.113.10",
+    re.compile(r"[a-z0-9][a-z0-9.-]*(?::[0-9]+)?"),
+)
+_OF_GOOGLE = re.compile(r".*[.]gke[.]goog(?::443)?")
+"""A DNS-based endpoint, whose certificate every machine trusts.
+https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation, 2026-11-24."""
+_BASE64 = matching("base64", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
+_VERSION = matching(
+    "a GKE version such as 1.35 or 1.35.1-gke.1200",
+    re.compile(r"1[.][0-9]+([.][0-9]+(-gke[.][0-9]+)?)?"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeExistingNetworkArgs:
+    """The VPC network of the cluster."""
+
+    vpc: Annotated[
+        str | None, NETWORK_NAME, Sent("StorageClass parameters.network"), Tries("other")
+    ] = None
+    """The VPC network of the cluster, by its name; needed only for claims of Filestore."""
+    host_project: Annotated[
+        str | None, PROJECT, Sent("StorageClass parameters.network"), Tries("host-project")
+    ] = None
+    """The ID of the Shared VPC host project that has `vpc`; left out, the cluster's own project
+    has it."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if self.host_project is not None and self.vpc is None:
+            raise ValueError(
+                "hostProject: is the project of vpc, which is missing; name the VPC network, or "
+                "drop both"
+            )
+
+    @property
+    def existing(self) -> bool:
+        """Whether the stack is told of a subnetwork: it is not, GKE puts the nodes into the
+        cluster's."""
+        return False
+
+    def network_in(self, project: str) -> str:
+        """Full name of the network, of a cluster in `project`."""
+        return f"projects/{self.host_project or project}/global/networks/{self.vpc}"
+
+    def check_in(self, project: str) -> None:
+        """Raises ValueError if the network cannot be that of a cluster in `project`."""
+        if self.host_project == project:
+            raise ValueError(
+                f"network.hostProject: {project!r} is the cluster's own project; drop the key, "
+                "which names another one"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeExistingClusterArgs:
+    """A GKE Standard cluster that somebody else created: nothing of the cluster itself or of its
+    other node pools is created, changed or deleted."""
+
+    existing: Annotated[str, NAME, OnChange("node pools"), Sent("NodePool cluster"), Tries("other")]
+    """The name of the cluster in GKE."""
+    location: Annotated[
+        str,
+        Limit(unknown_location, PLACE),
+        OnChange("node pools"),
+        Sent("NodePool cluster"),
+        Tries("us-east1"),
+    ]
+    """The zone or region of the cluster."""
+    endpoint: Annotated[
+        Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig"), Tries("203.0.113.20")
+    ] = None
+    """The address of the control plane, or its DNS name (`....gke.goog`); left out, every preview
+    reads the cluster by name, and refuses one that does not fit."""
+    certificate_authority: Annotated[
+        Annotated[str, _BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")
+    ] = None
+    """The certificate authority of the control plane in base64, as `gcloud container clusters
+    describe` shows it in `masterAuth.clusterCaCertificate`; with an address as `endpoint`."""
+    dns_endpoint: Annotated[
+        bool, Silent("decides which of the endpoints that GKE shows the kubeconfig has")
+    ] = False
+    """Whether the kubeconfig has the DNS name of the control plane, if the cluster is read by
+    name."""
+    version: Annotated[
+        Annotated[str, _VERSION] | None,
+        Silent("decides which machine types and capacity types are accepted"),
+    ] = None
+    """A version that the control plane has reached, by which machine types and capacity types that
+    need a newer one are refused before the cluster is read."""
+    network: GkeExistingNetworkArgs = field(default_factory=GkeExistingNetworkArgs)
+    """The VPC network of the cluster."""
+    cpu_pools: Annotated[
+        Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced), TRIED
+    ] = field(default_factory=dict)
+    """Pools without GPUs, by name: for loading data, Ray's heads or gateways. A pod selects one by
+    the label `gpu-cluster/pool`. In a regional cluster each names its zones."""
+    labels: Annotated[
+        Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
+        Sent("NodePool nodeConfig.resourceLabels"),
+        Tries({"team": "ml"}),
+    ] = field(default_factory=dict)
+    """Labels of the pools' machines, for billing, in addition to the cluster's."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if self.endpoint is None and self.certificate_authority is not None:
+            raise ValueError(
+                "endpoint: is missing, of which certificateAuthority is; give both, or drop both "
+                "and they are read by name"
+            )
+        if self.endpoint is not None:
+            self._check_endpoint(self.endpoint)
+        check_zones(self.cpu_pools, self.region)
+        for name, pool in self.cpu_pools.items():
+            if not pool.zones and self.region == self.location:
+                raise ValueError(
+                    f"cpuPools.{name}.zones: is missing; name the zones of {self.region} in which "
+                    "its nodes start"
+                )
+
+    def _check_endpoint(self, endpoint: str) -> None:
+        by_name = _OF_GOOGLE.fullmatch(endpoint) is not None
+        if self.dns_endpoint:
+            raise ValueError(
+                "dnsEndpoint: chooses an endpoint of a cluster that is read by name, and endpoint "
+                "is given; drop one of the two"
+            )
+        if by_name == (self.certificate_authority is not None):
+            raise ValueError(
+                "certificateAuthority: the certificate of a name under gke.goog is of a public "
+                "authority; drop the key"
+                if by_name
+                else "certificateAuthority: is missing, by which the control plane at "
+                f"{endpoint} is known; give both keys, or drop both and they are read by name"
+            )
+
+    @property
+    def name(self) -> str:
+        """The name of the cluster."""
+        return self.existing
+
+    @property
+    def region(self) -> str:
+        """The region that the location is, or is in."""
+        return catalog.region_of(self.location)
+
+    @property
+    def scaler(self) -> Literal["node-pools"]:
+        """GKE's autoscaler, in node pools of this stack."""
+        return "node-pools"
+
+    @property
+    def secrets_encryption_key(self) -> None:
+        """None: how the cluster encrypts its secrets is its owner's decision."""
+        return
+
+    def path_in(self, project: str) -> str:
+        """The cluster's full name, `projects/...`."""
+        return f"projects/{project}/locations/{self.location}/clusters/{self.existing}"
+
+
+AnyGkeClusterArgs = GkeClusterArgs | GkeExistingClusterArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCluster:
+    """What GKE says of a cluster, as far as pools and pods depend on it."""
+
+    version: str
+    """Of the control plane, in full."""
+    autopilot: bool = False
+    confidential: bool = False
+    """Whether all of its nodes must be Confidential VMs."""
+    workload_pool: str = ""
+    """Empty without Workload Identity Federation."""
+    drivers: frozenset[str] = frozenset()
+    """The addons of CSI drivers that are on, keys of `_DRIVERS`."""
+    dcgm: bool = False
+    """Whether GKE collects the metrics of GPUs."""
+    managed_prometheus: bool = True
+    network: str = ""
+    """`projects/...`."""
+    pools: Sequence[tuple[str, str | None, str | None]] = ()
+    """Node pool -> its name, the pool that its nodes' label names, the label of its stack."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Resource -> the most that node auto-provisioning and the autoscaler may have of it in the
+    whole cluster: cores of `cpu`, GiB of `memory`, GPUs by type."""
+
+
+_DRIVERS: Mapping[str, tuple[str, str]] = {
+    "gcsFuseCsiDriverConfig": ("Cloud Storage FUSE", "GcsFuseCsiDriver"),
+    "gcpFilestoreCsiDriverConfig": ("Filestore", "GcpFilestoreCsiDriver"),
+    "gcePersistentDiskCsiDriverConfig": ("persistent disks", "GcePersistentDiskCsiDriver"),
+}
+"""Field of `AddonsConfig` -> the driver in words, and the addon as gcloud's --update-addons has it
+(cloud.google.com/sdk/gcloud/reference/container/clusters/update, 2026-11-24)."""
+DRIVER_ADDONS = tuple(_DRIVERS)
+OTHER_BLOCKS = ("gpuPools", "serviceAccounts", "volumeClaims", "monitoring")
+"""Blocks beside `cluster` that a line of `unfit` may be about."""
+
+
+def no_dns(args: GkeExistingClusterArgs) -> str:
+    """That nobody reaches the control plane by its DNS name, with the key in front."""
+    return (
+        f"dnsEndpoint: the DNS name of {args.existing} answers nobody; ask its owner to run gcloud "
+        f"container clusters update {args.existing} --location {args.location} "
+        "--enable-dns-access, or drop the key"
+    )
+
+
+def unfit(
+    args: GkeExistingClusterArgs,
+    pools: Mapping[str, ResolvedPool[Any]],
+    runs: Runs,
+    found: FoundCluster,
+    *,
+    project: str,
+    stack: str,
+) -> Iterator[str]:
+    """A line, with the key in front, for each reason why the pools cannot be added to the cluster,
+    or why what `runs` could not run there. `stack`: the label by which the stack's own pools are
+    known."""
+    name = args.existing
+    update = f"gcloud container clusters update {name} --location {args.location}"
+    if found.autopilot:
+        yield (
+            f"existing: {name} is an Autopilot cluster, which has no node pools: GKE starts a node "
+            "for each pod that asks for GPUs; take platform existing for queues and jobs in it"
+        )
+        return
+    if found.confidential:
+        yield (
+            f"existing: {name} has Confidential GKE Nodes for the whole cluster, and the pools of "
+            "this stack are not Confidential VMs; name another cluster"
+        )
+    if not found.workload_pool:
+        yield (
+            f"existing: {name} has no Workload Identity Federation, by which the nodes of this "
+            f"stack keep their own credentials from pods; ask its owner to run {update} "
+            f"--workload-pool={project}.svc.id.goog, which changes no existing node pool"
+        )
+    if args.version and catalog.meets(found.version, (_exact(args.version),)) is False:
+        yield f"version: {name} runs {found.version}, which is older than {args.version}; lower it"
+    for pool, resolved in pools.items():
+        if reason := resolved.args.needs_newer(found.version):
+            yield f"gpuPools.{pool}.{reason}; ask the owner of {name}, {found.version}, to upgrade"
+    for physical, label, owner in found.pools:
+        kind = "gpuPools" if label in pools else "cpuPools" if label in args.cpu_pools else ""
+        if kind and owner != stack:
+            yield (
+                f"{kind}.{label}: the node pool {physical} of {owner or 'another owner'} has the "
+                f"label {POOL_LABEL}={label} in {name}, and pods of the one would run on the "
+                "other; choose another name"
+            )
+    yield from _drivers(runs, found, f"{name} does not have; ask its owner to run {update}")
+    yield from _metrics(runs, found, name, update)
+    if args.network.vpc and found.network and args.network.network_in(project) != found.network:
+        yield f"network.vpc: {name} is in {found.network}; name that network, and its project"
+
+
+def _exact(version: str) -> str:
+    """The first version of a minor, or of a patch, if that is all that is given."""
+    parts = version.partition("-")[0].split(".")
+    return version if "-" in version else ".".join([*parts, "0"][:3])
+
+
+def _drivers(runs: Runs, found: FoundCluster, lacks: str) -> Iterator[str]:
+    rows = [gke_volumes.volume_class(name) for name in sorted(runs.storage_classes)]
+    files = any(row is not None and row.driver == gke_volumes.FILESTORE for row in rows)
+    disks = any(row is not None and row.driver == gke_volumes.DISKS for row in rows)
+    needs = [
+        *(
+            (f"serviceAccounts.{account}.buckets", "gcsFuseCsiDriverConfig")
+            for account, args in runs.accounts.items()
+            if args.buckets
+        ),
+        *([("volumeClaims", "gcpFilestoreCsiDriverConfig")] if files else []),
+        *([("volumeClaims", "gcePersistentDiskCsiDriverConfig")] if disks else []),
+    ]
+    for about, addon in needs:
+        if addon not in found.drivers:
+            what, option = _DRIVERS[addon]
+            yield (
+                f"{about}: need the driver of {what}, which {lacks} "
+                f"--update-addons={option}=ENABLED"
+            )
+
+
+def _metrics(runs: Runs, found: FoundCluster, name: str, update: str) -> Iterator[str]:
+    if runs.metrics is None:
+        return
+    if not found.managed_prometheus:
+        yield (
+            f"monitoring: Google's managed Prometheus, which collects the metrics, is off in "
+            f"{name}; ask its owner to run {update} --enable-managed-prometheus, or drop the block"
+        )
+    if runs.metrics == "exporter" and found.dcgm:
+        yield (
+            f"monitoring.source: {name} collects the metrics of GPUs by GKE's own DCGM, and the "
+            "stack's exporter would be a second one on each node; set it to managed"
+        )
+    if runs.metrics == "managed" and not found.dcgm:
+        yield (
+            f"monitoring.source: {name} does not collect the metrics of GPUs; set it to exporter, "
+            f"or ask its owner to add DCGM to {update} --monitoring"
+        )
+
+
+def bounded(
+    args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[Any]], found: FoundCluster
+) -> Iterator[str]:
+    """A line for each limit of node auto-provisioning that keeps the pools from `maxNodes`: it
+    counts all nodes of the cluster, not only those that GKE provisions.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning, "Resource
+    limits", 2026-11-24.
+    """
+    wanted: dict[str, float] = {}
+    for pool in pools.values():
+        machine, nodes = pool.args.machine, pool.pool.bounds[1]
+        for resource, amount in (
+            ("cpu", machine.vcpu),
+            ("memory", machine.memory_gib),
+            (pool.pool.accelerator, pool.pool.gpus_per_node),
+        ):
+            wanted[resource] = wanted.get(resource, 0) + amount * nodes
+    for resource, amount in wanted.items():
+        limit = found.limits.get(resource)
+        if limit is not None and amount > limit:
+            yield (
+                f"gpuPools: at maxNodes they have {amount:g} of {resource}, and node "
+                f"auto-provisioning limits the whole of {args.existing} to {limit}; lower "
+                "maxNodes, or ask its owner to raise the limit"
+            )

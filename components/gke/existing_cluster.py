@@ -1,0 +1,150 @@
+"""A GKE cluster that somebody else created, as the stack's pools need it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+import pulumi_gcp as gcp
+
+from .. import kubeconfig, ownership
+from ..cluster import POOL_LABEL, ResolvedPool, Runs
+from .cpu_pool import GkeCpuPool
+from .existing_args import (
+    OTHER_BLOCKS,
+    FoundCluster,
+    GkeExistingClusterArgs,
+    no_dns,
+    unfit,
+)
+from .node_identity import GkeNodeIdentity
+
+
+class GkeExistingCluster(pulumi.ComponentResource):
+    """What nodes need to join a GKE cluster of another owner: a service account. The cluster itself
+    is read, if the settings do not say how it is reached."""
+
+    cluster: None = None
+    """The cluster is not a resource of this stack."""
+    id: pulumi.Output[str]
+    """`projects/...`; unknown to Google Cloud until the cluster has been seen to fit."""
+    identity: GkeNodeIdentity
+    before_nodes: Sequence[pulumi.Resource]
+    """Must exist before a node starts, and outlive it."""
+    machine_labels: Mapping[str, str]
+    system_nodes: Sequence[pulumi.Resource] = ()
+    kubeconfig: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        args: GkeExistingClusterArgs,
+        *,
+        project: str,
+        pools: Mapping[str, ResolvedPool[Any]],
+        runs: Runs,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:gke:ExistingCluster", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        (stack,) = ownership.google_labels().values()
+        self.identity = GkeNodeIdentity(
+            name,
+            project=project,
+            image_streaming=any(pool.args.image_streaming for pool in pools.values()),
+            stack=f"{pulumi.get_project()}/{pulumi.get_stack()}",
+            opts=child,
+        )
+        self.before_nodes = self.identity.grants
+        self.machine_labels = {**args.labels, **ownership.google_labels()}
+        reached: pulumi.Output[tuple[str, str | None]]
+        if args.endpoint is not None:
+            reached = pulumi.Output.from_input((args.endpoint, args.certificate_authority))
+        else:
+            found = gcp.container.get_cluster_output(
+                name=args.existing,
+                location=args.location,
+                project=project,
+                opts=pulumi.InvokeOutputOptions(parent=self),
+            )
+
+            def fitting(cluster: gcp.container.GetClusterResult) -> tuple[str, str | None]:
+                lines = unfit(args, pools, runs, found_in(cluster), project=project, stack=stack)
+                for line in lines:
+                    block = "" if line.startswith(OTHER_BLOCKS) else "cluster."
+                    raise pulumi.RunError(f"gpu-cluster:{block}{line}")
+                return _endpoint(args, cluster)
+
+            # Of its certificates, only that of the authority is taken, which is not a secret.
+            reached = pulumi.Output.unsecret(found.apply(fitting))
+        self.id = reached.apply(lambda _: args.path_in(project))
+        self.kubeconfig = reached.apply(
+            lambda known: kubeconfig.gke(
+                name=args.existing, endpoint=known[0], ca_certificate=known[1]
+            )
+        )
+        for pool, cpu in args.cpu_pools.items():
+            GkeCpuPool(
+                pool,
+                cpu,
+                zones=1,
+                cluster=self.id,
+                service_account=self.identity.email,
+                depends_on=self.before_nodes,
+                machine_labels=self.machine_labels,
+                opts=child,
+            )
+        self.register_outputs({})
+
+
+def found_in(cluster: gcp.container.GetClusterResult) -> FoundCluster:
+    """What the provider's data source says of a cluster."""
+    monitoring = _first(cluster.monitoring_configs)
+    prometheus = _first(monitoring.managed_prometheuses) if monitoring else None
+    scaling = _first(cluster.cluster_autoscalings)
+    addons = _first(cluster.addons_configs)
+    drivers = {
+        "gcsFuseCsiDriverConfig": addons and addons.gcs_fuse_csi_driver_configs,
+        "gcpFilestoreCsiDriverConfig": addons and addons.gcp_filestore_csi_driver_configs,
+        "gcePersistentDiskCsiDriverConfig": addons
+        and addons.gce_persistent_disk_csi_driver_configs,
+    }
+    confidential = _first(cluster.confidential_nodes)
+    identity = _first(cluster.workload_identity_configs)
+    return FoundCluster(
+        version=cluster.master_version,
+        autopilot=cluster.enable_autopilot,
+        confidential=bool(confidential and confidential.enabled),
+        workload_pool=identity.workload_pool if identity else "",
+        drivers=frozenset(name for name, rows in drivers.items() if rows and rows[0].enabled),
+        dcgm=bool(monitoring and "DCGM" in monitoring.enable_components),
+        managed_prometheus=bool(prometheus and prometheus.enabled),
+        network=cluster.network,
+        pools=[
+            (pool.name, labels.get(POOL_LABEL), machines.get(ownership.GOOGLE_LABEL))
+            for pool in cluster.node_pools
+            for config in pool.node_configs
+            for labels, machines in [(config.labels or {}, config.resource_labels or {})]
+        ],
+        limits={row.resource_type: row.maximum for row in scaling.resource_limits}
+        if scaling and scaling.enabled
+        else {},
+    )
+
+
+def _first(rows: Sequence[Any] | None) -> Any:
+    """The data source has each block as a list of one, or none."""
+    return rows[0] if rows else None
+
+
+def _endpoint(
+    args: GkeExistingClusterArgs, cluster: gcp.container.GetClusterResult
+) -> tuple[str, str | None]:
+    """Host and certificate authority of the control plane, None if everybody knows that; raises
+    RunError, in the preview, for an endpoint that does not answer."""
+    if not args.dns_endpoint:
+        return cluster.endpoint, cluster.master_auths[0].cluster_ca_certificate
+    endpoints = _first(cluster.control_plane_endpoints_configs)
+    dns = _first(endpoints.dns_endpoint_configs) if endpoints else None
+    if dns is None or not dns.allow_external_traffic:
+        raise pulumi.RunError(f"gpu-cluster:cluster.{no_dns(args)}")
+    return dns.endpoint, None

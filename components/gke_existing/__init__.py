@@ -1,0 +1,1 @@
+"""GPU pools on a GKE cluster that somebody else created."""

@@ -1,0 +1,260 @@
+"""GPU pools on a GKE cluster of another owner: what is declared, and what never is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.access import ServiceAccountArgs
+from components.cluster import Runs
+from components.gke.cpu_pool_args import GkeCpuPoolArgs
+from components.gke.existing_args import (
+    FoundCluster,
+    GkeExistingClusterArgs,
+    GkeExistingNetworkArgs,
+    bounded,
+    unfit,
+)
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke_existing import settings as gke_existing
+from tests.components import recording
+from tests.components.declaring import CONFIG, declared
+from tests.components.recording import Recording, record
+
+CLUSTER = "projects/my-project/locations/us-central1/clusters/platform"
+NODE_POOL = "gcp:container/nodePool:NodePool"
+REACHED = {"endpoint": "203.0.113.10", "certificate_authority": "Q0E="}
+STACK = "gpu-cluster_test"
+T4 = GkeGpuNodePoolArgs(machine_type="n1-standard-4", accelerator="nvidia-tesla-t4", max_nodes=2)
+READ: Mapping[str, Any] = {
+    "endpoint": "198.51.100.7",
+    "masterAuths": [{"clusterCaCertificate": "Rk9VTkQ="}],
+    "masterVersion": "1.35.1-gke.1200",
+    "enableAutopilot": False,
+    "workloadIdentityConfigs": [{"workloadPool": "my-project.svc.id.goog"}],
+    "network": "projects/my-project/global/networks/main",
+    "nodePools": [
+        {"name": "default-node-pool", "nodeConfigs": [{"labels": {}, "resourceLabels": {}}]}
+    ],
+    "controlPlaneEndpointsConfigs": [
+        {
+            "dnsEndpointConfigs": [
+                {"endpoint": "gke-0a.us-central1.gke.goog", "allowExternalTraffic": True}
+            ]
+        }
+    ],
+    "addonsConfigs": [],
+    "clusterAutoscalings": [],
+    "confidentialNodes": [],
+    "monitoringConfigs": [],
+}  # fmt: skip
+"""What the data source has of a cluster that the Terraform module creates."""
+
+
+def args_of(**given: Any) -> GkeExistingClusterArgs:
+    return GkeExistingClusterArgs(**{"existing": "platform", "location": "us-central1", **given})
+
+
+def declare(
+    runs: Runs | None = None, pools: Mapping[str, GkeGpuNodePoolArgs] | None = None, **given: Any
+) -> Recording:
+    """Records a pool of T4s on the cluster `platform`."""
+    pools = {"train-gpu": T4} if pools is None else pools
+    email = "nodes@my-project.iam.gserviceaccount.com"
+    return record(
+        lambda: declared("gke-existing", args_of(**given), pools, runs),
+        outputs={"gcp:serviceaccount/account:Account": {"email": email}},
+    )
+
+
+def test_nothing_of_the_cluster_is_declared() -> None:
+    """No control plane, network or system nodes, whatever runs there; and nothing is left to the
+    deletion of the cluster, which outlives the stack."""
+    runs = Runs(
+        accounts={"trainer": ServiceAccountArgs(buckets={"data": "read"})},
+        storage_classes=frozenset({"gpu-cluster-filestore"}),
+    )
+    loaders = GkeCpuPoolArgs(machine_type="n2-standard-4", zones=["us-central1-b"], min_nodes=2)
+    network = GkeExistingNetworkArgs(vpc="main")
+    found = declare(runs, **REACHED, network=network, cpu_pools={"loaders": loaders})
+    assert {each.type for each in found.resources if each.custom} == {
+        "gcp:container/nodePool:NodePool", "gcp:projects/iAMMember:IAMMember",
+        "gcp:projects/service:Service", "gcp:serviceaccount/account:Account",
+        "gcp:storage/bucketIAMMember:BucketIAMMember",
+        "kubernetes:storage.k8s.io/v1:StorageClass", "pulumi:providers:kubernetes",
+    }  # fmt: skip
+    assert not [each.name for each in found.resources if each.deleted_with]
+    pools = {each.name: each.inputs for each in found.of(NODE_POOL)}
+    assert {each["cluster"] for each in pools.values()} == {CLUSTER}
+    assert pools["loaders"]["initialNodeCount"] == 2
+    (storage,) = found.of("kubernetes:storage.k8s.io/v1:StorageClass")
+    assert storage.inputs["parameters"]["network"] == "main"
+
+
+def test_pools_carry_their_stack() -> None:
+    """By it a recovery, another stack and the check of names tell them apart; labels of the nodes
+    are those of any pool."""
+    config = declare(**REACHED, labels={"team": "ml"}).one(NODE_POOL).inputs["nodeConfig"]
+    assert config["resourceLabels"] == {"gpu-cluster-stack": STACK, "team": "ml"}
+    assert config["labels"]["gpu-cluster/pool"] == "train-gpu"
+
+
+def test_two_stacks_have_a_service_account_each() -> None:
+    """Its ID is unique in the project, whoever else adds nodes to the cluster."""
+    (account,) = declare(**REACHED).of("gcp:serviceaccount/account:Account")
+    given = account.inputs["accountId"]
+    assert given.startswith("platform-")
+    assert given.endswith("-nodes")
+    assert len(given) == len("platform-000000-nodes")
+
+
+def test_what_exists_under_a_name_of_the_stack_is_not_taken_over() -> None:
+    """The provider's default is an environment variable of whoever runs Pulumi."""
+    (provider,) = declare(**REACHED).of("pulumi:providers:kubernetes")
+    assert provider.inputs["upsertExistingObjects"] == "false"
+    assert provider.inputs["clusterIdentifier"] == f"//container.googleapis.com/{CLUSTER}"
+
+
+@pytest.mark.parametrize(
+    ("given", "server"),
+    [({}, "https://198.51.100.7"), ({"dns_endpoint": True}, "https://gke-0a.us-central1.gke.goog")],
+)
+def test_the_cluster_is_read_by_name(
+    monkeypatch: pytest.MonkeyPatch, given: Mapping[str, Any], server: str
+) -> None:
+    """If the settings do not say how it is reached; a DNS name has a certificate that everybody
+    knows."""
+    asked = []
+
+    def call(_: object, args: pulumi.runtime.MockCallArgs) -> dict[Any, Any]:
+        asked.append((args.token, args.args["name"], args.args["location"]))
+        return dict(READ)
+
+    monkeypatch.setattr(recording.Answers, "call", call)
+    (provider,) = declare(**given).of("pulumi:providers:kubernetes")
+    assert server in provider.inputs["kubeconfig"]
+    assert ("certificate-authority-data" in provider.inputs["kubeconfig"]) is not bool(given)
+    assert asked == [("gcp:container/getCluster:getCluster", "platform", "us-central1")]
+
+
+def test_a_preview_refuses_a_cluster_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the key's path; no pool is created."""
+    answer = {**READ, "enableAutopilot": True}
+    monkeypatch.setattr(recording.Answers, "call", lambda *_: answer)
+    with pytest.raises(Exception, match=r"gpu-cluster:cluster\.existing: platform is an Autopilot"):
+        declare()
+
+
+GOOD: Mapping[str, Any] = {
+    "version": "1.35.1-gke.1200",
+    "workload_pool": "my-project.svc.id.goog",
+    "network": "projects/my-project/global/networks/main",
+    "drivers": frozenset({"gcePersistentDiskCsiDriverConfig"}),
+}
+BUCKETS = Runs(accounts={"trainer": ServiceAccountArgs(buckets={"data": "read"})})
+UPDATE = "gcloud container clusters update platform --location us-central1"
+
+
+def lines(
+    found: Mapping[str, Any],
+    runs: Runs | None = None,
+    pool: GkeGpuNodePoolArgs = T4,
+    **given: Any,
+) -> list[str]:
+    args = args_of(**given)
+    pools = gke_existing.resolve(CONFIG["gke-existing"], args, {"train-gpu": pool}).pools
+    cluster = FoundCluster(**{**GOOD, **found})
+    what = unfit(args, pools, runs or Runs(), cluster, project="my-project", stack=STACK)
+    return [*what, *bounded(args, pools, cluster)]
+
+
+@pytest.mark.parametrize(
+    ("found", "given", "says"),
+    [
+        ({"confidential": True}, {}, "existing: platform has Confidential GKE Nodes"),
+        ({"workload_pool": ""}, {}, "existing: platform has no Workload Identity Federation"),
+        ({"version": "1.34.9-gke.1"}, {"version": "1.35"}, "version: platform runs 1.34.9-gke.1"),
+        ({}, {"version": "1.36"}, "version: platform runs 1.35.1-gke.1200, which is older than"),
+        (
+            {"version": "1.32.0-gke.1"},
+            {"pool": GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity_type="flex-start")},
+            "gpuPools.train-gpu.capacityType: flex-start needs GKE 1.33.0-gke.1712000; ask the "
+            "owner of platform, 1.32.0-gke.1, to upgrade",
+        ),
+        (
+            {"pools": [("theirs", "train-gpu", None)]},
+            {},
+            "gpuPools.train-gpu: the node pool theirs of another owner has the label",
+        ),
+        (
+            {"pools": [("theirs", "train-gpu", "project_other")]},
+            {},
+            "gpuPools.train-gpu: the node pool theirs of project_other has the label",
+        ),
+        ({}, {"runs": BUCKETS}, "serviceAccounts.trainer.buckets: need the driver of Cloud Storage "
+         f"FUSE, which platform does not have; ask its owner to run {UPDATE} "
+         "--update-addons=GcsFuseCsiDriver=ENABLED"),
+        (
+            {},
+            {"runs": Runs(storage_classes=frozenset({"gpu-cluster-filestore"}))},
+            "volumeClaims: need the driver of Filestore",
+        ),
+        (
+            {"drivers": frozenset()},
+            {"runs": Runs(storage_classes=frozenset({"premium-rwo"}))},
+            "volumeClaims: need the driver of persistent disks",
+        ),
+        ({"dcgm": True}, {"runs": Runs(metrics="exporter")}, "monitoring.source: platform coll"),
+        ({}, {"runs": Runs(metrics="managed")}, "monitoring.source: platform does not collect"),
+        (
+            {"managed_prometheus": False},
+            {"runs": Runs(metrics="exporter")},
+            "monitoring: Google's managed Prometheus, which collects the metrics, is off",
+        ),
+        (
+            {},
+            {"network": GkeExistingNetworkArgs(vpc="other")},
+            "network.vpc: platform is in projects/my-project/global/networks/main",
+        ),
+        (
+            {"limits": {"cpu": 4, "memory": 640, "nvidia-tesla-t4": 2}},
+            {},
+            "gpuPools: at maxNodes they have 8 of cpu, and node auto-provisioning limits the whole "
+            "of platform to 4",
+        ),
+        ({"limits": {"nvidia-tesla-t4": 1}}, {}, "gpuPools: at maxNodes they have 2 of nvidia-"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_each_conflict_is_found_once(
+    found: Mapping[str, Any], given: dict[str, Any], says: str
+) -> None:
+    """With the key that it is about, and what to do."""
+    (line,) = lines(found, **given)
+    assert line.startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("found", "given"),
+    [
+        ({}, {}),
+        ({}, {"version": "1.35"}),
+        ({}, {"version": "1.35.1"}),
+        ({"pools": [("mine", "train-gpu", STACK), ("theirs", "other", None)]}, {}),
+        ({"drivers": frozenset({"gcsFuseCsiDriverConfig"})}, {"runs": BUCKETS}),
+        ({"dcgm": True}, {"runs": Runs(metrics="managed")}),
+        ({}, {"runs": Runs(metrics="exporter")}),
+        ({}, {"network": GkeExistingNetworkArgs(vpc="main")}),
+        ({"limits": {"cpu": 8, "nvidia-l4": 1}}, {}),
+    ],
+)
+def test_a_cluster_that_fits_is_accepted(found: Mapping[str, Any], given: dict[str, Any]) -> None:
+    """Newer versions, other pools and limits of other GPUs are no conflict."""
+    assert lines(found, **given) == []
+
+
+def test_an_autopilot_cluster_is_refused_for_that_alone() -> None:
+    """What else it lacks does not matter any more."""
+    (line,) = lines({"autopilot": True, "workload_pool": ""})
+    assert line.startswith("existing: platform is an Autopilot cluster")
