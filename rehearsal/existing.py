@@ -5,6 +5,7 @@ it.
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from rehearsal.simulators.cloud import (
     NodeTemplate,
     Scaler,
     TemplateComparison,
+    not_as_before,
 )
 from rehearsal.simulators.inventory import Machine
 from stacks.definition.files import ROOT
@@ -26,6 +28,9 @@ from stacks.definition.names import StackError
 
 DEFINITIONS = ROOT / "components" / "batch" / "crds"
 """Also what others install: upstream's, for which a test compares them."""
+STORAGE_SECONDS = 10.0
+"""How long the server may take to serve a kind that has just been defined, for which it answers 429
+"storage is (re)initializing"."""
 _PODS = "110"
 _DISK = "500Gi"
 _OWN_GROUPS = (".sh", ".x-k8s.io")
@@ -145,13 +150,8 @@ def disturbed(api: Api, before: Mapping[str, str]) -> list[str]:
     """What of a cluster of another owner is not as it was before the stack, and what of the stack
     is left in it."""
     now = owners_objects(api)
-    lines = [f"not any more: {name}, which is somebody else's" for name in before.keys() - now]
-    lines += [
-        f"changed: {name}, which is somebody else's"
-        for name in before.keys() & now
-        if before[name] != now[name]
-    ]
-    return sorted([*lines, *(f"{name} in the cluster" for name in now.keys() - before)])
+    found = not_as_before(before.keys(), now.keys(), before, now)
+    return [f"{line} in the cluster" if line in now else line for line in found]
 
 
 def with_real_node(
@@ -210,12 +210,16 @@ def _listable(api: Api) -> list[tuple[str, str]]:
 
 
 def _items(api: Api, path: str) -> list[Object]:
-    try:
-        return api.items(path)
-    except ApiError as error:
-        if error.status in (403, 404, 405):  # listed by name, but not served to this user
-            return []
-        raise
+    deadline = time.monotonic() + STORAGE_SECONDS
+    while True:
+        try:
+            return api.items(path)
+        except ApiError as error:
+            if error.status in (403, 404, 405):  # listed by name, but not served to this user
+                return []
+            if error.status != 429 or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
 
 
 def _touched_by_pulumi(item: Object) -> bool:

@@ -9,7 +9,13 @@ from rehearsal.cloud_simulators import Rehearsed, RunningSimulator
 from rehearsal.plugins import gcp
 from rehearsal.plugins.cloud.server import ProviderServer
 from rehearsal.simulators import google
-from rehearsal.simulators.google_inventory import buckets, networks, not_granted, stock
+from rehearsal.simulators.google_inventory import (
+    buckets,
+    gke_cluster,
+    networks,
+    not_granted,
+    stock,
+)
 from rehearsal.simulators.reservations import reservations
 
 
@@ -19,6 +25,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
     signed_in = of.folder / "application_default_credentials.json"
     _sign_in(signed_in, of.control_plane.pki.token_file.read_text())
     existing, notes = networks(of.stack, of.settings, of.inventories)
+    foreign, described = gke_cluster(of.stack, of.settings, of.inventories)
     reserved, more = reservations(of.stack, of.settings, folder=of.inventories)
     cloud = google.GoogleCloud(
         control_plane=of.control_plane,
@@ -30,6 +37,8 @@ def serve(of: Rehearsed) -> RunningSimulator:
         not_granted=not_granted(of.stack, of.inventories),
         stock=stock(of.stack, of.inventories),
     )
+    if foreign is not None:
+        cloud.open(foreign)
     apis = google.serve_api(cloud)
     ending.callback(apis.stop)
     server = ProviderServer(
@@ -47,7 +56,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
             # Who signs a DNS endpoint's certificate is known to every machine.
             "SSL_CERT_FILE": str(of.control_plane.pki.ca),
         },
-        notes=(*notes, *more),
+        notes=(*notes, *described, *more),
     )
 
 

@@ -427,3 +427,21 @@ class Mounting(Protocol):
     def why_not_mounted(self, mount: Mount) -> str:
         """The error of the driver that attaches and mounts it, of a bucket with its name in front;
         empty if the pod can use it."""
+
+
+def not_as_before(
+    before: Collection[str],
+    now: Collection[str],
+    states_before: Mapping[str, str],
+    states: Mapping[str, str],
+) -> list[str]:
+    """What is new, what is gone, and what has another state than before, which only its owner may
+    change. `before`, `now`: a line for each thing; `states`: line -> what it is like."""
+    gone = [line for line in before if line not in now]
+    changed = [line for line in states_before if line in states]
+    changed = [line for line in changed if states[line] != states_before[line]]
+    return [
+        *sorted(line for line in now if line not in before),
+        *(f"not any more: {line}, which is somebody else's" for line in sorted(gone)),
+        *(f"changed: {line}, which is somebody else's" for line in sorted(changed)),
+    ]

@@ -6,12 +6,14 @@ If they are not, they are derived from the stack's settings, and the report says
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from components.decode import camel
 from components.gke.cluster_args import KMS_KEY
+from components.gke.existing_args import GkeExistingClusterArgs
+from components.gke.network_args import GkeNetworkArgs
 from components.gke.node_account import foreign_repository
 from components.gke.pool_args import Capacity
 from components.gke.settings import GkeSettings
@@ -20,6 +22,7 @@ from components.settings.model import Settings
 from rehearsal.simulators.inventory import (
     INVENTORIES,
     block_of,
+    cluster_keys,
     inventory,
     shown,
     without_reservations,
@@ -64,6 +67,41 @@ class Networks:
     subnetworks: Sequence[Subnetwork]
     missing: frozenset[Missing] = frozenset()
     """What of a Shared VPC is not there: the project's attachment, a role of its agents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeCluster:
+    """A GKE cluster that somebody else created, by default as version 36 of the Terraform module
+    terraform-google-modules/kubernetes-engine does (cluster.tf and variables.tf)."""
+
+    project: str
+    name: str
+    location: str
+    version: str = ""
+    """Left out, the release channel's."""
+    release_channel: str = "REGULAR"
+    autopilot: bool = False
+    workload_identity: bool = True
+    private_nodes: bool = False
+    dns_access: bool = False
+    """Whether the control plane answers under its DNS name."""
+    addons: Sequence[str] = ()
+    """Further ones, as gcloud's --update-addons calls them."""
+    metrics: Sequence[str] = ()
+    """What GKE collects; left out, what it collects of every new cluster."""
+    managed_prometheus: bool = True
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Resource -> the most that the cluster may have of it; with any, node auto-provisioning is
+    on."""
+    zones: Sequence[str] = ()
+    """Of the nodes; left out, GKE's choice."""
+    node_pools: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: {
+            "default-pool": {"machineType": "e2-medium", "nodes": 0},
+            "default-node-pool": {"machineType": "e2-medium", "nodes": 1},
+        }
+    )
+    """Name -> `machineType`, `nodes` of each zone, and `labels`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,18 +188,46 @@ def not_granted(stack: str, folder: Path = INVENTORIES) -> frozenset[str]:
     return frozenset(names)
 
 
+def gke_cluster(
+    stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
+) -> tuple[GkeCluster | None, list[str]]:
+    """The GKE cluster of another owner that a stack adds its pools to, and what the report has to
+    say of it; None if the stack creates its own. Raises StackError for an inventory that is wrong.
+    """
+    own = settings.own if settings else None
+    if not isinstance(own, GkeSettings) or not isinstance(own.cluster, GkeExistingClusterArgs):
+        return None, []
+    name, location = own.cluster.name, own.cluster.location
+    told: dict[str, Any] = {"project": own.project, "name": name, "location": location}
+    like = f"{name} is simulated as the Terraform module kubernetes-engine"
+    given, notes = cluster_keys(stack, GkeCluster, told, like, folder)
+    return GkeCluster(**told, **given), notes
+
+
 def networks(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[Networks | None, list[str]]:
     """The existing subnetworks that a stack's cluster may be put into, and what the report has to
     say of them; None if the stack makes its own. Raises StackError for a wrong inventory."""
     own = settings.own if settings else None
-    if not isinstance(own, GkeSettings | GkeAutopilotSettings) or not own.cluster.network.existing:
+    if not isinstance(own, GkeSettings | GkeAutopilotSettings):
+        return None, []
+    wanted = own.cluster.network
+    if isinstance(wanted, GkeNetworkArgs) and not wanted.existing:
         return None, []
     found = without_reservations(inventory(stack, folder))
     if found is not None:
         return _checked(stack, found, own.project), []
-    wanted = own.cluster.network
+    if not isinstance(wanted, GkeNetworkArgs):
+        named = Subnetwork(
+            project=wanted.host_project or own.project,
+            vpc=wanted.vpc or "main",
+            name="nodes",
+            region=own.cluster.region,
+            cidr=_NODES,
+            ranges={"pods": _PODS, "services": _SERVICES},
+        )
+        return Networks(service_project=own.project, subnetworks=[named]), []
     derived = Subnetwork(
         project=wanted.host_project or own.project,
         vpc=str(wanted.vpc),

@@ -6,7 +6,7 @@ the stack's settings, and the report says so. No account and no cluster is asked
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -308,7 +308,28 @@ def network(
     return described, []
 
 
-_CLUSTER_KEYS = tuple(one.name for one in fields(EksCluster) if one.name not in ("name", "subnets"))
+def cluster_keys(
+    stack: str, kind: type[Any], told: Collection[str], like: str, folder: Path
+) -> tuple[dict[str, Any], list[str]]:
+    """Field of `kind` -> what `cluster` of a stack's inventory says of a cluster of another owner,
+    and what the report has to say without one. `told`: fields that the stack itself tells.
+
+    Raises StackError for an inventory that is wrong.
+    """
+    found = inventory(stack, folder)
+    described = found.get("cluster") if isinstance(found, dict) else None
+    if described is None:
+        return {}, [
+            f"the cluster {like} makes one by default: `cluster` in {shown(stack)} says what yours "
+            "is like"
+        ]
+    if not isinstance(described, dict):
+        raise wrong(stack, ".cluster", "is not a map; write it as { version: '1.35' }")
+    keys = {camel(one.name): one.name for one in fields(kind) if one.name not in told}
+    if unknown := [key for key in described if key not in keys]:
+        allowed = ", ".join(keys)
+        raise wrong(stack, f".cluster.{unknown[0]}", f"is not known; allowed: {allowed}")
+    return {keys[key]: value for key, value in described.items()}, []
 
 
 def eks_cluster(
@@ -321,19 +342,10 @@ def eks_cluster(
     args = own.cluster if isinstance(own, EksSettings) else None
     if not isinstance(args, EksExistingClusterArgs):
         return None, []
-    found = inventory(stack, folder)
-    described = found.get("cluster") if isinstance(found, dict) else None
-    notes = [] if described is not None else [
-        f"the cluster {args.name} is simulated as terraform-aws-eks makes one by default: "
-        f"`cluster` in {shown(stack)} says what yours is like"
-    ]  # fmt: skip
-    described = {} if described is None else described
-    if not isinstance(described, dict):
-        raise wrong(stack, ".cluster", "is not a map; write it as { version: '1.35' }")
-    if unknown := [key for key in described if key not in map(camel, _CLUSTER_KEYS)]:
-        allowed = ", ".join(map(camel, _CLUSTER_KEYS))
-        raise wrong(stack, f".cluster.{unknown[0]}", f"is not known; allowed: {allowed}")
-    given = {key: described[camel(key)] for key in _CLUSTER_KEYS if camel(key) in described}
+    given, notes = cluster_keys(
+        stack, EksCluster, ("name", "subnets"), f"{args.name} is simulated as terraform-aws-eks",
+        folder,
+    )  # fmt: skip
     network_, _ = network(stack, settings, folder)
     assert network_ is not None
     groups = args.network.security_group_ids

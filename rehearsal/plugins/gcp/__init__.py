@@ -4,11 +4,13 @@ No rule of Google Cloud is here: the simulated API has them.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from clouds.rows.google import rows
 from rehearsal.plugins.cloud.handler import ProviderSettings
 from rehearsal.plugins.cloud.schema import Problem, block, unread
 from rehearsal.plugins.faults import Faults
+from rehearsal.plugins.gcp import get_cluster
 from rehearsal.plugins.gcp.client import Client
 from rehearsal.plugins.gcp.cluster import Cluster
 from rehearsal.plugins.gcp.compute import Firewall, Subnetwork
@@ -57,9 +59,11 @@ def settings_for(
     """The plugin over the APIs that `environment` names, `GOOGLE_COMPUTE_CUSTOM_ENDPOINT` and so
     on."""
     client = Client(environment)
+    handlers = {token: _MORE.get(token, Resource)(client, row) for token, row in rows().items()}
     return ProviderSettings(
         package="gcp",
-        handlers={token: _MORE.get(token, Resource)(client, row) for token, row in rows().items()},
+        handlers=handlers,
+        functions={get_cluster.TOKEN: partial(get_cluster.answer, handlers)},
         faults=faults,
         changed=changed,
         check_config=check_config,

@@ -42,6 +42,7 @@ from rehearsal.simulators.cloud import (
     Scaler,
     TemplateComparison,
     Wanted,
+    not_as_before,
     storage_class,
 )
 from rehearsal.simulators.inventory import EksCluster, Network
@@ -310,14 +311,8 @@ class AwsCloud:
             if not self.account.region:
                 return []
             before, now = self.account.before, set(list_resources(self.account))
-            gone = [f"not any more: {line}, which is somebody else's" for line in before - now]
             as_it_is = states(self.account) if before else {}
-            changed = [
-                f"changed: {line}, which is somebody else's"
-                for line, state in self.account.states_before.items()
-                if line in as_it_is and as_it_is[line] != state
-            ]
-            return [*sorted(now - before), *sorted(gone), *sorted(changed)]
+            return not_as_before(before, now, self.account.states_before, as_it_is)
 
     def open(self, region: str) -> None:
         """Creates what exists before the stack, and returns when a cluster among it is up."""

@@ -16,11 +16,13 @@ from rehearsal.simulators.cloud import (
     Scaler,
     TemplateComparison,
     Wanted,
+    not_as_before,
 )
 from rehearsal.simulators.google import (
     artifact_registry,
     attached,
     compute_classes,
+    existing_cluster,
     nodes,
     policies,
 )
@@ -41,8 +43,9 @@ from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.existing_network import lay_out
 from rehearsal.simulators.google.resource import CloudResource
 from rehearsal.simulators.google.state import CloudState
+from rehearsal.simulators.google.states import states
 from rehearsal.simulators.google.stock import exhausted, short_of
-from rehearsal.simulators.google_inventory import Bucket, Networks, Stock
+from rehearsal.simulators.google_inventory import Bucket, GkeCluster, Networks, Stock
 from rehearsal.simulators.reservations import Reservation
 
 DEFAULT_QUOTA = 16
@@ -93,6 +96,8 @@ class GoogleCloud(CloudState):
             lay_out(self, existing)
         self._before = set(self._held())
         """What the cloud held before the stack came."""
+        self._states_before: Mapping[str, str] = {}
+        """What of that is like what, where somebody else's cluster is in it."""
 
     # The sandbox's view.
 
@@ -257,9 +262,14 @@ class GoogleCloud(CloudState):
         """`subnetwork projects/...`, one line each, sorted: whatever was not there before the
         stack, and what was and is gone."""
         with self.lock:
-            before, now = self._before, set(self._held())
-            gone = [f"not any more: {line}, which is somebody else's" for line in before - now]
-            return [*sorted(now - before), *sorted(gone)]
+            as_it_is = states(self) if self._states_before else {}
+            return not_as_before(self._before, set(self._held()), self._states_before, as_it_is)
+
+    def open(self, cluster: GkeCluster) -> None:
+        """Creates a cluster that exists before the stack, and returns when it is up."""
+        existing_cluster.lay_out(self, cluster)
+        with self.lock:
+            self._before, self._states_before = set(self._held()), states(self)
 
     def _held(self) -> Iterator[str]:
         for resource in self.resources.values():

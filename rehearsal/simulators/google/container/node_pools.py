@@ -74,6 +74,14 @@ def check(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> N
     """Raises ApiError if GKE refuses this `NodePool`, new or changed."""
     node_locations(cluster.state["location"], state["locations"])  # in the cluster's region?
     cloud.check_account(state["config"], cluster.identity.split("/")[1])
+    metadata = (state["config"].get("workloadMetadataConfig") or {}).get("mode")
+    identity = cluster.state.get("workloadIdentityConfig") or {}
+    if metadata == "GKE_METADATA" and not identity.get("workloadPool"):
+        # terraform-provider-google-beta, docs/resources/container_cluster.md,
+        # workload_metadata_config: only with workload identity at the cluster level.
+        raise bad_request(
+            "workloadMetadataConfig.mode GKE_METADATA needs workloadIdentityConfig of the cluster"
+        )
     node_pool_rules.check(state)
 
 

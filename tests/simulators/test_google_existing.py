@@ -1,0 +1,212 @@
+"""A GKE cluster of another owner in the simulated project, and what `gpu-cluster capacity` finds of
+it before a stack's first update."""
+
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import yaml
+
+from components.settings import load as settings
+from rehearsal.plugins import gcp
+from rehearsal.plugins.cloud.handler import CloudError
+from rehearsal.plugins.faults import Faults
+from rehearsal.simulators.google import GoogleCloud, serve_api
+from rehearsal.simulators.google.container.tokens import CLUSTER as CLUSTERS
+from rehearsal.simulators.google.container.tokens import NODE_POOL
+from rehearsal.simulators.google_inventory import gke_cluster, networks
+from stacks.capacity import gke
+from stacks.definition.names import StackError
+from tests.unit.components.test_settings import changed
+from tests.unit.plugins.offline_engine import Plane
+
+CLUSTER, POOL = "gpu-cluster:cluster", ["gpu-cluster:gpuPools", "train-gpu"]
+BY_NAME = [[CLUSTER, "endpoint", "absent"], [CLUSTER, "certificateAuthority", "absent"]]
+GET = "gcp:container/getCluster:getCluster"
+
+
+def read(*changes: list[Any]) -> Any:
+    return settings.from_config(changed("on-gke", [*BY_NAME, *changes]))
+
+
+class Made:
+    """The project of the sample, with the cluster of its inventory."""
+
+    def __init__(self) -> None:
+        own = read()
+        cluster = gke_cluster("on-gke", own)[0]
+        assert cluster is not None
+        self.cloud = GoogleCloud(control_plane=Plane(), existing=networks("on-gke", own)[0])
+        self.cloud.open(cluster)
+        self.api = serve_api(self.cloud)
+        (self.row,) = self.cloud.of(CLUSTERS)
+
+    def found(self, *changes: list[Any], owner: str = "gpu-cluster/on-gke") -> dict[str, str]:
+        """Key -> reason of each finding."""
+        asked = gke.questions(read(*changes), self.api.endpoint)
+        found = [(one.about, one.reason) for one in asked.existing(owner)]
+        assert len(dict(found)) == len(found)
+        return dict(found)
+
+    def answer(self, **arguments: Any) -> dict[str, Any]:
+        """What the provider's data source answers."""
+        plugin = gcp.settings_for(self.api.environment, faults=Faults())
+        return plugin.functions[GET]({"project": "my-project"}, arguments)
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Made]:
+    there = Made()
+    try:
+        yield there
+    finally:
+        there.api.stop()
+
+
+def test_it_is_as_the_terraform_module_makes_it(made: Made) -> None:
+    """By default: a release channel, Workload Identity, public nodes with an account of their own,
+    and no addon for buckets."""
+    state = made.row.state
+    assert state["status"] == "RUNNING"
+    assert state["workloadIdentityConfig"] == {"workloadPool": "my-project.svc.id.goog"}
+    assert state["releaseChannel"] == {"channel": "REGULAR"}
+    assert "gcsFuseCsiDriverConfig" not in state["addonsConfig"]
+    pools = {one.state["name"]: one for one in made.cloud.of(NODE_POOL)}
+    assert {name: pool.nodes for name, pool in pools.items()} == {
+        "default-pool": 0,
+        "default-node-pool": 2,
+    }
+    account = pools["default-node-pool"].state["config"]["serviceAccount"]
+    assert account.startswith("tf-gke-platform-")
+    assert made.cloud.list_resources() == []
+
+
+def test_the_sample_fits_its_cluster(made: Made) -> None:
+    """Of its inventory."""
+    assert made.found() == {}
+
+
+def test_the_data_source_answers_as_the_provider_does(made: Made) -> None:
+    """With lists for blocks, as `pulumi_gcp.container.GetClusterResult` has them, and all of its
+    properties."""
+    found = made.answer(name="platform", location="us-central1")
+    assert found["id"] == "projects/my-project/locations/us-central1/clusters/platform"
+    assert found["masterVersion"] == made.row.state["currentMasterVersion"]
+    assert found["masterAuths"][0]["clusterCaCertificate"]
+    assert found["workloadIdentityConfigs"] == [{"workloadPool": "my-project.svc.id.goog"}]
+    assert found["monitoringConfigs"][0]["managedPrometheuses"][0]["enabled"] is True
+    assert "DCGM" in found["monitoringConfigs"][0]["enableComponents"]
+    assert found["network"] == "projects/my-project/global/networks/main"
+    (pool,) = (one for one in found["nodePools"] if one["name"] == "default-node-pool")
+    assert pool["nodeConfigs"][0]["labels"]["node_pool"] == "default-node-pool"
+    with pytest.raises(CloudError, match="locations/us-east1/clusters/platform not found"):
+        made.answer(name="platform", location="us-east1")
+
+
+BUCKETS = ["gpu-cluster:serviceAccounts", {"a": {"buckets": {"data": "read"}}}]
+FILES = [
+    "gpu-cluster:volumeClaims",
+    {"a": {"size": "1Ti", "storageClass": "gpu-cluster-filestore"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "about", "says"),
+    [
+        ([[CLUSTER, "existing", "other"]], {}, "cluster.existing",
+         "my-project has no GKE cluster other; it has platform in us-central1"),
+        ([[CLUSTER, "location", "us-east1"], [*POOL, "zones", ["us-east1-c"]]], {},
+         "cluster.location", "platform is in us-central1, and not in us-east1; set location"),
+        ([], {"autopilot": {"enabled": True}}, "cluster.existing", "is an Autopilot cluster"),
+        ([], {"status": "STOPPING"}, "cluster.existing", "is STOPPING in GKE; wait until"),
+        ([], {"workloadIdentityConfig": {}}, "cluster.existing", "no Workload Identity"),
+        ([], {"confidentialNodes": {"enabled": True}}, "cluster.existing", "has Confidential GKE"),
+        ([[CLUSTER, "version", "1.36"]], {"currentMasterVersion": "1.35.1-gke.1000"},
+         "cluster.version", "platform runs 1.35.1-gke.1000, which is older than 1.36; lower it"),
+        ([[CLUSTER, "version", "absent"], [*POOL, "capacityType", "flex-start"]],
+         {"currentMasterVersion": "1.32.9-gke.1000"}, "gpuPools.train-gpu.capacityType",
+         "flex-start needs GKE 1.33"),
+        ([BUCKETS], {}, "serviceAccounts.a.buckets",
+         "need the driver of Cloud Storage FUSE, which platform does not have; ask its owner to "
+         "run gcloud container clusters update platform --location us-central1 --update-addons="
+         "GcsFuseCsiDriver=ENABLED"),
+        ([FILES, [CLUSTER, "network", {"vpc": "main"}]], {}, "volumeClaims",
+         "need the driver of Filestore"),
+        ([[CLUSTER, "network", {"vpc": "other"}]], {}, "cluster.network.vpc",
+         "platform is in projects/my-project/global/networks/main"),
+        ([["gpu-cluster:monitoring", {"enabled": True, "source": "exporter"}]], {},
+         "monitoring.source", "collects the metrics of GPUs by GKE's own DCGM"),
+        ([["gpu-cluster:monitoring", {"enabled": True}]],
+         {"monitoringConfig": {"managedPrometheusConfig": {"enabled": True}}},
+         "monitoring.source", "does not collect the metrics of GPUs; set it to exporter"),
+        ([["gpu-cluster:monitoring", {"enabled": True}]],
+         {"monitoringConfig": {"componentConfig": {"enableComponents": ["DCGM"]}}},
+         "monitoring", "managed Prometheus, which collects the metrics, is off"),
+        ([], {"autoscaling": {"enableNodeAutoprovisioning": True, "resourceLimits": [
+            {"resourceType": "nvidia-tesla-t4", "maximum": "1"}]}}, "gpuPools",
+         "at maxNodes they have 2 of nvidia-tesla-t4, and node auto-provisioning limits the whole"),
+        ([[CLUSTER, "dnsEndpoint", True]], {}, "cluster.dnsEndpoint", "answers nobody; ask its"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_what_does_not_fit_is_found(
+    made: Made, changes: list[Any], state: Mapping[str, Any], about: str, says: str
+) -> None:
+    """Once, with the key and what to do."""
+    before = deepcopy(made.row.state)
+    made.row.state |= state
+    try:
+        found = made.found(*changes)
+    finally:
+        made.row.state = before
+    assert list(found) == [about]
+    assert says in found[about]
+
+
+def test_a_given_endpoint_is_that_of_the_cluster(made: Made) -> None:
+    """A simulator's is reached elsewhere, and not compared."""
+    from stacks.capacity import google_existing
+    from stacks.capacity.google_api import GoogleApi
+
+    own = settings.from_config(changed("on-gke", []))
+    api = GoogleApi(made.api.endpoint)
+    found = google_existing.findings(api, own, "gpu-cluster/on-gke")
+    assert [one.about for one in found] == ["cluster.endpoint", "cluster.certificateAuthority"]
+    assert google_existing.findings(api, own, "gpu-cluster/on-gke", simulated=True) == []
+
+
+def test_a_pool_of_another_stack_keeps_its_name(made: Made) -> None:
+    """Pods of the one would run on nodes of the other; the stack's own pool does not count."""
+    pool = next(one for one in made.cloud.of(NODE_POOL) if one.nodes)
+    before = deepcopy(pool.state)
+    labels = {"gpu-cluster-stack": "gpu-cluster_a"}
+    pool.state["config"] |= {"labels": {"gpu-cluster/pool": "train-gpu"}, "resourceLabels": labels}
+    try:
+        ((about, reason),) = made.found().items()
+        assert about == "gpuPools.train-gpu"
+        assert "the node pool default-node-pool of gpu-cluster_a has the label" in reason
+        assert made.found(owner="gpu-cluster/a") == {}
+        assert made.cloud.list_resources() == [
+            f"changed: node pool {pool.identity}, which is somebody else's"
+        ]
+    finally:
+        pool.state = before
+    assert made.cloud.list_resources() == []
+
+
+@pytest.mark.parametrize(
+    ("inventory", "says"),
+    [
+        ({"cluster": []}, "cluster: is not a map"),
+        ({"cluster": {"addon": []}}, "cluster.addon: is not known; allowed: version, "),
+    ],
+)
+def test_a_wrong_inventory_is_refused(
+    inventory: Mapping[str, Any], says: str, tmp_path: Any
+) -> None:
+    """With its path."""
+    (tmp_path / "on-gke.yaml").write_text(yaml.safe_dump(inventory))
+    with pytest.raises(StackError, match=rf"inventories/on-gke.yaml {re.escape(says)}"):
+        gke_cluster("on-gke", read(), tmp_path)
