@@ -1,20 +1,23 @@
 """What the GPU node pools of a GKE Standard cluster count against quotas, and need of zones."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from components.catalog.gke import region_of
 from components.cluster import ResolvedPool
 from components.gke.cluster_args import GkeClusterArgs
+from components.gke.node_account import account_id
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
-from stacks.capacity import google_buckets, google_grants, google_network
+from stacks.capacity import google_buckets, google_existing, google_grants, google_network
 from stacks.capacity.google import KEYS, GoogleQuotas, needs
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_reservations import machine
 from stacks.capacity.offers import Wanted
 from stacks.capacity.questions import Questions
 from stacks.capacity.reserved import Wanted as Reservation
+from stacks.capacity.verdict import Finding
 from stacks.images import pulled
 
 __all__ = ["KEYS", "questions"]
@@ -29,22 +32,40 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     found, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
     api = GoogleApi(endpoint)
     buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
-    return Questions(
+    asked = Questions(
         cloud=GoogleQuotas(own.project, region, api),
         needs=found,
-        wanted=[*system(own.cluster, region), *wanted(own.pools, region)],
+        wanted=wanted(own.pools, region),
         reservations=reservations(own.pools),
         notes=[*notes, *far],
+        findings=buckets,
+    )
+    cluster, registry = own.cluster, settings.images.registry
+    if not isinstance(cluster, GkeClusterArgs):
+
+        def existing(owner: str) -> list[Finding]:
+            nodes = account_id(cluster.name, owner)
+            grants = google_grants.registry_findings(registry, own.project, nodes, api)
+            simulated = endpoint is not None
+            return [
+                *google_existing.findings(api, settings, owner, simulated=simulated),
+                *grants,
+            ]
+
+        return replace(
+            asked, existing=existing, kubeconfig=lambda: google_existing.kubeconfig_of(api, own)
+        )
+    return replace(
+        asked,
+        wanted=[*system(cluster, region), *asked.wanted],
         findings=[
             *buckets,
-            *google_grants.findings(
-                own.cluster, settings.images.registry, project=own.project, api=api
-            ),
+            *google_grants.findings(cluster, registry, project=own.project, api=api),
             *google_network.findings(
-                own.cluster.network,
+                cluster.network,
                 project=own.project,
                 region=region,
-                nodes=own.cluster.system_pool.max_nodes
+                nodes=cluster.system_pool.max_nodes
                 + sum(pool.pool.bounds[1] for pool in own.pools.values()),
                 images=pulled(settings),
                 api=api,

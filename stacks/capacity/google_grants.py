@@ -22,7 +22,7 @@ def findings(
 ) -> Iterator[Finding]:
     """A finding for each grant that is missing or not known. `registry`: `images.registry`."""
     yield from _secrets_key(cluster.secrets_encryption_key, project, api)
-    yield from _registry(registry, project, account_id(cluster.name), api)
+    yield from registry_findings(registry, project, account_id(cluster.name), api)
 
 
 def _secrets_key(key: str | None, project: str, api: GoogleApi) -> Iterator[Finding]:
@@ -51,9 +51,10 @@ def _secrets_key(key: str | None, project: str, api: GoogleApi) -> Iterator[Find
     yield from granted(key_name, policies, _ENCRYPTER, agent, "the key, its ring or project", fix)
 
 
-def _registry(
+def registry_findings(
     registry: str | None, project: str, account: str, api: GoogleApi
 ) -> Iterator[Finding]:
+    """Whether the nodes' service account may pull from a repository of another project."""
     if (repository := foreign_repository(registry, project)) is None:
         return
     location, owner, name = repository

@@ -5,6 +5,8 @@ from typing import Any
 
 import kubernetes.client
 
+from components.catalog.gke_volumes import STACK_CLASSES
+from components.cluster import GpuPool
 from components.eks.disk_args import STORAGE_CLASS
 from components.eks.existing_args import EksExistingClusterArgs
 from components.ownership import owner_of
@@ -12,6 +14,8 @@ from components.settings.model import Settings
 from stacks.live.cluster import asked, client_of, items
 
 _AUTOSCALER, _PLUGIN = "cluster-autoscaler", "k8s-device-plugin"
+_INSTALLER = "nvidia-driver-installer"
+"""GoogleCloudPlatform/container-engine-accelerators, nvidia-driver-installer, 2026-11-21."""
 _OPERATOR = "clusterpolicies.nvidia.com"
 _NO_OPERANDS = "nvidia.com/gpu.deploy.operands"
 """https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html,
@@ -37,17 +41,19 @@ def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
     definitions = items(asked(extensions.list_custom_resource_definition))
     daemons = _theirs(items(asked(apps.list_daemon_set_for_all_namespaces)), owner)
     found |= dict(_device_plugins(definitions, daemons, settings))
+    found |= dict(_installers(daemons, settings))
     args = settings.cluster
+    classes = settings.runs.storage_classes & STACK_CLASSES.keys()
     if isinstance(args, EksExistingClusterArgs):
         deployments = _theirs(items(asked(apps.list_deployment_for_all_namespaces)), owner)
         found |= dict(_autoscaler(deployments, args))
-        classes = items(asked(kubernetes.client.StorageV1Api(client).list_storage_class))
-        names = {one["metadata"]["name"] for one in _theirs(classes, owner)}
-        if settings.auxiliary.claims and STORAGE_CLASS in names:
-            found["volumeClaims"] = (
-                f"the cluster has a StorageClass {STORAGE_CLASS} already, which pulumi up would "
-                "create for them; ask its owner to rename it, or use existingClaim"
-            )
+        classes = {STORAGE_CLASS} if settings.auxiliary.claims else set()
+    there = items(asked(kubernetes.client.StorageV1Api(client).list_storage_class))
+    for name in sorted(classes & {one["metadata"]["name"] for one in _theirs(there, owner)}):
+        found["volumeClaims"] = (
+            f"the cluster has a StorageClass {name} already, which pulumi up would create for "
+            "them; ask its owner to rename it, or use existingClaim"
+        )
     return found
 
 
@@ -71,24 +77,50 @@ def _namespaces(found: list[Object], settings: Settings[Any], owner: str) -> Ite
 def _device_plugins(
     definitions: list[Object], daemons: list[Object], settings: Settings[Any]
 ) -> Iterator[Conflict]:
-    pools = [one.pool for one in settings.pools.values() if one.pool.device_plugin]
+    # Whoever runs it, the cloud or the stack.
+    pools = [
+        (one.pool, "the stack's" if one.pool.device_plugin else "GKE's")
+        for one in settings.pools.values()
+        if one.pool.device_plugin or (one.pool.driver_directory and not _left(one.pool))
+    ]
     operator = any(one["metadata"]["name"] == _OPERATOR for one in definitions)
     plugins = [one for one in daemons if _PLUGIN in " ".join(_images(one)) and _tolerates(one)]
-    for pool in pools:
+    for pool, whose in pools:
+        leave = "set devicePlugin: none"
+        if whose == "GKE's":
+            leave += " and driver: none"
         kept_off = pool.labels.get(_NO_OPERANDS) == "false"
         if operator and not kept_off:
             yield (
                 f"gpuPools.{pool.name}",
                 "the cluster has NVIDIA's GPU Operator, whose device plugin would run on the GPU "
-                "nodes beside the stack's; set devicePlugin: none, which leaves them to the "
-                f'operator, or labels: {{ {_NO_OPERANDS}: "false" }}',
+                f"nodes beside {whose}; {leave}, which leaves them to the operator, or labels: "
+                f'{{ {_NO_OPERANDS}: "false" }}',
             )
         elif plugins and not operator:
             yield (
                 f"gpuPools.{pool.name}",
                 f"the cluster has a device plugin already, DaemonSet {_full_name(plugins[0])}, "
-                "which would run on the GPU nodes beside the stack's; set devicePlugin: none, "
-                "which leaves them to it",
+                f"which would run on the GPU nodes beside {whose}; {leave}, which leaves them to "
+                "it",
+            )
+
+
+def _left(pool: GpuPool) -> bool:
+    return "device plugin" in (pool.left_to_others or ())
+
+
+def _installers(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conflict]:
+    """Google's installer of drivers, which the stack would install as well; on nodes on which GKE
+    installs the driver, it does not run."""
+    theirs = [one for one in daemons if one["metadata"]["name"].startswith(_INSTALLER)]
+    for name, one in settings.pools.items():
+        if theirs and one.pool.installer is not None:
+            yield (
+                f"gpuPools.{name}.driver",
+                f"the cluster has an installer of drivers already, DaemonSet "
+                f"{_full_name(theirs[0])}, which would run on the GPU nodes beside the stack's; "
+                "set driver: managed, or none, which leaves the driver to it",
             )
 
 

@@ -1,0 +1,156 @@
+"""Whether a GKE cluster of another owner takes a stack's GPU pools; nothing is written.
+
+Asked is the Kubernetes Engine API: `clusters.get`, and `clusters.list` for a cluster that is not
+there. What is in the cluster, `stacks.live.conflicts` asks.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.cluster import POOL_LABEL
+from components.gke.existing_args import (
+    DRIVER_ADDONS,
+    OTHER_BLOCKS,
+    FoundCluster,
+    GkeExistingClusterArgs,
+    bounded,
+    no_dns,
+    unfit,
+)
+from components.gke.settings import GkeSettings
+from components.kubeconfig import gke as kubeconfig
+from components.ownership import GOOGLE_LABEL, google_label
+from components.settings.model import Settings
+from stacks.capacity.google_api import GoogleApi
+from stacks.capacity.verdict import Finding, Unknown
+from stacks.outcome import CheckError
+
+Row = Mapping[str, Any]
+
+
+def findings(
+    api: GoogleApi, settings: Settings[GkeSettings], owner: str, *, simulated: bool = False
+) -> list[Finding]:
+    """A finding for each thing that is missing or in the way; none for a cluster that the stack
+    creates. `owner`: the stack, `<project>/<stack>`. `simulated`: whether a simulator answers,
+    whose cluster is reached elsewhere."""
+    own, args = settings.own, settings.own.cluster
+    if not isinstance(args, GkeExistingClusterArgs):
+        return []
+    row = api.found("container", args.path_in(own.project))
+    if isinstance(row, Unknown):
+        return [Finding(about="cluster.existing", word="unknown", reason=row.reason)]
+    lines = (
+        [_elsewhere(api, own.project, args)]
+        if row is None
+        else list(_lines(row, settings, args, owner, simulated))
+    )
+    return [
+        Finding(about=about, word="wrong", reason=reason)
+        for about, _, reason in (line.partition(": ") for line in lines)
+    ]
+
+
+def kubeconfig_of(api: GoogleApi, settings: GkeSettings) -> str:
+    """How the cluster is reached, as the program writes it; raises CheckError if Google Cloud does
+    not say."""
+    args = settings.cluster
+    assert isinstance(args, GkeExistingClusterArgs)
+    row = api.get("container", args.path_in(settings.project))
+    if isinstance(row, Unknown):
+        raise CheckError(row.reason)
+    if args.dns_endpoint:
+        return kubeconfig(name=args.name, endpoint=str(_dns(row).get("endpoint")))
+    return kubeconfig(
+        name=args.name,
+        endpoint=row["endpoint"],
+        ca_certificate=row["masterAuth"]["clusterCaCertificate"],
+    )
+
+
+def _dns(row: Row) -> Row:
+    endpoints = row.get("controlPlaneEndpointsConfig") or {}
+    found: Row = endpoints.get("dnsEndpointConfig") or {}
+    return found
+
+
+def found_in(row: Row) -> FoundCluster:
+    """What the API says of a cluster; it leaves out what is false, 0 or empty."""
+    monitoring = row.get("monitoringConfig") or {}
+    scaling = row.get("autoscaling") or {}
+    limits = scaling.get("resourceLimits") if scaling.get("enableNodeAutoprovisioning") else None
+    addons = row.get("addonsConfig") or {}
+    prometheus = monitoring.get("managedPrometheusConfig") or {}
+    components = (monitoring.get("componentConfig") or {}).get("enableComponents") or ()
+    return FoundCluster(
+        version=row["currentMasterVersion"],
+        autopilot=bool((row.get("autopilot") or {}).get("enabled")),
+        confidential=bool((row.get("confidentialNodes") or {}).get("enabled")),
+        workload_pool=(row.get("workloadIdentityConfig") or {}).get("workloadPool", ""),
+        drivers=frozenset(
+            name for name in DRIVER_ADDONS if (addons.get(name) or {}).get("enabled")
+        ),
+        dcgm="DCGM" in components,
+        managed_prometheus=bool(prometheus.get("enabled")),
+        network=(row.get("networkConfig") or {}).get("network", ""),
+        pools=[
+            (
+                pool["name"],
+                (config.get("labels") or {}).get(POOL_LABEL),
+                (config.get("resourceLabels") or {}).get(GOOGLE_LABEL),
+            )
+            for pool in row.get("nodePools") or ()
+            for config in [pool.get("config") or {}]
+        ],
+        limits={one["resourceType"]: int(one["maximum"]) for one in limits or ()},
+    )
+
+
+def _elsewhere(api: GoogleApi, project: str, args: GkeExistingClusterArgs) -> str:
+    found = api.get("container", f"projects/{project}/locations/-/clusters")
+    rows = [] if isinstance(found, Unknown) else found.get("clusters") or []
+    for row in rows:
+        if row["name"] == args.existing:
+            return (
+                f"cluster.location: {args.existing} is in {row['location']}, and not in "
+                f"{args.location}; set location to that"
+            )
+    known = ", ".join(f"{row['name']} in {row['location']}" for row in rows)
+    return (
+        f"cluster.existing: {project} has no GKE cluster {args.existing}; it has {known or 'none'}"
+    )
+
+
+def _lines(
+    row: Row,
+    settings: Settings[GkeSettings],
+    args: GkeExistingClusterArgs,
+    owner: str,
+    simulated: bool,
+) -> Iterator[str]:
+    """Each with the key in front."""
+    own, found = settings.own, found_in(row)
+    stack = google_label(*owner.split("/", 1))
+    status = row.get("status")
+    if status not in ("RUNNING", "RECONCILING"):
+        yield f"cluster.existing: {args.name} is {status} in GKE; wait until it is RUNNING"
+    for line in unfit(args, own.pools, settings.runs, found, project=own.project, stack=stack):
+        yield line if line.startswith(OTHER_BLOCKS) else f"cluster.{line}"
+    yield from bounded(args, own.pools, found)
+    if args.dns_endpoint and not _dns(row).get("allowExternalTraffic"):
+        yield f"cluster.{no_dns(args)}"
+    if args.endpoint is None or simulated:
+        return
+    authority = row["masterAuth"]["clusterCaCertificate"]
+    dns = _dns(row).get("endpoint")
+    private = (row.get("privateClusterConfig") or {}).get("privateEndpoint")
+    for key, given, known in (
+        ("endpoint", args.endpoint, [row["endpoint"], dns, private]),
+        ("certificateAuthority", args.certificate_authority, [None, authority]),
+    ):
+        if given not in known:
+            yield (
+                f"cluster.{key}: is not that of {args.name}; set it to what gcloud container "
+                f"clusters describe {args.name} --location {args.location} prints, or drop both "
+                "keys"
+            )
