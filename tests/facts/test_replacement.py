@@ -14,11 +14,13 @@ from rehearsal.plugins.cloud import facts
 from rehearsal.plugins.cloud.patterns import within
 
 CLOUD_OF = {name: CLOUDS[row.cloud] for name, row in PLATFORMS.items() if row.cloud}
+_GKE = {
+    "gpuPools.secureBoot": "osImage, driver and installerImage decide it too: the rule is that of "
+    "`effective_secure_boot`",
+}
 DIFFERENT: Mapping[str, Mapping[str, str]] = {
-    "gke": {
-        "gpuPools.secureBoot": "osImage, driver and installerImage decide it too: the rule is that "
-        "of `effective_secure_boot`",
-    },
+    "gke": _GKE,
+    "gke-existing": _GKE,
     "gke-autopilot": dict.fromkeys(
         [f"gpuPools.sharing.{key}" for key in ("strategy", "replicas", "partition")],
         "the field is GKE Standard's too, and Autopilot has no node pools",

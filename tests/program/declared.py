@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from components.platforms import PLATFORMS
 from tests.components.recording import Registration
 from tests.program import effects
 from tests.program.environments import STACKS, recorded, values_of
@@ -65,8 +66,8 @@ def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None
     queues = {"gpu-cluster:gpuPools": pools, **yaml.safe_load(QUEUES.read_text())}
     yield "train_queues", {**train, **queues}, train
     for platform, stack in effects.STACK_OF.items():
-        if platform == "eks-existing":
-            continue  # pools and autoscaler are those of EKS, the rest is in test_eks_existing
+        if PLATFORMS[platform].added:
+            continue  # pools are those of the platform, the rest is in test_..._existing
         sample, *others = effects.starts(platform)
         for config in others:
             # Another name changes every line. Queues are shown in `train_queues`.

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from components.effect import Sent
+from components.platforms import PLATFORMS
 from components.settings import load as settings
 from quality.docs import keys
 from quality.docs.keys import Setting
@@ -27,6 +28,7 @@ STACK_OF = {
     "gke-autopilot": "autopilot",
     "eks": "train",
     "eks-existing": "on-eks",
+    "gke-existing": "on-gke",
     "existing": "onprem",
 }
 """Platform -> the environment whose config its settings are changed in."""
@@ -76,12 +78,18 @@ def after(config: Config, to: Mapping[str, Any]) -> Config:
 
 def own_starts(platform: str) -> Sequence[Mapping[str, Any]]:
     """The rows of `effects.yaml` for the platform."""
-    rows = [to for part in ("everywhere", platform) for to in ROWS["starts"][part]]
-    # In subnets, only the owner knows the zone that a claim without one would be in.
+    starts = [to for part in ("everywhere", platform) for to in ROWS["starts"][part]]
+    # A list in the list is what another platform has too.
+    rows = [to for each in starts for to in (each if isinstance(each, list) else [each])]
+    # In subnets, only the owner knows the zone that a claim without one would be in; the network of
+    # somebody else's cluster is not chosen.
     return [
         to
         for to in rows
-        if platform != "eks-existing" or "serviceAccounts" not in to or "batch" in to
+        if not (
+            (platform == "eks-existing" and "serviceAccounts" in to and "batch" not in to)
+            or (PLATFORMS[platform].added and "subnetwork" in to.get("cluster.network", ()))
+        )
     ]
 
 

@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from components.effect import Silent
+from components.platforms import PLATFORMS
 from quality.docs.keys import Setting
 from quality.faults.changes import table
 from tests.program.effects import ROWS, STACK_OF, effects, inputs, leaves, read, sent, starts
@@ -42,8 +43,8 @@ def shared(setting: Setting) -> list[str]:
 
 def marks(platform: str, key: str) -> list[pytest.MarkDecorator]:
     """What one platform declares is known to its own tests: others need not wait for it. The pools
-    on an existing EKS cluster are those of EKS."""
-    rooms = ("cluster.",) if platform == "eks-existing" else ("cluster.", "gpuPools.")
+    on an existing cluster are those of its platform."""
+    rooms = ("cluster.",) if PLATFORMS[platform].added else ("cluster.", "gpuPools.")
     own = key.startswith(rooms) or platform == "existing"
     silent = {row.partition("=")[0] for row in reasons("existing")}
     return [] if own or key in silent else [ONE_CODE]

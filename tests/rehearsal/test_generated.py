@@ -7,16 +7,20 @@ five samples ask.
 import pytest
 import yaml
 
-from tests.program.generated import PLATFORM_STACKS, config
+from components.platforms import PLATFORMS
+from tests.program.generated import PLATFORM_OF, PLATFORM_STACKS, config
 from tests.rehearsal.conftest import Sandboxes, as_it_was
 
 FEW, MANY = 1, 30
 """Examples of each platform; one takes some two seconds on two idle cores."""
 
 
+OWN = [stack for stack in PLATFORM_STACKS if not PLATFORMS[PLATFORM_OF[stack]].added]
+
+
 @pytest.mark.xdist_group("previews")
 @pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.prove)])
-@pytest.mark.parametrize("stack", [one for one in PLATFORM_STACKS if one != "on-eks"])
+@pytest.mark.parametrize("stack", OWN)
 def test_a_preview_accepts_what_the_settings_accept(
     previewing: Sandboxes, stack: str, examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

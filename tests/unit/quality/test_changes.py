@@ -20,6 +20,7 @@ from components.gke.immutable import POOL as GKE_POOL
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.on_change import Loss, change_rules
+from components.platforms import PLATFORMS
 from components.replacement import warnings as replacement_warnings
 from components.settings import load as settings
 from components.settings import model
@@ -48,6 +49,7 @@ from rehearsal.sandbox import ROOT
 from stacks.definition.files import EXAMPLES, SAMPLES
 from stacks.engine.plan import Change as Planned
 from stacks.engine.plan import codes, read_plan
+from tests.program.effects import STACK_OF
 from tests.unit.rehearsal.rehearsed import group
 
 TITLE = re.compile(r"## `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`(.*)| on ([\w-]+)|.*)")
@@ -88,9 +90,11 @@ def covered(platform: str, stack: str) -> set[str]:
     of a cluster, pool or monitoring with company, only the first key counts."""
     planned = table(platform, stack)
     found = {*planned.not_here, *planned.silent}
-    if platform == "eks-existing":  # what is not of its cluster is as on EKS
-        others = covered("eks", "train")
-        found |= {k for k in others if not k.startswith("cluster.") or ".autoscaler." in k}
+    if PLATFORMS[platform].added:  # what is not of its cluster is as on the platform
+        like = platform.removesuffix("-existing")
+        others = covered(like, STACK_OF[like])
+        shared = (".autoscaler.", ".cpuPools.")
+        found |= {k for k in others if not k.startswith("cluster.") or any(s in k for s in shared)}
     found |= {each.key for each in settings_of(platform) if each.inherited(Silent)}
     more = [table(platform, name) for name in MORE if platform_at(file_of(name)) == platform]
     for change in (change for each in (planned, *more) for change in each.changes):
