@@ -19,7 +19,10 @@ _GKE = {
     "`effective_secure_boot`",
 }
 DIFFERENT: Mapping[str, Mapping[str, str]] = {
-    "gke": _GKE,
+    "gke": {
+        **_GKE,
+        "cluster.scaler": "the node pools are not declared any more, or compute classes are not",
+    },
     "gke-existing": _GKE,
     "gke-autopilot": dict.fromkeys(
         [f"gpuPools.sharing.{key}" for key in ("strategy", "replicas", "partition")],

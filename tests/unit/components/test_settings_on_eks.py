@@ -63,7 +63,7 @@ def test_two_stacks_may_add_to_one_cluster() -> None:
             "000000000000' is not in us-east-1; EKS takes a key of the cluster's own region",
         ),
         ([CLUSTER, "existing", ""], "existing: '' is not an EKS cluster name"),
-        ([CLUSTER, "platform", "gke"], "existing: there is no such key; allowed: ..."),
+        ([CLUSTER, "platform", "gke-autopilot"], "existing: there is no such key; allowed: ..."),
         (
             [CLUSTER, "platform", "eks-existing"],
             "platform: 'eks-existing' is not known; did you mean 'existing'?",
