@@ -1,6 +1,6 @@
 """What is in a cluster of another owner that a stack would also put there, or that it lacks."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import kubernetes.client
@@ -43,7 +43,7 @@ def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
     found |= dict(_device_plugins(definitions, daemons, settings))
     found |= dict(_installers(daemons, settings))
     args = settings.cluster
-    classes: Set[str] = settings.runs.storage_classes & STACK_CLASSES.keys()
+    classes: set[str] = set(settings.runs.storage_classes & STACK_CLASSES.keys())
     if isinstance(args, EksExistingClusterArgs):
         deployments = _theirs(items(asked(apps.list_deployment_for_all_namespaces)), owner)
         found |= dict(_autoscaler(deployments, args))
