@@ -25,20 +25,20 @@ from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode
 NAME = "gpu-cluster"
 HELP = ["-h", "--help"]
 CONTEXT = {"help_option_names": HELP, "max_content_width": 100}
-EXIT_CODES = "Exit code 0: ok. 1: a finding. 2: it could not be done or asked."
+EXIT_CODES = "Exit code 0: ok. 1: a finding. 2: it could not be done or answered."
 Sections = Mapping[str, Mapping[str, tuple[str, str]]]
 """Heading -> command -> where it is (`module:function`), and what the list of commands says."""
 COMMANDS: Sections = {
     "Rehearse": {
-        "rehearse": ("cli.rehearse:rehearse", "a stack's whole life on this machine"),
+        "rehearse": ("cli.rehearse:rehearse", "the whole life of a stack on this machine"),
         "down": ("cli.rehearse:down", "end the rehearsal that was kept running"),
         "list": ("cli.rehearse:listed", "the rehearsals, and whether they run"),
         "simulate": ("cli.simulate:simulate", "a cloud by itself, for any program"),
         "inventory": ("cli.rehearse:inventory", "write down an existing cluster's machines"),
     },
-    "Before it is up": {
+    "Before you deploy": {
         "new": ("cli.new:new", "write the file of a new environment"),
-        "validate": ("cli.before_up:validate", "what is wrong in a stack's file, line by line"),
+        "validate": ("cli.before_up:validate", "find what is wrong in a stack file, line by line"),
         "offers": ("cli.before_up:offers", "which machines carry a GPU: price, quota, zones"),
         "cost": (
             "cli.before_up:cost",
@@ -50,13 +50,13 @@ COMMANDS: Sections = {
             "whether quotas, zones and reservations let the pools grow",
         ),
     },
-    "While it is up": {
+    "After you deploy": {
         "gpus": ("cli.cluster:gpus", "every node's GPUs, and what GPU nodes lack"),
         "test-gpus": ("cli.cluster:test_gpus", "what the GPU acceptance test measured"),
         "leftovers": ("cli.cluster:leftovers", "what a destroy would leave in the cloud"),
         "recover": ("cli.recover:recover", "fix the state after a killed up or destroy"),
     },
-    "For those who use the cluster": {
+    "For users of the cluster": {
         "job": ("cli.job:job", "submit, list, follow and cancel training jobs"),
     },
     "For pipelines and shells": {

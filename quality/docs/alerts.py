@@ -13,16 +13,16 @@ _HEAD = """# Alerts and dashboards
 `make docs` writes this page from the catalog. `gpu-cluster:monitoring: { enabled: true }`
 turns monitoring on ([every key](configuration/monitoring.md)).
 
-- On GKE Standard, NVIDIA's DCGM exporter of this stack collects the metrics, or GKE's own with
-  `source: managed`; dashboard and alerts are in Cloud Monitoring.
-- On GKE Autopilot, GKE's own exporter collects them, since no other is admitted; dashboard and
-  alerts are in Cloud Monitoring.
-- On EKS and on an existing cluster, NVIDIA's DCGM exporter of this stack collects them; dashboard
-  and alerts are ConfigMaps for Grafana and Prometheus, and with `prometheusOperator: true` a
+- On GKE Standard, NVIDIA's DCGM exporter, which the stack installs, collects the metrics, or GKE's
+  own exporter with `source: managed`; the dashboard and the alerts are in Cloud Monitoring.
+- On GKE Autopilot, GKE's own exporter collects them, since Autopilot admits no other; the dashboard
+  and the alerts are in Cloud Monitoring.
+- On EKS and on an existing cluster, NVIDIA's DCGM exporter collects them; the dashboard and the
+  alerts are ConfigMaps for Grafana and Prometheus, or, with `prometheusOperator: true`, a
   ServiceMonitor and a PrometheusRule.
 
-Somebody hears of an alert in Cloud Monitoring once `notificationChannels` names a channel. This
-creates one for an e-mail address, and lists the names of all:
+Cloud Monitoring notifies nobody of an alert until `notificationChannels` names a channel. These
+commands create one for an e-mail address and list the names of all channels:
 
 ```console
 $ gcloud beta monitoring channels create --display-name "GPU alerts" --type email \\
@@ -30,11 +30,11 @@ $ gcloud beta monitoring channels create --display-name "GPU alerts" --type emai
 $ gcloud beta monitoring channels list --format 'value(name)'
 ```
 
-`exporter` and `managed` below say which of the two exporters has the metric.
+`exporter` and `managed` in the tables below say which of the two exporters has the metric.
 
 ## Alerts
 
-A change of an alert is a change of `ALERTS` in `components/catalog/charts_and_alerts.py`.
+To change an alert, change `ALERTS` in `components/catalog/charts_and_alerts.py`.
 """
 
 

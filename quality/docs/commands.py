@@ -15,10 +15,10 @@ _HEAD = f"""# Commands
 `make docs` writes this page from the commands themselves. `make setup` puts `{NAME}` into
 `.venv`.
 
-- Exit codes: 0 is ok, 1 a finding, 2 that something could not be asked or was given wrong.
-- `--json` prints the answer for programs.
+- Exit codes: 0: ok. 1: a finding. 2: the command could not answer, or its arguments are wrong.
+- `--json` prints the answer as JSON.
 - `make rehearse`, `make test` and the other targets of `make help` run these commands for
-  development; make itself ends with 2 whatever fails.
+  development; make itself ends with exit code 2 for every failure.
 """
 
 

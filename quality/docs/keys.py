@@ -67,8 +67,8 @@ TABLES: Mapping[str, type] = {
 """Every table."""
 
 _HEAD = """\
-`make docs` writes this page from the classes that the settings are read into. A key that is
-in no table is refused by its path. Keys of other blocks: {others}.
+`make docs` writes this page from the classes that hold the settings. A key that is in no table is
+refused with its path. Keys of other blocks: {others}.
 """
 
 

@@ -14,26 +14,25 @@ PAGE = REFERENCE / "outputs.md"
 _NAMES = [f"`{name}`" for name in WRITTEN]
 OUTPUTS: Mapping[str, str] = {
     "platform": "{} or {}.".format(", ".join(_NAMES[:-1]), _NAMES[-1]),
-    "clusterName": "The cluster's name in its cloud; on an existing cluster, what the stack calls "
-    "it.",
-    "kubeconfig": "A secret. It names a plugin that signs in and holds no token of its own, except "
-    "on an existing cluster, where it is the context that the stack was given.",
-    "gpuPools": "A map, by the name of the pool, of what a pod on the pool needs; its fields are "
-    "below.",
+    "clusterName": "The cluster's name in its cloud; on an existing cluster, the name that the "
+    "stack gives it.",
+    "kubeconfig": "A secret. It names a plugin that signs in, and contains no token, except on an "
+    "existing cluster, where it is the context from the stack's settings.",
+    "gpuPools": "A map from the name of a pool to what a pod on it needs; the fields are below.",
     "services": "Only with `services`: a map, by the name of the service, of its `namespace`, "
     "`hostname`, `port` and `url` inside the cluster.",
 }
 """Output -> what it is."""
 _OWN: Mapping[str, str] = {
-    "nodeSelector": "What brings a pod to this pool and to no other.",
-    "tolerations": "What lets a pod past the pool's taints.",
-    "resource": "The resource that a pod asks for in its limits.",
-    "allocatablePerNode": "Units of that resource that one node has once driver and plugin are "
-    "there; of a shared GPU, its shares.",
-    "gpusPerPod": "What one pod may ask for.",
-    "driverLibraries": "Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; "
-    "None where whoever gives them the GPU gives them its driver's libraries too.",
-    "hostIPC": "Whether a pod must use the host's IPC namespace: GKE's MPS is reached through it.",
+    "nodeSelector": "Schedules a pod on this pool and on no other.",
+    "tolerations": "Let a pod run in spite of the pool's taints.",
+    "resource": "The resource that a pod requests in its limits.",
+    "allocatablePerNode": "Units of that resource on one node once driver and plugin run; for "
+    "shared GPUs, the shares.",
+    "gpusPerPod": "Numbers of that resource that one pod may request.",
+    "driverLibraries": "Directory on the nodes that GPU pods must mount at `/usr/local/nvidia`; "
+    "None if pods get the driver's libraries together with the GPU.",
+    "hostIPC": "Whether a pod must use the host's IPC namespace, through which it reaches GKE's MPS.",
 }
 """Fields of `gpuPools` that no attribute of a pool has under the same name."""
 

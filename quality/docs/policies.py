@@ -18,17 +18,17 @@ _HEAD = """# Policies
 `make docs` writes this page from the policy pack itself.
 
 The engine runs these rules in every preview and update with `--policy-pack policy`, before
-anything is changed; rehearsals and pull requests run under them. A *mandatory* rule refuses the
-change, an *advisory* one warns. A value that a preview does not know yet is not a violation. The
-rules see every resource of the stack, not only what this program declares. What they do not
-cover is in [security.md](security.md).
+anything is changed; rehearsals and pull requests run with them too. A *mandatory* rule refuses the
+change, an *advisory* rule warns. A value that is unknown in a preview is not a violation. The rules
+check every resource of the stack, not only those of this program. [security.md](security.md) lists
+what they do not cover.
 
 ## Settings
 
-`policy/config.json` sets what the table below lists. It is committed, and whoever runs the rules
-reads it: `gpu-cluster rehearse`, continuous integration, `pulumi up --policy-pack policy`. A key
-that no rule has is refused in one line. The engine's own `--policy-pack-config` takes precedence.
-Every rule also has `enforcementLevel`: `mandatory`, `advisory` or `disabled`.
+`policy/config.json`, which is committed, has the settings that the table below lists. `gpu-cluster
+rehearse`, continuous integration and `pulumi up --policy-pack policy` all read it. A key that no
+rule has is refused in one line. The engine's own `--policy-pack-config` takes precedence. Every
+rule also has `enforcementLevel`: `mandatory`, `advisory` or `disabled`.
 
 ```json
 {
@@ -39,26 +39,27 @@ Every rule also has `enforcementLevel`: `mandatory`, `advisory` or `disabled`.
 }
 ```
 
-Patterns are those of a shell: `*` is any text. A list takes the place of the default as a whole.
+Patterns are shell patterns: `*` matches any text. A list replaces the whole default.
 """
 _STANDARD = """## Pod Security Standards
 
-The controls of `pod-security-baseline` and `pod-security-restricted`, as [Kubernetes' own
-table](https://kubernetes.io/docs/concepts/security/pod-security-standards/) has them, for every
-kind that makes pods: Pod, PodTemplate, Deployment, DaemonSet, StatefulSet, ReplicaSet,
+The controls of `pod-security-baseline` and `pod-security-restricted`, as in [Kubernetes' own
+table](https://kubernetes.io/docs/concepts/security/pod-security-standards/), for every kind that
+creates pods: Pod, PodTemplate, Deployment, DaemonSet, StatefulSet, ReplicaSet,
 ReplicationController, Job, CronJob, lists and patches of these, and custom resources wherever
-they hold a pod's template (JobSet, PyTorchJob, RayCluster). Init and ephemeral containers count.
+they contain a pod template (JobSet, PyTorchJob, RayCluster). Init and ephemeral containers count.
 An exemption names a control by its id.
 """
 _PATHS = """## Directories of the node
 
-`host-paths` takes the place of the standard's *HostPath Volumes*, which allows none.
-`driverLibraries`, `gpuTest.mounts` and persistent volumes are judged by it. What is not here,
-or in its setting `paths`, is the node's own.
+`host-paths` replaces the standard's *HostPath Volumes*, which allows no directories at all. It also
+applies to `driverLibraries`, `gpuTest.mounts` and persistent volumes. Pods may not mount
+directories that are neither in this table nor in the rule's setting `paths`.
 """
-_SYSTEM = """## Pods with powers over their node
+_SYSTEM = """## Privileged pods
 
-No namespace is exempt. These DaemonSets of the stack are, by name, from these controls alone.
+No namespace is exempt. The following DaemonSets of the stack are exempt by name, and only from the
+controls that are listed.
 """
 
 
@@ -67,7 +68,7 @@ def markdown() -> str:
     return "\n".join([
         _HEAD,
         "## Rules\n",
-        *table(("rule", "weight", "keeps that", "settings and their defaults"), map(_row, RULES)),
+        *table(("rule", "weight", "ensures that", "settings and their defaults"), map(_row, RULES)),
         "",
         _STANDARD,
         *table(

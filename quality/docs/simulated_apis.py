@@ -1,4 +1,4 @@
-"""The page of Google's methods that a rehearsal simulates, beside those that the documents have."""
+"""The page of Google's methods: those that a rehearsal simulates, and those that exist."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,7 @@ from tools.sections import REFERENCE, table
 PAGE = REFERENCE / "simulated-apis.md"
 APIS = (
     ("artifactregistry", "v1"),
+    ("cloudkms", "v1"),
     ("cloudresourcemanager", "v1"),
     ("compute", "v1"),
     ("compute", "beta"),
@@ -26,9 +27,9 @@ _HEAD = """# Simulated APIs
 `make docs` writes this page from the simulator and from Google's discovery documents.
 
 A rehearsal's Google Cloud, and [`gpu-cluster simulate google`](../how-to/simulate-a-cloud.md),
-answer these methods. Requests and answers are held to Google's own documents: an unknown field, a
-wrong type or an unknown enum value is refused. A method that the document has and nothing here
-answers is a 501 that names it.
+answer these methods. Requests and answers are validated against Google's own documents: an unknown
+field, a wrong type or an unknown enum value is refused. Any other method of a document is answered
+with status 501 and its name.
 """
 
 

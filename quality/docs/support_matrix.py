@@ -82,18 +82,19 @@ STRATEGIES: Mapping[str, Mapping[str, Any]] = {
 
 _HEAD = """# Support matrix
 
-`make docs` writes this page: each row of the first two tables is a pool that the settings
-were asked for, and the third is the program's catalog.
+`make docs` writes this page: each row of the first two tables is a pool that was checked by the
+settings, and the third table is the program's catalog.
 
 ## Driver and device plugin
 
-There is one answer for each platform, node image and choice. Other combinations are refused with
-the reason. Somebody else is, for instance, [the GPU Operator](../how-to/gpu-operator.md).
+Each row is a supported combination of platform, node image and settings. Other combinations are
+refused with the reason. "Somebody else" is, for instance, [the GPU
+Operator](../how-to/gpu-operator.md).
 """
 _PLUGIN = """
-With another `devicePlugin` than `gke` on GKE, GKE's own is disabled on the pool, and with it
-GKE's installation of the driver. NVIDIA's hands out devices alone: with `nvidia`, pods mount the
-driver's libraries from the directory that `driverLibraries` in the output `gpuPools` names.
+If `devicePlugin` is not `gke` on GKE, GKE's own device plugin is disabled on the pool, and with it
+GKE's installation of the driver. NVIDIA's plugin hands out devices only: with `nvidia`, pods mount
+the driver's libraries from the directory that `driverLibraries` in the output `gpuPools` names.
 
 ## Sharing
 
@@ -103,8 +104,8 @@ _GPUS = """
 ## GPUs
 
 Machine types and prices of one region: `gpu-cluster offers --gpu l4 --region europe-west4`.
-Nodes of EKS have neither EFA nor a placement group, and their local NVMe disks are not used; nodes
-of GKE have no GPUDirect network: [what is not included](../how-to/not-included.md).
+EKS nodes have neither EFA nor a placement group, and their local NVMe disks are not used; GKE nodes
+have no GPUDirect network: see [what is not included](../how-to/not-included.md).
 """
 _SCALERS = """
 ## Scalers

@@ -13,19 +13,20 @@ PAGE = REFERENCE / "plugin-fidelity.md"
 _HEAD = """\
 # How the offline plugins compare with the official ones
 
-A rehearsal uses offline provider plugins where the official ones are not installed. `gpu-cluster
-compare-plugins` starts both, asks both the same questions over the engine's own protocol, and
-writes this page (`--docs`). It takes what the sample stacks declare. Of every input path of every
-resource type of ours it adds, changes, empties, reorders and takes away a value, makes it unknown,
-and gives one of a wrong type. The verdict is the same where both accept or refuse, and both leave
-the resource, update it or replace it, for the same inputs, and delete it first or last.
+A rehearsal uses offline provider plugins if the official ones are not installed. `python -m
+quality compare-plugins` starts both, sends both the same requests over the engine's protocol, and
+writes this page (`--docs`). It starts from what the sample stacks declare. For every input path of
+every resource type that this project uses, it adds, changes, empties, reorders and removes a value,
+makes it unknown, and gives one of a wrong type. The verdict is the same if both plugins accept or
+both refuse the inputs, both leave, update or replace the resource because of the same inputs, and
+both delete it first or last.
 
-The state before a change is what the official plugin's preview says of a new resource, with an
-empty value for each that only the cloud knows; Google's official plugin reaches no cloud. Behind
-both Kubernetes plugins stands the rehearsal's own control plane, without its controllers: the
-object is made there, its state is what the API server says, and each plugin previews the update or
-the replacement that it plans, so that the API server's dry run has its say. No row is written by
-hand; why a difference stays, `quality/fidelity/reasons.yaml` says.
+The state before a change is what the official plugin's preview returns for a new resource, with an
+empty value for everything that only the cloud knows; Google's official plugin calls no cloud. Both
+Kubernetes plugins talk to the rehearsal's own control plane, without its controllers: the object is
+created there, its state is the API server's answer, and each plugin previews the update or the
+replacement that it plans, so the API server's dry run is part of the comparison. No row is written
+by hand; `quality/fidelity/reasons.yaml` explains the remaining differences.
 """
 
 
