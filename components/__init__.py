@@ -1,7 +1,7 @@
 """GPUs on Kubernetes as a component: in the wheel this is the package `gpu_cluster`.
 
 `GpuStack` declares a stack, and the args of every platform and block are here by their names, such
-as `EksClusterArgs`; those that are part of other args are in the module beside them.
+as `EksClusterArgs`; those that are part of other args are in the same module as these.
 """
 
 from collections.abc import Iterator

@@ -51,19 +51,20 @@ Right = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccountArgs:
-    """A Kubernetes service account of this stack, with rights of its own in the cloud: no key, and
-    nothing that another pod of the node could take."""
+    """A Kubernetes service account of this stack, with its own permissions in the cloud: no key,
+    and nothing that another pod of the node could take."""
 
     namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
         "default"
     )
-    """The namespace of the account and of the pods that may have it: one of `namespaces`, or one
-    that exists."""
+    """The namespace of the account and of the pods that may have it: one of `namespaces`, or an
+    existing one."""
     buckets: Annotated[
         Mapping[Annotated[str, BUCKET_NAME], Right], Sent("BucketIAMMember", "RolePolicy")
     ] = field(default_factory=dict)
-    """Buckets that exist, and whether its pods read the objects or also write and delete them: on
-    each bucket alone. The driver that mounts buckets comes with the first one."""
+    """Existing buckets, and whether its pods read the objects or also write and delete them; the
+    permissions cover only these buckets. The driver that mounts buckets is installed with the first
+    one."""
     roles: Annotated[
         Sequence[Annotated[str, _ROLE, _narrow((*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES))]],
         UNIQUE,
@@ -77,7 +78,7 @@ class ServiceAccountArgs:
     ] = ()
     """EKS: ARNs of IAM policies, of AWS or of your account."""
     this_cluster_only: Annotated[bool, Sent("BucketIAMMember condition")] = False
-    """GKE: whether an IAM condition confines the rights to this cluster. Left out, they hold for
+    """GKE: whether an IAM condition confines the rights to this cluster. By default, they hold for
     the same namespace and account of every cluster of the project."""
     bucket_keys: Annotated[
         Sequence[Annotated[str, KMS_ARN]], Sent("RolePolicy policy.Statement[].Resource[]")
@@ -105,7 +106,7 @@ class BucketDriver:
     pod_annotations: Mapping[str, str] = field(default_factory=dict)
     """What pods that mount one must have."""
     attributes: Mapping[str, str] = field(default_factory=dict)
-    """The volume's attributes beside the bucket's name."""
+    """The volume's attributes besides the bucket's name."""
     mount_options: Sequence[str] = ()
     """Of every mount, with a PersistentVolume."""
     write_options: Sequence[str] = ()

@@ -68,7 +68,7 @@ class Toleration:
     value: str | None = None
     """The value that is tolerated; with operator `Equal`."""
     effect: Effect | None = None
-    """The effect that is tolerated; left out, every effect."""
+    """The effect that is tolerated; by default, every effect."""
 
     def manifest(self) -> "TolerationArgsDict":
         """The toleration as a pod spec has it."""
@@ -167,8 +167,8 @@ class GpuPool:
 
     @property
     def driver_libraries(self) -> str | None:
-        """Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; None if
-        whoever gives them the GPU gives them its driver's libraries too."""
+        """Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; None if pods get
+        the driver's libraries together with the GPU."""
         return self.driver_directory if self.device_plugin else None
 
     @property
@@ -292,7 +292,7 @@ class ClaimVolume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """What is to run in a cluster, as far as whoever declares it has to know."""
+    """What is to run in a cluster, as far as the code that declares it has to know."""
 
     metrics: Source | None = None
     notification_channels: Sequence[str] = ()
@@ -318,7 +318,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A Kubernetes cluster with its GPU pools, whoever made it."""
+    """A Kubernetes cluster with its GPU pools, no matter who created it."""
 
     name: str
     platform: str

@@ -29,7 +29,8 @@ P = ParamSpec("P")
 NAMESPACE = "gpu-cluster"
 """Of this project's keys in a stack's config."""
 EXAMPLE = "example"
-"""In the metadata of a field of args: what its key may be, for whoever left it out."""
+"""In the metadata of a field of args: a value for its key, which the refusal of a missing key
+suggests."""
 OUTPUT = "output"
 """In the metadata of a field of args: whether its value may be an output of another resource."""
 

@@ -25,8 +25,8 @@ class QueueArgs:
     pools: Annotated[
         Sequence[str], MinLen(1), UNIQUE, Sent("ClusterQueue spec.resourceGroups[].flavors[].name")
     ]
-    """The queue's pools; each pool is one queue's alone. A job that names none gets the first with
-    GPUs to spare."""
+    """The queue's pools; each pool belongs to one queue only. A job that names no pool gets the
+    first one with free GPUs."""
     namespaces: Annotated[
         Sequence[Annotated[str, DNS_LABEL]],
         MinLen(1),
@@ -40,7 +40,7 @@ class QueueArgs:
         Mapping[str, Annotated[int, Ge(1)]],
         Sent("ClusterQueue spec.resourceGroups[].flavors[].resources[].nominalQuota"),
     ] = field(default_factory=dict)
-    """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
+    """How much of each pool's GPU resource the queue hands out at once, by pool. By default,
     `maxNodes` times what a node has allocatable."""
     groups: Annotated[Sequence[Annotated[str, _GROUP]], UNIQUE, Sent("RoleBinding subjects[]")] = ()
     """The Kubernetes groups that may submit jobs, with any pod that the namespace admits; with
@@ -146,8 +146,8 @@ class BatchArgs:
         bool | None, Sent("DeletionProtection (protect)", "CustomResourceDefinition (protect)")
     ] = None
     """Whether Pulumi refuses, on an existing cluster, to remove `jobSet`, the last queue or the
-    stack, because every JobSet or Kueue object of the cluster would be deleted too, whoever created
-    it. Left out, true; set it to `false`, and run `pulumi up`, before you remove them."""
+    stack, because every JobSet or Kueue object of the cluster would be deleted too, even those of
+    others. By default, true; set it to `false`, and run `pulumi up`, before you remove them."""
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -14,7 +14,7 @@ _CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"
 
 
 def labels(args: ControllerArgs) -> dict[str, str]:
-    """What its objects, and its pods alone, are known by."""
+    """The labels of its objects, and those of its pods only."""
     return {"app.kubernetes.io/name": args.source, "control-plane": "controller-manager"}
 
 

@@ -22,8 +22,8 @@ CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "w
 kustomization.yaml of 0.16.2, and pkg/util/cert, which writes its authority into these."""
 
 UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
-"""A queue hands out GPUs alone. How much of these a node has left for pods is known only once it is
-there; a pod that finds too little waits for the autoscaler as any other."""
+"""A queue hands out only GPUs. How much of the rest a node has left for pods is known only once it
+is there; a pod that finds too little waits for the autoscaler as any other."""
 
 _CHANGE = ("patch", "update")
 

@@ -40,7 +40,7 @@ class TeamArgs:
         UNIQUE,
         Sent("Namespace", "ResourceQuota", "ClusterQueue spec.namespaceSelector", "LocalQueue"),
     ] = ()
-    """Its namespaces, each of this team only; left out, one with the team's name. What they
+    """Its namespaces, each of this team only; by default, one with the team's name. What they
     enforce is in the block `namespaces`, if anything but its defaults."""
     gpus: Annotated[
         Mapping[str, Annotated[int, Ge(0)]],
@@ -48,8 +48,8 @@ class TeamArgs:
         Hint("name a pool, and how many of its GPUs are the team's"),
         Sent(f"{_FLAVOR}.resources[].nominalQuota", "ResourceQuota spec.hard"),
     ] = field(metadata={EXAMPLE: "{ train-gpu: 8 }"})
-    """How much of each pool's GPU resource is the team's whenever it wants it, by pool; 0 for a
-    pool of which it only borrows."""
+    """How much of each pool's GPU resource is guaranteed to the team, by pool; 0 for a pool from
+    which it only borrows."""
     borrow: Annotated[
         bool, Sent(f"{_FLAVOR}.resources[].borrowingLimit", "ResourceQuota spec.hard")
     ] = False
@@ -63,8 +63,8 @@ class TeamArgs:
     priorities: Annotated[
         Sequence[str] | None, UNIQUE, Sent("ValidatingAdmissionPolicy spec.validations[]")
     ] = None
-    """Those of `batch.priorities` that its jobs may have; left out, all. They order the jobs of the
-    team only: no priority keeps another team from its own GPUs."""
+    """Those of `batch.priorities` that its jobs may have; by default, all. They order the jobs of
+    the team only: no priority keeps another team from its own GPUs."""
     requests: Annotated[ResourcesArgs, Sent("LimitRange spec.limits[].defaultRequest")] = field(
         default_factory=lambda: ResourcesArgs(cpu="500m", memory="1Gi")
     )

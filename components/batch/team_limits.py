@@ -1,4 +1,4 @@
-"""What keeps a team within its share, whoever creates objects in its namespaces."""
+"""What keeps a team within its share, no matter who creates objects in its namespaces."""
 
 import pulumi
 import pulumi_kubernetes as kubernetes

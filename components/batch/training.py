@@ -32,7 +32,7 @@ _DISRUPTIONS_FAIL = {
         }
     ]
 }
-"""A worker that was evicted ends the Job of all workers, with a reason of its own."""
+"""An evicted worker ends the Job of all workers, with its own reason."""
 
 
 def declare(jobs: Mapping[str, TrainingArgs], after: Prerequisites) -> None:

@@ -27,28 +27,28 @@ class TrainingArgs(PodArgs):
     pool: Annotated[str, Sent("PodSpec nodeSelector")]
     """The GPU pool on which the workers run."""
     nodes: Annotated[int, Ge(1), Sent("JobSet spec.replicatedJobs[].template.spec.parallelism")]
-    """How many worker pods there are, each on a node of its own."""
+    """The number of worker pods, each on its own node."""
     command: Annotated[
         Sequence[str],
         MinLen(1),
         Hint("give the script that torchrun starts"),
         Sent("PodSpec containers[].command[]"),
     ]
-    """What torchrun starts once for each GPU, and its arguments: `[train.py, --epochs, "3"]`. The
-    image has `torchrun` on its PATH, as PyTorch's images do."""
+    """The command that torchrun starts once for each GPU, with its arguments: `[train.py, --epochs,
+    "3"]`. The image has `torchrun` on its PATH, as PyTorch's images do."""
     gpus: Annotated[Annotated[int, Ge(1)] | None, Sent("PodSpec containers[].resources.limits")] = (
         None
     )
-    """The GPUs of each worker; left out, all of a node."""
+    """The GPUs of each worker; by default, all of a node."""
     queue: Annotated[
         str | None, Silent("the pool decides it; only the queue that hands it out is accepted")
     ] = None
     """The queue of `batch.queues` in which the job waits until the GPUs for all workers are
     free."""
     priority: Annotated[str | None, Sent("ObjectMeta labels")] = None
-    """Its place in the queue, one of `batch.priorities`; left out, that of the value 0."""
+    """Its place in the queue, one of `batch.priorities`; by default, the one with value 0."""
     max_restarts: Annotated[int, Ge(0), Sent("JobSet spec.failurePolicy.maxRestarts")] = 3
-    """How often all workers start again after one of them failed."""
+    """How often all workers restart after one of them has failed."""
     disruption_budget: Annotated[bool, Sent("PodDisruptionBudget")] = False
     """Whether a PodDisruptionBudget refuses to evict workers that run: an upgrade of their nodes
     waits for the job, as long as the cloud lets it (GKE: one hour; EKS: until the update fails)."""

@@ -31,7 +31,7 @@ class Measure:
     scale: str = ""
     """Arithmetic after the metric (for a counter, after its rate per second) that gives `unit`."""
     by: tuple[str, ...] = ()
-    """Labels that set lines apart beside the node, pod or GPU."""
+    """Labels that distinguish lines, in addition to the node, pod or GPU."""
 
 
 MEASURES: Final = (

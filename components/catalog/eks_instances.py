@@ -106,8 +106,8 @@ class InstanceType:
     """The last driver branch that has it, where the instance type and not its GPU's architecture
     decides; None while new ones still have it."""
     blocks: Blocks = "none"
-    """Whether EC2 sells it in Capacity Blocks: `also` beside on demand and Spot, or `only` there
-    (`SupportedUsageClasses` of DescribeInstanceTypes, in moto 5.2.5)."""
+    """Whether EC2 sells it in Capacity Blocks: `also`, in addition to on demand and Spot, or `only`
+    there (`SupportedUsageClasses` of DescribeInstanceTypes, in moto 5.2.5)."""
     uncertain: bool = False
     """Shape from no primary source: warn on it, never refuse."""
     notes: str = ""

@@ -56,7 +56,7 @@ GKE_RESERVATION_AFFINITY: Final = "cloud.google.com/reservation-affinity"
 GKE_RESERVATION_BLOCKS: Final = "cloud.google.com/reservation-blocks"
 GKE_RESERVATION_SUB_BLOCKS: Final = "cloud.google.com/reservation-subblocks"
 GKE_NO_DEFAULT_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
-"""With value `true` GKE runs no device plugin of its own on the node. It has no domain."""
+"""With value `true`, GKE does not run its own device plugin on the node. The key has no domain."""
 
 # NVIDIA's driver in containers, where no NVIDIA runtime puts it there
 GKE_DRIVER_DIRECTORY: Final = "/home/kubernetes/bin/nvidia"

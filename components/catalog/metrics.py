@@ -30,7 +30,7 @@ class Metric:
     managed: bool = False
     """Whether GKE's managed DCGM has it."""
     labels: tuple[str, ...] = ()
-    """Labels that this metric alone has."""
+    """Labels that only this metric has."""
 
 
 _ROWS: Final = (

@@ -89,13 +89,13 @@ class EksAutoscalerArgs:
     scale_down_unready_time: Annotated[Duration, Tries("30m")] = "20m"
     """How long a node must be unready before it is deleted."""
     scale_down_delay_after_add: Annotated[Duration, Tries("20m")] = "10m"
-    """How long no node is deleted after one was added."""
+    """How long no node is deleted after a node was added."""
     scale_down_utilization_threshold: Share = 0.5
     """Requested share of cpu or memory below which a node without GPUs is not needed."""
     scale_down_gpu_utilization_threshold: Share = 0.5
-    """The same for GPU nodes, of their GPUs alone."""
+    """The same for GPU nodes; only their GPUs count."""
     max_node_provision_time: Annotated[Duration, Tries("30m")] = "20m"
-    """How long a node may take; a GPU can take 15 minutes to be allocatable."""
+    """How long a node may take to start; it can take 15 minutes until its GPUs are allocatable."""
     max_nodes_total: Annotated[int, Ge(0), Tries(9)] = 0
     """The largest number of nodes in the whole cluster; 0 means no bound but the pools' own."""
     balance_similar_node_groups: bool = False
@@ -103,8 +103,8 @@ class EksAutoscalerArgs:
     skip_nodes_with_local_storage: bool = False
     """Whether nodes stay whose pods have an emptyDir."""
     skip_nodes_with_system_pods: bool = True
-    """Whether nodes stay that have kube-system pods other than DaemonSets' and mirrors. From
-    Cluster Autoscaler 1.34 on they stay for an hour alone (its
+    """Whether nodes stay if they run kube-system pods other than mirror pods and those of
+    DaemonSets. From Cluster Autoscaler 1.34 on, they stay for only an hour (its
     --blocking-system-pod-distruption-timeout); then such pods are evicted, except its own."""
     ignore_daemonsets_utilization: bool = False
     """Whether the requests of DaemonSets' pods count as no use of a node."""
@@ -115,7 +115,7 @@ class EksAutoscalerArgs:
         Sent("PodSpec containers[].image"),
         Tries("example.com/autoscaler:1"),
     ] = None
-    """Your own image instead of the pinned one, for instance from a registry of yours."""
+    """Your own image instead of the pinned one, for instance from your own registry."""
     extra_flags: Annotated[
         Mapping[Annotated[str, _EXTRA_FLAG], str], Tries({"new-pod-scale-up-delay": "10s"})
     ] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class EksAutoscalerArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksPoolAutoscalerArgs:
-    """Cluster Autoscaler's options for one pool; left out, those of the cluster."""
+    """Cluster Autoscaler's options for one pool; by default, those of the cluster."""
 
     scale_down_unneeded_time: Annotated[Duration | None, Tries("5m")] = None
     """How long a node of this pool must be unneeded before it is deleted."""

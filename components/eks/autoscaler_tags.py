@@ -63,7 +63,7 @@ def autoscaler_tags(pool: GpuPool, args: Args) -> list[AutoscalerTag]:
 
 
 def resource_tags(pool: GpuPool, args: Args) -> dict[str, str]:
-    """The `resources` tags alone: newer autoscalers read them from the node group itself, and let
+    """Only the `resources` tags: newer autoscalers read them from the node group itself, and let
     those win."""
     return {key: value for _, key, value in _resources(pool, args)}
 

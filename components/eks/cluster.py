@@ -341,10 +341,11 @@ class EksCluster(pulumi.ComponentResource):
 
 
 def _tags_of_driver(tags: Mapping[str, str]) -> dict[str, str]:
-    """Those that the EBS CSI driver accepts: its controller exits on a tag of its own, and reads
-    them from a flag of the form key=value,key=value.
+    """Those that the EBS CSI driver accepts: its controller exits if given one of its own tags, and
+    reads them from a flag of the form key=value,key=value.
 
     kubernetes-sigs/aws-ebs-csi-driver pkg/driver/validation.go, pkg/cloud/cloud.go, 2026-11-23.
+
     """
     return {
         key: value

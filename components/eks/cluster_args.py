@@ -108,7 +108,8 @@ class EksSystemPoolArgs:
     min_nodes: Annotated[
         int, Ge(1), Sent("NodeGroup scalingConfig.minSize"), Tries(2, given={"desiredNodes": 2})
     ] = 1
-    """The least number of nodes, 1 or more: without one, none of the cluster's own pods run."""
+    """The minimum number of nodes, at least 1: without a node, none of the cluster's own pods
+    run."""
     max_nodes: Annotated[
         int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
     ] = 3
@@ -116,7 +117,7 @@ class EksSystemPoolArgs:
     desired_nodes: Annotated[
         int | None, Sent("NodeGroup scalingConfig.desiredSize", "NodeGroup (ignore_changes)")
     ] = None
-    """The size, for one update only, as on a GPU pool."""
+    """The size, for a single update, as on a GPU pool."""
     disk_size_gb: Annotated[
         int,
         Interval(ge=catalog.DEFAULT_DISK_GIB, le=catalog.MAX_DISK_GIB),
@@ -176,7 +177,7 @@ class EksClusterArgs:
     name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
     network: EksNetworkArgs
-    """The VPC that the stack makes, or the subnets of one that exists."""
+    """The VPC that the stack creates, or the subnets of an existing one."""
     admins: Annotated[
         Sequence[Principal],
         MinLen(1),
@@ -197,8 +198,8 @@ class EksClusterArgs:
             {"office": "203.0.113.0/24", "vpn": "10.8.0.0/16"},
         ),
     ] = field(default_factory=dict)
-    """Who may reach the control plane: display name -> IPv4 CIDR. Public addresses come to the
-    public endpoint; private ones, of a VPN or the VPC itself, to the private one."""
+    """Who may reach the control plane: display name -> IPv4 CIDR. Public addresses reach the public
+    endpoint; private addresses, of a VPN or the VPC itself, reach the private endpoint."""
     private_endpoint: Annotated[
         bool,
         Sent("Cluster vpcConfig.endpointPublicAccess"),
@@ -213,8 +214,8 @@ class EksClusterArgs:
         OnChange(next_minor),
         Sent("Cluster version", "NodeGroup version", "PodSpec containers[].image"),
     ] = DEFAULT_VERSION
-    """The Kubernetes minor version, also of the nodes; it goes up by one at a time. EKS can roll a
-    cluster back within seven days; this program does not."""
+    """The Kubernetes minor version of the control plane and the nodes; it can rise by one minor at
+    a time. EKS can roll a cluster back within seven days; this program does not."""
     service_cidr: Annotated[
         str,
         cidr(12, 24, private=True),
@@ -255,10 +256,10 @@ class EksClusterArgs:
     `serviceAccounts`."""
     ssm: Annotated[bool, Sent("RolePolicyAttachment policyArn")] = False
     """Whether AWS Systems Manager reaches the nodes (`AmazonSSMManagedInstanceCore`): a shell on a
-    node without a key or an open port, for whoever IAM lets start a session."""
+    node without a key or an open port, for every identity that IAM allows to start a session."""
     metrics_server: Annotated[bool, Sent("Addon")] = False
     """Whether the addon `metrics-server` runs, which `kubectl top` and a HorizontalPodAutoscaler on
-    CPU ask."""
+    CPU need."""
     scaler: Annotated[
         Scaler, OnChange("node pools"), Sent("NodeGroup", "NodePool"), Tries("karpenter")
     ] = "cluster-autoscaler"
@@ -279,8 +280,8 @@ class EksClusterArgs:
         Sent("Addon addonVersion"),
         Tries({"coredns": "v1.12.1-eksbuild.2"}),
     ] = field(default_factory=dict)
-    """The version of an addon, such as `v1.20.4-eksbuild.1`, by its name; left out, EKS's default
-    when the addon is made. It does not follow a new `version` by itself."""
+    """The version of an addon, such as `v1.20.4-eksbuild.1`, by its name; by default, EKS's default
+    at the time when the addon is created. It does not change automatically with a new `version`."""
     # EKS takes a key once. For another, the provider does nothing and says nothing, and the stack
     # would delete its own, without which no secret can be read.
     secrets_encryption_key: Annotated[
@@ -289,7 +290,7 @@ class EksClusterArgs:
         Sent("Cluster encryptionConfig.provider.keyArn", "Key"),
         Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000000"),
     ] = None
-    """The ARN of a KMS key that encrypts Kubernetes secrets; left out, the stack makes one."""
+    """The ARN of a KMS key that encrypts Kubernetes secrets; by default, the stack creates one."""
     disks_encryption_key: Annotated[
         Annotated[str, KMS_ARN] | None,
         Sent(
@@ -297,9 +298,9 @@ class EksClusterArgs:
         ),
         Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
     ] = None
-    """The ARN of a KMS key that encrypts the disks of nodes and of claims; left out, the account's
-    default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it. A change
-    recycles all nodes; the disks of claims that exist keep the key that they have."""
+    """The ARN of a KMS key that encrypts the disks of nodes and of claims; by default, the
+    account's default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it. A
+    change recycles all nodes; disks of existing claims keep their key."""
     log_retention_days: Annotated[int, _RETENTION, Sent("LogGroup retentionInDays"), Tries(30)] = 90
     """How long CloudWatch keeps the control plane's logs."""
     deletion_protection: Annotated[

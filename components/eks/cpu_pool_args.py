@@ -50,7 +50,7 @@ class EksCpuPoolArgs:
         Sent("NodeGroup instanceTypes"),
         Tries(["m6i.large"]),
     ]
-    """One instance type, or several of the same size of which EC2 takes what it has."""
+    """One instance type, or several of the same size, of which EC2 uses any that is available."""
     min_nodes: Annotated[int, Ge(0), Sent("NodeGroup scalingConfig.minSize"), Tries(1)] = 0
     """The least number of nodes in the whole pool."""
     max_nodes: Annotated[
@@ -58,17 +58,17 @@ class EksCpuPoolArgs:
     ] = 3
     """The largest number of nodes in the whole pool."""
     zones: Annotated[Sequence[str], UNIQUE, Sent("NodeGroup subnetIds"), Tries(["us-east-1a"])] = ()
-    """Some of the network's zones, or of an existing network's subnets; left out, all of them."""
+    """Some of the network's zones, or of an existing network's subnets; by default, all of them."""
     labels: Annotated[NodeLabels, Sent("NodeGroup labels", "Tag"), Tries({"role": "loader"})] = (
         field(default_factory=dict)
     )
-    """Further labels of the nodes, beside `gpu-cluster/pool` with the pool's name."""
+    """Labels of the nodes, in addition to `gpu-cluster/pool` with the pool's name."""
     taints: Annotated[
         Sequence[Taint],
         Sent("NodeGroup taints[]", "Tag"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = ()
-    """Taints of the nodes; left out, every pod may run there."""
+    """Taints of the nodes; by default, every pod may run there."""
     disk_size_gb: Annotated[
         int,
         Interval(ge=catalog.DEFAULT_DISK_GIB, le=catalog.MAX_DISK_GIB),

@@ -64,12 +64,12 @@ class EksExistingNetworkArgs:
         Sent("LaunchTemplate vpcSecurityGroupIds[]"),
         Tries(["sg-0123456789abcdef0"]),
     ] = ()
-    """The security groups of the GPU nodes; left out, the one that EKS made with the cluster. Where
-    the other nodes have a group of their own, as terraform-aws-eks gives them, name that one:
-    otherwise GPU pods do not reach the cluster's DNS. A change recycles the nodes of every pool."""
+    """The security groups of the GPU nodes; by default, the one that EKS created with the cluster.
+    If the other nodes have their own group, as with terraform-aws-eks, name that one: otherwise GPU
+    pods do not reach the cluster's DNS. A change recycles the nodes of every pool."""
     cni_policy: Annotated[bool, Sent("RolePolicyAttachment")] = True
     """Whether the role of the GPU nodes has `AmazonEKS_CNI_Policy`: needed unless the addon vpc-cni
-    has a role of its own; `gpu-cluster capacity` says whether it has."""
+    has its own role; `gpu-cluster capacity` says whether it has."""
 
     @property
     def zones(self) -> Sequence[str]:
@@ -125,7 +125,7 @@ class EksExistingClusterArgs:
     them has."""
     karpenter: Annotated[EksKarpenterArgs | None, Sent("Deployment")] = None
     """If given with scaler `karpenter`, also without options (`{}`), the stack installs Karpenter;
-    left out, the NodePools are for the one that the cluster has."""
+    by default, the NodePools are for the one that the cluster has."""
     karpenter_node_role: Annotated[
         str | None,
         _ROLE_NAME,
@@ -137,14 +137,14 @@ class EksExistingClusterArgs:
     autoscaler: Annotated[
         EksAutoscalerArgs | None, Sent("PodSpec containers[].args[]", "Deployment")
     ] = None
-    """If given, also without options (`{}`), the stack installs Cluster Autoscaler; left out, the
-    pools grow by the one that the cluster has, which finds them by the tags that EKS sets."""
+    """If given, also without options (`{}`), the stack installs Cluster Autoscaler; by default, the
+    cluster's existing autoscaler scales the pools, which it finds by the tags that EKS sets."""
     disks_encryption_key: Annotated[
         Annotated[str, KMS_ARN] | None,
         Sent("LaunchTemplate blockDeviceMappings[].ebs.kmsKeyId"),
         Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
     ] = None
-    """The ARN of a KMS key that encrypts the disks of GPU nodes and of claims; left out, the
+    """The ARN of a KMS key that encrypts the disks of GPU nodes and of claims; by default, the
     account's default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it. A
     change recycles the nodes of every pool."""
     tags: Annotated[

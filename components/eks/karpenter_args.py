@@ -26,8 +26,8 @@ class EksKarpenterArgs:
     replicas: Annotated[
         Annotated[int, Interval(ge=1, le=3)] | None, Sent("Deployment spec.replicas"), Tries(2)
     ] = None
-    """How many controllers run, each on a node of its own; one of them works, the others wait. Left
-    out, two, or one if the system pool has one node."""
+    """How many controllers run, each on a node of its own; one of them works, the others wait. By
+    default, two, or one if the system pool has one node."""
     node_repair: Annotated[bool, Sent("PodSpec containers[].env")] = False
     """Whether it replaces nodes that EKS's monitoring agent reports: an alpha feature, which ends
     the pods on them, jobs too. It replaces healthy nodes as well where the agent reports DCGMError
@@ -41,7 +41,7 @@ class EksKarpenterArgs:
         Sent("PodSpec containers[].image"),
         Tries("example.com/karpenter:1"),
     ] = None
-    """Your own image instead of the pinned one, for instance from a registry of yours."""
+    """Your own image instead of the pinned one, for instance from your own registry."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -70,8 +70,8 @@ class EksPoolKarpenterArgs:
         Sent("NodePool spec.weight"),
         Tries(10),
     ] = None
-    """Which of several pools that fit a pod gets the node: the one with the largest weight; left
-    out, 0."""
+    """Which of several pools that fit a pod gets the node: the one with the largest weight; by
+    default, 0."""
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -1,4 +1,4 @@
-"""The VPC of an EKS cluster: private nodes, NAT for their way out, no security group of its own.
+"""The VPC of an EKS cluster: private nodes, NAT for internet access, no security group of its own.
 
 Nodes and control plane share the security group that EKS makes with the cluster: a group of our own
 would hold network interfaces that leak, and then keep the VPC from being deleted.

@@ -41,19 +41,19 @@ class EksNetworkArgs:
         Sent("Subnet availabilityZone", "NodeGroup subnetIds"),
         Tries(["us-east-1a", "us-east-1b", "us-east-1c"]),
     ] = ()
-    """Names (`us-east-1a`) or IDs (`use1-az1`) of two or three zones. There is no default: which
-    zones a region has differs by account, and asking AWS would make a preview need the network.
-    A third can be added later, at the end, for nodes alone."""
+    """Names (`us-east-1a`) or IDs (`use1-az1`) of two or three zones. There is no default: the
+    zones of a region differ by account, and a preview would need the network to ask AWS. A third
+    zone can be appended later, for nodes only."""
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
     cidr: Annotated[
         str, _VPC_CIDR, OnChange(NEVER), Sent("Vpc cidrBlock"), Tries("10.8.0.0/16")
     ] = "10.0.0.0/16"
-    """The range of the VPC, /16 to /18. Each zone's private subnet takes an eighth of it, its
-    public one a 256th."""
+    """The range of the VPC, /16 to /18. The private subnet of each zone gets an eighth of it, the
+    public subnet a 256th."""
     nat: Annotated[
         Literal["single", "per-zone"], Sent("NatGateway", "RouteTableAssociation routeTableId")
     ] = "single"
-    """How many NAT gateways there are. `single` costs a third, and takes the way out from all zones
+    """How many NAT gateways there are. `single` costs a third, and no zone can reach the internet
     if its zone fails."""
     subnet_ids: Annotated[
         Sequence[SubnetId],
@@ -64,8 +64,8 @@ class EksNetworkArgs:
         Sent("Cluster vpcConfig.subnetIds[]", "NodeGroup subnetIds"),
         Tries(["subnet-0123456789abcdef0", "subnet-0123456789abcdef2"]),
     ] = ()
-    """Private subnets of an existing VPC, with a way out, in at least two zones. The control plane
-    stays in those that it was made in."""
+    """Private subnets of an existing VPC, with access to the internet, in at least two zones. The
+    control plane stays in the subnets in which it was created."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -82,7 +82,8 @@ class EksNetworkArgs:
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError for a key of the stack's own VPC beside subnets of an existing one."""
+        """Raises ValueError if a key of the stack's own VPC is set together with subnets of an
+        existing one."""
         own = next((key for key in ("zones", "cidr", "nat") if key in given), None)
         if own and "subnet_ids" in given:
             raise ValueError(f"{own}: an existing VPC has its own; drop it, or drop subnetIds")
@@ -109,5 +110,5 @@ class EksNetworkArgs:
 
 
 def is_reserved(block: ipaddress.IPv4Network) -> bool:
-    """Whether a network has no public address, so that it can come to a private endpoint alone."""
+    """Whether a network has no public address, so that it can reach only a private endpoint."""
     return is_private(block) or block.subnet_of(_CARRIER)

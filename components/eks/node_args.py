@@ -98,17 +98,17 @@ _GRACE = matching("a duration such as 90s or 2m", re.compile(r"(?:[0-9]+(?:h|m|s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksKubeletArgs:
-    """Settings of the kubelet; left out, each has the image's default. What is reserved is no
-    longer there for pods: Cluster Autoscaler is told so."""
+    """Settings of the kubelet; by default, each has the image's default. What is reserved is not
+    available to pods, and Cluster Autoscaler is told so."""
 
     max_pods: Annotated[int | None, Interval(ge=16, le=1000), Tries(20)] = None
-    """How many pods a node takes, those of DaemonSets included; at most those that its network
-    interfaces have addresses for."""
+    """How many pods a node runs, including those of DaemonSets; at most the number of addresses
+    that its network interfaces have."""
     kube_reserved: Annotated[_RESERVED, Tries({"cpu": "500m", "memory": "1Gi"})] = field(
         default_factory=dict
     )
-    """What the kubelet and the container runtime get: `cpu`, `memory`, `ephemeral-storage`, `pid`.
-    What is left out keeps the image's value."""
+    """Resources reserved for the kubelet and the container runtime: `cpu`, `memory`,
+    `ephemeral-storage`, `pid`. Resources that are not listed keep the image's value."""
     system_reserved: Annotated[_RESERVED, Tries({"memory": "512Mi"})] = field(default_factory=dict)
     """What the rest of the system gets, in the same words; nothing by default."""
     eviction_hard: Annotated[_THRESHOLDS, Tries({"memory.available": "500Mi"})] = field(
@@ -135,9 +135,9 @@ class EksKubeletArgs:
     topology_manager_policy: (
         Literal["none", "best-effort", "restricted", "single-numa-node"] | None
     ) = None
-    """How strictly CPU and GPUs of a pod come from one NUMA node."""
+    """How strictly the CPUs and GPUs of a pod must belong to one NUMA node."""
     topology_manager_scope: Annotated[Literal["container", "pod"] | None, Tries("pod")] = None
-    """What is aligned as one: a container, or the whole pod."""
+    """The unit that is aligned: a container, or the whole pod."""
     pod_pids_limit: Annotated[int | None, Interval(ge=1024, le=4194303), Tries(8192)] = None
     """How many processes a pod may have."""
     container_log_max_size: Annotated[str | None, QUANTITY_OR_ZERO, Tries("50Mi")] = None

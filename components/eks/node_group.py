@@ -189,7 +189,7 @@ METADATA_OPTIONS: aws.ec2.LaunchTemplateMetadataOptionsArgsDict = {
     "http_tokens": "required",
     "http_put_response_hop_limit": 1,
 }
-"""How instances reach their metadata, and with it the node's role: the node alone does."""
+"""How instances reach their metadata, and with it the node's role: only the node can."""
 
 
 def volume(

@@ -85,8 +85,8 @@ class EksGpuNodeGroupArgs:
         Sent("NodeGroup instanceTypes"),
         Tries(["g6.xlarge"]),
     ] = field(metadata={EXAMPLE: "[g6.xlarge]"})
-    """One instance type, or several with the same GPUs of which EC2 takes what it has; the smallest
-    first."""
+    """One instance type, or several with the same GPUs, of which EC2 uses any that is available;
+    the smallest first."""
     accelerator: Annotated[
         str | None, Silent("the instance type decides it; another value is refused")
     ] = None
@@ -109,8 +109,8 @@ class EksGpuNodeGroupArgs:
         NotWith("karpenter", _NO_SIZE),
         NotWith("auto-mode", _NO_SIZE),
     ] = None
-    """The size, for one update: needed where minNodes rises above the running size or maxNodes
-    falls below it. Take it out afterwards, and the number is the autoscaler's again."""
+    """The size, for a single update: needed if minNodes rises above the current size or maxNodes
+    falls below it. Remove it afterwards, so that the autoscaler decides again."""
     zones: Annotated[
         Sequence[str],
         UNIQUE,
@@ -118,12 +118,12 @@ class EksGpuNodeGroupArgs:
         Sent("NodeGroup subnetIds"),
         Tries(["us-east-1a"]),
     ] = ()
-    """Some of the network's zones; left out, all of them. In several, Auto Scaling may terminate a
-    node to even them out, and what runs on it."""
+    """Some of the network's zones; by default, all of them. With several, Auto Scaling may
+    terminate a node, and the pods on it, to balance the zones."""
     subnet_ids: Annotated[
         Sequence[SubnetId], UNIQUE, OnChange("GPU pool"), Sent("NodeGroup subnetIds")
     ] = ()
-    """Some of an existing network's subnets; left out, all of them."""
+    """Some of an existing network's subnets; by default, all of them."""
     labels: Annotated[
         NodeLabels, Sent("NodeGroup labels", "Tag"), Tries({"role": "train-gpu", "team": "ml"})
     ] = field(default_factory=dict)
@@ -137,30 +137,30 @@ class EksGpuNodeGroupArgs:
         Sent("NodeGroup taints[]", "Tag"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = ()
-    """Further taints; `GPU_TAINT` is always there."""
+    """Additional taints; `GPU_TAINT` is always set."""
     startup_taints: Annotated[
         Sequence[Taint],
         Sent("NodeGroup taints[]", "Tag"),
         Tries([{"key": "ebs.csi.aws.com/agent-not-ready", "value": "true", "effect": "NoExecute"}]),
     ] = ()
-    """Taints that something takes off a node once it is set up: no pod of this stack tolerates
-    them, and Cluster Autoscaler takes a node for one that is still starting until they are gone.
-    The drivers of volumes and buckets take off `ebs.csi.aws.com/agent-not-ready` and
+    """Taints that are removed from a node once it is set up: no pod of this stack tolerates them,
+    and Cluster Autoscaler considers a node to be starting until they are gone. The drivers of
+    volumes and buckets remove `ebs.csi.aws.com/agent-not-ready` and
     `s3.csi.aws.com/agent-not-ready`."""
     capacity_type: Annotated[CapacityType, OnChange(bought), Sent("NodeGroup capacityType")] = (
         "on-demand"
     )
-    """How the nodes are bought: `reservation` is out of on-demand Capacity Reservations alone. The
-    pool of a Capacity Block takes an update (version, disk, tags) at size 0 alone: before the block
+    """How the nodes are bought: `reservation` means only from on-demand Capacity Reservations. The
+    pool of a Capacity Block can be updated (version, disk, tags) only at size 0: before the block
     starts, or after it ends."""
     reservation: Annotated[
         ReservationName | None,
         Sent("LaunchTemplate capacityReservationSpecification"),
         Tries("cr-0123456789abcdef1"),
     ] = None
-    """Out of which reservation the nodes come: with capacityType `capacity-block` the block's ID,
-    with `reservation` that of an on-demand Capacity Reservation, or the ARN of a resource group of
-    them. `gpu-cluster capacity` says what is left of it."""
+    """The reservation from which the nodes are taken: with capacityType `capacity-block` the
+    block's ID, with `reservation` that of an on-demand Capacity Reservation, or the ARN of a
+    resource group of them. `gpu-cluster capacity` says how much of it is free."""
     os: Annotated[
         str, _OS, OnChange("GPU pool"), Sent("NodeGroup amiType"), Tries("bottlerocket"), _IMAGE
     ] = "al2023"
@@ -176,27 +176,28 @@ class EksGpuNodeGroupArgs:
     release_version: Annotated[
         str | None, OnChange(never_lower), Sent("NodeGroup releaseVersion"), _IMAGE
     ] = None
-    """The image's release such as `1.36.2-20260714`; left out, the newest when the group is made
-    or its Kubernetes version changes. Karpenter then follows each new release."""
+    """The image's release such as `1.36.2-20260714`; by default, the newest one when the group is
+    created or its Kubernetes version changes. Karpenter then follows each new release."""
     ami_id: Annotated[AMI_ID, _IMAGE] = None
-    """An image of your own, made from EKS's image for GPUs of the same `os`: its NVIDIA driver and
-    its root volume `/dev/xvda` are taken for granted. The nodes have the image's Kubernetes
-    version, whatever `cluster.version` says: give both a new value together."""
+    """Your own image, built from EKS's GPU image for the same `os`: it must have the NVIDIA driver
+    and the root volume `/dev/xvda`. The nodes have the image's Kubernetes version, whatever
+    `cluster.version` says: give both a new value together."""
     kubelet: Annotated[
         EksKubeletArgs | None,
         Sent("LaunchTemplate userData"),
         NotWith("auto-mode", "it configures the kubelet"),
     ] = None
-    """Settings of the kubelet; left out, the image's. A change recycles the nodes."""
+    """Settings of the kubelet; by default, the image's. A change recycles the nodes."""
     user_data: Annotated[USER_DATA, NotWith("auto-mode", "its nodes take none")] = ()
-    """Further parts of the user data, each as text. With `al2023` a script that begins with `#!`, a
-    cloud-config, or a NodeConfig, which nodeadm merges with EKS's and this stack's; with
+    """Additional parts of the user data, each as text. With `al2023` a script that begins with
+    `#!`, a cloud-config, or a NodeConfig, which nodeadm merges with EKS's and this stack's; with
     `bottlerocket` settings in TOML. A change recycles the nodes."""
     security_group_ids: SECURITY_GROUPS = ()
-    """Security groups of the nodes, 4 at most, beside the cluster's own, which they keep."""
+    """Security groups of the nodes, at most 4, in addition to the cluster's own, which they
+    keep."""
     metadata_hop_limit: Annotated[HOP_LIMIT, NotWith("auto-mode", "it sets the limit to 1")] = 1
-    """How far away, in network hops, the instance metadata answers. Above 1, every pod can take the
-    node's role; the policy `imds` refuses it."""
+    """The maximum distance, in network hops, at which the instance metadata answers. Above 1, every
+    pod can use the node's role, which the policy `imds` refuses."""
     delete_before_replace: Annotated[
         bool,
         Sent("NodeGroup (delete_before_replace)"),
@@ -210,7 +211,7 @@ class EksGpuNodeGroupArgs:
         Sent("DaemonSet spec.template.spec.affinity"),
         NotWith("auto-mode", "NVIDIA's is part of its image"),
     ] = "nvidia"
-    """Whose device plugin runs: NVIDIA's in a DaemonSet of this stack or, with os `bottlerocket`,
+    """Which device plugin runs: NVIDIA's, in a DaemonSet of this stack or, with os `bottlerocket`,
     as a service of the host (`nvidia`), or somebody else's (`none`), such as NVIDIA's GPU
     Operator's; the driver and the container toolkit are in the image."""
     sharing: Annotated[
@@ -218,7 +219,7 @@ class EksGpuNodeGroupArgs:
         Tries({"strategy": "time-slicing", "replicas": 2}),
         NotWith("auto-mode", "the device plugin in its image gives whole GPUs only"),
     ] = None
-    """How pods share a GPU; left out, each GPU is one pod's."""
+    """How pods share a GPU; by default, each GPU belongs to one pod."""
     disk_size_gb: Annotated[
         DiskSize, Sent("LaunchTemplate blockDeviceMappings[].ebs.volumeSize", "Tag")
     ] = LEAST_DISK_GIB
@@ -229,13 +230,13 @@ class EksGpuNodeGroupArgs:
     """The throughput of that volume in MiB/s, 125 to 2000: a CUDA image of 20 GB unpacks no faster,
     and until then the GPU is idle."""
     disk_iops: Annotated[DiskIops, Sent("LaunchTemplate blockDeviceMappings[].ebs.iops")] = 3000
-    """The operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at most
-    500 for each GiB."""
+    """The I/O operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at
+    most 500 for each GiB."""
     max_unavailable: Annotated[
         Annotated[int, Interval(ge=1, le=_MAX_UNAVAILABLE)] | None,
         Sent("NodeGroup updateConfig.maxUnavailable"),
     ] = None
-    """How many nodes an update replaces at a time, 1 to 100; left out, one."""
+    """How many nodes an update replaces at a time, 1 to 100; by default, one."""
     max_unavailable_percentage: Annotated[
         Percentage | None, Sent("NodeGroup updateConfig.maxUnavailablePercentage")
     ] = None
@@ -259,7 +260,7 @@ class EksGpuNodeGroupArgs:
         NotWith("karpenter", _CA_ONLY),
         NotWith("auto-mode", _CA_ONLY),
     ] = field(default_factory=EksPoolAutoscalerArgs)
-    """Options of Cluster Autoscaler for this pool alone; left out, the cluster's."""
+    """Options of Cluster Autoscaler for this pool only; by default, the cluster's."""
     karpenter: Annotated[
         EksPoolKarpenterArgs,
         NotWith("cluster-autoscaler", "it has options of Karpenter; take autoscaler"),

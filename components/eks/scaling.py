@@ -32,7 +32,7 @@ def scaling_config(
 
 
 def ignored(desired: int | None) -> list[str]:
-    """What an update leaves alone: the size, unless the config sets it for once."""
+    """What an update does not change: the size, unless the config sets it for a single update."""
     # A nested path must be in camelCase: the SDK passes it on as it is, and a wrong one is ignored.
     return [DESIRED_SIZE] if desired is None else []
 

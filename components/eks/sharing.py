@@ -7,7 +7,7 @@ from ..cluster import Sharing
 
 
 def bottlerocket_settings(sharing: Sharing) -> str:
-    """The settings, in TOML. Left out, `rename-by-default` is true, and pods are never
+    """The settings, in TOML. By default, `rename-by-default` is true, and pods are never
     schedulable."""
     plugin = "settings.kubelet-device-plugins.nvidia"
     lines = [

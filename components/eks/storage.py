@@ -1,7 +1,7 @@
 """Disks on EKS: those of the stack's own claims, and the StorageClass of all others that name none.
 
-EKS's own class, `gp2`, is no default since Kubernetes 1.30, and the EBS CSI addon brings none.
-https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html
+EKS's own class, `gp2`, is no longer the default since Kubernetes 1.30, and the EBS CSI addon
+installs none. https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html
 """
 
 from collections.abc import Mapping

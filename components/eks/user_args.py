@@ -52,15 +52,15 @@ class EksUserArgs:
         None
     )
     """What EKS itself lets the group do in `namespaces`: read everything but Secrets, or also
-    change it. Left out, only what RoleBindings allow."""
+    change it. By default, only what RoleBindings allow."""
     namespaces: Annotated[
         Sequence[Annotated[str, DNS_LABEL]],
         UNIQUE,
         Sent("AccessPolicyAssociation accessScope.namespaces[]"),
         Tries(["team-b"]),
     ] = ()
-    """The namespaces in which `access` holds; left out, `view` holds in all of them. For `edit`,
-    those of the stack's `namespaces` whose `podSecurity` is `baseline`."""
+    """The namespaces in which `access` applies; by default, `view` applies in all of them. For
+    `edit`, those of the stack's `namespaces` whose `podSecurity` is `baseline`."""
 
     def __post_init__(self) -> None:
         check_limits(self)

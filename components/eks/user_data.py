@@ -30,7 +30,7 @@ node-pressure-eviction/#hard-eviction-thresholds, read 2026-11-24."""
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """What EKS tells the nodes of its own images, and a stack those of the user's."""
+    """What EKS tells nodes with its own images, and a stack tells nodes with the user's."""
 
     name: str
     endpoint: str

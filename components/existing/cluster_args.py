@@ -27,7 +27,7 @@ class ExistingClusterArgs:
     """A cluster that somebody else made: nothing of the cluster itself is created or changed."""
 
     name: Annotated[str, DNS_LABEL, Sent("Provider"), Tries("other")]
-    """What this stack calls it. Changing it replaces everything that the stack runs there."""
+    """The name that this stack gives it. A change replaces everything that the stack runs there."""
     kubeconfig: Annotated[MaybeOutput | None, Sent("Provider kubeconfig")] = field(
         default=None, metadata={OUTPUT: True}
     )
@@ -38,7 +38,7 @@ class ExistingClusterArgs:
     """The path of a kubeconfig, `~` allowed. Without either key it is `$KUBECONFIG`, else
     `~/.kube/config`. For a file below the program's folder the same holds as for `kubeconfig`."""
     context: Annotated[str | None, Sent("Provider kubeconfig.current-context")] = None
-    """The context to use; left out, the kubeconfig's current context."""
+    """The context to use; by default, the kubeconfig's current context."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -46,8 +46,8 @@ class ExistingClusterArgs:
             raise ValueError("kubeconfigFile: and kubeconfig exclude each other; drop one")
 
     def committed(self) -> bool:
-        """Whether the kubeconfig comes with the stack's file, from whoever wrote that: its text is
-        in the file, or in another one below the program's folder."""
+        """Whether the kubeconfig comes with the stack's file, from the author of that file: its
+        text is in the file, or in another one below the program's folder."""
         if self.kubeconfig is not None:
             return True
         if self.kubeconfig_file is None:
@@ -55,10 +55,11 @@ class ExistingClusterArgs:
         return Path(self.kubeconfig_file).expanduser().resolve().is_relative_to(Path.cwd())
 
     def read_kubeconfig(self) -> str:
-        """The context's cluster and user alone, as JSON, with the files they name read in.
+        """Only the context's cluster and user, as JSON, with the contents of the files that they
+        name.
 
         Raises ValueError with one line that begins with the key, also for what a kubeconfig that
-        comes with the stack's file would run or read on the machine of whoever uses it.
+        comes with the stack's file would run or read on the machine of everybody who uses it.
         """
         key, text, folder = self._text()
         try:

@@ -58,7 +58,7 @@ class ExistingGpuPoolArgs:
         Sent("DaemonSet spec.template.spec.tolerations[]"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = (GPU_TAINT,)
-    """Taints that the nodes have; tolerating one that they lack does no harm."""
+    """Taints of the nodes; a toleration for a taint that they lack does no harm."""
     tolerations: Annotated[
         Sequence[Toleration],
         Sent("Pod spec.tolerations[]", "DaemonSet spec.template.spec.tolerations[]"),
@@ -68,18 +68,18 @@ class ExistingGpuPoolArgs:
     device_plugin: Annotated[
         Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
     ] = "nvidia"
-    """Whose device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`), or somebody
+    """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`), or somebody
     else's (`none`)."""
     runtime_class: Annotated[
         str | None,
         Sent("Pod spec.runtimeClassName", "DaemonSet spec.template.spec.runtimeClassName"),
         Tries("nvidia"),
     ] = None
-    """The RuntimeClass of GPU pods, where the NVIDIA runtime is not the nodes' default."""
+    """The RuntimeClass of GPU pods, if the NVIDIA runtime is not the default of the nodes."""
     sharing: Annotated[
         ExistingSharingArgs | None, Tries({"strategy": "time-slicing", "replicas": 2})
     ] = None
-    """How pods share a GPU; left out, each GPU is one pod's."""
+    """How pods share a GPU; by default, each GPU belongs to one pod."""
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -33,7 +33,7 @@ class ExistingSettings:
 
     @property
     def access(self) -> Access:
-        """A service account's name alone: whose cloud it is in, nobody says."""
+        """Only a service account's name: its cloud is unknown."""
         return Access()
 
 

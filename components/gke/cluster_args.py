@@ -98,7 +98,7 @@ class GkeControlPlaneArgs:
     ]
     """A zone (cheaper, one control plane) or a region (three)."""
     network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
-    """The addresses of the VPC that the stack makes, or the subnetwork of one that is there."""
+    """The addresses of the VPC that the stack creates, or the subnetwork of an existing one."""
     authorized_networks: Annotated[
         AuthorizedNetworks,
         Sent("Cluster masterAuthorizedNetworksConfig.cidrBlocks[]"),
@@ -110,7 +110,7 @@ class GkeControlPlaneArgs:
         bool, Sent("Cluster privateClusterConfig.enablePrivateEndpoint")
     ] = False
     """Whether the control plane has no public address: only the cluster's own subnetwork and the
-    authorized networks reach it. Pulumi must run in one of them, or `dnsEndpoint` be on."""
+    authorized networks reach it. Pulumi must run in one of them, unless `dnsEndpoint` is on."""
     dns_endpoint: Annotated[
         bool,
         Sent(
@@ -118,8 +118,9 @@ class GkeControlPlaneArgs:
             "Provider kubeconfig",
         ),
     ] = False
-    """Whether the control plane has a DNS name beside its address, which the kubeconfig then uses.
-    From anywhere, IAM decides who gets in (`container.clusters.connect`), and no network does."""
+    """Whether the control plane has a DNS name in addition to its address; the kubeconfig then uses
+    the name. It can be reached from anywhere: only IAM decides who gets access
+    (`container.clusters.connect`)."""
     release_channel: Annotated[
         Literal["rapid", "regular", "stable", "extended"],
         Sent("Cluster releaseChannel.channel"),
@@ -128,7 +129,7 @@ class GkeControlPlaneArgs:
     """The release channel, which decides when GKE upgrades. With `extended`, a minor whose standard
     support has ended costs six times the fee of the control plane."""
     version: Annotated[str | None, Sent("Cluster minMasterVersion"), Tries("1.36")] = None
-    """The minimum version of the control plane; left out, the channel's default."""
+    """The minimum version of the control plane; by default, the channel's default."""
     maintenance: Annotated[
         GkeMaintenanceArgs | None,
         Tries(
@@ -150,7 +151,7 @@ class GkeControlPlaneArgs:
             },
         ),
     ] = None
-    """When GKE may upgrade the cluster and its nodes; left out, at any time."""
+    """When GKE may upgrade the cluster and its nodes; by default, at any time."""
     deletion_protection: Annotated[
         bool, Sent("Cluster deletionProtection", "Cluster (protect)")
     ] = True
@@ -233,8 +234,8 @@ class GkeSystemPoolArgs:
     ] = "e2-standard-2"
     """The machine type of the system nodes."""
     min_nodes: Annotated[int, Ge(1), Sent("NodePool autoscaling.totalMinNodeCount")] = 1
-    """The least number of nodes in the whole pool, 1 or more: without one, none of the cluster's
-    own pods run."""
+    """The minimum number of nodes in the whole pool, at least 1: without a node, none of the
+    cluster's own pods run."""
     max_nodes: Annotated[
         int,
         Interval(ge=1, le=catalog.MAX_POOL_NODES_PER_ZONE),
@@ -273,7 +274,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         Sent("Cluster nodeLocations[]"),
         Tries(["us-central1-a", "us-central1-b"], given={"location": "us-central1"}),
     ] = ()
-    """The zones of a regional cluster's nodes; left out, GKE takes three."""
+    """The zones of a regional cluster's nodes; by default, GKE chooses three."""
     system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
     """The nodes without GPUs, on which the cluster's own pods run."""
     cpu_pools: Annotated[

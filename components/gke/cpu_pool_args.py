@@ -70,7 +70,7 @@ class GkeCpuPoolArgs:
         Sent("NodePool nodeLocations[]"),
         Tries(["us-central1-b"]),
     ] = ()
-    """The zones of the nodes, all in the cluster's region; left out, the cluster's."""
+    """The zones of the nodes, all in the cluster's region; by default, the cluster's."""
     labels: Annotated[
         Mapping[
             Annotated[str, LABEL_KEY, node_label_key("GKE", POOL_LABEL)],
@@ -79,13 +79,13 @@ class GkeCpuPoolArgs:
         Sent("NodePool nodeConfig.labels"),
         Tries({"role": "loader"}),
     ] = field(default_factory=dict)
-    """Further labels of the nodes, beside `gpu-cluster/pool` with the pool's name."""
+    """Labels of the nodes, in addition to `gpu-cluster/pool` with the pool's name."""
     taints: Annotated[
         Sequence[Taint],
         Sent("NodePool nodeConfig.taints[]"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = ()
-    """Taints of the nodes; left out, every pod may run there."""
+    """Taints of the nodes; by default, every pod may run there."""
     disk_size_gb: Annotated[
         int,
         Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_GB),

@@ -49,7 +49,7 @@ class GkeExistingNetworkArgs:
     host_project: Annotated[
         str | None, PROJECT, Sent("StorageClass parameters.network"), Tries("host-project")
     ] = None
-    """The ID of the Shared VPC host project that has `vpc`; left out, the cluster's own project
+    """The ID of the Shared VPC host project that has `vpc`; by default, the cluster's own project
     has it."""
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class GkeExistingClusterArgs:
     endpoint: Annotated[
         Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig"), Tries("203.0.113.20")
     ] = None
-    """The address of the control plane, or its DNS name (`....gke.goog`); left out, every preview
+    """The address of the control plane, or its DNS name (`....gke.goog`); by default, every preview
     reads the cluster by name, and refuses one that does not fit."""
     certificate_authority: Annotated[
         Annotated[str, _BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")

@@ -12,7 +12,7 @@ class GkeGpuMonitoringArgs:
     """Where a cluster's GPU metrics come from, and who hears of alerts."""
 
     source: Source
-    """`managed` turns GKE's own DCGM on; `exporter` keeps it off, beside the stack's own."""
+    """`managed` turns GKE's own DCGM on; `exporter` turns it off and uses the stack's own."""
     notification_channels: Sequence[str] = ()
     """As `projects/.../notificationChannels/...`."""
 

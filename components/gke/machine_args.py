@@ -78,8 +78,8 @@ class GkeGpuMachineArgs:
         Sent("NodePool nodeConfig.guestAccelerators[].type"),
         Tries("nvidia-tesla-v100"),
     ] = None
-    """The GPU, as `guestAccelerators.type` has it; derived where the machine type has its GPUs
-    built in."""
+    """The GPU, as in `guestAccelerators.type`; derived if the machine type has its GPUs built
+    in."""
     gpus_per_node: Annotated[
         int | None,
         Ge(1),
@@ -87,7 +87,7 @@ class GkeGpuMachineArgs:
         Sent("NodePool nodeConfig.guestAccelerators[].count"),
         Tries(2),
     ] = None
-    """GPUs of a node; derived where the machine type has its GPUs built in, else 1."""
+    """GPUs of a node; derived if the machine type has its GPUs built in, otherwise 1."""
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -78,7 +78,7 @@ _RULE = matching(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeMaintenanceExclusionArgs:
-    """A time in which GKE leaves the cluster alone, once."""
+    """A single period in which GKE does not touch the cluster."""
 
     start: Annotated[
         str,

@@ -58,7 +58,7 @@ class GkeNetworkArgs:
         Sent("Subnetwork secondaryIpRanges[].ipCidrRange"),
         Tries("10.32.0.0/14"),
     ] = "10.16.0.0/14"
-    """The range of the pods; each node takes a /24 of it."""
+    """The range of the pods; each node uses a /24 of it."""
     services_cidr: Annotated[
         str,
         _RANGE,
@@ -70,21 +70,21 @@ class GkeNetworkArgs:
     flow_logs: Annotated[
         bool, Sent("Subnetwork logConfig", "Cluster enableIntranodeVisibility")
     ] = False
-    """Whether the VPC logs its flows, on GKE Standard also between pods of one node. The logs are
-    billed by volume."""
+    """Whether the VPC logs its flows; on GKE Standard, including those between pods of one node.
+    The logs are billed by volume."""
     # No cluster moves to another network:
     # https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc
     subnetwork: Annotated[
         str | None, NETWORK_NAME, OnChange("cluster"), Sent("Cluster subnetwork")
     ] = None
-    """An existing subnetwork in the cluster's region, by its name; its nodes have a way out. The
-    stack then makes no network, no router and no Cloud NAT."""
+    """An existing subnetwork in the cluster's region, by its name; its nodes need access to the
+    internet. The stack then creates no network, router or Cloud NAT."""
     vpc: Annotated[str | None, NETWORK_NAME, OnChange("cluster"), Sent("Cluster network")] = None
     """The VPC network of `subnetwork`, by its name."""
     host_project: Annotated[
         str | None, PROJECT, OnChange("cluster"), Sent("Cluster network", "Cluster subnetwork")
     ] = None
-    """The ID of the Shared VPC host project that has `vpc`; left out, the cluster's own project
+    """The ID of the Shared VPC host project that has `vpc`; by default, the cluster's own project
     has it."""
     pods_range: Annotated[
         str | None,
@@ -92,7 +92,7 @@ class GkeNetworkArgs:
         OnChange("cluster"),
         Sent("Cluster ipAllocationPolicy.clusterSecondaryRangeName"),
     ] = None
-    """The secondary range of `subnetwork` for pods, by its name; each node takes a /24 of it."""
+    """The secondary range of `subnetwork` for pods, by its name; each node uses a /24 of it."""
     services_range: Annotated[
         str | None,
         NETWORK_NAME,
@@ -110,7 +110,8 @@ class GkeNetworkArgs:
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError for a key of the stack's own subnetwork beside an existing one."""
+        """Raises ValueError if a key of the stack's own subnetwork is set together with an existing
+        one."""
         own = next((key for key in _OWN if key in given), None)
         if own and any(key in given for key in (*_NAMED, "host_project")):
             raise ValueError(

@@ -84,7 +84,7 @@ limits" (read 2026-11-24): maxSurge and maxUnavailable together."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeKubeletArgs:
-    """Settings of the kubelet; left out, each has GKE's default."""
+    """Settings of the kubelet; by default, each has GKE's default."""
 
     cpu_manager_policy: Literal["none", "static"] | None = None
     """Whether pods with whole CPUs get cores of their own (`static`)."""
@@ -97,9 +97,9 @@ class GkeKubeletArgs:
     topology_manager_policy: (
         Literal["none", "best-effort", "restricted", "single-numa-node"] | None
     ) = None
-    """How strictly CPU, memory and GPUs of a pod come from one NUMA node."""
+    """How strictly the CPUs, memory and GPUs of a pod must belong to one NUMA node."""
     topology_manager_scope: Annotated[Literal["container", "pod"] | None, Tries("pod")] = None
-    """What is aligned as one: a container, or the whole pod."""
+    """The unit that is aligned: a container, or the whole pod."""
     pod_pids_limit: Annotated[int | None, Interval(ge=1024, le=4194303), Tries(8192)] = None
     """How many processes a pod may have, 1024 to 4194303."""
     max_parallel_image_pulls: Annotated[int | None, Interval(ge=2, le=5)] = None
@@ -150,7 +150,7 @@ class GkeKubeletArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeLinuxArgs:
-    """Settings of the nodes' kernel; left out, each has GKE's default."""
+    """Settings of the nodes' kernel; by default, each has GKE's default."""
 
     sysctls: Annotated[
         Mapping[Annotated[str, _SYSCTL], str], Tries({"net.core.somaxconn": "4096"})
@@ -228,8 +228,8 @@ class GkeUpgradeArgs:
     """How GKE replaces a pool's nodes for a new version or another shape."""
 
     strategy: Literal["surge", "blue-green"] = "surge"
-    """Node by node (`surge`), or with a second set of nodes beside the first until that is drained
-    (`blue-green`), which needs the pool's GPUs, and their quota, twice."""
+    """Node by node (`surge`), or with a second set of nodes while the first is drained
+    (`blue-green`), which needs twice the GPUs and the quota of the pool."""
     max_surge: Annotated[int, Interval(ge=0, le=_MOST_SURGE)] = 0
     """How many nodes are added first, with `surge`: each needs a free GPU."""
     max_unavailable: Annotated[int, Interval(ge=0, le=_MOST_SURGE)] = 1
@@ -237,7 +237,7 @@ class GkeUpgradeArgs:
     batch_node_count: Annotated[int | None, Ge(1), Tries(2, given={"strategy": "blue-green"})] = (
         None
     )
-    """How many of the old nodes are drained at a time, with `blue-green`; left out, one."""
+    """How many of the old nodes are drained at a time, with `blue-green`; by default, one."""
     batch_soak_seconds: Annotated[
         int | None, Ge(0), Tries(600, given={"strategy": "blue-green"})
     ] = None
@@ -247,8 +247,8 @@ class GkeUpgradeArgs:
         Interval(ge=0, le=604800),
         Tries(7200, given={"strategy": "blue-green"}),
     ] = None
-    """How long the old nodes stay, drained, before they are deleted, with `blue-green`: an hour if
-    left out, 7 days at most. Until then the upgrade can be rolled back."""
+    """How long the old nodes stay, drained, before they are deleted, with `blue-green`: an hour by
+    default, at most 7 days. Until then the upgrade can be rolled back."""
 
     def __post_init__(self) -> None:
         check_limits(self)

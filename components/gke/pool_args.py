@@ -89,33 +89,32 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         _not_in_classes("GKE creates the node pools of a class when pods need them"),
         Sent("NodePool autoscaling.totalMinNodeCount"),
     ] = 0
-    """The least number of nodes in the whole pool, see limitsPer. GKE starts a pool with equally
-    many nodes in each zone, so one with `minNodes: 1` in two zones begins with two; its autoscaler
-    removes the one that nothing uses after 10 minutes."""
+    """The minimum number of nodes in the whole pool, see limitsPer. GKE starts a pool with equally
+    many nodes in each zone, so one with `minNodes: 1` in two zones starts with two; its autoscaler
+    removes the unused one after 10 minutes."""
     max_nodes: Annotated[
         int,
         Ge(1),
         Sent("NodePool autoscaling.totalMaxNodeCount"),
     ] = 1
-    """The largest number of nodes in the whole pool, see limitsPer. With compute classes GKE counts
+    """The maximum number of nodes in the whole pool, see limitsPer. With compute classes GKE counts
     GPUs, by model: the pools of one model have together at most as many as all their nodes."""
     limits_per: Annotated[
         Literal["pool", "zone"],
         _not_in_classes("GKE limits the GPUs of the whole cluster"),
         Sent("NodePool autoscaling"),
     ] = "pool"
-    """Whether minNodes and maxNodes are of the whole pool, or of each of its zones."""
+    """Whether minNodes and maxNodes apply to the whole pool, or to each of its zones."""
     location_policy: LOCATION_POLICY = "any"
-    """Which zone a new node comes from: `any` that has the GPU, or all of them evenly
-    (`balanced`)."""
+    """The zone of a new node: `any` zone that has the GPU, or all zones evenly (`balanced`)."""
     zones: Annotated[
         Sequence[Annotated[str, ZONE]],
         UNIQUE,
         Sent("NodePool nodeLocations[]"),
         Tries(["us-central1-b"]),
     ] = ()
-    """The zones of the nodes, all in the cluster's region, also where the cluster itself is in one
-    zone. Left out, every zone of the cluster's location that is known to have the accelerator."""
+    """The zones of the nodes, all in the cluster's region, even if the cluster itself is in one
+    zone. By default, every zone of the cluster's location that is known to have the accelerator."""
     labels: Annotated[
         Mapping[
             Annotated[str, LABEL_KEY, node_label_key("GKE", POOL_LABEL)],
@@ -134,7 +133,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool nodeConfig.taints[]"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = ()
-    """Further taints; `GPU_TAINT` is always there."""
+    """Additional taints; `GPU_TAINT` is always set."""
     capacity_type: Annotated[
         Capacity,
         OnChange("GPU pool"),
@@ -152,9 +151,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool nodeConfig.reservationAffinity.values[]"),
         Tries("projects/owner-1/reservations/theirs/reservationBlocks/block-1"),
     ] = None
-    """The reservation that the nodes come out of, with capacityType `reservation`: its name, or
-    `projects/OWNER/reservations/NAME` where another project shares it; either with
-    `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` says what is left of it."""
+    """The reservation from which the nodes are taken, with capacityType `reservation`: its name,
+    or `projects/OWNER/reservations/NAME` if another project shares it; either with
+    `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` says how much of it is
+    free."""
     os_image: Annotated[Literal["cos", "ubuntu"], Sent("NodePool nodeConfig.imageType")] = "cos"
     """The image of the nodes: Container-Optimized OS or Ubuntu."""
     fallback: Annotated[
@@ -166,7 +166,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Tries(["spot", "on-demand"]),
     ] = ()
     """The ways of buying nodes, in the order in which they are tried: the words of `capacityType`,
-    which is left out then."""
+    which must not be set then."""
     migrate_back: Annotated[
         bool,
         NotWith("node-pools", "a node pool has no order of fallback"),
@@ -181,7 +181,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("ComputeClass spec.autoscalingPolicy.consolidationDelayMinutes"),
         Tries(5),
     ] = None
-    """How long a node is idle before GKE removes it; left out, as `cluster.autoscalingProfile`
+    """How long a node is idle before GKE removes it; by default, as `cluster.autoscalingProfile`
     says."""
     driver: Annotated[
         Literal["managed", "daemonset", "none"],
@@ -212,7 +212,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         _not_in_classes("the nodes of a class have GKE's device plugin"),
         Sent("DevicePlugin", "NodePool nodeConfig.labels"),
     ] = "gke"
-    """Whose device plugin runs: GKE's (`gke`), NVIDIA's in a DaemonSet of this stack (`nvidia`), or
+    """Which device plugin runs: GKE's (`gke`), NVIDIA's in a DaemonSet of this stack (`nvidia`), or
     somebody else's (`none`), such as NVIDIA's GPU Operator's."""
     sharing: Annotated[
         GkeSharingArgs | None,
@@ -220,7 +220,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         OnChange("GPU pool"),
         Tries({"strategy": "time-slicing", "replicas": 2}),
     ] = None
-    """How pods share a GPU; left out, each GPU is one pod's."""
+    """How pods share a GPU; by default, each GPU belongs to one pod."""
     disk_size_gb: Annotated[DiskSize, Sent("NodePool nodeConfig.diskSizeGb")] = 100
     """The size of the boot disk; CUDA images take 5 to 20 GB each."""
     disk_type: Annotated[
@@ -229,8 +229,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool nodeConfig.diskType"),
         Tries("pd-ssd"),
     ] = None
-    """The type of the boot disk; left out, `pd-balanced`, or `hyperdisk-balanced` on machine types
-    that take no other."""
+    """The type of the boot disk; by default, `pd-balanced`, or `hyperdisk-balanced` on machine
+    types that accept no other."""
     image_streaming: Annotated[
         bool | None,
         OnChange(kept("set it to false to turn it off")),
@@ -244,9 +244,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool nodeConfig.shieldedInstanceConfig.enableSecureBoot"),
         Tries(False),
     ] = None
-    """Whether the nodes boot only signed software. Left out, they do, except where the driver's
-    kernel module may be unsigned (driver `none`, or `daemonset` with Ubuntu or with your own
-    installer image)."""
+    """Whether the nodes boot only signed software. By default, they do, unless the driver's kernel
+    module may be unsigned (driver `none`, or `daemonset` with Ubuntu or with your own installer
+    image)."""
     compact_placement: Annotated[
         bool,
         _not_in_classes("only Autopilot takes placement policies from a class"),
@@ -255,21 +255,21 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = False
     """Whether the nodes are close together; one zone only."""
     kubelet: Annotated[KUBELET, _NODE_SYSTEM] = None
-    """Settings of the kubelet; left out, GKE's. A change recycles the nodes."""
+    """Settings of the kubelet; by default, GKE's. A change recycles the nodes."""
     linux: Annotated[LINUX, _NODE_SYSTEM] = None
-    """Settings of the nodes' kernel; left out, GKE's. A change recycles the nodes."""
+    """Settings of the nodes' kernel; by default, GKE's. A change recycles the nodes."""
     network_tags: Annotated[NETWORK_TAGS, _not_in_classes("a class has no network tags")] = ()
     """Network tags of the nodes, by which firewall rules and routes find them."""
     service_account: SERVICE_ACCOUNT = None
-    """The email of a service account of your own that the nodes run as; left out, the cluster's. It
+    """The email of your own service account, as which the nodes run; by default, the cluster's. It
     needs `roles/container.defaultNodeServiceAccount`, and a role to pull the images."""
     upgrade: Annotated[
         GkeUpgradeArgs | None,
         _not_in_classes("all classes have the cluster's way of upgrading"),
         Sent("NodePool upgradeSettings"),
     ] = None
-    """How nodes are replaced; left out, one is deleted and then its successor created, which needs
-    no further GPU."""
+    """How nodes are replaced; by default, a node is deleted before its successor is created, which
+    needs no additional GPU."""
     max_run_duration_seconds: Annotated[
         int | None,
         Interval(ge=1, le=catalog.MAX_RUN_SECONDS),
@@ -285,7 +285,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool (delete_before_replace)"),
     ] = True
     """Whether a pool that is replaced is deleted first. `false` keeps the old nodes while a
-    replacement starts, and takes the quota twice."""
+    replacement starts, and needs twice the quota."""
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:

@@ -33,7 +33,7 @@ class GkeSharingArgs:
         ),
     ] = 1
     """How many pods share a GPU, or a MIG partition: 2 to 48 with time-slicing or MPS, 1 with MIG
-    alone."""
+    only."""
     partition: Annotated[
         str | None,
         Sent("NodePool nodeConfig.guestAccelerators[].gpuPartitionSize", "PodSpec nodeSelector"),

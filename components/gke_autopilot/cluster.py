@@ -14,7 +14,7 @@ from .cluster_args import GkeAutopilotArgs
 
 
 class GkeAutopilotCluster(pulumi.ComponentResource):
-    """A GKE Autopilot cluster in a network of its own."""
+    """A GKE Autopilot cluster in its own network."""
 
     cluster: gcp.container.Cluster
     network: GkeNetwork

@@ -42,7 +42,7 @@ class GkeAutopilotPoolArgs:
     )
     """The GPU, as the node label `cloud.google.com/gke-accelerator` has it."""
     gpus_per_node: Annotated[int | None, Ge(1), Sent("PodSpec nodeSelector"), Tries(1)] = None
-    """Physical GPUs of the node; left out, GKE takes a node as large as the pod asks for."""
+    """Physical GPUs of the node; by default, GKE starts a node as large as the pod requests."""
     capacity_type: Annotated[Capacity, Sent("PodSpec nodeSelector")] = "on-demand"
     """How the nodes are bought."""
     reservation: Annotated[
@@ -51,17 +51,17 @@ class GkeAutopilotPoolArgs:
         Sent("PodSpec nodeSelector"),
         Tries("mine", given={"capacityType": "reservation"}),
     ] = None
-    """The reservation that the nodes come out of, with capacityType `reservation`: its name, or
-    `projects/OWNER/reservations/NAME` where another project shares it; either with
+    """The reservation from which the nodes are taken, with capacityType `reservation`: its name, or
+    `projects/OWNER/reservations/NAME` if another project shares it; either with
     `/reservationBlocks/BLOCK` for a part of it."""
     driver_version: Annotated[
         Literal["default", "latest"] | None, Sent("PodSpec nodeSelector"), Tries("latest")
     ] = None
-    """The driver that GKE installs; left out, GKE's default for the accelerator."""
+    """The driver that GKE installs; by default, GKE's default for the accelerator."""
     sharing: Annotated[
         GkeSharingArgs | None, Tries({"strategy": "time-slicing", "replicas": 2})
     ] = None
-    """How pods share a GPU; left out, each GPU is one pod's."""
+    """How pods share a GPU; by default, each GPU belongs to one pod."""
 
     def __post_init__(self) -> None:
         check_limits(self)

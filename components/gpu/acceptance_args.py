@@ -38,17 +38,17 @@ class GpuTestArgs:
     gpus: Annotated[Annotated[int, Ge(1)] | None, Sent("PodSpec containers[].resources.limits")] = (
         None
     )
-    """How many GPUs to measure; left out, all of a node. On Autopilot, where a node is as large as
-    its pod asks for, it is, left out, the pool's `gpusPerNode`, else the fewest that a pod may
+    """How many GPUs to measure; by default, all of a node. On Autopilot, where a node is as large
+    as its pod requests, the default is the pool's `gpusPerNode`, or else the fewest that a pod may
     have."""
     thresholds: Annotated[ThresholdsArgs, Sent("ConfigMap data.request.json.sheets[].least")] = (
         field(default_factory=ThresholdsArgs)
     )
     """What share of the data sheet a GPU must reach."""
     namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace")] = "default"
-    """The namespace: one of `namespaces`, or one that exists."""
+    """The namespace: one of `namespaces`, or an existing one."""
     python: Annotated[str, Sent("PodSpec containers[].command[]")] = "python3"
-    """The interpreter that has PyTorch, where it is not the image's `python3`."""
+    """The interpreter that has PyTorch, if it is not the image's `python3`."""
     mounts: Annotated[
         Mapping[Annotated[str, ABSOLUTE], Annotated[str, ABSOLUTE]],
         Sent("PodSpec volumes[].hostPath.path"),
@@ -60,14 +60,15 @@ class GpuTestArgs:
     requests: Annotated[ResourcesArgs, Sent("PodSpec containers[].resources.requests")] = field(
         default_factory=lambda: ResourcesArgs(cpu="2", memory=LEAST_MEMORY)
     )
-    """What the pod requests; left out, 2 CPUs and 8Gi."""
+    """What the pod requests; by default, 2 CPUs and 8Gi."""
     image_pull_policy: Annotated[
         Literal["Always", "IfNotPresent", "Never"] | None,
         Sent("PodSpec containers[].imagePullPolicy"),
     ] = None
-    """When the image is pulled; left out, Kubernetes' default."""
+    """When the image is pulled; by default, Kubernetes' default."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
-    """Whether `pulumi up` waits until the GPUs are measured, and fails where one is not good."""
+    """Whether `pulumi up` waits until the GPUs are measured, and fails if a GPU is below its
+    threshold."""
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -12,17 +12,17 @@ class ThresholdsArgs:
     """The least share of the data sheet's figure that a good GPU reaches, above 0 and up to 1."""
 
     matmul: float | None = None
-    """The share of the dense bf16 rate, on older GPUs fp16. Left out, 0.6; 0.3 on GPUs of at most
+    """The share of the dense bf16 rate, on older GPUs fp16. By default, 0.6; 0.3 on GPUs of at most
     75 W, whose power limit does not let them hold the clock of that figure."""
     fp32: float | None = None
-    """The share of the fp32 rate, without TF32. Left out, 0.6; 0.3 on GPUs of at most 75 W."""
+    """The share of the fp32 rate, without TF32. By default, 0.6; 0.3 on GPUs of at most 75 W."""
     memory: float | None = None
-    """The share of the memory bandwidth. Left out, 0.8; 0.7 on GDDR, where error correction takes a
-    part."""
+    """The share of the memory bandwidth. By default, 0.8; 0.7 on GDDR, where error correction uses
+    a part."""
     pcie: float | None = None
-    """The share of the PCIe link, each direction alone. Left out, 0.6."""
+    """The share of the PCIe link, for each direction separately. By default, 0.6."""
     all_reduce: float | None = None
-    """The share of one direction of NVLink. Left out, 0.6."""
+    """The share of one direction of NVLink. By default, 0.6."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

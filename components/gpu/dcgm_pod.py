@@ -46,7 +46,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """Fixed, and the plain one for whole GPUs beside NVIDIA's plugin and runtime."""
+        """Fixed, and the plain one for whole GPUs with NVIDIA's plugin and runtime."""
         parts = [
             NAME,
             "gke" if self.gke_plugin else "",

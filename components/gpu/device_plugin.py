@@ -47,7 +47,7 @@ class DevicePlugin(pulumi.ComponentResource):
     """One DaemonSet for the pools with whole GPUs, and one for each pool that shares its GPUs.
 
     The names are fixed, and a pool's sharing is its own DaemonSet's config: another number of
-    replicas replaces a pod on its node, and never puts a second plugin beside it.
+    replicas replaces a pod on its node, and never runs two plugins side by side.
     """
 
     daemon_sets: list[kubernetes.apps.v1.DaemonSet]

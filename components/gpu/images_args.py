@@ -35,9 +35,9 @@ class ImagesArgs:
     """The images of every pod that the stack declares, its own and the user's."""
 
     registry: Annotated[Annotated[str, _REGISTRY] | None, Sent("PodSpec containers[].image")] = None
-    """A registry of yours, with a path if it has one, such as `registry.example.com/mirror`: it
-    takes the place of each image's own. Images that GKE preloads on its nodes stay as they are.
-    `gpu-cluster images` lists what it must have."""
+    """Your own registry, with a path if it has one, such as `registry.example.com/mirror`: it
+    replaces the registry of each image. Images that GKE preloads on its nodes stay as they are.
+    `gpu-cluster images` lists the images that it must contain."""
 
     def __post_init__(self) -> None:
         check_limits(self)

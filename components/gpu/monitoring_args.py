@@ -28,15 +28,15 @@ class MonitoringArgs:
         Source | None, Sent("DaemonSet"), Tries("managed", given={"enabled": True})
     ] = None
     """Who collects the metrics. `exporter` is NVIDIA's DCGM exporter, run by this stack. `managed`
-    is GKE's own, which has neither XID errors nor throttling times, and so no alert for either.
-    Left out, it is `managed` on Autopilot, which admits no other, and `exporter` elsewhere."""
+    is GKE's own, which has neither XID errors nor throttling times, and so no alert for either. By
+    default, it is `managed` on Autopilot, which admits no other, and `exporter` elsewhere."""
     interval_seconds: Annotated[
         int,
         Interval(ge=10, le=300),
         Sent("DaemonSet spec.template.spec.containers[]"),
         Tries(60, given={"enabled": True}),
     ] = 30
-    """How often the exporter samples, and is asked; 10 to 300. GKE's own always takes 30."""
+    """How often the exporter samples and is scraped; 10 to 300. GKE's own always uses 30."""
     notification_channels: Annotated[
         Sequence[Annotated[str, CHANNEL]],
         Sent("AlertPolicy notificationChannels"),
@@ -45,8 +45,7 @@ class MonitoringArgs:
     """Who hears of alerts, as `projects/.../notificationChannels/...`; on Google Cloud only."""
     prometheus_operator: Annotated[bool, Sent("ServiceMonitor")] = False
     """Whether the cluster has the Prometheus Operator's resource types, so that a ServiceMonitor
-    and a PrometheusRule take the place of a scrape config and of a rules file; not on Google
-    Cloud."""
+    and a PrometheusRule replace a scrape config and a rules file; not on Google Cloud."""
     prometheus_labels: Annotated[Labels, Sent("ServiceMonitor metadata.labels")] = field(
         default_factory=dict
     )

@@ -87,7 +87,7 @@ class PodArgs:
     namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
         "default"
     )
-    """The namespace: one of `namespaces`, or one that exists."""
+    """The namespace: one of `namespaces`, or an existing one."""
     env: Annotated[Env, Sent("PodSpec containers[].env[]")] = field(default_factory=dict)
     """Environment variables."""
     requests: Annotated[ResourcesArgs, Sent("PodSpec containers[].resources.requests")] = field(
@@ -99,25 +99,25 @@ class PodArgs:
     )
     """What one pod may use at most."""
     service_account: Annotated[str | None, Sent("PodSpec serviceAccountName")] = None
-    """Who the pods are in the cloud: one of `serviceAccounts`. Left out, nobody. In neither case do
-    they get a token for the Kubernetes API."""
+    """The pods' identity in the cloud: one of `serviceAccounts`; by default, none. Pods never get a
+    token for the Kubernetes API."""
     volumes: Mapping[VolumeName, VolumeArgs] = field(default_factory=dict)
-    """Files beside those of the image, by the volume's name."""
+    """Files in addition to those of the image, by the volume's name."""
     env_from: Sequence[EnvFromArgs] = ()
     """Secrets and ConfigMaps whose keys are environment variables; what `env` names itself wins."""
     image_pull_secrets: Annotated[
         Sequence[Annotated[str, SUBDOMAIN]], Sent("PodSpec imagePullSecrets[]")
     ] = ()
     """Secrets of type `kubernetes.io/dockerconfigjson`, for a registry that the nodes' own identity
-    does not open. Somebody else makes them, in the pods' namespace."""
+    cannot read. Somebody else creates them in the pods' namespace."""
 
     run_as_user: Annotated[
         Annotated[int, Interval(ge=1, le=USER_MOST), Hint("0 is root")] | None,
         Sent("PodSpec securityContext.runAsUser"),
     ] = None
-    """The number of the user that the containers run as; left out, the image decides. Give it for
-    an image that runs as another user than root: without it such a container cannot write to
-    claims and buckets, which are root's."""
+    """The number of the user that the containers run as; by default, the image decides. Set it if
+    the image runs as another user than root: otherwise its containers cannot write to claims and
+    buckets, which belong to root."""
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -1,4 +1,4 @@
-"""One registry for the images of all pods: whoever declares a pod need not think of it."""
+"""One registry for the images of all pods, without any work where a pod is declared."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,5 @@
-"""What keeps a running job running: its autoscaler leaves it alone, and a disruption is no failure.
+"""What keeps a running job running: the autoscaler does not evict it, and a disruption is not a
+failure.
 
 Not for deployments, whose pods may move, nor for pods of their own, which no autoscaler evicts.
 """
@@ -14,7 +15,7 @@ from ..cluster import GpuPool
 def staying(pool: GpuPool) -> Mapping[str, str]:
     """The annotations of a pod that keeps its node until it ends.
 
-    Of a GPU node, Cluster Autoscaler looks at the GPUs alone: it drains one of which less than half
+    On a GPU node, Cluster Autoscaler looks only at the GPUs: it drains one of which less than half
     are asked for, wherever the pods would fit on another node.
     """
     if pool.karpenter:

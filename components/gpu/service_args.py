@@ -76,7 +76,7 @@ class PrometheusArgs:
     threshold: Annotated[
         float, _ABOVE_ZERO, Sent("ScaledObject spec.triggers[].metadata.threshold"), Tries(2.5)
     ]
-    """The number for each pod: there are as many pods as the query's number divided by it."""
+    """The value for each pod: the number of pods is the query's result divided by it."""
     activation_threshold: Annotated[
         float, Ge(0), Sent("ScaledObject spec.triggers[].metadata.activationThreshold")
     ] = 0
@@ -86,7 +86,7 @@ class PrometheusArgs:
         Sent("ScaledObject spec.triggers[].authenticationRef.name"),
     ] = None
     """KEDA's TriggerAuthentication with the credentials for Prometheus, in the service's namespace.
-    Somebody else makes it."""
+    Somebody else creates it."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -101,7 +101,7 @@ class ScalingArgs:
         Ge(0),
         Sent("HorizontalPodAutoscaler spec.minReplicas", "ScaledObject spec.minReplicaCount"),
     ] = 1
-    """The fewest pods, and how many there are at first; 0 needs `prometheus`."""
+    """The minimum number of pods, which is also the initial number; 0 needs `prometheus`."""
     max_replicas: Annotated[
         int,
         Ge(1),
@@ -109,9 +109,9 @@ class ScalingArgs:
     ]
     """The most pods."""
     metric: MetricArgs | None = None
-    """What the HorizontalPodAutoscaler goes by."""
+    """The metric of the HorizontalPodAutoscaler."""
     prometheus: PrometheusArgs | None = None
-    """What KEDA goes by."""
+    """The metric that KEDA queries."""
     idle_seconds: Annotated[
         int,
         Interval(ge=0, le=3600),
@@ -144,7 +144,7 @@ class ScalingArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceArgs(GpuPodArgs):
-    """An HTTP server on a GPU pool, such as one for inference, under a name of its own inside the
+    """An HTTP server on a GPU pool, such as one for inference, under its own name inside the
     cluster: a Deployment and a Service. An update replaces its pods one at a time and needs no
     spare GPU; a service with one pod does not answer meanwhile."""
 
@@ -165,14 +165,14 @@ class ServiceArgs(GpuPodArgs):
     replicas: Annotated[
         Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas"), Tries(0)
     ] = None
-    """How many pods there are without `scaling`; left out, 1."""
+    """The number of pods without `scaling`; by default, 1."""
     scaling: ScalingArgs | None = None
     """How many pods there are, by a metric."""
     callers: Annotated[
         Sequence[Annotated[str, DNS_LABEL]], UNIQUE, Sent("NetworkPolicy spec.ingress[]")
     ] = ()
-    """The namespaces besides the service's own whose pods may call it, and read its metrics. It
-    holds where the cluster enforces NetworkPolicies."""
+    """The namespaces besides the service's own whose pods may call it, and read its metrics. This
+    is enforced only if the cluster enforces NetworkPolicies."""
     wait: Annotated[bool, Sent("Deployment metadata.annotations")] = False
     """Whether `pulumi up` waits until its pods are ready."""
 

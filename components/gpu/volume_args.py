@@ -90,7 +90,7 @@ class VolumeArgs:
     existing_claim: Annotated[
         Annotated[str, SUBDOMAIN] | None, Sent("PodSpec volumes[].persistentVolumeClaim.claimName")
     ] = None
-    """A PersistentVolumeClaim of the pod's namespace that somebody else made."""
+    """A PersistentVolumeClaim of the pod's namespace that somebody else creates."""
     bucket: Annotated[
         Annotated[str, BUCKET_NAME] | None,
         Sent(
@@ -111,7 +111,7 @@ class VolumeArgs:
     secret: Annotated[
         Annotated[str, SUBDOMAIN] | None, Sent("PodSpec volumes[].secret.secretName")
     ] = None
-    """A Secret of the pod's namespace that somebody else made; each of its keys is a file."""
+    """A Secret of the pod's namespace that somebody else creates; each of its keys is a file."""
     memory: Annotated[
         Annotated[str, QUANTITY] | None,
         Sent("PodSpec volumes[].emptyDir.sizeLimit"),
@@ -124,7 +124,7 @@ class VolumeArgs:
     ] = None
     """One file of the node, for nodes whose image keeps there what a container needs."""
     read_only: Annotated[bool | None, Sent("PodSpec containers[].volumeMounts[].readOnly")] = None
-    """Whether the container cannot write to it; left out, it cannot, except to `memory`."""
+    """Whether the container cannot write to it; by default, it cannot, except to `memory`."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -162,7 +162,7 @@ class VolumeArgs:
 
     @property
     def claim_name(self) -> str | None:
-        """The PersistentVolumeClaim in the pod's namespace, whoever makes it."""
+        """The PersistentVolumeClaim in the pod's namespace, no matter who creates it."""
         return self.claim or self.existing_claim
 
     def contents(self, root: Path) -> dict[str, str]:
@@ -208,30 +208,29 @@ class VolumeClaimArgs:
     size: Annotated[
         str, SIZE, Sent("PersistentVolumeClaim spec.resources.requests.storage"), Tries("2Gi")
     ]
-    """How large it is, such as `100Gi`; it can grow later where its class allows that, and never
-    shrinks."""
+    """The size, such as `100Gi`; it can grow later if its class allows that, and never shrinks."""
     storage_class: Annotated[
         Annotated[str, SUBDOMAIN] | None, Sent("PersistentVolumeClaim spec.storageClassName")
     ] = None
-    """The StorageClass; left out, the cluster's default, which on GKE is a disk of one node. On GKE
-    the stack creates `gpu-cluster-hyperdisk`, for machines that attach Hyperdisk only, and
-    `gpu-cluster-filestore`, `gpu-cluster-filestore-ssd`, `gpu-cluster-filestore-zonal` and
-    `gpu-cluster-filestore-enterprise`, for file systems that many nodes mount. On EKS the key is
-    refused: the stack itself creates the disk, an encrypted gp3 volume."""
+    """The StorageClass; by default, the cluster's default, which on GKE is a disk that one node can
+    mount. On GKE the stack creates `gpu-cluster-hyperdisk`, for machines that attach Hyperdisk
+    only, and `gpu-cluster-filestore`, `gpu-cluster-filestore-ssd`, `gpu-cluster-filestore-zonal`
+    and `gpu-cluster-filestore-enterprise`, for file systems that many nodes mount. On EKS the key
+    is refused: the stack itself creates the disk, an encrypted gp3 volume."""
     zone: Annotated[str | None, Sent("Volume availabilityZone")] = None
-    """EKS only: the zone of the disk, and of the nodes that mount it; left out, the first of the
-    cluster's network, if that is the stack's own. It cannot change while the claim exists: a disk
-    does not move, and its data would be lost."""
+    """EKS only: the zone of the disk, and of the nodes that mount it; by default, the first of the
+    cluster's network, if the stack creates it. It cannot change while the claim exists: a disk
+    cannot move, and its data would be lost."""
     access_mode: Annotated[AccessMode, Sent("PersistentVolumeClaim spec.accessModes[]")] = (
         "ReadWriteOnce"
     )
     """Who may mount it: pods of one node (`ReadWriteOnce`), of several nodes (`ReadWriteMany`,
-    `ReadOnlyMany`), or one pod (`ReadWriteOncePod`). Outside of EKS it, the class and the namespace
-    cannot change while the claim exists: its disk would be deleted with its data."""
+    `ReadOnlyMany`), or one pod (`ReadWriteOncePod`). Outside of EKS, the access mode, the class and
+    the namespace cannot change while the claim exists: its disk would be deleted with its data."""
     namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
         "default"
     )
-    """The namespace: one of `namespaces`, or one that exists."""
+    """The namespace: one of `namespaces`, or an existing one."""
 
     def __post_init__(self) -> None:
         check_limits(self)

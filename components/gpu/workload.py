@@ -1,4 +1,4 @@
-"""A GPU workload that reaches its pool through the pool alone: selector, tolerations, resource."""
+"""A GPU workload that takes everything it needs from its pool: selector, tolerations, resource."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast

@@ -57,30 +57,30 @@ class ProbeArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPodArgs(PodArgs):
-    """Pods of one container on a GPU pool, which alone says how its nodes are reached."""
+    """Pods of one container on a GPU pool; only the pool knows how pods reach its nodes."""
 
     pool: Annotated[str, Sent("PodSpec nodeSelector")]
     """The GPU pool on which the pods run."""
     gpus: Annotated[int, Ge(0), Sent("PodSpec containers[].resources.limits")] = 1
     """How many units of the pool's GPU resource one pod has. A pod with 0, with an NVIDIA runtime,
-    sees every GPU of its node, also those that others hold."""
+    sees every GPU of its node, including those allocated to other pods."""
     command: Annotated[Sequence[str], Sent("PodSpec containers[].command[]")] = ()
-    """The container's command; left out, the image's."""
+    """The container's command; by default, the image's."""
     args: Annotated[Sequence[str], Sent("PodSpec containers[].args[]")] = ()
-    """The arguments of the command; left out, the image's."""
+    """The arguments of the command; by default, the image's."""
     image_pull_policy: Annotated[
         Literal["Always", "IfNotPresent", "Never"] | None,
         Sent("PodSpec containers[].imagePullPolicy"),
     ] = None
-    """When the image is pulled; left out, Kubernetes' default."""
+    """When the image is pulled; by default, Kubernetes' default."""
     node_selector: Annotated[Labels, Sent("PodSpec nodeSelector")] = field(default_factory=dict)
-    """Further labels that the node must have, beside the pool's."""
+    """Labels that the node must have in addition to the pool's."""
     shared_memory: Annotated[
         Annotated[str, QUANTITY_OR_ZERO] | None, Sent("PodSpec volumes[].emptyDir.sizeLimit")
     ] = None
     """The size of `/dev/shm`, part of the pod's memory; `"0"` for the container runtime's 64 MiB.
-    Left out, it is as large as the pod's memory with several GPUs, and those 64 MiB with one. A pod
-    or job that exists keeps what it has when the key is removed."""
+    By default, it is as large as the pod's memory with several GPUs, and those 64 MiB with one. An
+    existing pod or job keeps its size when the key is removed."""
     driver_libraries: Annotated[
         Annotated[str, ABSOLUTE] | None, Sent("PodSpec volumes[].hostPath.path")
     ] = None
@@ -174,7 +174,7 @@ class WorkloadArgs(GpuPodArgs):
     kind: Annotated[Literal["deployment", "pod", "job"], Sent("Pod", "Deployment", "Job")]
     """What runs: a Deployment, a Pod or a Job."""
     replicas: Annotated[Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas")] = None
-    """How many pods a deployment has; left out, 1."""
+    """How many pods a deployment has; by default, 1."""
     ports: Annotated[
         Mapping[Annotated[str, _PORT_NAME], Annotated[int, Interval(ge=1, le=65535)]],
         Sent("PodSpec containers[].ports[]"),
@@ -189,19 +189,19 @@ class WorkloadArgs(GpuPodArgs):
     parallelism: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.parallelism")] = None
     """How many pods of a job run at once."""
     backoff_limit: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.backoffLimit")] = None
-    """The retries of a job; left out, 3."""
+    """The retries of a job; by default, 3."""
     resource: Annotated[
         str, _RESOURCE, Silent("one name is allowed, which pods have without it as well")
     ] = GPU_RESOURCE
-    """The resource to ask for; no other name is known any more."""
+    """The resource to request; no other name is supported any more."""
     api_version: Annotated[
         str | None, Silent("one is allowed for each kind, which objects have without it as well")
     ] = None
-    """The API version of the kind; left out, the kind's own."""
+    """The API version of the kind; by default, the kind's own."""
     queue: Annotated[str | None, Sent("ObjectMeta labels")] = None
     """The queue of `batch.queues` in which a job waits until the GPUs for all its pods are free."""
     priority: Annotated[str | None, Sent("ObjectMeta labels")] = None
-    """A job's place in its queue, one of `batch.priorities`; left out, that of the value 0."""
+    """A job's place in its queue, one of `batch.priorities`; by default, the one with value 0."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
     """Whether `pulumi up` waits until it runs (a job: completes, its time in a queue included)."""
 

@@ -1,8 +1,8 @@
 """`python3 -m gpu_test [REQUEST]`: measures every GPU of this node and says whether each is good.
 
-REQUEST is a JSON file: pool, GPUs asked for, data sheets with thresholds; left out, `request.json`
-beside this file. Prints tables and, as the last line, `gpu-test-result` and the whole as JSON.
-Exit code 0: good. 1: a GPU is broken or slow. 2: something could not be measured.
+REQUEST is a JSON file: pool, GPUs asked for, data sheets with thresholds; by default,
+`request.json` beside this file. Prints tables and, as the last line, `gpu-test-result` and the
+whole as JSON. Exit code 0: good. 1: a GPU is broken or slow. 2: something could not be measured.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def check(request: dict[str, Any]) -> dict[str, Any]:
-    """Measures all GPUs, one after the other, then their links; the document with its verdict."""
+    """Measures all GPUs in turn, then their links; the document with its verdict."""
     document: dict[str, Any] = {
         "node": os.environ.get("NODE_NAME"),
         "pool": request["pool"],

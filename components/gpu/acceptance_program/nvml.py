@@ -127,7 +127,7 @@ class Gpu:
 
     @property
     def programs(self) -> int | None:
-        """Programs that compute on it at this moment, whoever's they are."""
+        """Programs of any user that compute on it at this moment."""
         count = ctypes.c_uint(0)
         code = self._driver.code(
             "nvmlDeviceGetComputeRunningProcesses_v3", self._handle, ctypes.byref(count), None
