@@ -32,7 +32,7 @@ _OWN: Mapping[str, str] = {
     "gpusPerPod": "Numbers of that resource that one pod may request.",
     "driverLibraries": "Directory on the nodes that GPU pods must mount at `/usr/local/nvidia`; "
     "None if pods get the driver's libraries together with the GPU.",
-    "hostIPC": "Whether a pod must use the host's IPC namespace, through which it reaches GKE's MPS.",
+    "hostIPC": "Whether a pod must use the host's IPC namespace, to reach GKE's MPS.",
 }
 """Fields of `gpuPools` that no attribute of a pool has under the same name."""
 
