@@ -15,7 +15,7 @@ Rows = Iterable[Mapping[str, Any]]
 _GONE = ("deleting", "deleted", "failed")
 """States, in lower case, of what is going by itself: a NAT gateway that failed goes within an
 hour."""
-_NOT_FOUND = ("NotFound", "NotFoundException", "NoSuchEntity")
+_NOT_FOUND = ("NotFound", "NotFoundException", "NoSuchEntity", "NonExistentQueue")
 
 
 class Aws:
@@ -36,6 +36,7 @@ class Aws:
             "aws:kms/key:Key": self._key,
             "aws:kms/alias:Alias": self._alias,
             "aws:cloudwatch/logGroup:LogGroup": self._log_group,
+            "aws:sqs/queue:Queue": self._queue,
             "aws:eks/cluster:Cluster": self._cluster,
             "aws:eks/nodeGroup:NodeGroup": self._node_group,
             "aws:eks/podIdentityAssociation:PodIdentityAssociation": self._pod_identity,
@@ -126,6 +127,9 @@ class Aws:
         given = [{"Name": name, "Values": [value]} for name, value in wanted.items()]
         answer = getattr(self._client("ec2"), f"describe_{noun}")(Filters=given)[rows]
         return [row[key] for row in answer if str(row.get("State")).lower() not in _GONE]
+
+    def _queue(self, i: Inputs) -> list[str]:
+        return [self._client("sqs").get_queue_url(QueueName=i["name"])["QueueUrl"]]
 
     def _internet_gateway(self, i: Inputs) -> list[str]:
         # Not by its VPC: it is made first and attached then.

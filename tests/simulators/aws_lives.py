@@ -28,7 +28,7 @@ _READS = ("Describe", "List", "Get")
 _IDS = re.compile(
     r"(?P<ec2>[a-z]+-[0-9a-f]{17})|(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
     r"|(?P<time>20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?)"
-    r"|(?P<unique>\bA[A-Z0-9]{20}\b)|(?P<ip>\b(?:\d{1,3}\.){3}\d{1,3}\b(?!/))"
+    r"|(?P<unique>\b(?:A[A-Z0-9]{20}|[a-z0-9]{20})\b)|(?P<api>http://127\.0\.0\.1:\d+)|(?P<ip>\b(?:\d{1,3}\.){3}\d{1,3}\b(?!/))"
     r"|(?P<digest>\b[0-9A-F]{32}\b)"
 )
 _UNTOLD = ("certificateAuthority", "endpoint")
@@ -41,6 +41,11 @@ _DEFAULT_GROUP = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
 _IN = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 _OUT = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
 _ENDPOINT, _VOLUME = "aws:ec2/vpcEndpoint:VpcEndpoint", "aws:ebs/volume:Volume"
+_QUEUE, _QUEUE_POLICY = "aws:sqs/queue:Queue", "aws:sqs/queuePolicy:QueuePolicy"
+_RULE, _TARGET = "aws:cloudwatch/eventRule:EventRule", "aws:cloudwatch/eventTarget:EventTarget"
+_PROFILE = "aws:iam/instanceProfile:InstanceProfile"
+_SEND = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "*",
+         "Principal": {"Service": "events.amazonaws.com"}}  # fmt: skip
 _SAY = {"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}
 _MORE = _SAY | {"Action": "eks:Describe*"}
 _KMS = {"Effect": "Allow", "Action": "kms:*", "Resource": "*",
@@ -157,6 +162,27 @@ _IDENTITY: tuple[Step, ...] = (
         {"name": "/ml", "retentionInDays": 7, "kmsKeyId": f"@{aws.KEY}@other@arn"} | _OWN,
         {"name": "/ml", "retentionInDays": 14, "kmsKeyId": f"@{aws.KEY}@other@arn"} | _TEAM,
         {"name": "/ml", "kmsKeyId": f"@{aws.KEY}@other@arn"},
+    )),
+    (_QUEUE, "news", (
+        {"name": "news", "messageRetentionSeconds": 300, "sqsManagedSseEnabled": True} | _OWN,
+        {"name": "news", "messageRetentionSeconds": 600, "sqsManagedSseEnabled": True} | _TEAM,
+    )),
+    (_QUEUE_POLICY, "news", (
+        {"queueUrl": f"@{_QUEUE}@news", "policy": aws.document(_SEND)},
+        {"queueUrl": f"@{_QUEUE}@news", "policy": aws.document(_SEND, _SEND | {"Sid": "two"})},
+    )),
+    (_RULE, "spot", (
+        {"name": "spot", "eventPattern": '{"source":["aws.ec2"]}'} | _OWN,
+        {"name": "spot", "eventPattern": '{"source":["aws.health"]}'} | _TEAM,
+    )),
+    (_TARGET, "spot", (
+        {"rule": "spot", "targetId": "queue", "arn": f"@{_QUEUE}@news@arn"},
+    )),
+    (aws.ROLE, "other", ({"name": "other", "assumeRolePolicy": aws.trust("ec2.amazonaws.com")},)),
+    (_PROFILE, "nodes", (
+        {"name": "nodes", "role": f"@{aws.ROLE}@team"} | _OWN,
+        {"name": "nodes", "role": f"@{aws.ROLE}@other"} | _TEAM,
+        {"name": "nodes"},
     )),
 )  # fmt: skip
 

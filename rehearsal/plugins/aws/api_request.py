@@ -55,9 +55,12 @@ def place(
     renamed: Mapping[str, str] | None = None,
 ) -> None:
     """Puts the input `name` into a request of `shape` at `path`, its members from the outside in; a
-    list on the way has one element."""
+    list on the way has one element, and a map's key is the rest."""
     first, *rest = path
     inner = shape.members[first]
+    if rest and inner.type_name == "map":
+        request.setdefault(first, {})[".".join(rest)] = _value(inner.value, value, renamed, name)
+        return
     if not rest:
         request[first] = _value(inner, value, renamed, name)
     elif inner.type_name == "list":

@@ -47,6 +47,26 @@ class Policy(Rowed):
         super().delete(identity, state)
 
 
+class InstanceProfile(Rowed):
+    """An instance profile, which has at most one role and cannot be deleted with it."""
+
+    token = "aws:iam/instanceProfile:InstanceProfile"
+
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        if old.get("role") and old["role"] != new.get("role"):
+            self._take_off(identity, old["role"])
+            old = {key: value for key, value in old.items() if key != "role"}
+        super().update(identity, old, new)
+
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
+        if state.get("role"):
+            self._take_off(identity, state["role"])
+        super().delete(identity, state)
+
+    def _take_off(self, identity: str, role: str) -> None:
+        self.client.remove_role_from_instance_profile(InstanceProfileName=identity, RoleName=role)
+
+
 class OpenIdConnectProvider(Rowed):
     """An identity provider for the tokens of service accounts."""
 

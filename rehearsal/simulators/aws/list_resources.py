@@ -47,6 +47,15 @@ def _services(account: Account) -> Iterator[str]:
 
 
 @listed
+def _events(account: Account) -> Iterator[str]:
+    for queue in account.backend("sqs").queues.values():
+        yield f"queue {queue.name}"
+    for bus in account.backend("events").event_buses.values():
+        for rule in bus.rules.values():
+            yield f"event rule {rule.name}"
+
+
+@listed
 def _network(account: Account) -> Iterator[str]:
     ec2 = account.client("ec2")
     usual = {vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if vpc["IsDefault"]}

@@ -1,0 +1,20 @@
+"""What EventBridge's targets need beyond their row."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.plugins.aws.rowed import Rowed
+
+
+class EventTarget(Rowed):
+    """A target of a rule."""
+
+    token = "aws:cloudwatch/eventTarget:EventTarget"
+
+    def _context(self, identity: str, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The id joins rule and target by a hyphen, and both may have some: the state knows."""
+        found = super()._context(identity, state)
+        known = {key: state[key] for key in ("rule", "targetId") if key in state}
+        assert isinstance(found, dict)
+        found.update(known)
+        return found
