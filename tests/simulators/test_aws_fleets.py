@@ -2,6 +2,7 @@
 
 import base64
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -392,3 +393,30 @@ def allow(
     statement = {"Effect": "Allow", "Action": actions, "Resource": "*", "Condition": condition}
     document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     ml.iam.put_role_policy(RoleName="pods", PolicyName=name, PolicyDocument=document)
+
+
+def test_a_long_poll_holds_up_nobody(ml: Account) -> None:
+    """Karpenter waits for interruptions all the time, and asks for other things meanwhile."""
+    queue = ml.sqs.create_queue(QueueName="news")["QueueUrl"]
+    answers: list[dict[str, Any]] = []
+    poll = threading.Thread(
+        target=lambda: answers.append(ml.sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20))
+    )
+    poll.start()
+    ml.ec2.describe_vpcs()
+    assert not answers
+    ml.sqs.send_message(QueueUrl=queue, MessageBody="spot")
+    poll.join(19)
+    (answer,) = answers
+    assert [each["Body"] for each in answer["Messages"]] == ["spot"]
+    ml.sqs.delete_queue(QueueUrl=queue)
+
+
+def test_profiles_are_listed_below_a_path(ml: Account, template: dict[str, Any]) -> None:
+    """Karpenter deletes what it does not know below its own path, and nothing else."""
+    below = [
+        ml.iam.list_instance_profiles(PathPrefix=path)["InstanceProfiles"]
+        for path in ("/", "/karpenter/", "/karpenter/us-east-1/ml/")
+    ]
+    assert [len(each) for each in below] == [1, 1, 0]
+    assert below[0][0]["Roles"][0]["RoleName"] == "nodes"

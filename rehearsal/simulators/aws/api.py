@@ -24,6 +24,7 @@ Rule = Callable[[Account, Params], Iterator[None] | None]
 
 _OPERATIONS: dict[tuple[str, str], Operation] = {}
 _RULES: dict[tuple[str, str], list[Rule]] = {}
+_WAITS: dict[tuple[str, str], Callable[[Account, Params], None]] = {}
 _LISTS: list[Callable[["Account"], Iterator[str]]] = []
 _READS = ("Describe", "List", "Get")
 SECONDS = "x-simulated-seconds"
@@ -46,6 +47,20 @@ def rule(service: str, *names: str) -> Callable[[Rule], Rule]:
     def register(function: Rule) -> Rule:
         for name in names:
             _RULES.setdefault((service, name), []).append(function)
+        return function
+
+    return register
+
+
+def waits(
+    service: str, name: str
+) -> Callable[[Callable[[Account, Params], None]], Callable[[Account, Params], None]]:
+    """The function runs before this operation and may take its time: nobody waits for it."""
+
+    def register(
+        function: Callable[[Account, Params], None],
+    ) -> Callable[[Account, Params], None]:
+        _WAITS[service, name] = function
         return function
 
     return register
@@ -123,6 +138,8 @@ def answer(account: Account, response: Any, original: Callable[[], Any]) -> Any:
     # not for this one's rules.
     if account.asking.depth or not name or response.parsed_url.port != account.port:
         return original()
+    if wait := _WAITS.get((service, name)):
+        wait(account, _parsed(response, (service, name)))
     with account.lock, account.asking:
         account.asking.response = response
         status, headers, body = _answer(account, response, (service, name), original)

@@ -7,7 +7,7 @@ role may, and its security groups and subnet let it.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.catalog import eks as catalog
@@ -307,15 +307,18 @@ def _most(spec: Mapping[str, Any], row: InstanceType) -> int:
 
 def _why_never(pool: Mapping[str, Any], node_class: Mapping[str, Any] | None) -> Iterator[str]:
     """What Karpenter itself says is wrong with the pool and its class."""
-    own = list(_false(node_class)) if node_class else []
-    yield from own
-    yield from _false(pool) if not own else ()
+    if node_class is not None:
+        yield from _false(node_class)
+    # While Karpenter looks at a class, its pools are not ready either, and that passes.
+    follows = ("NodeClassReady",) if node_class is not None else ()
+    yield from _false(pool, follows)
 
 
-def _false(item: Mapping[str, Any]) -> Iterator[str]:
-    """The conditions that are False, except those that only say that another one is."""
+def _false(item: Mapping[str, Any], follow: Sequence[str] = ()) -> Iterator[str]:
+    """The conditions that are False, except those that only `follow` from another one."""
     for each in (item.get("status") or {}).get("conditions") or []:
-        follows = each["type"] == "Ready" or each.get("reason") == "DependenciesNotReady"
+        follows = each["type"] in ("Ready", *follow)
+        follows |= each.get("reason") == "DependenciesNotReady"
         if each["status"] == "False" and not follows:
             message = each.get("message") or each.get("reason") or ""
             yield f"{item['kind']} {item['metadata']['name']}: {each['type']} is False: {message}"

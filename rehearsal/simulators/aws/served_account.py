@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
-from rehearsal.simulators.aws import api, existing_cluster, operations, pod_calls, scaling
+from rehearsal.simulators.aws import api, existing_cluster, operations, pod_calls, queues, scaling
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import list_resources
 from rehearsal.simulators.aws.existing_network import lay_out
@@ -31,6 +31,7 @@ def serve(account: Account) -> Callable[[], None]:
     ending = ExitStack()
     ending.callback(api.install(account))
     ending.callback(scaling.install(account))
+    ending.callback(queues.install(account))
     account.app = with_price_list(account, DomainDispatcherApplication(create_backend_app))
     handler = type("Handler", (RequestHandler, MotoRequestHandler), {})
     server = Served(account.app, handler)

@@ -1,0 +1,72 @@
+"""SQS as moto has it but for long polls, during which others may ask; IAM's paths of profiles."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Params, operation, waits
+
+_LOOK_SECONDS = 0.5
+
+
+def install(account: Account) -> Callable[[], None]:
+    """moto's queues answer at once, until what this returns is called."""
+    from moto.sqs.models import SQSBackend
+
+    original = SQSBackend.receive_message
+
+    def receive_message(
+        backend: Any, name: str, count: int, wait_seconds: int, *rest: Any, **more: Any
+    ) -> Any:
+        return original(backend, name, count, 0, *rest, **more)
+
+    SQSBackend.receive_message = receive_message  # type: ignore[method-assign]
+
+    def restore() -> None:
+        SQSBackend.receive_message = original  # type: ignore[method-assign]
+
+    return restore
+
+
+@waits("sqs", "ReceiveMessage")
+def wait_for_message(account: Account, params: Params) -> None:
+    """As long as the request says, unless a message is there."""
+    name = params["QueueUrl"].rpartition("/")[2]
+    due = time.monotonic() + (params.get("WaitTimeSeconds") or 0)
+    while time.monotonic() < due:
+        queue = account.backend("sqs").queues.get(name) if account.region else None
+        if queue is None or any(each.visible for each in queue._messages):
+            return
+        time.sleep(_LOOK_SECONDS)
+
+
+@operation("iam", "ListInstanceProfiles")
+def list_instance_profiles(account: Account, params: Params) -> dict[str, Any]:
+    """Those below the path that is asked for; Karpenter deletes what it finds below its own."""
+    known = account.backend("iam").get_instance_profiles()
+    below = [each for each in known if each.path.startswith(params.get("PathPrefix") or "/")]
+    return {
+        "InstanceProfiles": [
+            {
+                "Path": each.path,
+                "InstanceProfileName": each.name,
+                "InstanceProfileId": each.id,
+                "Arn": each.arn,
+                "CreateDate": each.create_date,
+                "Tags": list(each.tags),
+                "Roles": [
+                    {
+                        "Path": role.path,
+                        "RoleName": role.name,
+                        "RoleId": role.id,
+                        "Arn": role.arn,
+                        "CreateDate": role.create_date,
+                    }
+                    for role in each.roles
+                ],
+            }
+            for each in below
+        ],
+        "IsTruncated": False,
+    }
