@@ -21,10 +21,10 @@ def install(account: Account) -> Callable[[], None]:
     ) -> Any:
         return original(backend, name, count, 0, *rest, **more)
 
-    SQSBackend.receive_message = receive_message  # type: ignore[method-assign]
+    setattr(SQSBackend, "receive_message", receive_message)  # noqa: B010
 
     def restore() -> None:
-        SQSBackend.receive_message = original  # type: ignore[method-assign]
+        setattr(SQSBackend, "receive_message", original)  # noqa: B010
 
     return restore
 
