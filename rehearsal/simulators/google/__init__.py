@@ -23,6 +23,6 @@ def methods() -> Mapping[str, Answer]:
     """Method, as Google's documents name it -> what answers it: the `METHODS` of every module
     here."""
     found: dict[str, Answer] = {}
-    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         found |= getattr(importlib.import_module(module.name), "METHODS", {})
     return found
