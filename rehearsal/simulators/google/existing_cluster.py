@@ -4,7 +4,7 @@ from typing import Any
 
 from rehearsal.simulators.google import iam
 from rehearsal.simulators.google.api.call import Call
-from rehearsal.simulators.google.container import METHODS
+from rehearsal.simulators.google.container import clusters
 from rehearsal.simulators.google.container.tokens import NODE_POOL
 from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.state import CloudState
@@ -60,7 +60,7 @@ def lay_out(cloud: CloudState, cluster: GkeCluster) -> None:
     if cluster.workload_identity:
         body["workloadIdentityConfig"] = {"workloadPool": f"{cluster.project}.svc.id.goog"}
     begun = _call(
-        cloud, METHODS, "container.projects.locations.clusters.create", f"{place}/clusters",
+        cloud, clusters.METHODS, "container.projects.locations.clusters.create", f"{place}/clusters",
         {"cluster": body}, projectsId=cluster.project, locationsId=cluster.location,
     )  # fmt: skip
     operation = cloud.operations.get(f"{place}/operations/{begun['name']}")
