@@ -60,7 +60,8 @@ def lay_out(cloud: CloudState, cluster: GkeCluster) -> None:
     if cluster.workload_identity:
         body["workloadIdentityConfig"] = {"workloadPool": f"{cluster.project}.svc.id.goog"}
     begun = _call(
-        cloud, clusters.METHODS, "container.projects.locations.clusters.create", f"{place}/clusters",
+        cloud, clusters.METHODS, "container.projects.locations.clusters.create",
+        f"{place}/clusters",
         {"cluster": body}, projectsId=cluster.project, locationsId=cluster.location,
     )  # fmt: skip
     operation = cloud.operations.get(f"{place}/operations/{begun['name']}")
