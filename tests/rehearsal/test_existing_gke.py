@@ -1,0 +1,68 @@
+"""GPU pools on a GKE cluster that somebody else made, rehearsed: the cluster is as it was."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rehearsal.run import POLICIES
+from rehearsal.sandbox import Sandbox, SandboxOptions
+from rehearsal.scenario import Rehearsal
+from rehearsal.simulators.google import GoogleCloud
+from rehearsal.simulators.google.container.tokens import CLUSTER
+from rehearsal.simulators.inventory import INVENTORIES
+
+pytestmark = pytest.mark.prove
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """The sample on its cluster, ready; the tests below end it."""
+    folder = tmp_path_factory.mktemp("on-gke")
+    with Sandbox("on-gke", folder=folder, options=SandboxOptions(kept=True)) as sandbox:
+        yield Rehearsal(sandbox=sandbox, policy_pack=POLICIES)
+
+
+def test_pools_grow_from_zero_and_a_second_up_changes_nothing(run: Rehearsal) -> None:
+    """By GKE's autoscaler."""
+    assert run.run_until_ready(), run.failures
+    assert [step.name for step in run.steps if not step.ok] == []
+
+
+def test_what_it_changes_of_the_cluster_is_found(run: Rehearsal) -> None:
+    """Anything of another owner, in Google Cloud and in Kubernetes."""
+    cloud, api = run.sandbox.cloud, run.sandbox.control_plane.api
+    assert isinstance(cloud, GoogleCloud)
+    before = set(cloud.list_resources()), set(run.sandbox.disturbed())
+    (cluster,) = cloud.of(CLUSTER)
+    deployment = "/apis/apps/v1/namespaces/platform/deployments/gateway"
+    cluster.state["resourceLabels"] = {"team": "ml"}
+    api.patch(deployment, {"spec": {"replicas": 0}})
+    changed = f"changed: cluster {cluster.identity}, which is somebody else's"
+    assert set(cloud.list_resources()) - before[0] == {changed}
+    changed = "changed: Deployment platform/gateway, which is somebody else's"
+    assert set(run.sandbox.disturbed()) - before[1] == {changed}
+    del cluster.state["resourceLabels"]
+    api.patch(deployment, {"spec": {"replicas": 1}})
+
+
+def test_destroy_removes_the_stack_and_nothing_else(run: Rehearsal) -> None:
+    """The pool goes to zero, then all that the stack added; the cluster is as before."""
+    assert run.teardown(), run.failures
+    steps = {step.name: step.detail for step in run.steps}
+    assert steps["leak check"] == "nothing in the state, nothing in the cluster, which still exists"
+    assert run.sandbox.cloud.list_resources() == run.sandbox.disturbed() == []
+    assert run.sandbox.control_plane.running
+
+
+def test_a_cluster_without_workload_identity_ends_the_preview(tmp_path: Path) -> None:
+    """Before anything is created, and with what its owner has to do."""
+    text = (INVENTORIES / "on-gke.yaml").read_text()
+    wrong = text.replace("workloadIdentity: true", "workloadIdentity: false")
+    (tmp_path / "on-gke.yaml").write_text(wrong)
+    options = SandboxOptions(inventories=tmp_path, scaling=False)
+    with Sandbox("on-gke", folder=tmp_path / "sandbox", options=options) as sandbox:
+        outcome = sandbox.engine.preview(None)
+        assert not outcome.ok
+        assert any("no Workload Identity Federation" in line for line in outcome.errors)
+        assert sandbox.cloud.list_resources() == []
