@@ -91,7 +91,7 @@ AuthorizedNetworks = Mapping[str, Annotated[str, Limit(_too_large, _form(_PRIVAT
 def example_warnings(networks: Mapping[str, str], then: str) -> list[str]:
     """A line for each network that nobody has, with what the cloud does `then`."""
     return [
-        f"authorizedNetworks.{name}: {text} is an address of documentation, which nobody has; "
+        f"authorizedNetworks.{name}: {text} is a documentation address, which is never in use; "
         f"{then}; give the network from which you come"
         for name, text in networks.items()
         if is_example(ipaddress.IPv4Network(text))

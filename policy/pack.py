@@ -129,12 +129,16 @@ RULES: Sequence[Rule] = (
         _MANDATORY,
         _CRITICAL,
         {
-            "roles": _texts(*GOOGLE_ROLES, about="Patterns of Google Cloud roles for nobody."),
+            "roles": _texts(
+                *GOOGLE_ROLES, about="Patterns of Google Cloud roles that are never granted."
+            ),
             "projectRoles": _texts(
                 *GOOGLE_PROJECT_ROLES,
                 about="Patterns of roles for nobody on a project, folder or organization.",
             ),
-            "policies": _texts(*AWS_POLICIES, about="Patterns of AWS managed policies for nobody."),
+            "policies": _texts(
+                *AWS_POLICIES, about="Patterns of AWS managed policies that are never attached."
+            ),
             "unscoped": _texts(
                 "*:Describe*",
                 "*:List*",
@@ -198,7 +202,7 @@ RULES: Sequence[Rule] = (
         rbac.rbac,
         _MANDATORY,
         _CRITICAL,
-        {"roles": _texts("cluster-admin", about="Patterns of roles that nobody is bound to.")},
+        {"roles": _texts("cluster-admin", about="Patterns of roles that are never bound.")},
     ),
     on_resource("explicit-provider", workloads.explicit_provider, _MANDATORY, _HIGH),
     on_resource(

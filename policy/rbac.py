@@ -9,16 +9,16 @@ from policy.reading import Resource, each, get
 _ROLES = ("Role", "ClusterRole")
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 _EVERYBODY = {
-    "system:anonymous": "whoever does not sign in",
-    "system:unauthenticated": "whoever does not sign in",
-    "system:authenticated": "whoever signs in, on GKE every Google account",
+    "system:anonymous": "everyone who is not signed in",
+    "system:unauthenticated": "everyone who is not signed in",
+    "system:authenticated": "everyone who is signed in, on GKE every Google account",
 }
 _MASTERS = "system:masters"
 _ESCALATING = (
     # verbs, resources, what it comes to; `*` is reported by itself
-    (("escalate", "bind"), ("roles", "clusterroles"), "gives whoever has it any right"),
-    (("impersonate",), ("*",), "makes whoever has it anybody else"),
-    (("create",), ("serviceaccounts/token",), "makes whoever has it any service account"),
+    (("escalate", "bind"), ("roles", "clusterroles"), "gives its holder every permission"),
+    (("impersonate",), ("*",), "lets its holder act as anybody else"),
+    (("create",), ("serviceaccounts/token",), "lets its holder act as any service account"),
     (("*",), ("nodes/proxy",), "reaches every pod through the kubelet, past the audit log"),
     (
         ("approve", "update", "patch"),

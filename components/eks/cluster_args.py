@@ -134,8 +134,8 @@ class EksSystemPoolArgs:
         check_limits(self)
         if len({self._arch(name) for name in self.instance_types}) > 1:
             raise ValueError(
-                f"instanceTypes: {', '.join(self.instance_types)} are not of one architecture; "
-                "an image is for one"
+                f"instanceTypes: {', '.join(self.instance_types)} have different architectures, "
+                "and an image supports only one"
             )
         if self.max_nodes < self.min_nodes:
             raise ValueError(

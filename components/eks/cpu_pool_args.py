@@ -83,8 +83,8 @@ class EksCpuPoolArgs:
         sizes = {(row.arch, row.vcpu, row.memory_gib) for row in self._rows}
         if len(sizes) > 1:
             raise ValueError(
-                f"instanceTypes: {', '.join(self.instance_types)} are not of one architecture and "
-                "size; put each into a pool of its own"
+                f"instanceTypes: {', '.join(self.instance_types)} differ in architecture or "
+                "size; put each into its own pool"
             )
         if self.min_nodes > self.max_nodes:
             raise ValueError(

@@ -244,6 +244,6 @@ def unfit(
         # https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html
         return (
             f"network.cniPolicy: {name} has pods with IPv6 addresses, for which AWS has no policy; "
-            "set it to false, and have its owner give the addon vpc-cni a role of its own"
+            "set it to false, and have its owner give the addon vpc-cni its own role"
         )
     return ""

@@ -248,10 +248,10 @@ class EksGpuNodeGroupArgs:
         EksNodeRepairArgs,
         NotWith(
             "karpenter",
-            "it repairs by rules of its own, if cluster.karpenter.nodeRepair says so",
+            "it repairs by its own rules, if cluster.karpenter.nodeRepair says so",
             but=(EksNodeRepairArgs(enabled=False),),
         ),
-        NotWith("auto-mode", "it repairs nodes by rules of its own"),
+        NotWith("auto-mode", "it repairs nodes by its own rules"),
     ] = field(default_factory=EksNodeRepairArgs)
     """What EKS does with nodes whose GPUs or kubelet fail."""
     autoscaler: Annotated[

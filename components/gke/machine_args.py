@@ -139,7 +139,7 @@ class GkeGpuMachineArgs:
         name = self.accelerator or self.machine.accelerator
         if name is None:
             raise ValueError(
-                f"accelerator: is missing; {self.machine_type} has no GPU of its own, give one of "
+                f"accelerator: is missing; {self.machine_type} has no GPU built in; give one of "
                 f"{', '.join(_attachable())}"
             )
         return catalog.ACCELERATORS[name]

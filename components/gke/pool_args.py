@@ -551,7 +551,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if self.driver == "none" and self.driver_version != "default":
             raise ValueError(
                 f"driverVersion: {self.driver_version!r} needs driver managed; with driver none, "
-                "whoever installs the driver chooses it: drop the key"
+                "the installer of the driver chooses it; drop the key"
             )
         if self.driver != "daemonset" and self.installer_image is not None:
             raise ValueError("installerImage: needs driver daemonset; drop the key or set driver")

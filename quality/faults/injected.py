@@ -117,7 +117,7 @@ FAULTS = (
         on=_POOLS,
     ),
     Fault(
-        name="a quota is used up half way",
+        name="a quota is used up midway",
         says={
             "gcp": "googleapi: Error 403: Quota 'ROUTERS' exceeded. Limit: 10.0 globally., "
             "quotaExceeded",
@@ -129,9 +129,9 @@ FAULTS = (
         on=("gcp:compute/router:Router", "aws:ec2/eip:Eip", "kubernetes:core/v1:Pod"),
         last=_EVER,
     ),
-    Fault(name="credentials expire half way", says=_EXPIRED, first=5, last=_EVER),
+    Fault(name="credentials expire midway", says=_EXPIRED, first=5, last=_EVER),
     Fault(
-        name="credentials expire half way",
+        name="credentials expire midway",
         says=_EXPIRED,
         first=4,
         last=_EVER,

@@ -193,7 +193,7 @@ class _Asked:
         elif any(one["destRange"] in _GOOGLE_RANGES for one in routes):
             yield _unknown(
                 "subnetwork",
-                f"{none}, and Google is reached as private.googleapis.com alone: whether DNS zones "
+                f"{none}, and Google is reached only as private.googleapis.com: whether DNS zones "
                 f"of {vpc} lead googleapis.com, gcr.io and pkg.dev there is not asked",
             )
         else:
@@ -215,7 +215,7 @@ def _out_of_reach(none: str, images: Iterable[str]) -> Iterator[Finding]:
     if outside:
         yield _wrong(
             "subnetwork",
-            f"{none}, so that nodes pull from Google's registries alone, and the stack's images "
+            f"{none}, so nodes pull only from Google's registries, and the stack's images "
             f"are in {', '.join(outside)} too; add a Cloud NAT, or set images.registry and copy "
             "them: gpu-cluster images",
         )

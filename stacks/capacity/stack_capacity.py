@@ -140,7 +140,7 @@ def _questions(
     for key in module.KEYS:
         if PLACEHOLDER in str(config.get(key)):
             raise CheckError(
-                f"Pulumi.{stack}.yaml: {key}: is encrypted, and this check asks nobody for the "
+                f"Pulumi.{stack}.yaml: {key}: is encrypted, and this check does not ask for the "
                 f"key; it is not a secret: pulumi config set {key} ..."
             )
     try:

@@ -10,7 +10,7 @@ from components.catalog.prices import HOURS_PER_MONTH
 Purchase = Literal["on-demand", "spot", "configured"]
 """How GPU nodes are bought: all on demand, all as Spot, or each pool as its settings say."""
 Bought = Literal["on-demand", "spot", "other"]
-"""How the settings buy a pool's nodes; `other` has a price of its own that is not known here."""
+"""How the settings buy a pool's nodes; `other` has its own price, which is not known here."""
 Time = Literal["idle", "full"]
 """Every pool at its minimum, every pool at its maximum."""
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot", "configured")

@@ -84,7 +84,7 @@ _NOTES = {
     "as full. Counted are maxNodes; commitments and savings plans are not",
     "capacity-block": "a Capacity Block is paid when it is bought, used or not, at a price that is "
     "not known here",
-    "flex-start": "capacityType flex-start has a price of its own that is not known here",
+    "flex-start": "capacityType flex-start has its own price, which is not known here",
 }
 """`capacityType` -> what the bill has to say of it."""
 
@@ -154,4 +154,4 @@ def bucket_notes(accounts: Mapping[str, ServiceAccountArgs]) -> list[str]:
     names = sorted({bucket for account in accounts.values() for bucket in account.buckets})
     if not names:
         return []
-    return [f"buckets are not this stack's, and not counted: {', '.join(names)}"]
+    return [f"buckets are not part of this stack, and not counted: {', '.join(names)}"]

@@ -33,7 +33,7 @@ def shown(bill: Bill) -> str:
     if missing := bill.total("configured", "full").missing:
         lines.append(f"not known, and so not in the sums: {', '.join(missing)}")
     if any(part.uncertain for item in bill.items for part in item.parts):
-        lines.append("~ from general knowledge, not read in a price list")
+        lines.append("~ from general knowledge, not from a price list")
     lines += [f"on top, by use: {one.text()}" for one in bill.metered]
     return "\n".join([*lines, *bill.notes])
 

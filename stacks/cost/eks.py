@@ -124,7 +124,9 @@ def _cluster(args: EksClusterArgs, today: date) -> tuple[list[Item], list[Item],
         key = price_of("aws", "kms-key")
         after.append(always("KMS key", "of Kubernetes secrets", monthly("key", key, 1)))
     if not gateways:
-        notes.append("the way out of an existing VPC is not this stack's, and not counted")
+        notes.append(
+            "internet access of an existing VPC is not part of this stack, and not counted"
+        )
     if support == "extended":
         notes.append("Kubernetes is in extended support: the control plane costs six times as much")
     if support is None:

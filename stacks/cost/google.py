@@ -62,7 +62,9 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
     """What a GKE bill leaves out; `free`: the free tier may cover this kind of cluster."""
     notes = []
     if cluster.network.existing:
-        notes.append("the way out of an existing VPC is not this stack's, and not counted")
+        notes.append(
+            "internet access of an existing VPC is not part of this stack, and not counted"
+        )
     if free:
         credit = price_of("google", "gke-free-tier").dollars
         notes.append(

@@ -294,7 +294,7 @@ def _misplaced(key: str) -> str:
     if space := _strange_space(key):
         return f"has {space}"
     if ":" in key:
-        return "stands beside config, where the engine ignores it: indent it, below config"
+        return "is next to config, where the engine ignores it; indent it below config"
     near = difflib.get_close_matches(key, KEYS, 1)
     meant = f"did you mean {near[0]}? " if near else ""
     return f"there is no such key, and the engine ignores it; {meant}allowed: {', '.join(KEYS)}"

@@ -87,7 +87,7 @@ def findings(stack: str, source: Path = ROOT) -> list[Finding]:
             file=file.name,
             line=line,
             column=column,
-            message=f"{path.removeprefix('config.')}: is there already, in line {first}; drop one",
+            message=f"{path.removeprefix('config.')}: is already given, in line {first}; drop one",
         )
         for path, (line, column), first in duplicates(root)
     ]

@@ -25,7 +25,7 @@ from stacks.engine.state import Deployment
 LONGEST_LINE = 500
 """Characters of a line that people still read."""
 _REMEDIES = (
-    ("PULUMI_ACCESS_TOKEN must be set", "nobody is signed in to a backend: run `pulumi login`"),
+    ("PULUMI_ACCESS_TOKEN must be set", "you are not signed in to a backend: run `pulumi login`"),
     ("passphrase must be set", "set PULUMI_CONFIG_PASSPHRASE, the passphrase of the backend"),
 )
 """Part of what the engine says -> what to do."""

@@ -92,7 +92,7 @@ def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict
     """
     file = folder_of(source) / f"Pulumi.{stack_name(stack)}.yaml"
     if file.exists():
-        raise StackError(f"{file.name} is there already; edit it, or choose another name")
+        raise StackError(f"{file.name} already exists; edit it, or choose another name")
     written = text(stack, choices, os.path.relpath(ROOT / SCHEMA, file.parent))
     config: dict[str, Any] = document_in(written.encode(), file.name)["config"]
     if refusal := next(refusals(config), None):
@@ -102,7 +102,7 @@ def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict
         with file.open("x") as target:
             target.write(written)
     except FileExistsError:
-        raise StackError(f"{file.name} is there already; choose another name") from None
+        raise StackError(f"{file.name} already exists; choose another name") from None
     except OSError as error:
         raise StackError(f"{file.name}: cannot be written: {error.strerror}") from None
     return file, config
@@ -257,8 +257,8 @@ def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer
     sold = [offer for offer in there if {"on-demand", "spot"} & set(offer.sold)]
     if not sold:
         raise StackError(
-            f"{choices.gpu}: is sold by {what} as {', '.join(there[0].sold)} alone, which needs "
-            "keys of yours; begin with another GPU and change the file"
+            f"{choices.gpu}: is sold by {what} only as {', '.join(there[0].sold)}, which needs "
+            "further keys; start with another GPU and edit the file"
         )
     return min(sold, key=lambda one: ("on-demand" not in one.sold, one.gpus, one.vcpu))
 

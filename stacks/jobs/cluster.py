@@ -267,7 +267,8 @@ def _refusals(what: str, job: str = "", fix: str = "") -> Iterator[None]:
 
 def _refused(error: ApiException, what: str, fix: str) -> str:
     if error.status in (401, 403):
-        return f"you are not allowed {what}: HTTP {error.status}; {fix}ask whoever runs the cluster"
+        who = "the cluster's administrators"
+        return f"you are not allowed {what}: HTTP {error.status}; {fix}ask {who}"
     return f"the cluster refuses it: {_message(error)}"
 
 

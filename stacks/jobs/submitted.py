@@ -58,8 +58,8 @@ def read(
     """The settings of a file's jobs; those that name no namespace get this one."""
     if not isinstance(document, dict) or set(document) != {ROOM}:
         raise CheckError(
-            f"{ROOM}: is missing, or not alone; a job file has one key, {ROOM}, with jobs as a "
-            "stack's file has them"
+            f"{ROOM}: is missing, or not the only key; a job file has one key, {ROOM}, with jobs "
+            "as in a stack file"
         )
     given = document[ROOM]
     if not isinstance(given, dict) or not given:
@@ -84,7 +84,7 @@ def read(
         raise CheckError(str(error)) from None
     for name, job in jobs.items():
         if job.wait:
-            raise CheckError(f"{ROOM}.{name}.wait: nobody waits for a submitted job; drop the key")
+            raise CheckError(f"{ROOM}.{name}.wait: has no effect on a submitted job; drop the key")
         if job.disruption_budget:
             raise CheckError(
                 f"{ROOM}.{name}.disruptionBudget: is for jobs in a stack file; drop the key"

@@ -213,7 +213,7 @@ def _plugin(
     left = pool is not None and bool(pool.left_to_others)
     if pool is not None and not pool.device_plugin and ((clouds and not left) or not sets):
         who = (
-            "its owner, such as the GPU Operator," if left else "the cloud or whoever runs the node"
+            "its owner, such as the GPU Operator," if left else "the cloud or the owner of the node"
         )
         return Finding(
             node=row.name,

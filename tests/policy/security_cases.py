@@ -197,14 +197,14 @@ RULES: list[tuple[Any, str, Any, str]] = [
     (replace(CLUSTER_ROLE, type="kubernetes:rbac.authorization.k8s.io/v1:Role"), "apiGroups", ["*"],
      "Role reader allows * in apiGroups; name the API groups that are needed"),
     (CLUSTER_ROLE, "verbs", ["impersonate"], "ClusterRole reader allows impersonate of pods, which "
-     "makes whoever has it anybody else; drop it"),
+     "lets its holder act as anybody else; drop it"),
     (CLUSTER_ROLE, "resources", ["nodes/proxy"], "ClusterRole reader allows get of nodes/proxy, "
      "which reaches every pod through the kubelet, past the audit log; drop it"),
 ]  # fmt: skip
 ESCALATING = [
-    ("clusterroles", "escalate", "gives whoever has it any right"),
-    ("roles", "bind", "gives whoever has it any right"),
-    ("serviceaccounts/token", "create", "makes whoever has it any service account"),
+    ("clusterroles", "escalate", "gives its holder every permission"),
+    ("roles", "bind", "gives its holder every permission"),
+    ("serviceaccounts/token", "create", "lets its holder act as any service account"),
     ("certificatesigningrequests/approval", "update", "signs a certificate for anybody"),
 ]
 
@@ -348,9 +348,9 @@ CASES = [
             "needs it",
         )
         for name, who in (
-            ("system:anonymous", "whoever does not sign in"),
-            ("system:unauthenticated", "whoever does not sign in"),
-            ("system:authenticated", "whoever signs in, on GKE every Google account"),
+            ("system:anonymous", "everyone who is not signed in"),
+            ("system:unauthenticated", "everyone who is not signed in"),
+            ("system:authenticated", "everyone who is signed in, on GKE every Google account"),
         )
     ),
 ]

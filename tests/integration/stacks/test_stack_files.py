@@ -27,7 +27,7 @@ SHARING = "gpu-cluster:gpuPools:\n  small: {maxNodes: 3}\n"
 """A snippet of the README at column 0."""
 WRONG = {
     f"config: {{'gcp:project': p-project}}\n{SHARING}": (
-        "gpu-cluster:gpuPools: stands beside config, where the engine ignores it: indent it"
+        "gpu-cluster:gpuPools: is next to config, where the engine ignores it; indent it"
     ),
     "confg: {}\n": "confg: there is no such key, and the engine ignores it; did you mean config?",
     "config: {}\nnotes: mine\n": "notes: there is no such key, and the engine ignores it; allowed:",
@@ -141,11 +141,11 @@ def test_nobody_is_signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = subprocess.CompletedProcess([], 255, "", words)
     monkeypatch.setattr(stack.tools, "pulumi", lambda: (Path("pulumi"), []))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
-    expected = r"^nobody is signed in to a backend: run `pulumi login`, or give --kubeconfig FILE"
+    expected = r"^you are not signed in to a backend: run `pulumi login`, or give --kubeconfig FILE"
     with pytest.raises(CheckError, match=expected):
         stack.kubeconfig_output("dev")
     engine = Pulumi(command=Path("pulumi"), program=ROOT, stack="dev", environment={})
-    with pytest.raises(EngineError, match="nobody is signed in to a backend: run `pulumi login`"):
+    with pytest.raises(EngineError, match="you are not signed in to a backend: run `pulumi login`"):
         engine.must("stack", "export")
 
 

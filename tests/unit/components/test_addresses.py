@@ -28,8 +28,8 @@ OFFICE = {"office": "203.0.113.0/24", "vpn": "10.8.0.0/16"}
 def test_an_example_left_in_is_said_before_anything_is_made() -> None:
     """Each of RFC 5737's, and networks inside them; no other."""
     assert example_warnings(OFFICE, "EKS refuses it") == [
-        "authorizedNetworks.office: 203.0.113.0/24 is an address of documentation, which nobody "
-        "has; EKS refuses it; give the network from which you come"
+        "authorizedNetworks.office: 203.0.113.0/24 is a documentation address, which is never in "
+        "use; EKS refuses it; give the network from which you come"
     ]
     inside = {"a": "192.0.2.7/32", "b": "198.51.100.0/25", "c": "203.0.112.0/23"}
     assert [line.split(":")[0] for line in example_warnings(inside, "")] == [

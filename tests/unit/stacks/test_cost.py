@@ -197,7 +197,7 @@ def test_capacity_with_a_price_of_its_own_is_unknown() -> None:
     bill = changed("dev", capacityType="flex-start", **l4)
     assert item(bill, "train-gpu").cost("configured", "full") is None
     assert item(bill, "train-gpu").cost("on-demand", "full") is not None
-    assert any("capacityType flex-start has a price of its own" in note for note in bill.notes)
+    assert any("capacityType flex-start has its own price" in note for note in bill.notes)
 
 
 def test_cloud_nat_has_a_most() -> None:
@@ -219,7 +219,10 @@ def test_an_existing_subnetwork_s_way_out_is_not_on_the_bill(stack: str) -> None
     gone = {one.name for one in before.items} - {one.name for one in found.items}
     assert gone == {"NAT", "NAT address"}
     assert not any("NAT" in one.name for one in found.metered)
-    assert "the way out of an existing VPC is not this stack's, and not counted" in found.notes
+    assert (
+        "internet access of an existing VPC is not part of this stack, and not counted"
+        in found.notes
+    )
 
 
 def test_an_old_kubernetes_costs_six_times_as_much() -> None:
@@ -489,7 +492,7 @@ def test_what_is_not_known_of_the_bill_is_named() -> None:
     config["gpu-cluster:serviceAccounts"] = {"trainer": {"buckets": {"data": "read"}}}
     found = cost.bill_at("dev", config)
     assert "not known, and so not in the sums: claim own" in shown(found)
-    assert "buckets are not this stack's, and not counted: data" in found.notes
+    assert "buckets are not part of this stack, and not counted: data" in found.notes
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,9 @@ def test_ranges_have_room_for_every_node(nodes: int | None, expected: Any) -> No
     [
         ("none", ("subnetwork", "wrong", f"{NO_NAT}, and it has no Private Google Access: private "
                   "nodes do not register; add a Cloud NAT")),
-        ("google", ("subnetwork", "wrong", f"{NO_NAT}, so that nodes pull from Google's registries "
-                    "alone, and the stack's images are in nvcr.io too; add a Cloud NAT, or set "
-                    "images.registry and copy them: gpu-cluster images")),
+        ("google", ("subnetwork", "wrong", f"{NO_NAT}, so nodes pull only from Google's "
+                    "registries, and the stack's images are in nvcr.io too; add a Cloud NAT, or "
+                    "set images.registry and copy them: gpu-cluster images")),
         ("firewall", None),
     ],
 )  # fmt: skip

@@ -170,7 +170,7 @@ def test_a_refused_job_leaves_nothing(
     with pytest.raises(CheckError) as said:
         cluster.submit(JOB)
     assert str(said.value) == (
-        "first: you are not allowed to submit it: HTTP 403; ask whoever runs the cluster"
+        "first: you are not allowed to submit it: HTTP 403; ask the cluster's administrators"
     )
     assert server.objects == {}
 
@@ -228,7 +228,7 @@ def test_a_namespace_without_rights_may_not_exist(server: Server, cluster: JobCl
         cluster.published()
     assert str(said.value) == (
         "you are not allowed to read ConfigMap gpu-cluster in namespace default, which may not "
-        "exist: HTTP 403; give --namespace, that of your queue, or ask whoever runs the cluster"
+        "exist: HTTP 403; give --namespace, that of your queue, or ask the cluster's administrators"
     )
 
 
@@ -278,7 +278,11 @@ GONE = (
     [
         (404, GONE),
         (500, GONE),
-        (403, "first: you are not allowed to read its log: HTTP 403; ask whoever runs the cluster"),
+        (
+            403,
+            "first: you are not allowed to read its log: HTTP 403; "
+            "ask the cluster's administrators",
+        ),
     ],
 )
 def test_a_node_without_a_log_is_named(

@@ -118,7 +118,7 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
         ({"image": "pytorch"}, "image: 'pytorch' can be another image tomorrow"),
         ({"image": "a b"}, "image: 'a b' has a blank in it"),
         ({"serviceAccount": "root"}, "serviceAccount: 'root' is not a service account"),
-        ({"wait": True}, "wait: nobody waits for a submitted job"),
+        ({"wait": True}, "wait: has no effect on a submitted job"),
         ({"disruptionBudget": True}, "disruptionBudget: is for jobs in a stack file"),
         ({"gpu": 1}, "gpu: there is no such key; did you mean 'gpus'?"),
         (
@@ -196,8 +196,11 @@ def test_more_pods_than_the_queue_ever_hands_out_are_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("document", "says"),
     [
-        ({}, "trainingJobs: is missing, or not alone"),
-        ({"trainingJobs": {"a": JOB}, "workloads": {}}, "trainingJobs: is missing, or not alone"),
+        ({}, "trainingJobs: is missing, or not the only key"),
+        (
+            {"trainingJobs": {"a": JOB}, "workloads": {}},
+            "trainingJobs: is missing, or not the only key",
+        ),
         ({"trainingJobs": {}}, "trainingJobs: has no job"),
         ({"trainingJobs": {"A": JOB}}, "trainingJobs.A: 'A' is not a training job's name"),
     ],

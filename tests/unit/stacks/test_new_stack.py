@@ -102,7 +102,7 @@ def test_a_private_control_plane_in_an_existing_network(
         ),
         ("--gpu b200 --location us-central1-a", "zones of us-central1 that have it: us-central1-b"),
         ("--gpu p4 --location us-east1", "regions that have it: asia-southeast1, "),
-        ("--gpu gb200 --location us-central1", "is sold by Google Cloud as reservation alone"),
+        ("--gpu gb200 --location us-central1", "is sold by Google Cloud only as reservation"),
         ("--gpu a10g", "Google Cloud has no such GPU"),
         ("--gpu l44", "did you mean 'L4'?"),
         ("--platform aks", "'aks' is not a valid platform; allowed: "),
@@ -140,7 +140,7 @@ def test_what_would_be_refused_is_not_written(
 def test_no_file_is_written_over(here: Path) -> None:
     """Neither by the same name nor where somebody else is faster."""
     before = (here / "Pulumi.dev.yaml").read_text()
-    with pytest.raises(StackError, match="is there already"):
+    with pytest.raises(StackError, match="already exists"):
         write("dev", Choices(platform="gke"))
     assert (here / "Pulumi.dev.yaml").read_text() == before
 

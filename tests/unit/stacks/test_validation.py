@@ -125,7 +125,7 @@ def test_a_finding_stands_where_its_key_does() -> None:
 
 FILES = [
     ("config:\n  a: [1\n", "Pulumi.x.yaml:3:1: is not YAML: expected ',' or ']', but got '<st"),
-    ("config:\n  a:b: 1\n  a:b: 2\n", "Pulumi.x.yaml:3:3: a:b: is there already, in line 2; "),
+    ("config:\n  a:b: 1\n  a:b: 2\n", "Pulumi.x.yaml:3:3: a:b: is already given, in line 2; "),
     ("confg: {}\n", "Pulumi.x.yaml:1:1: confg: there is no such key, and the engine ignores "),
     ("config: {}\n", "Pulumi.x.yaml:1:1: gpu-cluster:cluster.platform: is missing; allowed: "),
     ("config:\n", "Pulumi.x.yaml:1:1: gpu-cluster:cluster.platform: is missing; allowed: "),
@@ -210,7 +210,7 @@ FILES = [
     ),
     (
         "config:\n  cluster: {}\n  gpu-cluster:cluster: {}\n",
-        "Pulumi.x.yaml:3:3: gpu-cluster:cluster: is there already, in line 2; drop one",
+        "Pulumi.x.yaml:3:3: gpu-cluster:cluster: is already given, in line 2; drop one",
     ),
     (
         "config:\n  gpu-clusters:gpuPools: {}\n",
