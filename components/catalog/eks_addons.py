@@ -30,6 +30,9 @@ class Addon:
     """The policy of that role, after `policy/` of its ARN; AWS manages it."""
     buckets: bool = False
     """Whether it is there only where pods mount buckets."""
+    auto_mode: bool = False
+    """Whether EKS Auto Mode has it in its nodes and control plane, where it is not to be installed
+    (https://docs.aws.amazon.com/eks/latest/userguide/eks-add-ons.html, read 2026-11-24)."""
     switch: str | None = None
     """The field of the cluster's args without which it is not there."""
     disks: bool = False
@@ -42,6 +45,7 @@ ADDONS: Final = (
     Addon(
         name="vpc-cni",
         before_nodes=True,
+        auto_mode=True,
         service_account="aws-node",
         policy="AmazonEKS_CNI_Policy",
         # By default a node keeps the addresses of a whole further interface ready, 49 on a p5.
@@ -53,15 +57,16 @@ ADDONS: Final = (
             },
         },
     ),
-    Addon(name="kube-proxy", before_nodes=True),
-    Addon(name="eks-pod-identity-agent", before_nodes=True),
-    Addon(name="coredns", before_nodes=False),
+    Addon(name="kube-proxy", before_nodes=True, auto_mode=True),
+    Addon(name="eks-pod-identity-agent", before_nodes=True, auto_mode=True),
+    Addon(name="coredns", before_nodes=False, auto_mode=True),
     # Without it, node auto repair knows the kubelet's word alone, and no fault of a GPU (XID, ECC,
     # NVLink). The agent tolerates every taint; the DCGM server that it asks tolerates none.
     # https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
     Addon(
         name="eks-node-monitoring-agent",
         before_nodes=False,
+        auto_mode=True,
         configuration={"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},
     ),
     # Its node pods tolerate every taint (`node.tolerateAllTaints`). Its controller gets no role
@@ -72,6 +77,7 @@ ADDONS: Final = (
     Addon(
         name="aws-ebs-csi-driver",
         before_nodes=False,
+        auto_mode=True,
         service_account="ebs-csi-controller-sa",
         policy="AmazonEBSCSIDriverPolicyV2",
         disks=True,

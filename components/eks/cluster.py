@@ -11,7 +11,7 @@ from .. import kubeconfig, ownership
 from ..catalog.eks_addons import ADDONS, Addon
 from . import regions
 from .cluster_args import EksClusterArgs, update_minutes
-from .cluster_roles import cluster_roles, grants_of
+from .cluster_roles import ClusterRoles, cluster_roles, grants_of
 from .cpu_pool import EksCpuPool
 from .iam import EksRole
 from .network import EksNetwork
@@ -60,13 +60,15 @@ class EksCluster(pulumi.ComponentResource):
         addons = [
             addon
             for addon in ADDONS
-            if (buckets or not addon.buckets) and (not addon.switch or getattr(args, addon.switch))
+            if (buckets or not addon.buckets)
+            and (not addon.switch or getattr(args, addon.switch))
+            and not (args.scaler == "auto-mode" and addon.auto_mode)
         ]
         self.network = EksNetwork(name, args.network, region=region, opts=child)
         key: pulumi.Input[str] = args.secrets_encryption_key or self._secrets_key(name, args)
         roles = cluster_roles(name, args, addons, region=region, secrets_key=key, opts=child)
         self.node_role = roles.nodes
-        self.control_plane = self._declare_control_plane(name, args, roles.cluster, key, addons)
+        self.control_plane = self._declare_control_plane(name, args, roles, key, addons)
         access = [*self._access(name, args, region), *self._private_access(name, args)]
         early = [addon for addon in addons if addon.before_nodes]
         late = [addon for addon in addons if not addon.before_nodes]
@@ -78,8 +80,9 @@ class EksCluster(pulumi.ComponentResource):
             # detaches and deletes a disk some time after its claim is deleted.
             *(grant for addon in late for grant in grants_of(addon, roles.addons)),
         ]
-        system = self._system_pool(name, args)
-        running = self._addons(name, args, late, roles.addons, depends_on=[system])
+        # Auto Mode starts nodes for the pods of addons itself.
+        system = [] if args.scaler == "auto-mode" else [self._system_pool(name, args)]
+        running = self._addons(name, args, late, roles.addons, depends_on=system)
         groups = args.cpu_pools if args.scaler == "cluster-autoscaler" else {}
         for pool, cpu in groups.items():
             EksCpuPool(
@@ -95,7 +98,7 @@ class EksCluster(pulumi.ComponentResource):
                 depends_on=self.before_nodes,
                 opts=child,
             )
-        self.ready = [system, *running, *access]
+        self.ready = [*system, *running, *access]
         self.name, self.subnets = self.control_plane.name, self.network.private_subnets
         self.zones = self.network.zones
         self.security_groups = [self.control_plane.vpc_config.cluster_security_group_id]
@@ -106,10 +109,11 @@ class EksCluster(pulumi.ComponentResource):
         self,
         name: str,
         args: EksClusterArgs,
-        role: EksRole,
+        roles: ClusterRoles,
         secrets_key: pulumi.Input[str],
         addons: Sequence[Addon],
     ) -> aws.eks.Cluster:
+        auto = args.scaler == "auto-mode"
         # Made before the cluster: EKS would make it without retention, and leave it behind.
         logs = aws.cloudwatch.LogGroup(
             name,
@@ -122,7 +126,15 @@ class EksCluster(pulumi.ComponentResource):
             name,
             name=args.name,
             version=args.version,
-            role_arn=role.arn,
+            role_arn=roles.cluster.arn,
+            compute_config={
+                "enabled": True,
+                "node_pools": ["general-purpose", "system"],
+                "node_role_arn": roles.nodes.arn,
+            }
+            if auto
+            else None,
+            storage_config={"block_storage": {"enabled": True}} if auto else None,
             vpc_config={
                 "subnet_ids": list(self.network.private_subnets.values()),
                 # Nodes reach the control plane from inside, whatever the public endpoint admits.
@@ -133,6 +145,8 @@ class EksCluster(pulumi.ComponentResource):
             kubernetes_network_config={
                 "ip_family": "ipv4",
                 "service_ipv4_cidr": args.service_cidr,
+                # EKS turns on all three parts of Auto Mode, or none.
+                **({"elastic_load_balancing": {"enabled": True}} if auto else {}),
             },
             access_config={
                 "authentication_mode": "API",
@@ -148,7 +162,7 @@ class EksCluster(pulumi.ComponentResource):
             tags={**args.tags, **ownership.aws_tags()},
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[logs, *role.grants],
+                depends_on=[logs, *roles.cluster.grants, *(roles.nodes.grants if auto else ())],
                 # EKS's own protection would refuse only after the node groups are gone.
                 protect=args.deletion_protection,
                 # Its name is taken, also where the state alone asks for another.

@@ -30,6 +30,7 @@ from ..on_change import NEVER, OnChange, kept, next_minor
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
 from .cpu_pool_args import EksCpuPoolArgs, replaced
+from .immutable import another_scaler
 from .karpenter_args import EksKarpenterArgs, Scaler
 from .network_args import EksNetworkArgs, is_reserved
 from .user_args import EksUserArgs, Principal
@@ -261,7 +262,7 @@ class EksClusterArgs:
     """Whether the addon `metrics-server` runs, which `kubectl top` and a HorizontalPodAutoscaler on
     CPU need."""
     scaler: Annotated[
-        Scaler, OnChange("node pools"), Sent("NodeGroup", "NodePool"), Tries("karpenter")
+        Scaler, OnChange(another_scaler), Sent("NodeGroup", "NodePool"), Tries("karpenter")
     ] = "cluster-autoscaler"
     """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
     `karpenter` as NodePools, for which it takes the type, zone and capacity that EC2 has;
@@ -328,6 +329,8 @@ class EksClusterArgs:
             karpenter=self.karpenter != EksKarpenterArgs(),
         )
         self._check_service_cidr()
+        if self.scaler == "auto-mode":
+            self._check_auto_mode()
         for name, pool in self.cpu_pools.items():
             for zone in pool.zones:
                 if zone not in self.network.places:
@@ -384,6 +387,19 @@ class EksClusterArgs:
             for name, text in self.authorized_networks.items()
             if self.private_endpoint or is_reserved(ipaddress.IPv4Network(text))
         }
+
+    def _check_auto_mode(self) -> None:
+        if self.system_pool != EksSystemPoolArgs():
+            raise ValueError(
+                "systemPool: is a node group, and Auto Mode starts nodes for system pods itself; "
+                "drop the key"
+            )
+        for addon in ADDONS:
+            if addon.auto_mode and addon.name in self.addon_versions:
+                raise ValueError(
+                    f"addonVersions.{addon.name}: is part of Auto Mode, in the version that EKS "
+                    "chooses; drop it"
+                )
 
     def _check_service_cidr(self) -> None:
         services = ipaddress.IPv4Network(self.service_cidr)
@@ -456,8 +472,6 @@ class EksClusterArgs:
 
 def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool) -> None:
     """Raises ValueError for options of a scaler that the cluster does not have."""
-    if scaler == "auto-mode":
-        raise ValueError("scaler: auto-mode is not known yet; take karpenter")
     if autoscaler and scaler != "cluster-autoscaler":
         raise ValueError(
             f"autoscaler: has options of Cluster Autoscaler, and scaler is {scaler}; drop one of "

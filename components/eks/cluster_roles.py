@@ -7,10 +7,17 @@ import pulumi
 
 from ..catalog.eks_addons import Addon
 from .cluster_args import EksClusterArgs
-from .iam import EksRole, document, pod_trust, role_name, service_trust
+from .iam import EksRole, Statement, document, pod_trust, role_name, service_trust
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
 """Join the cluster and pull images; the CNI's permissions are the CNI's own."""
+AUTO_NODE_POLICIES = ("AmazonEKSWorkerNodeMinimalPolicy", "AmazonEC2ContainerRegistryPullOnly")
+"""Of nodes of Auto Mode, on which AWS runs what needs more."""
+AUTO_MODE_POLICIES = (
+    "AmazonEKSComputePolicy", "AmazonEKSBlockStoragePolicy", "AmazonEKSLoadBalancingPolicy",
+    "AmazonEKSNetworkingPolicy",
+)  # fmt: skip
+"""Of the cluster, beside its own, so that EKS launches nodes and what they need."""
 CNI_POLICY = "AmazonEKS_CNI_Policy"
 """Of the nodes only where the CNI has no role of its own, as terraform-aws-eks leaves it by default
 (modules/eks-managed-node-group/main.tf, bef29c4)."""
@@ -36,20 +43,29 @@ def cluster_roles(
     opts: pulumi.ResourceOptions,
 ) -> ClusterRoles:
     """Declares them. `secrets_key`: the ARN of the key that encrypts Kubernetes secrets."""
+    auto = args.scaler == "auto-mode"
     return ClusterRoles(
         cluster=EksRole(
             role_name(name, "cluster"),
             region=region,
-            trust=service_trust("eks.amazonaws.com"),
-            managed=["AmazonEKSClusterPolicy"],
-            inline=pulumi.Output.from_input(secrets_key).apply(_use_of_key),
+            # EKS tags the sessions of Auto Mode with the cluster's name.
+            trust=service_trust("eks.amazonaws.com", "sts:TagSession")
+            if auto
+            else service_trust("eks.amazonaws.com"),
+            managed=["AmazonEKSClusterPolicy", *(AUTO_MODE_POLICIES if auto else [])],
+            inline=pulumi.Output.from_input(secrets_key).apply(
+                lambda key: document(_use_of_key(key), *(_auto_mode(args) if auto else ()))
+            ),
             opts=opts,
         ),
         nodes=EksRole(
             role_name(name, "nodes"),
             region=region,
             trust=service_trust("ec2.amazonaws.com"),
-            managed=[*NODE_POLICIES, *(["AmazonSSMManagedInstanceCore"] if args.ssm else [])],
+            managed=[
+                *(AUTO_NODE_POLICIES if auto else NODE_POLICIES),
+                *(["AmazonSSMManagedInstanceCore"] if args.ssm else []),
+            ],
             policies=args.node_policies,
             opts=opts,
         ),
@@ -61,7 +77,7 @@ def cluster_roles(
                     args.name, namespace="kube-system", service_account=addon.service_account
                 ),
                 managed=[addon.policy],
-                inline=_use_of_disks_key(args.disks_encryption_key)
+                inline=document(*_use_of_disks_key(args.disks_encryption_key))
                 if addon.disks and args.disks_encryption_key
                 else None,
                 opts=opts,
@@ -78,19 +94,48 @@ def grants_of(addon: Addon, roles: Mapping[str, EksRole]) -> Sequence[pulumi.Res
     return role.grants if role else ()
 
 
-def _use_of_key(arn: str) -> str:
-    return document(
+def _use_of_key(arn: str) -> Statement:
+    return {
+        "Effect": "Allow",
+        "Action": ["kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey"],
+        "Resource": arn,
+    }
+
+
+def _auto_mode(args: EksClusterArgs) -> Sequence[Statement]:
+    """What AWS's policies lack: tags of the user's own on what Auto Mode launches, and the key of
+    its disks. https://docs.aws.amazon.com/eks/latest/userguide/auto-learn-iam.html#tag-prop"""
+    own = {"aws:RequestTag/eks:eks-cluster-name": "${aws:PrincipalTag/eks:eks-cluster-name}"}
+    named = {
+        "aws:RequestTag/eks:kubernetes-node-class-name": "*",
+        "aws:RequestTag/eks:kubernetes-node-pool-name": "*",
+    }
+    tagging: Sequence[Statement] = [
         {
             "Effect": "Allow",
-            "Action": ["kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey"],
-            "Resource": arn,
-        }
-    )
+            "Action": ["ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateLaunchTemplate"],
+            "Resource": "*",
+            "Condition": {"StringEquals": own, "StringLike": named},
+        },
+        {
+            "Effect": "Allow",
+            "Action": "ec2:CreateNetworkInterface",
+            "Resource": "*",
+            "Condition": {
+                "StringEquals": own,
+                "StringLike": {"aws:RequestTag/eks:kubernetes-cni-node-name": "*"},
+            },
+        },
+    ]
+    return [
+        *(tagging if args.tags else ()),
+        *(_use_of_disks_key(args.disks_encryption_key) if args.disks_encryption_key else ()),
+    ]
 
 
-def _use_of_disks_key(arn: str) -> str:
+def _use_of_disks_key(arn: str) -> Sequence[Statement]:
     """https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html, "encryption"."""
-    return document(
+    return (
         {
             "Effect": "Allow",
             "Action": ["kms:CreateGrant", "kms:ListGrants", "kms:RevokeGrant"],

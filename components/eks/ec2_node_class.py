@@ -45,8 +45,8 @@ class Site:
     security_groups: Sequence[pulumi.Input[str]]
     instance_profile: pulumi.Input[str] | None
     """The stack's own; None with `role`."""
-    role: str | None
-    """The role that the cluster's own Karpenter may give nodes."""
+    role: pulumi.Input[str] | None
+    """The name of the role that Auto Mode, or the cluster's own Karpenter, may give nodes."""
     tags: Mapping[str, str]
     key: str | None
     """The ARN of the KMS key that encrypts disks; None for the account's default."""
@@ -85,7 +85,7 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
         class_spec=spec,
         instance_types=args.instance_types,
         arch=args.instance_type.arch,
-        capacity_types=[CAPACITY_TYPES[args.capacity_type]],
+        capacity_types=[CAPACITY_TYPES[one] for one in args.purchases],
         startup_taints=args.startup_taints,
         removal=args.karpenter,
         drifted=str(args.max_unavailable or 1) if share is None else f"{share}%",
@@ -141,11 +141,20 @@ def _site(
 ) -> dict[str, Any]:
     return {
         **({"role": site.role} if site.role else {"instanceProfile": site.instance_profile}),
+        **located(site, places, security_groups),
+        "tags": {"Name": name, **site.tags},
+    }
+
+
+def located(
+    site: Site, places: Sequence[str], security_groups: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Where nodes are: subnets and security groups by their IDs."""
+    return {
         "subnetSelectorTerms": [{"id": site.subnets[place]} for place in places],
         "securityGroupSelectorTerms": [
             {"id": group} for group in [*site.security_groups, *security_groups]
         ],
-        "tags": {"Name": name, **site.tags},
     }
 
 

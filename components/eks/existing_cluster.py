@@ -6,7 +6,8 @@ import pulumi
 import pulumi_aws as aws
 
 from .. import kubeconfig
-from .cluster_roles import CNI_POLICY, NODE_POLICIES
+from . import regions
+from .cluster_roles import AUTO_NODE_POLICIES, CNI_POLICY, NODE_POLICIES
 from .existing_args import EksExistingClusterArgs, unfit
 from .iam import EksRole, role_name, service_trust
 from .provider_args import AwsProviderArgs
@@ -71,12 +72,14 @@ class EksExistingCluster(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _role(self, name: str, args: EksExistingClusterArgs, provider: AwsProviderArgs) -> None:
-        child = pulumi.ResourceOptions(parent=self)
+        child, auto = pulumi.ResourceOptions(parent=self), args.scaler == "auto-mode"
         self.node_role = EksRole(
             role_name(name, "gpu-nodes"),
             region=provider.region,
             trust=service_trust("ec2.amazonaws.com"),
-            managed=[*NODE_POLICIES, *([CNI_POLICY] if args.network.cni_policy else [])],
+            managed=AUTO_NODE_POLICIES
+            if auto
+            else [*NODE_POLICIES, *([CNI_POLICY] if args.network.cni_policy else [])],
             opts=child,
         )
         # EKS creates one with the first node group; this one is deleted with the stack.
@@ -84,10 +87,22 @@ class EksExistingCluster(pulumi.ComponentResource):
             f"{name}-gpu-nodes",
             cluster_name=self.name,
             principal_arn=self.node_role.arn,
-            type="EC2_LINUX",
+            type="EC2" if auto else "EC2_LINUX",
             opts=child,
         )
         self.before_nodes = [*self.node_role.grants, entry]
+        if auto:
+            policies = f"arn:{regions.partition(provider.region)}:eks::aws:cluster-access-policy"
+            self.before_nodes.append(
+                aws.eks.AccessPolicyAssociation(
+                    f"{name}-gpu-nodes",
+                    cluster_name=self.name,
+                    principal_arn=entry.principal_arn,
+                    policy_arn=f"{policies}/AmazonEKSAutoNodePolicy",
+                    access_scope={"type": "cluster"},
+                    opts=child,
+                )
+            )
 
 
 def _fitting(args: EksExistingClusterArgs, cluster: aws.eks.GetClusterResult) -> tuple[str, str]:

@@ -66,12 +66,13 @@ def document(*statements: Statement) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
 
 
-def service_trust(service: str) -> Statement:
-    """Lets an AWS service, such as `eks.amazonaws.com`, assume the role."""
+def service_trust(service: str, *more: str) -> Statement:
+    """Lets an AWS service, such as `eks.amazonaws.com`, assume the role; `more`: actions that it
+    needs for that."""
     return {
         "Effect": "Allow",
         "Principal": {"Service": service},
-        "Action": "sts:AssumeRole",
+        "Action": ["sts:AssumeRole", *more] if more else "sts:AssumeRole",
     }
 
 

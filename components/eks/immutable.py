@@ -18,6 +18,12 @@ def bought(old: str, new: str) -> Verdict:
     return None if CAPACITY_TYPES[old] == CAPACITY_TYPES[new] else "GPU pool"
 
 
+def another_scaler(old: str, new: str) -> Verdict:
+    """A cluster becomes Auto Mode's, or stops being it, in steps of its own: addons and system
+    nodes that run would go before their successors are there."""
+    return Refusal() if "auto-mode" in (old, new) else "node pools"
+
+
 def never_back(old: str, new: str) -> Verdict:
     """The Kubernetes minor of node groups: EKS takes none back to an earlier one."""
     before, after = (int(version.split(".")[1]) for version in (old, new))

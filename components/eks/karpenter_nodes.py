@@ -7,6 +7,7 @@ import pulumi_aws as aws
 
 from .. import ownership
 from ..cluster import Cluster, ResolvedPool
+from . import auto_nodes
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
 from .ec2_node_class import Site, cpu_nodes, gpu_nodes, system_nodes
@@ -73,6 +74,35 @@ def declare_karpenter(
         ]
     gpus = [gpu_nodes(pool, site) for pool in settings.pools.values()]
     return [declared(nodes) for nodes in [*gpus, *others] if nodes is not None]
+
+
+def declare_auto_mode(
+    settings: EksSettings,
+    eks: EksCluster | EksExistingCluster,
+    cluster: Cluster,
+    opts: pulumi.ResourceOptions,
+) -> list[EksKarpenterPool]:
+    """Declares the pools of a cluster whose nodes EKS Auto Mode launches."""
+    args = settings.cluster
+    assert eks.node_role is not None
+    site = Site(
+        subnets=eks.subnets,
+        security_groups=eks.security_groups,
+        instance_profile=None,
+        role=eks.node_role.name,
+        tags=args.tags,
+        key=args.disks_encryption_key,
+    )
+    nodes = [auto_nodes.gpu_nodes(pool, site) for pool in settings.pools.values()]
+    if isinstance(args, EksClusterArgs):
+        nodes += [
+            auto_nodes.cpu_nodes(name, cpu, cpu.zones or args.network.places, site)
+            for name, cpu in args.cpu_pools.items()
+        ]
+    return [
+        EksKarpenterPool(one.name, one, cluster=cluster, depends_on=eks.before_nodes, opts=opts)
+        for one in nodes
+    ]
 
 
 def gates(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], *, repair: bool) -> list[str]:

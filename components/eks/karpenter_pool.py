@@ -165,7 +165,8 @@ def _template(nodes: Nodes) -> dict[str, Any]:
         "node.kubernetes.io/instance-type": list(nodes.instance_types),
         "karpenter.sh/capacity-type": list(nodes.capacity_types),
         "kubernetes.io/arch": [nodes.arch],
-        "kubernetes.io/os": ["linux"],
+        # Auto Mode does not know the label.
+        **({"kubernetes.io/os": ["linux"]} if nodes.class_kind == "EC2NodeClass" else {}),
     }
     spec: dict[str, Any] = {
         "nodeClassRef": {"group": group, "kind": nodes.class_kind, "name": nodes.pool.name},

@@ -14,13 +14,13 @@ from .autoscaler import ClusterAutoscaler
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
 from .existing_cluster import EksExistingCluster
-from .karpenter_nodes import declare_karpenter
+from .karpenter_nodes import declare_auto_mode, declare_karpenter
 from .karpenter_pool import EksKarpenterPool
 from .node_group import EksGpuNodeGroup
 from .pod_access import EksPodAccess
 from .pool_args import EksGpuNodeGroupArgs
 from .settings import EksSettings
-from .storage import EksDisks, EksStorage
+from .storage import AUTO_MODE, PROVISIONER, EksDisks, EksStorage
 
 
 def declare(settings: EksSettings, runs: Runs) -> Cluster:
@@ -79,6 +79,8 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     launched: list[EksKarpenterPool] = []
     if args.scaler == "karpenter":
         launched = declare_karpenter(settings, eks, cluster, top)
+    elif args.scaler == "auto-mode":
+        launched = declare_auto_mode(settings, eks, cluster, top)
     _remember(settings, [eks, *groups, *launched], runs)
     if eks.control_plane or runs.claims:
         EksStorage(
@@ -86,6 +88,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             cluster=cluster,
             key=args.disks_encryption_key,
             default=eks.control_plane is not None,
+            provisioner=AUTO_MODE if args.scaler == "auto-mode" else PROVISIONER,
             opts=top,
         )
     if args.autoscaler is not None and args.scaler == "cluster-autoscaler":

@@ -1,11 +1,11 @@
 """What a user says of a GPU node group on EKS, and the pool that follows from it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Interval, Len
+from annotated_types import Ge, Interval, Len, MinLen
 
 from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
@@ -153,6 +153,19 @@ class EksGpuNodeGroupArgs:
     """How the nodes are bought: `reservation` means only from on-demand Capacity Reservations. The
     pool of a Capacity Block can be updated (version, disk, tags) only at size 0: before the block
     starts, or after it ends."""
+    fallback: Annotated[
+        Sequence[CapacityType],
+        MinLen(2),
+        Hint("name two ways of buying nodes or more, or set capacityType"),
+        UNIQUE,
+        NotWith("cluster-autoscaler", "the nodes of a node group are all bought in the same way"),
+        Sent("NodePool spec.template.spec.requirements[].values[]"),
+        Tries(["spot", "on-demand"]),
+    ] = ()
+    """The ways of buying nodes, in the order in which they are tried: the words of `capacityType`,
+    which is left out then. Karpenter always tries reservations first, then Spot, then on demand;
+    when a choice has none left, the next one is tried within seconds, and the first again after
+    three minutes."""
     reservation: Annotated[
         ReservationName | None,
         Sent("LaunchTemplate capacityReservationSpecification"),
@@ -275,7 +288,8 @@ class EksGpuNodeGroupArgs:
             self._check_sharing(self.sharing)
         self._check_counts()
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
-        reservations.check(self.capacity_type, self.reservation, types, self.min_nodes)
+        reservations.check_order(self.fallback)
+        reservations.check(self.purchases, self.reservation, types, self.min_nodes)
         check_taints(self.taints, self.startup_taints)
         taints = len(self.taints) + len(self.startup_taints)
         most = _MAX_TAGS - len(self._discovered)
@@ -293,6 +307,20 @@ class EksGpuNodeGroupArgs:
     def instance_type(self) -> catalog.InstanceType:
         """The catalog's row of the first instance type, which Cluster Autoscaler goes by."""
         return catalog.INSTANCE_TYPES[self.instance_types[0]]
+
+    @property
+    def purchases(self) -> Sequence[CapacityType]:
+        """The ways of buying nodes, the first one first."""
+        return self.fallback or (self.capacity_type,)
+
+    @staticmethod
+    def check_given(given: Collection[str]) -> None:
+        """Raises ValueError for one way of buying nodes beside an order of several."""
+        if {"fallback", "capacity_type"} <= {*given}:
+            raise ValueError(
+                "capacityType: is one way of buying nodes, and fallback is the order of several; "
+                "drop one of the two"
+            )
 
     @property
     def gpus(self) -> int:
@@ -368,6 +396,8 @@ class EksGpuNodeGroupArgs:
         places = self._places_in(cluster)
         check_scaler(self, cluster.scaler, type(cluster))
         reservations.check_scaler(self.reservation, cluster.scaler)
+        if cluster.scaler == "auto-mode":
+            self._check_auto_mode_disk()
         self._check_in(cluster, places)
         pool = self.gpu_pool(name, cluster.scaler)
         if self.os == "bottlerocket":
@@ -381,6 +411,19 @@ class EksGpuNodeGroupArgs:
             places=places,
             warnings=[f"gpuPools.{name}{one}" for one in self._warnings(cluster, places)],
         )
+
+    def _check_auto_mode_disk(self) -> None:
+        # ephemeralStorage of a NodeClass: create-node-class.html, read 2026-11-24.
+        for key, given, most in (
+            ("diskThroughput", self.disk_throughput, 1000),
+            ("diskIops", self.disk_iops, 16000),
+        ):
+            if given > most:
+                raise ValueError(
+                    f"{key}: {given} is not possible with cluster.scaler auto-mode: its nodes have "
+                    f"at most {most}; lower it, or set cluster.scaler: cluster-autoscaler or "
+                    "karpenter"
+                )
 
     def gpu_pool(self, name: str, scaler: Scaler = "cluster-autoscaler") -> GpuPool:
         """The pool as pods and the GPU layer see it."""
@@ -407,7 +450,7 @@ class EksGpuNodeGroupArgs:
             },
             taints=[GPU_TAINT, *self.taints],
             node_selector={POOL_LABEL: name},
-            spot=self.capacity_type == "spot",
+            spot="spot" in self.purchases,
             karpenter=True if scaler != "cluster-autoscaler" else None,
             sharing=self._shared,
             # Bottlerocket runs the plugin as a service of the host.
@@ -447,7 +490,7 @@ class EksGpuNodeGroupArgs:
                         f"{', '.join(offered)}"
                     )
         key = "subnetIds" if network.subnet_ids else "zones"
-        block = self.capacity_type == "capacity-block"
+        block = "capacity-block" in self.purchases
         reservations.check_place(self.reservation, key, places, block=block)
         release = self.release_version
         if (

@@ -39,17 +39,40 @@ def is_group(reservation: str) -> bool:
     return reservation.startswith("arn:")
 
 
+_ORDER = ("capacity-block", "reservation", "spot", "on-demand")
+
+
+def check_order(fallback: Sequence[str]) -> None:
+    """Raises ValueError for an order that Karpenter does not have.
+
+    https://karpenter.sh/docs/concepts/nodepools/, "Capacity Type", 1.14, read 2026-11-24.
+    """
+    if {"capacity-block", "reservation"} <= {*fallback}:
+        raise ValueError(
+            "fallback: has reservation and capacity-block, and a pool has one reservation; drop "
+            "one of the two"
+        )
+    in_order = sorted(fallback, key=_ORDER.index)
+    if list(fallback) != in_order:
+        raise ValueError(
+            f"fallback: {', '.join(fallback)} is not an order that Karpenter has, which takes what "
+            f"is paid for already first and then the cheapest; write [{', '.join(in_order)}], or "
+            "make two pools and give the first a larger karpenter.weight"
+        )
+
+
 def check(
-    capacity: str, reservation: str | None, types: Sequence[InstanceType], min_nodes: int
+    purchases: Sequence[str], reservation: str | None, types: Sequence[InstanceType], min_nodes: int
 ) -> None:
     """Raises ValueError if this cannot be bought."""
-    block = capacity == "capacity-block"
-    if capacity in _RESERVED and reservation is None:
+    block = "capacity-block" in purchases
+    reserved = any(one in _RESERVED for one in purchases)
+    if reserved and reservation is None:
         raise ValueError("reservation: is missing; name the one that the nodes come out of")
-    if capacity not in _RESERVED and reservation is not None:
+    if not reserved and reservation is not None:
         raise ValueError(
-            f"reservation: is not used with capacityType {capacity}; set capacityType: "
-            f"{' or '.join(_RESERVED)}, or drop the key"
+            f"reservation: is not used with capacityType {' or '.join(purchases)}; set "
+            f"capacityType: {' or '.join(_RESERVED)}, or drop the key"
         )
     first = types[0]
     if first.blocks == "only" and not block:

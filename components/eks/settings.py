@@ -54,7 +54,10 @@ class EksSettings:
         return Access(
             rights="policies",
             buckets=buckets.driver(self.region),
-            disks=Disks(
+            # Auto Mode's own driver creates disks, and deletes them with their claims.
+            disks=None
+            if self.cluster.scaler == "auto-mode"
+            else Disks(
                 region=self.region,
                 zones=tuple(self.cluster.network.zones),
                 pool_key="subnetIds" if self.cluster.network.subnet_ids else "zones",

@@ -17,6 +17,9 @@ from .disk_args import STORAGE_CLASS
 from .existing_args import AnyEksClusterArgs
 
 PROVISIONER = "ebs.csi.aws.com"
+AUTO_MODE = "ebs.csi.eks.amazonaws.com"
+"""That of Auto Mode, which has the driver itself.
+https://docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html"""
 
 
 class EksStorage(pulumi.ComponentResource):
@@ -31,6 +34,7 @@ class EksStorage(pulumi.ComponentResource):
         cluster: Cluster,
         key: str | None,
         default: bool = True,
+        provisioner: str = PROVISIONER,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`key`: the ARN of the KMS key that encrypts them; None for the account's default.
@@ -44,7 +48,7 @@ class EksStorage(pulumi.ComponentResource):
                     "storageclass.kubernetes.io/is-default-class": str(default).lower()
                 },
             },
-            provisioner=PROVISIONER,
+            provisioner=provisioner,
             parameters={
                 "type": "gp3",
                 "encrypted": "true",

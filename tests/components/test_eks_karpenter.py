@@ -248,6 +248,25 @@ def test_a_reservation_is_named_by_its_id() -> None:
     assert required["karpenter.sh/capacity-type"] == ["reserved"]
 
 
+def test_an_order_of_fallback_is_one_node_pool() -> None:
+    """So that maxNodes bounds all choices together; Karpenter tries them in this order."""
+    stack = launched(
+        EksGpuNodeGroupArgs(
+            instance_types=["g5.xlarge"],
+            fallback=["reservation", "spot", "on-demand"],
+            reservation="cr-0123456789abcdef0",
+            zones=["us-east-1a"],
+            max_nodes=4,
+        )
+    )
+    spec = objects(stack, "NodePool")["train-gpu"]
+    assert spec["limits"]["nodes"] == "4"
+    required = {one["key"]: one["values"] for one in spec["template"]["spec"]["requirements"]}
+    assert required["karpenter.sh/capacity-type"] == ["reserved", "spot", "on-demand"]
+    node = objects(stack, "EC2NodeClass")["train-gpu"]
+    assert node["capacityReservationSelectorTerms"] == [{"id": "cr-0123456789abcdef0"}]
+
+
 def test_pools_without_gpus_are_launched_too() -> None:
     """Nobody else scales the system pool beyond its least number of nodes."""
     loaders = EksCpuPoolArgs(instance_types=["m7i.xlarge"], labels={"role": "loader"}, spot=True)

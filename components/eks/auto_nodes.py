@@ -1,0 +1,77 @@
+"""What EKS Auto Mode launches for a pool: its NodeClass, and what its NodePool says of it.
+
+https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html and create-node-pool.html,
+read 2026-11-24.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from ..catalog import eks as catalog
+from ..cluster import ResolvedPool
+from .cpu_pool_args import EksCpuPoolArgs
+from .ec2_node_class import CAPACITY_TYPES, FORCED_AFTER, Site, located
+from .karpenter_args import EksPoolKarpenterArgs
+from .karpenter_pool import Nodes
+from .pool_args import EksGpuNodeGroupArgs
+
+_OLDEST = "504h"
+"""A node lives 21 days at most (automode-learn-instances.html)."""
+
+
+def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
+    """The nodes of a GPU pool."""
+    args = resolved.args
+    spec = _spec(site, resolved.places, args.disk_size_gb, args.security_group_ids)
+    spec["ephemeralStorage"] |= {"throughput": args.disk_throughput, "iops": args.disk_iops}
+    if args.reservation is not None:
+        spec["capacityReservationSelectorTerms"] = [{"id": args.reservation}]
+    share, count = args.max_unavailable_percentage, args.max_unavailable
+    return Nodes(
+        pool=resolved.pool,
+        class_kind="NodeClass",
+        class_spec=spec,
+        instance_types=args.instance_types,
+        arch=args.instance_type.arch,
+        capacity_types=[CAPACITY_TYPES[one] for one in args.purchases],
+        startup_taints=args.startup_taints,
+        removal=_removal(args.karpenter),
+        # Each node has a terminationGracePeriod, and with one a drifted node is drained whatever
+        # runs on it. Its image is a week old at the most before it drifts; an empty pool has none.
+        drifted=f"{share}%" if share is not None else str(count or 0),
+        forced_after=FORCED_AFTER if args.force_update else None,
+    )
+
+
+def cpu_nodes(name: str, args: EksCpuPoolArgs, places: Sequence[str], site: Site) -> Nodes:
+    """The nodes of a pool without GPUs."""
+    row = catalog.instance_type(args.instance_types[0])
+    return Nodes(
+        pool=args.pool(name),
+        class_kind="NodeClass",
+        class_spec=_spec(site, places, args.disk_size_gb),
+        instance_types=args.instance_types,
+        arch="amd64" if row is None else row.arch,
+        capacity_types=["spot" if args.spot else "on-demand"],
+        removal=_removal(EksPoolKarpenterArgs()),
+    )
+
+
+def _removal(given: EksPoolKarpenterArgs) -> EksPoolKarpenterArgs:
+    never = given.expire_after == "Never"
+    return dataclasses.replace(given, expire_after=_OLDEST) if never else given
+
+
+def _spec(
+    site: Site, places: Sequence[str], gib: int, security_groups: Sequence[str] = ()
+) -> dict[str, Any]:
+    return {
+        "role": site.role,
+        **located(site, places, security_groups),
+        "ephemeralStorage": {
+            "size": f"{gib}Gi",
+            **({"kmsKeyID": site.key} if site.key else {}),
+        },
+        **({"tags": dict(site.tags)} if site.tags else {}),
+    }

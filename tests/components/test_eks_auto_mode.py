@@ -1,0 +1,112 @@
+"""EKS Auto Mode: what the cluster turns on, what it no longer brings, and what it launches."""
+
+import json
+from typing import Any
+
+import pytest
+
+from components.eks.cpu_pool_args import EksCpuPoolArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from tests.components.eks_stack import OUTPUTS, TRAIN, declare
+from tests.components.recording import Recording
+from tests.components.test_eks_karpenter import objects
+
+CLUSTER = "aws:eks/cluster:Cluster"
+
+
+def automatic(*pools: EksGpuNodeGroupArgs, **cluster: Any) -> Recording:
+    """A stack of Auto Mode whose first pool is `train-gpu`."""
+    group = {"vpcConfig": {"clusterSecurityGroupId": "sg-0a1b2c"}}
+    return declare(
+        {"train-gpu": pools[0] if pools else TRAIN},
+        outputs={CLUSTER: {**OUTPUTS[CLUSTER], **group}},
+        **{"scaler": "auto-mode", **cluster},
+    )
+
+
+@pytest.fixture(scope="module")
+def stack() -> Recording:
+    """A cluster of Auto Mode."""
+    return automatic()
+
+
+def test_the_three_parts_of_auto_mode_are_on(stack: Recording) -> None:
+    """EKS refuses a cluster with some of them."""
+    inputs = stack.one(CLUSTER).inputs
+    assert inputs["computeConfig"]["enabled"] is True
+    assert inputs["computeConfig"]["nodePools"] == ["general-purpose", "system"]
+    assert inputs["storageConfig"] == {"blockStorage": {"enabled": True}}
+    assert inputs["kubernetesNetworkConfig"]["elasticLoadBalancing"] == {"enabled": True}
+    assert inputs["bootstrapSelfManagedAddons"] is False
+    other = declare().one(CLUSTER).inputs
+    assert not {"computeConfig", "storageConfig"} & other.keys()
+
+
+def test_eks_may_launch_nodes_and_nodes_may_do_little(stack: Recording) -> None:
+    """The cluster's role has AWS's policies for it and can be assumed with tags; the nodes' has the
+    smallest ones."""
+    attached = {
+        one.inputs["policyArn"].rpartition("/")[2]
+        for one in stack.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
+    }
+    assert attached == {
+        "AmazonEKSClusterPolicy", "AmazonEKSComputePolicy", "AmazonEKSBlockStoragePolicy",
+        "AmazonEKSLoadBalancingPolicy", "AmazonEKSNetworkingPolicy",
+        "AmazonEKSWorkerNodeMinimalPolicy", "AmazonEC2ContainerRegistryPullOnly",
+    }  # fmt: skip
+    trust = json.loads(stack.one("aws:iam/role:Role", "k8s-ml-cluster").inputs["assumeRolePolicy"])
+    assert trust["Statement"][0]["Action"] == ["sts:AssumeRole", "sts:TagSession"]
+    nodes = stack.one("aws:iam/role:Role", "k8s-ml-nodes")
+    assert nodes.key in stack.before(stack.one(CLUSTER))
+
+
+def test_nothing_runs_twice(stack: Recording) -> None:
+    """No addon that Auto Mode has, no node group, no device plugin, no Karpenter, no autoscaler."""
+    assert not stack.of("aws:eks/addon:Addon")
+    assert not stack.of("aws:eks/nodeGroup:NodeGroup")
+    assert not [one for one in stack.resources if one.type.endswith(("Deployment", "DaemonSet"))]
+    (storage,) = stack.of("kubernetes:storage.k8s.io/v1:StorageClass")
+    assert storage.inputs["provisioner"] == "ebs.csi.eks.amazonaws.com"
+    with_metrics = automatic(metrics_server=True)
+    assert stack_addons(with_metrics) == ["metrics-server"]
+
+
+def stack_addons(stack: Recording) -> list[str]:
+    """Their names."""
+    return [one.inputs["addonName"] for one in stack.of("aws:eks/addon:Addon")]
+
+
+def test_a_pool_is_a_node_pool_with_a_node_class() -> None:
+    """Its nodes come out of the reservation, with the pool's disk, and none drifts under a job."""
+    stack = automatic(
+        EksGpuNodeGroupArgs(
+            instance_types=["p5.48xlarge"],
+            capacity_type="capacity-block",
+            reservation="cr-0123456789abcdef0",
+            zones=["us-east-1a"],
+            disk_size_gb=200,
+        ),
+        tags={"team": "ml"},
+        cpu_pools={"loaders": EksCpuPoolArgs(instance_types=["m7i.xlarge"])},
+    )
+    classes = {
+        one.inputs["metadata"]["name"]: one.inputs["spec"]
+        for one in stack.resources
+        if one.type == "kubernetes:eks.amazonaws.com/v1:NodeClass"
+    }
+    spec = classes["train-gpu"]
+    assert spec["role"] == "a-role"
+    assert spec["capacityReservationSelectorTerms"] == [{"id": "cr-0123456789abcdef0"}]
+    assert spec["ephemeralStorage"] == {"size": "200Gi", "throughput": 500, "iops": 3000}
+    assert spec["tags"] == {"team": "ml"}
+    assert len(spec["subnetSelectorTerms"]) == 1
+    pool = objects(stack, "NodePool")["train-gpu"]
+    assert pool["template"]["spec"]["nodeClassRef"]["group"] == "eks.amazonaws.com"
+    assert pool["template"]["spec"]["expireAfter"] == "504h"
+    assert {"nodes": "0", "reasons": ["Drifted"]} in pool["disruption"]["budgets"]
+    required = {one["key"]: one["values"] for one in pool["template"]["spec"]["requirements"]}
+    assert required["karpenter.sh/capacity-type"] == ["reserved"]
+    assert "kubernetes.io/os" not in required
+    assert set(classes) == {"train-gpu", "loaders"}
+    statements = stack.one("aws:iam/rolePolicy:RolePolicy", "k8s-ml-cluster").inputs["policy"]
+    assert "eks:kubernetes-node-pool-name" in statements
