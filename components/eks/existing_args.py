@@ -132,8 +132,8 @@ class EksExistingClusterArgs:
         Sent("EC2NodeClass spec.role"),
         Tries("KarpenterNodeRole-ml", given={"scaler": "karpenter"}),
     ] = None
-    """With the Karpenter that the cluster has: the name of the IAM role that it may give nodes, and
-    that has access to the cluster."""
+    """The name of the IAM role that the Karpenter that the cluster has may give nodes, and that has
+    access to the cluster."""
     autoscaler: Annotated[
         EksAutoscalerArgs | None, Sent("PodSpec containers[].args[]", "Deployment")
     ] = None

@@ -278,7 +278,7 @@ class EksGpuNodeGroupArgs:
         EksPoolKarpenterArgs,
         NotWith("cluster-autoscaler", "it has options of Karpenter; take autoscaler"),
     ] = field(default_factory=EksPoolKarpenterArgs)
-    """With `cluster.scaler` karpenter or auto-mode: how nodes of this pool are removed."""
+    """How nodes of this pool are removed, with `cluster.scaler` karpenter or auto-mode."""
 
     def __post_init__(self) -> None:
         check_limits(self)

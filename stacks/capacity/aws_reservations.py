@@ -40,7 +40,7 @@ def wanted(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], places: str) 
             places=places,
             zones=tuple(pool.places),
             nodes=pool.pool.bounds[1],
-            kind=pool.args.capacity_type,
+            kind=pool.args.purchases[0],
         )
         for name, pool in pools.items()
         if pool.args.reservation is not None

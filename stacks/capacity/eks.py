@@ -83,22 +83,21 @@ def needs(
             _count(quotas, "system", kind, nodes=system.max_nodes, spot=system.spot)
     for name, resolved in pools.items():
         pool = resolved.args
-        if pool.capacity_type == "capacity-block":
+        if "capacity-block" in pool.purchases:
             notes.append(
                 f"pool {name}: not counted, Capacity Blocks have a quota of their own that this "
                 "check does not read"
             )
-            continue
-        if pool.reservation is not None:
+        elif pool.reservation is not None:
             # ec2/latest/devguide/errors-overview.html, InstanceLimitExceeded.
             notes.append(
                 f"pool {name}: not counted, its nodes come out of {pool.reservation}, which "
                 "counted when it was made"
             )
-            continue
-        for kind in pool.instance_types:
-            spot = pool.capacity_type == "spot"
-            _count(quotas, name, kind, nodes=resolved.pool.bounds[1], spot=spot)
+        # Of an order of fallback, each choice may have to give all the nodes.
+        for bought in pool.purchases:
+            for kind in pool.instance_types if bought in ("spot", "on-demand") else ():
+                _count(quotas, name, kind, nodes=resolved.pool.bounds[1], spot=bought == "spot")
     return [
         Need(quota=quota, scope=region, unit="vCPUs", pools=counted, link=_link(quota, region))
         for quota, counted in quotas.items()

@@ -52,14 +52,25 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
             f"{' or '.join(pool.instance_types)}, {pool.disk_size_gb} GiB",
             _gpu_disk(pool),
             (pool.min_nodes, pool.max_nodes),
-            bought_as(pool.capacity_type),
+            # Of an order of fallback, the last choice: it costs the most.
+            bought_as(pool.purchases[-1]),
             settings.pools[name].pool,
         )
-        items += gpu_pool(item, pool.capacity_type)
+        items += gpu_pool(item, pool.purchases[-1])
     notes = [
         "Spot prices on AWS move by the hour and differ by zone: not known here",
         *pool_notes(pools),
+        *(
+            f"pool {name}: counted as {pool.fallback[-1]}, the last choice of its fallback"
+            for name, pool in pools.items()
+            if pool.fallback
+        ),
     ]
+    if cluster.scaler == "auto-mode":
+        notes.append(
+            "EKS Auto Mode adds a fee for each instance that it starts, by type, to the price of "
+            "the instance: not counted, and neither are its nodes for system pods"
+        )
     logs = []
     if isinstance(cluster, EksClusterArgs):
         before, after, more = _cluster(cluster, today)
@@ -88,17 +99,18 @@ def _cluster(args: EksClusterArgs, today: date) -> tuple[list[Item], list[Item],
     fee = price_of(
         "aws", "eks-cluster-extended-support" if support == "extended" else "eks-cluster"
     )
-    before = [
-        always("control plane", f"Kubernetes {args.version}", hourly("fee", fee)),
-        node_pool(
-            "system pool",
-            eks_node(system.instance_types),
-            f"{' or '.join(system.instance_types)}, {system.disk_size_gb} GiB",
-            [monthly("disk", price_of("aws", "ebs-gp3"), system.disk_size_gb)],
-            (system.min_nodes, system.max_nodes),
-            "spot" if system.spot else "on-demand",
-        ),
-    ]
+    before = [always("control plane", f"Kubernetes {args.version}", hourly("fee", fee))]
+    if args.scaler != "auto-mode":
+        before.append(
+            node_pool(
+                "system pool",
+                eks_node(system.instance_types),
+                f"{' or '.join(system.instance_types)}, {system.disk_size_gb} GiB",
+                [monthly("disk", price_of("aws", "ebs-gp3"), system.disk_size_gb)],
+                (system.min_nodes, system.max_nodes),
+                "spot" if system.spot else "on-demand",
+            )
+        )
     before += [
         node_pool(
             name,

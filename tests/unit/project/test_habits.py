@@ -143,7 +143,7 @@ def test_what_is_vendored_comes_with_its_licence() -> None:
     notice = (ROOT / "NOTICE").read_text()
     for path in re.findall(r"(?:components|rehearsal|tools)/[\w/.-]*\w", notice):
         assert (ROOT / path).exists(), path
-    text = (ROOT / "components" / "batch" / "crds" / "LICENSE-APACHE").read_text()
+    text = (ROOT / "components" / "crds" / "LICENSE-APACHE").read_text()
     assert "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION" in text
     assert "components/crds/LICENSE-APACHE" in notice
 

@@ -136,6 +136,29 @@ def test_a_capacity_block_has_no_list_price() -> None:
     assert bill.total("configured", "full").missing == ["train-gpu"]
 
 
+def test_an_order_of_fallback_costs_its_last_choice() -> None:
+    """The dearest of them, so that the sum is what it may be; the bill says so."""
+    config = config_of("train")
+    config["gpu-cluster:cluster"] |= {"scaler": "karpenter", "autoscaler": None}
+    pool = config["gpu-cluster:gpuPools"]["train-gpu"]
+    demand = cost.bill_at("train", config)
+    pool["fallback"] = ["spot", "on-demand"]
+    bill = cost.bill_at("train", config)
+    known = item(bill, "train-gpu").cost("configured", "full")
+    assert known is not None
+    assert known == item(demand, "train-gpu").cost("configured", "full")
+    assert "pool train-gpu: counted as on-demand, the last choice of its fallback" in bill.notes
+
+
+def test_auto_mode_has_no_system_pool_and_a_fee_that_is_not_counted() -> None:
+    """What EKS starts for system pods is not the stack's to say."""
+    config = config_of("train")
+    config["gpu-cluster:cluster"] |= {"scaler": "auto-mode", "autoscaler": None}
+    bill = cost.bill_at("train", config)
+    assert "system pool" not in [one.name for one in bill.items]
+    assert any(note.startswith("EKS Auto Mode adds a fee") for note in bill.notes)
+
+
 def test_a_spreadsheet_gets_a_row_for_each_item() -> None:
     """What is not known is a word and no zero."""
     bill = changed("train", capacityType="spot")
