@@ -55,6 +55,7 @@ ARM_TOLERATION = Toleration(key=names.ARCH, operator="Equal", value="arm64", eff
 """https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment"""
 
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
+_BY_PRICE: Sequence[Capacity] = ("reservation", "on-demand", "flex-start", "spot")
 _CLASS = "compute-classes"
 
 
@@ -327,6 +328,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def order(self) -> Sequence[Capacity]:
         """The ways of buying nodes, first choice first."""
         return self.fallback or (self.capacity_type,)
+
+    @property
+    def dearest(self) -> Capacity:
+        """The choice that costs the most: a reservation is paid for whether it is used or not."""
+        return next(way for way in _BY_PRICE if way in self.order)
 
     @property
     def effective_secure_boot(self) -> bool:

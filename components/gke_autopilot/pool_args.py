@@ -89,6 +89,11 @@ class GkeAutopilotPoolArgs:
             self.sharing.check(gpu_model)
 
     @property
+    def order(self) -> tuple[Capacity, ...]:
+        """The ways of buying nodes: there is one."""
+        return (self.capacity_type,)
+
+    @property
     def node_gpus(self) -> tuple[catalog.Accelerator, int]:
         """The GPUs of the largest node that GKE may start."""
         gpu_model = catalog.ACCELERATORS[self.accelerator]

@@ -10,7 +10,13 @@ from components.gke.node_account import account_id
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
-from stacks.capacity import google_buckets, google_existing, google_grants, google_network
+from stacks.capacity import (
+    google_buckets,
+    google_choices,
+    google_existing,
+    google_grants,
+    google_network,
+)
 from stacks.capacity.google import KEYS, GoogleQuotas, needs
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_reservations import machine
@@ -32,12 +38,16 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     found, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
     api = GoogleApi(endpoint)
     buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
+    cloud, reserved = GoogleQuotas(own.project, region, api), reservations(own.pools)
+    order = google_choices.lines(
+        own.pools, reserved, cloud=cloud, cluster=own.cluster.name, region=region
+    )
     asked = Questions(
-        cloud=GoogleQuotas(own.project, region, api),
+        cloud=cloud,
         needs=found,
         wanted=wanted(own.pools, region),
-        reservations=reservations(own.pools),
-        notes=[*notes, *far],
+        reservations=reserved,
+        notes=[*notes, *order, *far],
         findings=buckets,
     )
     cluster, registry = own.cluster, settings.images.registry

@@ -40,7 +40,10 @@ def needs(
     metrics: dict[str, dict[str, int]] = {}
     notes = []
     for name, pool in pools.items():
-        if pool.args.capacity_type == "reservation":
+        # A pool with an order of fallback needs room in its last choice, or it may wait; the others
+        # are in google_choices.
+        way = pool.args.order[-1]
+        if way == "reservation":
             # The reservation itself was counted when it was made.
             notes.append(
                 f"pool {name}: not counted, its nodes come out of reservation "
@@ -50,8 +53,7 @@ def needs(
         if not gpus[name]:
             continue
         gpu_model = catalog.ACCELERATORS[pool.pool.accelerator]
-        preemptible = pool.args.capacity_type in _PREEMPTIBLE
-        metric = gpu_model.quota_metric_preemptible if preemptible else gpu_model.quota_metric
+        metric = metric_of(gpu_model, way)
         metrics.setdefault(metric, {})[name] = gpus[name]
     found = [
         Need(quota=metric, scope=region, unit="GPUs", pools=counted, link=link)
@@ -69,6 +71,12 @@ def needs(
             )
         )
     return found, notes
+
+
+def metric_of(gpu_model: catalog.Accelerator, way: str) -> str:
+    """The regional metric of GPUs that are bought in a way, in the words of `capacityType`."""
+    preemptible = way in _PREEMPTIBLE
+    return gpu_model.quota_metric_preemptible if preemptible else gpu_model.quota_metric
 
 
 class GoogleQuotas:

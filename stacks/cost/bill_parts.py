@@ -98,6 +98,21 @@ def pool_notes(pools: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def choice_notes(name: str, order: Sequence[str], counted: str, price: NodePrice) -> list[str]:
+    """A line with the price of each choice of a pool's order of fallback; none without an order."""
+    if not order:
+        return []
+    dollars = {"spot": price.spot, "on-demand": price.on_demand, "reservation": price.on_demand}
+    each = ", ".join(
+        f"{way} ${known:.4f}"
+        if (known := dollars.get(way)) is not None
+        else f"{way} not known here"
+        for way in order
+    )
+    reserved = [f"pool {name}: {_NOTES['reservation']}"] if "reservation" in order else []
+    return [f"pool {name}: counted as {counted}; a machine costs an hour: {each}", *reserved]
+
+
 def other_region(cloud: str, region: str) -> str:
     """A line if the prices are those of another region; else empty."""
     priced = CLOUDS[cloud].price_region

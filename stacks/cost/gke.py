@@ -10,6 +10,7 @@ from stacks.cost.bill import Bill, Item, Metered
 from stacks.cost.bill_parts import (
     bought_as,
     bucket_notes,
+    choice_notes,
     claims,
     gpu_pool,
     node_pool,
@@ -34,6 +35,7 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
         )
         for name, cpu in cluster.cpu_pools.items()
     ]
+    choices: list[str] = []
     for name, pool in pools.items():
         machine = pool.machine
         price = gke_node(pool.machine_type, pool.gpu_model.name, pool.gpus)
@@ -46,10 +48,11 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
             f"{pool.machine_type}, {pool.gpus} {pool.gpu_model.name}, {pool.disk_size_gb} GiB",
             extra,
             settings.pools[name].pool.bounds,
-            bought_as(pool.capacity_type),
+            bought_as(pool.dearest),
             settings.pools[name].pool,
         )
-        items += gpu_pool(item, pool.capacity_type)
+        items += gpu_pool(item, pool.dearest)
+        choices += choice_notes(name, pool.fallback, pool.dearest, price)
     bounds = [each.pool.bounds for each in settings.pools.values()]
     bounds += [(cpu.min_nodes, cpu.max_nodes) for cpu in cluster.cpu_pools.values()]
     alerts = settings.monitoring is not None
@@ -68,7 +71,12 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
         other_region=other_region("google", cluster.region),
         items=[*items, *volumes],
         metered=metered,
-        notes=[*notes, *pool_notes(pools), *bucket_notes(settings.auxiliary.accounts)],
+        notes=[
+            *notes,
+            *choices,
+            *pool_notes(pools),
+            *bucket_notes(settings.auxiliary.accounts),
+        ],
     )
 
 

@@ -26,7 +26,7 @@ from stacks.capacity import eks as aws_quota
 from stacks.capacity import gke as gke_quota
 from stacks.capacity import gke_autopilot as autopilot_quota
 from stacks.capacity import google as google_quota
-from stacks.capacity import google_grants, offers
+from stacks.capacity import google_choices, google_grants, offers
 from stacks.capacity import stack_capacity as quota
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Offer, Wanted
@@ -133,6 +133,29 @@ def test_reserved_nodes_are_left_out_and_named() -> None:
     found, notes = google_quota.needs(pools, {"r": 8}, project="p", region=REGION)
     assert found == []
     assert notes == ["pool r: not counted, its nodes come out of reservation mine"]
+
+
+def test_capacity_says_which_choice_would_be_taken_now() -> None:
+    """The first that has quota, or a free machine of its reservation; the last one is counted."""
+    cluster = GkeClusterArgs(
+        name="c",
+        location="us-central1-a",
+        authorized_networks={"office": "203.0.113.0/24"},
+        scaler="compute-classes",
+    )
+    args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", fallback=("spot", "on-demand"))
+    pools = {"l4": args.resolve("l4", cluster)}
+    found, _ = google_quota.needs(pools, {"l4": 1}, project="p", region=REGION)
+    assert [one.quota for one in found] == ["NVIDIA_L4_GPUS", "GPUS_ALL_REGIONS"]
+    quotas = {"PREEMPTIBLE_NVIDIA_L4_GPUS": Known(limit=2, use=2),
+              "NVIDIA_L4_GPUS": Known(limit=4, use=1)}  # fmt: skip
+    cloud = Mock(answer=lambda need: quotas[need.quota])
+    (line,) = google_choices.lines(pools, [], cloud=cloud, cluster="c", region=REGION)
+    assert line == (
+        "pool l4: as far as quotas and reservations tell, the next node would be on-demand (spot: "
+        "0 of 2 PREEMPTIBLE_NVIDIA_L4_GPUS are left; on-demand: 3 of 4 NVIDIA_L4_GPUS are left); "
+        "whether machines are free, no API says"
+    )
 
 
 def filled(pools: Any, *entries: Any) -> dict[str, int]:

@@ -551,3 +551,24 @@ def test_an_unknown_part_makes_a_sum_a_lower_bound() -> None:
     assert bill.document()["items"][0]["missing"] == ["disk"]
     (change,) = changes(Bill(), bill)
     assert change.by("full") is None
+
+
+def test_each_choice_of_an_order_has_its_price() -> None:
+    """The pool is counted as the dearest of them."""
+    config = config_of("dev")
+    config["gpu-cluster:cluster"]["scaler"] = "compute-classes"
+    order = ["spot", "flex-start", "on-demand"]
+    pool = {"machineType": "g2-standard-4", "maxNodes": 2, "fallback": order}
+    config["gpu-cluster:gpuPools"] = {"train-gpu": pool}
+    found = cost.bill_at("dev", config)
+    machine = machine_type("g2-standard-4")
+    assert machine is not None
+    (note,) = [note for note in found.notes if note.startswith("pool train-gpu: ")]
+    assert note == (
+        "pool train-gpu: counted as on-demand; a machine costs an hour: "
+        f"spot ${machine.spot:.4f}, flex-start not known here, on-demand ${machine.on_demand:.4f}"
+    )
+    parts = item(found, "train-gpu").cost("configured", "full")
+    assert parts == pytest.approx(
+        2 * (on_demand("g2-standard-4") + month("google", "pd-balanced", 100))
+    )
