@@ -119,9 +119,10 @@ def test_the_gpus_of_all_pools_are_limited_by_model() -> None:
     assert defaults["shieldedInstanceConfig"]["enableSecureBoot"] is True
 
 
-def test_pods_select_the_class_and_tolerate_what_gke_puts_on_its_nodes() -> None:
+@pytest.mark.parametrize("bought", [{"fallback": ("spot", "on-demand")}, {"capacity_type": "spot"}])
+def test_pods_select_the_class_and_tolerate_what_gke_puts_on_its_nodes(bought: Any) -> None:
     """Spot nodes of a class have no taint of their own, since the same pods run on the others."""
-    args = GkeGpuNodePoolArgs(machine_type=L4, fallback=("spot", "on-demand"))
+    args = GkeGpuNodePoolArgs(machine_type=L4, **bought)
     cluster = GkeClusterArgs(
         name="c",
         location="us-central1-a",

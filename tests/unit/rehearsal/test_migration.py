@@ -45,6 +45,7 @@ def test_pods_move_to_the_first_choice_that_can_be_had() -> None:
     assert moves(running) == ["nap-0"]
     assert moves(running, starts=("nap-1",)) == ["nap-1"]
     assert moves(running, starts=()) == []
+    assert moves(running, starts=("nap-2",)) == []
 
 
 @pytest.mark.parametrize("why", ["kept", "alone", "none", "off"])
