@@ -14,6 +14,10 @@ from .iam import Statement, document
 _LAUNCHED = (
     "fleet", "instance", "volume", "network-interface", "launch-template", "spot-instances-request",
 )  # fmt: skip
+_CENTRAL = (
+    "us-east-1", "ap-south-1", "eu-central-1", "cn-northwest-1", "cn-north-1", "us-gov-west-1",
+)  # fmt: skip
+"""Regions of the endpoints of Pricing and of IAM, whatever region Karpenter runs in."""
 _CREATED_BY = ["RunInstances", "CreateFleet", "CreateLaunchTemplate"]
 
 
@@ -118,11 +122,11 @@ def policy(cluster: str, region: str, *, node_role: str, queue: str, key: str | 
             "Resource": f"arn:{partition}:ssm:{region}::parameter/aws/service/*",
         },
         {
-            # Pricing has endpoints in few regions, and neither knows resources.
             "Sid": "LookUpPricesAndProfiles",
             "Effect": "Allow",
             "Action": ["pricing:GetProducts", "iam:ListInstanceProfiles"],
             "Resource": "*",
+            "Condition": {"StringEquals": {"aws:RequestedRegion": list(_CENTRAL)}},
         },
         {
             "Sid": "LookAtProfiles",
