@@ -201,7 +201,13 @@ def check_limits(args: Any) -> None:
     kind: Any = type(args)
     for name, (hint, default) in _limited(kind).items():
         value = getattr(args, name)
-        for where, reason in () if value == default else _refusals(hint, value):
+        try:
+            found = () if value == default else tuple(_refusals(hint, value))
+        except (AttributeError, TypeError):  # a class of args, in a program of the user's own
+            kind = unwrapped(hint)[0]
+            needed = getattr(kind, "__name__", kind)
+            raise ValueError(f"{camel(name)}: {value!r} is not of type {needed}") from None
+        for where, reason in found:
             raise ValueError(f"{camel(name)}{where}: {reason}")
 
 

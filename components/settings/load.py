@@ -9,13 +9,24 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..batch.load import Available, read_batch
 from ..catalog.clouds import CLOUDS
-from ..decode import NAMESPACE, at, decode, decode_map, no_such_key, refuse_output, shown, unknown
+from ..decode import (
+    NAMESPACE,
+    at,
+    camel,
+    decode,
+    decode_map,
+    no_such_key,
+    refuse_output,
+    shown,
+    unknown,
+)
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
@@ -163,6 +174,7 @@ def _of_values(
 ) -> Settings[Any]:
     # A stack on one platform has no use for the catalog of another.
     module = PLATFORMS[platform].settings
+    _check_owner_keys(platform, values["cluster"])
     teams = read_teams(values["teams"])
     cluster = read_cluster(module.CLUSTER, values["cluster"], teams)
     pool_args = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"])
@@ -238,6 +250,25 @@ def _platform(cluster: dict[str, Any]) -> str:
     return platform
 
 
+def _check_owner_keys(platform: str, cluster: Any) -> None:
+    """Refuses keys of a cluster that the stack creates, if somebody else created it."""
+    row = PLATFORMS[platform]
+    if not row.added or not isinstance(cluster, Mapping):
+        return
+    owned = PLATFORMS[platform.removesuffix("-existing")].settings.CLUSTER
+    keys, own = (
+        {camel(one.name) for one in fields(each)} for each in (row.settings.CLUSTER, owned)
+    )
+    for key in cluster:
+        if key in own - keys:
+            what = (
+                "that is the cluster's name" if key == "name" else "the cluster's owner decides it"
+            )
+            raise ValueError(
+                f"{NAMESPACE}:cluster.{key}: there is no such key with existing: {what}; drop it"
+            )
+
+
 def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:
     text = given.get(key, "{}")
     path = f"{NAMESPACE}:{key}"
@@ -250,5 +281,5 @@ def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:
             f"{path}: {shown(text)} is not a map; write it as YAML below the key"
         ) from None
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: {shown(text)} is not a map; write it as YAML below the key")
+        raise ValueError(f"{path}: {shown(value)} is not a map; write KEY: VALUE below the key")
     return value

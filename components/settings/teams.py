@@ -104,6 +104,13 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
         return (name,), ()
     found: dict[str, list[str]] = {"group": [], "user": []}
     for position, member in enumerate(team.members):
+        if member.startswith("arn:") and not access.emails:
+            raise ValueError(
+                f"{PATH}.{name}.members[{position}]: {shown(member)} is for a cluster that the "
+                f"stack creates; give group:{name}, and have this cluster's owner map the role to "
+                f"the Kubernetes group {name}: aws eks create-access-entry --kubernetes-groups "
+                f"{name}"
+            )
         parts = _MEMBER.fullmatch(member)
         if parts is None or (access.emails and "@" not in parts["name"]):
             what = "an e-mail address" if access.emails else "the name that the cluster knows"

@@ -244,6 +244,10 @@ def _without(config: dict[str, Any], room: str, name: str) -> dict[str, Any]:
     if room not in ("gpuPools", "queues"):
         return rest
     lost = {name} if room == "queues" else _drop(queues, lambda queue: name in queue["pools"])
+    if room == "gpuPools":
+        lost |= _without_share(rest, name)
+    if isinstance(batch, dict) and not queues and not rest.get("gpu-cluster:teams"):
+        batch.pop("priorities", None)  # of the queues that were lost
     for kind in _NAMED:
         _drop(rest.get(f"gpu-cluster:{kind}"), lambda one: one.get("queue") in lost)
     if room == "gpuPools":
@@ -251,6 +255,16 @@ def _without(config: dict[str, Any], room: str, name: str) -> dict[str, Any]:
             _drop(rest.get(f"gpu-cluster:{kind}"), lambda one: one["pool"] == name)
         _drop(rest, lambda block: name in block["pools"])
     return rest
+
+
+def _without_share(config: dict[str, Any], pool: str) -> set[str]:
+    """Drops what teams have of a pool, and teams that have nothing else; returns their names."""
+    teams = config.get("gpu-cluster:teams")
+
+    def only(team: Any) -> bool:
+        return bool(team["gpus"].pop(pool, None) is not None and not team["gpus"])
+
+    return _drop(teams, only)
 
 
 def _drop(entries: Any, names_it: Callable[[Any], bool]) -> set[str]:

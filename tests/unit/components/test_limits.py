@@ -37,7 +37,7 @@ from quality.docs import keys
 LIMITS = (Limit, Ge, Le, MinLen, MaxLen)
 MANY = {f"key{number}": None for number in range(100)}
 TEXTS = ("", "?", "no such thing", "x" * 300)
-WRONG: Sequence[Any] = (*TEXTS, [], ["a", "a"], {}, MANY, -1, 0, 10**9, -1.0)
+WRONG: Sequence[Any] = (*TEXTS, [], ["a", "a"], {}, MANY, -1, 0, 2**31, -1.0)
 """Values of which each limit refuses at least one of its own type."""
 
 BUCKET = matching(
@@ -233,6 +233,32 @@ def test_a_limit_of_its_own_says_why() -> None:
     even = Limit(lambda value: None if value % 2 == 0 else f"{value} is odd; give an even number")
     assert refusal([even], 3) == "3 is odd; give an even number"
     assert refusal([even], 4) is None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Typed:
+    """Args of a program of one's own, which no stack file's types have been checked for."""
+
+    most: Annotated[int, Ge(1)] = 2
+    name: Annotated[str, DNS_LABEL] = "a"
+    names: Annotated[Sequence[str], MinLen(1)] = ("a",)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"most": "8"}, "most: '8' is not of type int"),
+        ({"name": 8}, "name: 8 is not of type str"),
+        ({"names": 8}, "names: 8 is not of type Sequence"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_by_its_key(given: dict[str, Any], says: str) -> None:
+    """Not by the operator that could not compare it."""
+    with pytest.raises(ValueError, match=re.escape(says)):
+        Typed(**given)
 
 
 @pytest.mark.parametrize(

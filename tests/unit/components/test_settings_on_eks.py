@@ -53,8 +53,15 @@ def test_two_stacks_may_add_to_one_cluster() -> None:
             "network.securityGroupIds[0]: 'nodes' is not the ID of a security group such as "
             "sg-0123456789abcdef0",
         ),
-        ([CLUSTER, "admins", []], "admins: there is no such key; allowed: ..."),
-        ([CLUSTER, "systemPool", {}], "systemPool: there is no such key; allowed: ..."),
+        (
+            [CLUSTER, "admins", []],
+            "admins: there is no such key with existing: the cluster's owner decides it; drop it",
+        ),
+        (
+            [CLUSTER, "name", "ml"],
+            "name: there is no such key with existing: that is the cluster's name; drop it",
+        ),
+        ([CLUSTER, "systemPol", {}], "systemPol: there is no such key; ..."),
         ([CLUSTER, "network", "cidr", "10.0.0.0/16"], "network.cidr: there is no such key; ..."),
         (
             [CLUSTER, "disksEncryptionKey", "arn:aws:kms:us-west-2:123456789012:key/"

@@ -253,6 +253,19 @@ def test_a_member_on_eks_is_refused_by_the_key_of_the_team(members: list[str], s
     assert of_team(eks(members)).startswith(says)
 
 
+def test_on_an_existing_cluster_its_owner_maps_roles_to_groups() -> None:
+    """The stack makes no access entries for people there, and a role may have one already."""
+    values = copy.deepcopy(values_of("on-eks"))
+    values["gpu-cluster:workloads"] = {}
+    team = {"members": [f"{ROLE}research"], "gpus": {"train-gpu": 1}}
+    values["gpu-cluster:teams"] = {"research": team}
+    assert of_team(values).startswith(
+        f"research.members[0]: '{ROLE}research' is for a cluster that"
+    )
+    team["members"] = ["group:research"]
+    assert of_team(values) == "accepted"
+
+
 def test_an_administrator_is_not_a_member_and_a_group_not_a_team() -> None:
     """Both are also keys of the cluster."""
     values = eks([values_of("train")["gpu-cluster:cluster"]["admins"][0]])

@@ -74,6 +74,21 @@ def test_all_findings_come_at_once_and_in_order(tmp_path: Path) -> None:
     assert found[1][2].startswith("there is no such key; did you mean 'releaseChannel'? allowed: ")
 
 
+def test_teams_of_a_refused_pool_have_no_findings() -> None:
+    """Nor has what only their jobs need, while their share of another pool is still looked at."""
+    example = yaml.safe_load((EXAMPLES.parent / "teams/Pulumi.teams.yaml").read_text())["config"]
+    pools, teams = example["gpu-cluster:gpuPools"], example["gpu-cluster:teams"]
+    pools["other"] = dict(pools["train-gpu"])
+    pools["train-gpu"]["maxNodes"] = 0
+    refused = "gpu-cluster:gpuPools.train-gpu.maxNodes: 0 is too small; allowed: 1 or more"
+    assert list(refusals(example)) == [refused]
+    teams["vision"]["gpus"]["other"] = 3
+    found = list(refusals(example))
+    assert [line.partition(": ")[0] for line in found] == [
+        "gpu-cluster:gpuPools.train-gpu.maxNodes", "gpu-cluster:teams.vision.gpus.other",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("stack", SAMPLES)
 def test_nothing_is_wrong_with_a_sample(stack: str) -> None:
     """Nor does an existing cluster's need a kubeconfig on this machine."""
