@@ -346,6 +346,13 @@ def eks_cluster(
         stack, EksCluster, ("name", "subnets"), f"{args.name} is simulated as terraform-aws-eks",
         folder,
     )  # fmt: skip
+    unscaled = args.scaler == "cluster-autoscaler" and args.autoscaler is None
+    if notes and unscaled and not objects(stack, folder):
+        notes.append(
+            f"{args.name} has no Cluster Autoscaler here, as that module installs none, so no GPU "
+            f"node starts: describe yours in {shown(stack)}, as inventories/on-eks.yaml does, or "
+            "set cluster.autoscaler: {} and the stack installs one"
+        )
     network_, _ = network(stack, settings, folder)
     assert network_ is not None
     groups = args.network.security_group_ids

@@ -157,3 +157,14 @@ def test_a_wrong_inventory_is_refused(
 
     with pytest.raises(StackError, match=rf"inventories/on-eks.yaml {re.escape(says)}"):
         described()
+
+
+def test_without_an_inventory_the_report_says_what_scales_the_pools(tmp_path: Any) -> None:
+    """Nothing, unless the stack installs an autoscaler or the inventory has the owner's."""
+    lacks = "has no Cluster Autoscaler here"
+    _, notes = eks_cluster("on-eks", read(), tmp_path)
+    assert [lacks in note for note in notes] == [False, True]
+    _, notes = eks_cluster("on-eks", read([CLUSTER, "autoscaler", {}]), tmp_path)
+    assert [lacks in note for note in notes] == [False]
+    (tmp_path / "on-eks.yaml").write_text("cluster: {}\n")
+    assert eks_cluster("on-eks", read(), tmp_path)[1] == []
