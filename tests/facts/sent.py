@@ -14,6 +14,11 @@ ANSWERS = {
     **CLUSTER_OUTPUTS,
     "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/a-role", "name": "a-role"},
     "aws:kms/key:Key": {"arn": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c", "keyId": "0a1b2c"},
+    "aws:sqs/queue:Queue": {
+        "arn": "arn:aws:sqs:us-east-1:123456789012:a-queue",
+        "url": "https://sqs.us-east-1.amazonaws.com/123456789012/a-queue",
+    },
+    "aws:cloudwatch/eventRule:EventRule": {"name": "a-rule"},
     "gcp:compute/router:Router": {"name": "a-router"},
     "gcp:serviceaccount/account:Account": {"member": "serviceAccount:a@b.c", "email": "a@b.c"},
 }

@@ -29,7 +29,7 @@ DIFFERENT: Mapping[str, Mapping[str, str]] = {
         "the field is GKE Standard's too, and Autopilot has no node pools",
     ),
     "eks": {},
-    "eks-existing": {},
+    "eks-existing": {"cluster.scaler": "the node groups are not declared any more"},
 }
 """Platform -> setting -> why the two differ, and both are right."""
 

@@ -50,9 +50,17 @@ STAYS: Mapping[str, Mapping[str, tuple[ChangeRules, str, str, str]]] = {
     },
 }
 """Platform -> its settings that the cloud keeps, with the rule that says so and an example."""
-WITHOUT_EFFECT = ("gpuPools.upgrade.", "gpuPools.serviceAccount")
+WITHOUT_EFFECT = (
+    "gpuPools.upgrade.",
+    "gpuPools.serviceAccount",
+    "cluster.scaler",
+    "gpuPools.fallback",
+    "gpuPools.migrateBack",
+    "gpuPools.consolidationDelayMinutes",
+)
 """Settings that do not stay: without a strategy the provider sends `SURGE`, and the cluster's own
-account, whose email a recording does not have, takes the place of another."""
+account, whose email a recording does not have, takes the place of another. Without compute classes
+node auto-provisioning is off, and its limits, which stay, have no effect."""
 
 
 def lost(before: Any, after: Any, pattern: str = "") -> Iterator[str]:
