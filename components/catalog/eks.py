@@ -6,7 +6,7 @@ Read on 2026-11-21 in botocore 1.44.5, where a line names no other source. The i
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
@@ -52,6 +52,18 @@ TAINT_KEY_MAX: Final = 63
 TAINT_VALUE_MAX: Final = 63
 MAX_INSTANCE_TYPES: Final = 20
 MIN_SUBNETS: Final = 2
+_INTERFACE_ENDPOINTS: Final = (
+    *("ec2", "ecr.api", "ecr.dkr", "sts", "eks", "eks-auth", "autoscaling", "logs"),
+)
+"""Services that nodes, the stack's own pods and log shippers call (EKS user guide private-clusters,
+2026-11-24). Not those of its list that only some pods call: elasticloadbalancing, ssm, xray."""
+_WITHOUT_ENDPOINT: Final[Mapping[str, Collection[str]]] = {
+    "ap-southeast-5": ("eks",),
+    **dict.fromkeys(("ap-southeast-7", "mx-central-1", "ap-east-2"), ("eks", "eks-auth")),
+    # No source has its name there.
+    **dict.fromkeys(("cn-north-1", "cn-northwest-1"), ("eks",)),
+}
+"""Region -> which of them it lacks (EKS user guide vpc-interface-endpoints, 2026-11-24)."""
 DEFAULT_DISK_GIB: Final = 20
 """Too small for CUDA images."""
 MAX_DISK_GIB: Final = 65536
@@ -194,6 +206,12 @@ KUBERNETES_VERSIONS: Final[Mapping[str, KubernetesVersion]] = MappingProxyType(
 """Secondary source of 2026-04-24; the dates of 1.30 to 1.32's standard support and of 1.34's and
 1.35's extended support follow from the twelve months. 1.36: aws-samples/sample-aws-genai-ops-demos
 pull request 86 (2026-08-03), and the twelve months."""
+
+
+def interface_endpoints(region: str) -> Sequence[str]:
+    """The services with an interface endpoint for the nodes of a cluster in the region."""
+    lacks = _WITHOUT_ENDPOINT.get(region, ())
+    return [service for service in _INTERFACE_ENDPOINTS if service not in lacks]
 
 
 def support(minor: str, on: date) -> Literal["standard", "extended", "ended"] | None:

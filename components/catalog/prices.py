@@ -146,6 +146,7 @@ _ROWS: Final = (
         "quoted from aws.amazon.com/privatelink/pricing, 2026-08-09",
         notes="per interface endpoint and zone",
     ),
+    _known("vpc-endpoint-data", "aws", 0.01, "GB"),
     Price("ebs-gp3", "aws", 0.08, "GB-month", _GP3),
     Price("ebs-gp3-throughput", "aws", 0.04, "MiB/s-month", _GP3, notes="above 125 MiB/s"),
     Price("ebs-gp3-iops", "aws", 0.005, "IOPS-month", _GP3, notes="above 3,000"),

@@ -1,7 +1,8 @@
-"""The VPC of an EKS cluster: private nodes, NAT for internet access, no security group of its own.
+"""The VPC of an EKS cluster: private nodes, NAT for internet access, no security group for nodes.
 
 Nodes and control plane share the security group that EKS makes with the cluster: a group of our own
-would hold network interfaces that leak, and then keep the VPC from being deleted.
+would hold network interfaces that leak, and then keep the VPC from being deleted. The interface
+endpoints have one, whose interfaces are deleted with them.
 """
 
 import ipaddress
@@ -11,6 +12,7 @@ import pulumi
 import pulumi_aws as aws
 
 from .. import ownership
+from ..catalog import eks as catalog
 from . import regions
 from .network_args import EksNetworkArgs
 
@@ -95,12 +97,51 @@ class EksNetwork(pulumi.ComponentResource):
         aws.ec2.VpcEndpoint(
             f"{name}-s3",
             vpc_id=vpc.id,
-            service_name=regions.gateway_service(region, "s3"),
+            service_name=regions.endpoint_service(region, "s3"),
             vpc_endpoint_type="Gateway",
             route_table_ids=[route.route_table_id for route in ways_out.values()],
             tags=_tags(f"{name}-s3"),
             opts=child,
         )
+        if args.interface_endpoints:
+            self.egress += self._interface_endpoints(name, args, vpc, region)
+
+    def _interface_endpoints(
+        self, name: str, args: EksNetworkArgs, vpc: aws.ec2.Vpc, region: str
+    ) -> list[pulumi.Resource]:
+        """One endpoint for each service, under the service's usual name, with an interface in each
+        private subnet."""
+        child, name = pulumi.ResourceOptions(parent=self), f"{name}-endpoints"
+        group = aws.ec2.SecurityGroup(
+            name,
+            description="HTTPS from the VPC to its interface endpoints",
+            vpc_id=vpc.id,
+            ingress=[
+                {
+                    "protocol": "tcp",
+                    "from_port": 443,
+                    "to_port": 443,
+                    "cidr_blocks": [args.cidr],
+                    "description": "nodes and pods",
+                }
+            ],
+            tags=_tags(name),
+            opts=child,
+        )
+        return [
+            aws.ec2.VpcEndpoint(
+                f"{name}-{service}",
+                vpc_id=vpc.id,
+                service_name=regions.endpoint_service(region, service),
+                vpc_endpoint_type="Interface",
+                private_dns_enabled=True,
+                subnet_ids=list(self.private_subnets.values()),
+                security_group_ids=[group.id],
+                tags=_tags(f"{name}-{service}"),
+                opts=child,
+            )
+            for service in catalog.interface_endpoints(region)
+        ]
 
     def _exit(
         self,

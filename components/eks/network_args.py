@@ -10,6 +10,7 @@ from annotated_types import Len, MinLen
 
 from ..addresses import cidr, is_private
 from ..catalog import eks as catalog
+from ..decode import camel
 from ..effect import Sent, Tries
 from ..limits import UNIQUE, Hint, check_limits, matching
 from ..on_change import NEVER, OnChange, if_longer
@@ -55,6 +56,10 @@ class EksNetworkArgs:
     ] = "single"
     """How many NAT gateways there are. `single` costs a third, and no zone can reach the internet
     if its zone fails."""
+    interface_endpoints: Annotated[bool, Sent("VpcEndpoint", "SecurityGroup")] = False
+    """Whether nodes and pods reach EC2, ECR, STS, EKS, EKS Auth, Auto Scaling and CloudWatch Logs
+    by interface endpoints in the VPC instead of the NAT gateway, in each zone. All else still
+    passes the NAT gateway."""
     subnet_ids: Annotated[
         Sequence[SubnetId],
         MinLen(catalog.MIN_SUBNETS),
@@ -84,9 +89,13 @@ class EksNetworkArgs:
     def check_given(given: Collection[str]) -> None:
         """Raises ValueError if a key of the stack's own VPC is set together with subnets of an
         existing one."""
-        own = next((key for key in ("zones", "cidr", "nat") if key in given), None)
-        if own and "subnet_ids" in given:
-            raise ValueError(f"{own}: an existing VPC has its own; drop it, or drop subnetIds")
+        if "subnet_ids" not in given:
+            return
+        for key in ("zones", "cidr", "nat", "interface_endpoints"):
+            if key in given:
+                raise ValueError(
+                    f"{camel(key)}: an existing VPC has its own; drop it, or drop subnetIds"
+                )
 
     def check_in(self, region: str) -> None:
         """Raises ValueError if a zone is not one of `region`, or can host no control plane."""

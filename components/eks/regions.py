@@ -40,9 +40,11 @@ def managed_policy(region: str, name: str) -> str:
     return f"arn:{partition(region)}:iam::aws:policy/{name}"
 
 
-def gateway_service(region: str, service: str) -> str:
-    """A service's name for VPC endpoints; China has its own form."""
-    prefix = "cn." if region.startswith("cn-") else ""
+def endpoint_service(region: str, service: str) -> str:
+    """A service's name for VPC endpoints; in China most have a form of their own (eksctl
+    pkg/cfn/builder/vpc_endpoint.go, 2026-11-24)."""
+    china = region.startswith("cn-") and service not in ("s3", "logs")
+    prefix = "cn." if china else ""
     return f"{prefix}com.amazonaws.{region}.{service}"
 
 

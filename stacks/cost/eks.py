@@ -73,9 +73,12 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         )
     logs = []
     if isinstance(cluster, EksClusterArgs):
-        before, after, more = _cluster(cluster, today)
+        before, after, more = _cluster(cluster, settings.own.region, today)
         items, notes = [*before, *items, *after], [*notes, *more]
         logs = [metered("control plane logs", price_of("aws", "cloudwatch-logs"))]
+        if cluster.network.interface_endpoints:
+            data = price_of("aws", "vpc-endpoint-data")
+            logs.append(metered("traffic through interface endpoints", data))
     else:
         notes.append(f"the cluster {cluster.name} and its other nodes are on their owner's bill")
     volumes = claims("aws", settings.auxiliary.claims)
@@ -93,7 +96,9 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
     )
 
 
-def _cluster(args: EksClusterArgs, today: date) -> tuple[list[Item], list[Item], list[str]]:
+def _cluster(
+    args: EksClusterArgs, region: str, today: date
+) -> tuple[list[Item], list[Item], list[str]]:
     """What is listed before and after the pools, and notes, of a cluster that the stack creates."""
     system, support = args.system_pool, eks.support(args.version, today)
     fee = price_of(
@@ -131,6 +136,18 @@ def _cluster(args: EksClusterArgs, today: date) -> tuple[list[Item], list[Item],
         ]
         after.append(
             Item(name="NAT", what="gateway and address", parts=parts, idle=gateways, full=gateways)
+        )
+    if network.interface_endpoints:
+        endpoints = len(eks.interface_endpoints(region)) * len(network.zones)
+        parts = [hourly("endpoint", price_of("aws", "vpc-endpoint"))]
+        after.append(
+            Item(
+                name="interface endpoints",
+                what="one per service and zone",
+                parts=parts,
+                idle=endpoints,
+                full=endpoints,
+            )
         )
     if args.secrets_encryption_key is None:
         key = price_of("aws", "kms-key")

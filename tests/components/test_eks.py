@@ -4,11 +4,13 @@ import json
 
 import pytest
 
+from components.catalog.eks import interface_endpoints
 from components.cluster import Runs
 from components.eks.cluster_args import EksClusterArgs, EksSystemPoolArgs
 from components.eks.network_args import EksNetworkArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
+from components.eks.regions import endpoint_service
 from components.eks.settings import resolve
 from components.eks.user_args import EksUserArgs
 from tests.components.eks_stack import ADMIN, OUTPUTS, declare
@@ -395,6 +397,41 @@ def test_a_nat_gateway_in_each_zone_keeps_the_zones_apart() -> None:
         if "private" in r.name
     }
     assert tables == {f"k8s-ml-private-us-east-1{z}": f"k8s-ml-us-east-1{z}-id" for z in "abc"}
+
+
+def test_interface_endpoints_take_the_names_of_services_in_every_zone() -> None:
+    """One for each service, with one security group that lets the VPC in; nodes wait for them."""
+    zones = ["us-east-1a", "us-east-1b"]
+    stack = declare(network=EksNetworkArgs(zones=zones, interface_endpoints=True))
+    found = [r for r in stack.of("aws:ec2/vpcEndpoint:VpcEndpoint") if "-endpoints-" in r.name]
+    services = ("ec2", "ecr.api", "ecr.dkr", "sts", "eks", "eks-auth", "autoscaling", "logs")
+    assert [r.inputs["serviceName"] for r in found] == [
+        f"com.amazonaws.us-east-1.{service}" for service in services
+    ]
+    for endpoint in found:
+        assert endpoint.inputs["vpcEndpointType"] == "Interface"
+        assert endpoint.inputs["privateDnsEnabled"] is True
+        assert endpoint.inputs["subnetIds"] == [f"k8s-ml-private-{zone}-id" for zone in zones]
+        assert endpoint.inputs["securityGroupIds"] == ["k8s-ml-endpoints-id"]
+        assert endpoint.key in stack.before(stack.one(NODE_GROUP, "train-gpu"))
+    group = stack.one("aws:ec2/securityGroup:SecurityGroup").inputs
+    (rule,) = group["ingress"]
+    assert (rule["fromPort"], rule["toPort"], rule["cidrBlocks"]) == (443, 443, ["10.0.0.0/16"])
+
+
+@pytest.mark.parametrize(
+    ("region", "service", "name"),
+    [
+        ("us-east-1", "ecr.api", "com.amazonaws.us-east-1.ecr.api"),
+        ("cn-north-1", "ecr.api", "cn.com.amazonaws.cn-north-1.ecr.api"),
+        ("cn-north-1", "s3", "com.amazonaws.cn-north-1.s3"),
+    ],
+)
+def test_services_have_another_name_in_china(region: str, service: str, name: str) -> None:
+    """Except S3 and Logs; a region lacks some, which are left out."""
+    assert endpoint_service(region, service) == name
+    assert "eks" not in interface_endpoints("mx-central-1")
+    assert "eks-auth" in interface_endpoints("ap-southeast-5")
 
 
 def test_a_zone_id_is_given_as_such() -> None:

@@ -336,11 +336,42 @@ def test_a_role_with_new_tags_is_not_asked_for_its_trust_again(fresh: AwsStack) 
     assert "sts:AssumeRole" in fresh.up(aws.ROLE, "wide", narrow)["assumeRolePolicy"]
 
 
-def test_private_names_of_an_endpoint_are_refused(fresh: AwsStack) -> None:
-    """moto drops a change of them, so they are not simulated."""
-    given = {"vpcId": "vpc-1", "serviceName": "com.amazonaws.us-east-1.s3"}
+def test_an_interface_endpoint_takes_what_nodes_send_to_its_service(fresh: AwsStack) -> None:
+    """Only in a VPC with DNS names, one per service, and never closed to the nodes; its security
+    group stays while it is there."""
+    subnets = fresh.cluster()
+    fresh.group(subnets)
+    net = {"cidrBlock": "10.0.0.0/16"}
+    vpc = fresh.state[fresh.urn(aws.VPC, "net")][0]
+    of_vpc = {"vpcId": vpc, "description": "d"}
+    closed = fresh.id(aws.SECURITY_GROUP, "closed", of_vpc | {"name": "closed"})
+    https = {"protocol": "tcp", "fromPort": 443, "toPort": 443, "cidrBlocks": ["10.0.0.0/16"]}
+    nodes = fresh.id(aws.SECURITY_GROUP, "nodes", of_vpc | {"name": "nodes", "ingress": [https]})
     token = "aws:ec2/vpcEndpoint:VpcEndpoint"
-    assert fresh.check(token, "s3", given)[1] == []
-    assert fresh.check(token, "s3", given | {"privateDnsEnabled": True})[1] == [
-        f"a rehearsal does not simulate 'privateDnsEnabled' of {token}"
-    ]
+    given = {
+        "vpcId": vpc,
+        "serviceName": "com.amazonaws.us-east-1.sts",
+        "vpcEndpointType": "Interface",
+        "subnetIds": subnets,
+        "securityGroupIds": [nodes],
+        "privateDnsEnabled": True,
+    }
+    with pytest.raises(Refused, match="requires both enableDnsSupport and enableDnsHostnames"):
+        fresh.up(token, "sts", given)
+    fresh.up(aws.VPC, "net", net | {"enableDnsHostnames": True})
+    with pytest.raises(Refused, match=r"do not reach com.amazonaws.us-east-1.sts: no security"):
+        fresh.up(token, "sts", given | {"securityGroupIds": [closed]})
+    made = fresh.up(token, "sts", given | {"privateDnsEnabled": False})
+    assert (made["privateDnsEnabled"], made["securityGroupIds"]) == (False, [nodes])
+    with pytest.raises(Refused, match=r"do not reach com.amazonaws.us-east-1.sts: no security"):
+        fresh.up(token, "sts", given | {"securityGroupIds": [closed]})
+    assert fresh.up(token, "sts", given)["privateDnsEnabled"] is True
+    with pytest.raises(Refused, match="already a conflicting DNS domain"):
+        fresh.up(token, "again", given)
+    with pytest.raises(Refused, match="has a dependent object: vpce-"):
+        fresh.delete(aws.SECURITY_GROUP, "nodes")
+    third = subnet(fresh, "us-east-1a", "10.0.8.0/24")
+    with pytest.raises(Refused, match="DuplicateSubnetsInSameZone"):
+        fresh.up(token, "sts", given | {"subnetIds": [*subnets, third]})
+    fresh.delete(token, "sts")
+    fresh.delete(aws.SECURITY_GROUP, "nodes")

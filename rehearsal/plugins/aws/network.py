@@ -58,9 +58,13 @@ class VpcEndpoint(Rowed):
 
     token = "aws:ec2/vpcEndpoint:VpcEndpoint"
 
+    def create(self, inputs: dict[str, Any]) -> str:
+        # The API's own default is true; the provider always sends one.
+        return super().create({"privateDnsEnabled": False} | inputs)
+
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)
-        for name in ("routeTableIds", "subnetIds"):
+        for name in ("routeTableIds", "subnetIds", "securityGroupIds"):
             if sorted(now[name] or []) == sorted(state.get(name) or []):
                 now[name] = state.get(name)  # sets: their order does not count
         return now
@@ -72,6 +76,8 @@ class VpcEndpoint(Rowed):
             for verb, ids in (("Add", after - before), ("Remove", before - after)):
                 if ids:
                     request[f"{verb}{pascal(name)}"] = sorted(ids)
+        if old.get("privateDnsEnabled") != new.get("privateDnsEnabled"):
+            request["PrivateDnsEnabled"] = bool(new.get("privateDnsEnabled"))
         if "policy" in new and old.get("policy") != new["policy"]:
             request["PolicyDocument"] = new["policy"]
         if request:

@@ -255,17 +255,6 @@ def delete_route_table(account: Account, params: Params) -> None:
         _refuse_used("routeTable", table.id, ["it is the main one"])
 
 
-@rule("ec2", "CreateVpcEndpoint")
-def create_vpc_endpoint(account: Account, params: Params) -> None:
-    """Refused: a service that the region does not have."""
-    name = params.get("ServiceName", "")
-    if not name.startswith(f"com.amazonaws.{account.region}."):
-        words = f"The Vpc Endpoint Service '{name}' does not exist in {account.region}"
-        raise Refusal("InvalidServiceName", words)
-    for table in params.get("RouteTableIds") or []:
-        account.backend("ec2").get_route_table(table)
-
-
 @rule("ec2", "CreateSecurityGroup")
 def create_security_group(account: Account, params: Params) -> None:
     """Refused: a name that looks like an id."""
@@ -282,6 +271,11 @@ def delete_security_group(account: Account, params: Params) -> None:
         _named(each)
         for each in ec2.enis.values()
         if identity in [group.id for group in each.group_set]
+    ]
+    users += [
+        each.id
+        for each in ec2.vpc_end_points.values()
+        if identity in each.security_group_ids and each.state not in _GONE
     ]
     users += [
         f"a rule of {group.id}"

@@ -4,6 +4,7 @@ EC2 and IAM let one take these away under running nodes, which then neither work
 group's deletion hangs on network interfaces that nobody may detach. So that is refused here.
 """
 
+import ipaddress
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +26,8 @@ _NETWORK = (
     "ec2:DetachNetworkInterface",
 )
 _CONTROL = ("ec2:DescribeSubnets", "ec2:DescribeNetworkInterfaces", "ec2:CreateSecurityGroup")
+_CALLED = (".ec2", ".ecr.api", ".ecr.dkr", ".eks", ".eks-auth", ".sts")
+"""Services that a node calls before it is ready (EKS user guide private-clusters, 2026-11-24)."""
 _CNI_ACCOUNT = ("kube-system", "aws-node")
 _CODES = {"iam": "DeleteConflict", "eks": "InvalidRequestException"}
 """Service -> how it calls a refusal for something else's sake."""
@@ -44,7 +47,11 @@ def why_nodes_fail(account: Account, cluster: Cluster, group: Mapping[str, Any])
             f"the node role {name} may not {missing[0]}: attach AmazonEC2ContainerRegistryPullOnly "
             "before the node group is made"
         )
-    return _why_no_network(account, cluster, role) or _why_no_way_out(account, group["subnets"])
+    return (
+        _why_no_network(account, cluster, role)
+        or _why_no_way_out(account, group["subnets"])
+        or _why_endpoint_closed(account, cluster, group["subnets"])
+    )
 
 
 def _why_no_network(account: Account, cluster: Cluster, node_role: str) -> str | None:
@@ -85,6 +92,40 @@ def _why_no_way_out(account: Account, ids: Sequence[str]) -> str | None:
                     "no NAT gateway"
                 )
     return None
+
+
+def _why_endpoint_closed(account: Account, cluster: Cluster, ids: Sequence[str]) -> str | None:
+    """An interface endpoint with private names takes what nodes send to the service, whether its
+    security groups let it in or not."""
+    ec2 = account.backend("ec2")
+    for endpoint in ec2.vpc_end_points.values():
+        if not endpoint.private_dns_enabled or endpoint.state != "available":
+            continue
+        if not endpoint.service_name.endswith(_CALLED):
+            continue
+        groups = [ec2.get_security_group_from_id(each) for each in endpoint.security_group_ids]
+        rules = [each for group in groups if group for each in group.ingress_rules]
+        for subnet in subnets(account, ids):
+            if subnet.vpc_id == endpoint.vpc_id and not any(
+                _admits(each, subnet.cidr_block, cluster.security_group) for each in rules
+            ):
+                return (
+                    f"nodes in {subnet.id} do not reach {endpoint.service_name}: no security group "
+                    f"of the endpoint {endpoint.id} lets {subnet.cidr_block} in at port 443"
+                )
+    return None
+
+
+def _admits(rule: Any, block: str, group: str) -> bool:
+    """Whether a rule of a security group lets HTTPS in from the block, or from the group."""
+    if rule.ip_protocol != "-1" and not (
+        rule.ip_protocol == "tcp" and int(rule.from_port) <= 443 <= int(rule.to_port)
+    ):
+        return False
+    source = rule.ip_range.get("CidrIp")
+    return rule.source_group.get("GroupId") == group or (
+        source is not None and ipaddress.IPv4Network(block).subnet_of(ipaddress.IPv4Network(source))
+    )
 
 
 def why_cluster_fails(account: Account, role: str) -> str | None:

@@ -92,6 +92,17 @@ def test_full_train_costs_every_part_of_an_eks_stack() -> None:
     )
 
 
+def test_an_interface_endpoint_costs_in_each_zone() -> None:
+    """Eight services in the two zones of train, all the time; their traffic comes on top."""
+    config = config_of("train")
+    config["gpu-cluster:cluster"]["network"]["interfaceEndpoints"] = True
+    bill = cost.bill_at("train", config)
+    assert item(bill, "interface endpoints").cost("configured", "idle") == pytest.approx(
+        8 * 2 * list_price("aws", "vpc-endpoint")
+    )
+    assert "traffic through interface endpoints" in [one.name for one in bill.metered]
+
+
 def test_min_nodes_cost_while_idle() -> None:
     """A node that is always there is part of the idle cost."""
     pool = item(changed("dev", minNodes=2), "train-gpu")
