@@ -20,7 +20,13 @@ from components.eks.provider_args import AwsProviderArgs
 from components.eks.settings import EksSettings
 from components.settings.model import Settings
 from stacks.aws_session import session
-from stacks.capacity import aws_account, aws_existing, aws_network, aws_reservations
+from stacks.capacity import (
+    aws_account,
+    aws_existing,
+    aws_network,
+    aws_reservations,
+    eks_addons,
+)
 from stacks.capacity.aws_account import unknown
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.questions import Questions
@@ -48,13 +54,14 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
             "the nodes' account pull; each needs a policy with ecr:BatchGetImage and "
             "ecr:GetDownloadUrlForLayer: aws ecr set-repository-policy"
         )
+    addons, newer = eks_addons.compare(quotas.eks, own, simulated=endpoint is not None)
     return Questions(
         cloud=quotas,
         needs=found,
         wanted=aws_account.wanted(own),
         reservations=aws_reservations.wanted(own.pools, places),
-        notes=notes,
-        findings=quotas.findings(own, settings.auxiliary.accounts, settings.mounted),
+        notes=[*notes, *newer],
+        findings=[*quotas.findings(own, settings.auxiliary.accounts, settings.mounted), *addons],
         existing=lambda owner: aws_existing.findings(
             quotas.eks, quotas.ec2, settings, owner, simulated=endpoint is not None
         ),

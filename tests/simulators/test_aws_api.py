@@ -14,7 +14,9 @@ from botocore.exceptions import ClientError
 
 from rehearsal.simulators.aws.instances import why_no_quota
 from rehearsal.simulators.cloud import GpuSharing
+from stacks.capacity import eks_addons
 from tests.simulators.aws_account import Account, role
+from tests.unit.components.test_settings_eks import read
 
 pytestmark = pytest.mark.usefixtures("emptied")
 
@@ -97,6 +99,25 @@ def test_the_driver_of_disks_exits_on_a_tag(ml: Account, key: str, value: str, s
     assert (addon["status"], issue["message"].endswith(said)) == ("DEGRADED", True)
     ml.eks.delete_addon(clusterName="ml", addonName=name)
     ml.eks.delete_nodegroup(clusterName="ml", nodegroupName="system")
+
+
+def test_an_upgrade_names_the_addon_that_does_not_fit(ml: Account) -> None:
+    """kube-proxy is for one minor of Kubernetes; the CNI of the minor before fits this one, too."""
+    now = str(ml.eks.describe_cluster(name="ml")["cluster"]["version"])
+    major, _, number = now.partition(".")
+    before = f"v{major}.{int(number) - 1}.0-eksbuild.1"
+    for name in ("kube-proxy", "vpc-cni"):
+        ml.eks.create_addon(clusterName="ml", addonName=name, addonVersion=before)
+    cluster = "gpu-cluster:cluster"
+    settings = read([cluster, "name", "ml"], [cluster, "version", now])
+    findings, _ = eks_addons.compare(ml.eks, settings, simulated=True)
+    fits = f"v{now}.0-eksbuild.1"
+    assert [str(one) for one in findings] == [
+        f"cluster.addonVersions.kube-proxy: is not set, and {before}, which runs, does not fit "
+        f"Kubernetes {now}; the default is {fits}, the newest is {fits}"
+    ]
+    for name in ("kube-proxy", "vpc-cni"):
+        ml.eks.delete_addon(clusterName="ml", addonName=name)
 
 
 def test_an_addon_without_a_node_is_degraded(ml: Account) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import yaml
 
+from components.catalog import eks as catalog
 from components.kube.taints import keeps_away, tolerated
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import Params, operation, page
+from rehearsal.simulators.aws.cluster_rules import minor
 from rehearsal.simulators.aws.eks import begun, cluster_of, found, issue, kept, now
 from rehearsal.simulators.aws.evaluation import allowed
 from rehearsal.simulators.aws.node_join_checks import guarded
@@ -98,8 +100,7 @@ def create_addon(account: Account, params: Params) -> Row:
     row = cluster.addons[name] = {
         "addonName": name,
         "clusterName": params["clusterName"],
-        # The real default follows EKS's releases; this one only has its form.
-        "addonVersion": f"v{cluster.row['version']}.0-eksbuild.1",
+        "addonVersion": _default(cluster.row["version"]),
         "health": {"issues": []},
         "addonArn": account.arn("eks", f"addon/{params['clusterName']}/{name}/{uuid.uuid4()}"),
         "createdAt": at,
@@ -114,6 +115,38 @@ def create_addon(account: Account, params: Params) -> Row:
         _drop(cluster, name)
         raise
     return {"addon": _shown(account, cluster, row) | {"status": "CREATING"}}
+
+
+def _default(kubernetes: str) -> str:
+    """The version of an addon that is created without one. The real one follows EKS's releases;
+    this one only has its form."""
+    return f"v{kubernetes}.0-eksbuild.1"
+
+
+@operation("eks", "DescribeAddonVersions")
+def describe_addon_versions(account: Account, params: Params) -> Row:
+    """Those that this account creates by default: one of kube-proxy fits a single minor of
+    Kubernetes, one of another addon the next minor too."""
+    minors = sorted(catalog.KUBERNETES_VERSIONS, key=minor)
+    wanted = params.get("kubernetesVersion")
+    addons = []
+    for name in [params["addonName"]] if "addonName" in params else _NAMESPACES:
+        reach = 1 if name == "kube-proxy" else 2
+        rows = [(_default(own), minors[at : at + reach]) for at, own in enumerate(minors)]
+        versions = [
+            {
+                "addonVersion": version,
+                "compatibilities": [
+                    {"clusterVersion": one, "defaultVersion": version == _default(one)}
+                    for one in fits
+                    if wanted in (None, one)
+                ],
+            }
+            for version, fits in rows
+            if wanted is None or wanted in fits
+        ]
+        addons.append({"addonName": name, "addonVersions": versions})
+    return page(params, "addons", addons)
 
 
 _CHANGEABLE = ("addonVersion", "serviceAccountRoleArn", "configurationValues")

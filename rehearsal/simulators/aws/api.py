@@ -114,6 +114,7 @@ def install(account: Account) -> Callable[[], None]:
     for path in (
         "/clusters/(?P<name>[^/]+)/(?P<rest>.+)$",
         "/cluster-versions$",
+        "/addons/supported-versions$",
         "/access-policies$",
     ):
         urls.url_paths.setdefault("{0}" + path, urls.response.dispatch)

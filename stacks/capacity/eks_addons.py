@@ -1,0 +1,93 @@
+"""Whether the versions of a cluster's addons fit its Kubernetes version; nothing is written.
+
+`DescribeAddonVersions` of EKS knows; `ListAddons` and `DescribeAddon` say what an existing cluster
+runs, which EKS leaves as it is when the cluster is upgraded.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.catalog.eks_addons import ADDONS
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.settings import EksSettings
+from stacks.capacity.aws_account import unknown
+from stacks.capacity.verdict import Finding
+
+_AT = "cluster.addonVersions"
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    """The versions of an addon that fit a Kubernetes version."""
+
+    versions: tuple[str, ...]
+    """The newest one first."""
+    default: str | None
+
+    def __str__(self) -> str:
+        default = f"the default is {self.default}, " if self.default else ""
+        return f"{default}the newest is {self.versions[0]}"
+
+
+def compare(
+    eks: Any, settings: EksSettings, *, simulated: bool = False
+) -> tuple[list[Finding], list[str]]:
+    """A finding for each version that does not fit `cluster.version`, pinned or running without a
+    pin, and a note for each pinned one that a newer one could replace.
+
+    `simulated`: a simulated account runs addons, but does not have EKS's list: pins are not judged.
+    """
+    cluster = settings.cluster
+    if not isinstance(cluster, EksClusterArgs):
+        return [], []
+    findings, notes = list[Finding](), list[str]()
+    try:
+        pinned = {} if simulated else cluster.addon_versions
+        running = _running(eks, cluster.name).items()
+        unpinned = {name: v for name, v in running if name not in cluster.addon_versions}
+        for name, version in {**pinned, **unpinned}.items():
+            fitting, about = _fitting(eks, name, cluster.version), f"{_AT}.{name}"
+            if version not in fitting.versions:
+                what = version if name in pinned else f"is not set, and {version}, which runs,"
+                offer = str(fitting) if fitting.versions else "no version of the addon does"
+                reason = f"{what} does not fit Kubernetes {cluster.version}; {offer}"
+                findings.append(Finding(about=about, word="wrong", reason=reason))
+            elif name in pinned and version != fitting.versions[0]:
+                notes.append(f"{about}: {version} fits Kubernetes {cluster.version}; {fitting}")
+    except Exception as error:
+        findings.append(Finding(about=_AT, word="unknown", reason=unknown(error).reason))
+    return findings, notes
+
+
+def _running(eks: Any, cluster: str) -> Mapping[str, str]:
+    """Addon of the stack -> the version that the cluster runs; empty if there is no cluster yet."""
+    try:
+        names = eks.list_addons(clusterName=cluster)["addons"]
+    except eks.exceptions.ResourceNotFoundException:
+        return {}
+    return {
+        addon.name: eks.describe_addon(clusterName=cluster, addonName=addon.name)["addon"][
+            "addonVersion"
+        ]
+        for addon in ADDONS
+        if addon.name in names
+    }
+
+
+def _fitting(eks: Any, name: str, kubernetes: str) -> _Fitting:
+    pages = eks.get_paginator("describe_addon_versions").paginate(
+        addonName=name, kubernetesVersion=kubernetes
+    )
+    defaults = {
+        row["addonVersion"]: any(
+            one.get("defaultVersion") and one["clusterVersion"] == kubernetes
+            for one in row["compatibilities"]
+        )
+        for page in pages
+        for addon in page["addons"]
+        for row in addon["addonVersions"]
+    }
+    newest = sorted(defaults, key=lambda v: [*map(int, re.findall("[0-9]+", v))], reverse=True)
+    return _Fitting(tuple(newest), next((v for v in newest if defaults[v]), None))
