@@ -131,6 +131,8 @@ class GpuPool:
     the image or the cloud installs it."""
     installer_image: str | None = None
     """One's own installer image instead of the one that GKE preloads."""
+    installer_version: str | None = None
+    """The driver's version for the installer; None for the installer's own."""
     device_plugin: bool = False
     """Whether NVIDIA's device plugin DaemonSet of this stack must run on these nodes."""
     left_to_others: Sequence[GpuPart] | None = None

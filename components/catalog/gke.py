@@ -75,6 +75,14 @@ DRIVER_VERSIONS: Final = ("DEFAULT", "LATEST", "INSTALLATION_DISABLED")
 """`gpuDriverVersion`; LATEST is for Container-Optimized OS only."""
 LOCATION_POLICIES: Final = ("BALANCED", "ANY")
 DISK_TYPES: Final = ("pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced")
+UBUNTU_DRIVERS: Final[Mapping[str, str]] = {
+    "R525": "525.105.17",
+    "R535": "535.161.07",
+    "R550": "550.90.12",
+    "R570": "570.124.06",
+}
+"""Branch -> the version for the installer of Ubuntu nodes (container-engine-accelerators
+nvidia-driver-installer/ubuntu/daemonset-preloaded-R*.yaml, 2026-11-24)."""
 DEFAULT_DISK_TYPE: Final = "pd-balanced"
 MIN_DISK_GB: Final = 10
 MAX_DISK_GB: Final = 65536

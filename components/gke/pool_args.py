@@ -208,6 +208,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         str | None, IMAGE, Sent("PodSpec initContainers[].image"), Tries("example.com/installer:1")
     ] = None
     """Your own installer image instead of the one that GKE preloads; with driver `daemonset`."""
+    driver_branch: Annotated[
+        Annotated[str, one_of(*catalog.UBUNTU_DRIVERS)] | None,
+        Sent("PodSpec initContainers[].env[].value"),
+        Tries("R570", given={"driver": "daemonset", "osImage": "ubuntu"}),
+    ] = None
+    """NVIDIA's driver branch on Ubuntu; left out, the one that GKE has chosen for the node's
+    version. With driver `daemonset` and osImage `ubuntu`. Running nodes keep the driver that they
+    have: replace them after a change."""
     device_plugin: Annotated[
         Literal["gke", "nvidia", "none"],
         _not_in_classes("the nodes of a class have GKE's device plugin"),
@@ -511,6 +519,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             sharing=self._shared,
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
+            installer_version=catalog.UBUNTU_DRIVERS.get(self.driver_branch or ""),
             device_plugin=self.device_plugin == "nvidia",
             left_to_others=self._left_to_others or None,
             host_ipc=self._mps,
@@ -561,6 +570,17 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
         if self.driver != "daemonset" and self.installer_image is not None:
             raise ValueError("installerImage: needs driver daemonset; drop the key or set driver")
+        if self.driver_branch is not None:
+            if self.driver != "daemonset" or self.os_image != "ubuntu":
+                raise ValueError(
+                    f"driverBranch: {self.driver_branch} needs driver daemonset and osImage "
+                    "ubuntu; drop the key, or set both"
+                )
+            if self.installer_image is not None:
+                raise ValueError(
+                    "driverBranch: cannot be combined with installerImage, which installs the "
+                    "driver of its own; drop one of the two"
+                )
         if self.os_image == "ubuntu" and self.driver_version == "latest":
             raise ValueError(
                 "driverVersion: latest exists for cos only; take default, or osImage cos"

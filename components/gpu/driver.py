@@ -64,13 +64,14 @@ def _by_daemon_set(pools: Mapping[str, GpuPool]) -> dict[str, list[GpuPool]]:
     grouped: dict[str, list[GpuPool]] = {}
     for pool in pools.values():
         if pool.installer:
-            own = f"-{pool.name}" if pool.installer_image else ""
+            own = f"-{pool.name}" if pool.installer_image or pool.installer_version else ""
             grouped.setdefault(f"nvidia-driver-installer-{pool.installer}{own}", []).append(pool)
     return grouped
 
 
 def _spec(name: str, pools: Sequence[GpuPool]) -> DaemonSetSpecArgsDict:
-    pod = {"cos": _cos_pod, "ubuntu": _ubuntu_pod}[_installer(pools)](pools[0].installer_image)
+    image, version = pools[0].installer_image, pools[0].installer_version
+    pod = _cos_pod(image) if _installer(pools) == "cos" else _ubuntu_pod(image, version)
     return {
         "selector": {"match_labels": {"k8s-app": name}},
         "update_strategy": {"type": "RollingUpdate"},
@@ -144,7 +145,7 @@ def _cos_pod(image: str | None) -> PodSpecArgsDict:
     }
 
 
-def _ubuntu_pod(image: str | None) -> PodSpecArgsDict:
+def _ubuntu_pod(image: str | None, version: str | None) -> PodSpecArgsDict:
     return {
         "volumes": [
             _host_path("dev", "/dev"),
@@ -154,6 +155,7 @@ def _ubuntu_pod(image: str | None) -> PodSpecArgsDict:
         "init_containers": [
             {
                 **_installer_container(image, images.UBUNTU_INSTALLER),
+                **({"env": _env(NVIDIA_DRIVER_VERSION=version)} if version else {}),
                 "volume_mounts": [
                     {"name": "boot", "mount_path": "/boot"},
                     {"name": "dev", "mount_path": "/dev"},

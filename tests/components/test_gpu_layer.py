@@ -106,6 +106,24 @@ def test_each_os_and_each_own_image_has_its_daemon_set() -> None:
     }
 
 
+def test_a_driver_branch_is_told_to_the_installer_of_its_pool() -> None:
+    """As Google's manifest of the branch does; other Ubuntu pools get the installer's choice."""
+    recording = installers(
+        pool("a", installer="ubuntu"),
+        pool("b", installer="ubuntu", installer_version="570.124.06"),
+    )
+    found = {
+        each.name: each.inputs["spec"]["template"]["spec"]["initContainers"][0].get("env")
+        for each in recording.of(DAEMON_SET)
+    }
+    assert found == {
+        "nvidia-driver-installer-ubuntu": None,
+        "nvidia-driver-installer-ubuntu-b": [
+            {"name": "NVIDIA_DRIVER_VERSION", "value": "570.124.06"}
+        ],
+    }
+
+
 def test_a_new_installer_never_runs_beside_the_old_one() -> None:
     """The DaemonSet has a fixed name and is deleted before it is replaced."""
     daemon_set = installers(pool(installer="cos")).one(DAEMON_SET)
