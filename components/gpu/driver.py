@@ -146,23 +146,23 @@ def _cos_pod(image: str | None) -> PodSpecArgsDict:
 
 
 def _ubuntu_pod(image: str | None, version: str | None) -> PodSpecArgsDict:
+    installer: ContainerArgsDict = {
+        **_installer_container(image, images.UBUNTU_INSTALLER),
+        "volume_mounts": [
+            {"name": "boot", "mount_path": "/boot"},
+            {"name": "dev", "mount_path": "/dev"},
+            {"name": "root-mount", "mount_path": "/root"},
+        ],
+    }
+    if version:
+        installer["env"] = _env(NVIDIA_DRIVER_VERSION=version)
     return {
         "volumes": [
             _host_path("dev", "/dev"),
             _host_path("boot", "/boot"),
             _host_path("root-mount", "/"),
         ],
-        "init_containers": [
-            {
-                **_installer_container(image, images.UBUNTU_INSTALLER),
-                **({"env": _env(NVIDIA_DRIVER_VERSION=version)} if version else {}),
-                "volume_mounts": [
-                    {"name": "boot", "mount_path": "/boot"},
-                    {"name": "dev", "mount_path": "/dev"},
-                    {"name": "root-mount", "mount_path": "/root"},
-                ],
-            }
-        ],
+        "init_containers": [installer],
         "containers": [_pause()],
     }
 
