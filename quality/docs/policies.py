@@ -25,10 +25,10 @@ what they do not cover.
 
 ## Settings
 
-`policy/config.json`, which is committed, has the settings that the table below lists. `gpu-cluster
-rehearse`, continuous integration and `pulumi up --policy-pack policy` all read it. A key that no
-rule has is refused in one line. The engine's own `--policy-pack-config` takes precedence. Every
-rule also has `enforcementLevel`: `mandatory`, `advisory` or `disabled`.
+`policy/config.json`, which is committed, has the settings that the table below lists.
+`gpu-cluster rehearse`, continuous integration and `pulumi up --policy-pack policy` all read it. A
+key that no rule has is refused in one line. The engine's own `--policy-pack-config` takes
+precedence. Every rule also has `enforcementLevel`: `mandatory`, `advisory` or `disabled`.
 
 ```json
 {
