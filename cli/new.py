@@ -7,10 +7,8 @@ import click
 
 from cli.options import json_option, stack_argument
 from cli.output import say
-from components.platforms import PLATFORMS
+from components.platforms import PLATFORMS, WRITTEN
 from stacks.outcome import Answer, ExitCode
-
-_PLATFORMS = [name for name, row in PLATFORMS.items() if row.environment]
 
 
 class _Pair(click.ParamType[tuple[str, str]]):
@@ -25,12 +23,22 @@ class _Pair(click.ParamType[tuple[str, str]]):
         return key, rest
 
 
+class _List(click.ParamType[tuple[str, ...]]):
+    """`one,another`."""
+
+    name = "NAME,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return tuple(item.strip() for item in str(value).split(",") if item.strip())
+
+
 @click.command(
     epilog="Example: gpu-cluster new staging --platform gke --project my-project-id "
     "--location europe-west4-a --gpu l4 --network office=198.51.100.0/24"
 )
 @stack_argument
-@click.option("--platform", help=f"{', '.join(_PLATFORMS)}.")
+@click.option("--platform", help=f"{', '.join(WRITTEN)}.")
+@click.option("--existing", help="The name of a cluster that exists already, on gke or eks.")
 @click.option("--project", help="The Google Cloud project's ID.")
 @click.option("--admin", metavar="ARN", help="The IAM role or user that runs Pulumi, on EKS.")
 @click.option("--location", help="A region, or on gke a zone.")
@@ -48,6 +56,13 @@ class _Pair(click.ParamType[tuple[str, str]]):
     multiple=True,
     help="Of an existing VPC, on EKS: private subnets in two zones or more.",
 )
+@click.option(
+    "--security-group-id",
+    "security_group_ids",
+    multiple=True,
+    help="Of the nodes of an existing EKS cluster; more than once.",
+)
+@click.option("--kubernetes-version", help="Of an existing EKS cluster, such as 1.35.")
 @click.option("--vpc", help="Of an existing subnetwork, on GKE: its network.")
 @click.option("--subnetwork", help="An existing subnetwork, on GKE.")
 @click.option("--pods-range", help="Of an existing subnetwork: its range for pods.")
@@ -91,17 +106,19 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
         "platform",
         "platform",
         "gke",
-        click.Choice(_PLATFORMS),
+        click.Choice(WRITTEN),
     )
     platform = given["platform"] or "gke"
-    row = PLATFORMS.get(platform)
-    environment = new_stack.environment_of(platform) if row else None
+    name = new_stack.Choices(platform=platform, existing=given["existing"] or "").row
+    row = PLATFORMS.get(name)
+    environment = new_stack.environment_of(name) if row else None
     for one in environment.QUESTIONS if environment else ():
-        answered(one.key, one.text, one.default, _Pair() if one.pair else type(one.default))
+        kind = _Pair() if one.pair else _List() if one.many else type(one.default)
+        answered(one.key, one.text, one.default, kind)
     if row is None or row.cloud:
         answered("location", "location", environment.LOCATION if environment else None)
         answered("gpu", "GPU (gpu-cluster offers lists all)", new_stack.GPU)
-        if not given["private_endpoint"]:
+        if not given["private_endpoint"] and not given["existing"]:
             answered("networks", "network that may reach the control plane, as name=CIDR",
                      "=".join(*new_stack.NETWORKS.items()), _Pair())  # fmt: skip
     given["network"] = {

@@ -127,6 +127,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         home=("gcp:project", "cluster.location"),
         cost="stacks.cost.gke",
         capacity="stacks.capacity.gke",
+        environment="stacks.environments.gke",
         rehearsal="rehearsal.platforms.google",
     ),
     "gke-autopilot": Platform(
@@ -161,6 +162,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         home=("aws:region",),
         cost="stacks.cost.eks",
         capacity="stacks.capacity.eks",
+        environment="stacks.environments.eks_existing",
         rehearsal="rehearsal.platforms.aws",
     ),
     "existing": Platform(

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from components.existing.settings import ExistingSettings
+from components.platforms import PLATFORMS
 from rehearsal.simulators.inventory import INVENTORIES, Machine, checked_machines
 from stacks.definition.names import StackError
 from stacks.definition.settings import NOWHERE, config_of, own_kubeconfig, settings_of
@@ -33,9 +34,13 @@ def write(
     config = config_of(stack)
     settings = settings_of(stack, config, kubeconfig=NOWHERE)
     if not isinstance(own := settings.own, ExistingSettings):
+        what = (
+            "the cluster and what its owner runs in it are"
+            if PLATFORMS[settings.platform].added
+            else "its cluster is the stack's; the subnets of an existing VPC are"
+        )
         raise StackError(
-            f"{stack} is on {settings.platform}: only an existing cluster has machines to write "
-            "down; the subnets of an existing VPC are written by hand: docs/how-to/inventories.md"
+            f"{stack} is on {settings.platform}: {what} written by hand: docs/how-to/inventories.md"
         )
     if nodes is None:
         kubeconfig = own_kubeconfig(stack, config, trusted=trusted)

@@ -71,7 +71,7 @@ class Networks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeCluster:
-    """A GKE cluster that somebody else created, by default as version 36 of the Terraform module
+    """A GKE cluster that somebody else created, by default as the Terraform module
     terraform-google-modules/kubernetes-engine does (cluster.tf and variables.tf)."""
 
     project: str

@@ -1,4 +1,4 @@
-"""A new environment on GKE Standard."""
+"""A new environment on GKE Standard, or on a cluster there that somebody else created."""
 
 from components.catalog import gke
 from stacks.environments.new_stack import (
@@ -7,6 +7,7 @@ from stacks.environments.new_stack import (
     Choices,
     Parts,
     Question,
+    added,
     capacity,
     network,
     offer_for,
@@ -32,9 +33,13 @@ def parts(choices: Choices) -> Parts:
         pool.append(f"accelerator: {offer.accelerator}")
     pool += capacity(offer)
     pool.append(f"maxNodes: {choices.max_nodes} # from 0, as pods need them")
+    location = f"location: {scalar(choices.location)}"
+    if choices.existing:
+        yours = YOURS if choices.location == LOCATION else ""
+        return added(choices, offer, "GKE"), [f"{location}{yours}"], pool, 1
     return (
         f"GKE Standard with {offer.gpu} GPUs, which cost nothing until a pod needs one",
-        [f"location: {scalar(choices.location)}", *reachable(choices), *network(choices)],
+        [location, *reachable(choices), *network(choices)],
         pool,
         1,
     )

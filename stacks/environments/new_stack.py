@@ -13,7 +13,7 @@ import yaml
 from components.catalog import gke
 from components.catalog.clouds import CLOUDS
 from components.catalog.images import CUDA_SAMPLE
-from components.platforms import PLATFORMS
+from components.platforms import PLATFORMS, WRITTEN, platform_in
 from stacks.cost.gpu_offers import Offer, offers
 from stacks.definition.files import ROOT, document_in, folder_of
 from stacks.definition.names import StackError, stack_name
@@ -33,6 +33,7 @@ Parts = tuple[str, list[str], list[str], int]
 OPTIONS: Mapping[str, str] = {
     "admins": "--admin",
     "authorizedNetworks": "--network",
+    "existing": "--existing",
     "gpusPerNode": "--gpus-per-node",
     "hostProject": "--host-project",
     "location": "--location",
@@ -43,9 +44,11 @@ OPTIONS: Mapping[str, str] = {
     "privateEndpoint": "--private-endpoint",
     "project": "--project",
     "region": "--location",
+    "securityGroupIds": "--security-group-id",
     "servicesRange": "--services-range",
     "subnetIds": "--subnet-id",
     "subnetwork": "--subnetwork",
+    "version": "--kubernetes-version",
     "vpc": "--vpc",
     "zones": "--zone",
 }
@@ -58,6 +61,9 @@ class Choices:
     """What an environment is to be."""
 
     platform: str
+    """As in `cluster.platform`."""
+    existing: str = ""
+    """The name of a cluster that somebody else created, on GKE or EKS."""
     name: str = ""
     """The cluster's; left out, derived from the environment's."""
     project: str = PROJECT
@@ -76,12 +82,22 @@ class Choices:
     """Whether the control plane has no public address."""
     subnet_ids: Sequence[str] = ()
     """On EKS, the private subnets of an existing VPC."""
+    security_group_ids: Sequence[str] = ()
+    """On EKS, the security groups of the nodes in an existing cluster."""
+    kubernetes_version: str = ""
+    """On EKS, the version of an existing cluster."""
     network: Mapping[str, str] = field(default_factory=dict)
     """On GKE, an existing subnetwork: what `cluster.network` has."""
     node_label: tuple[str, str] = NODE_LABEL
     """What an existing cluster's GPU nodes have, and no others."""
     gpus_per_node: int = 1
     """Of an existing cluster."""
+
+    @property
+    def row(self) -> str:
+        """Key of `PLATFORMS`."""
+        existing = {"existing": self.existing} if self.existing else {}
+        return platform_in({"platform": self.platform, **existing})
 
 
 def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict[str, Any]]:
@@ -129,6 +145,8 @@ class Question:
     default: Any
     pair: bool = False
     """Whether the answer is `name=value`."""
+    many: bool = False
+    """Whether the answer is a list, separated by commas."""
 
 
 class Environment(Protocol):
@@ -155,12 +173,13 @@ def environment_of(platform: str) -> Environment:
 
 def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     """The file's text; raises StackError for a platform or GPU that there is not."""
-    if choices.platform not in PLATFORMS:
+    if choices.platform not in WRITTEN:
         raise StackError(
-            f"{choices.platform!r} is not a valid platform; allowed: {', '.join(PLATFORMS)}"
+            f"{choices.platform!r} is not a valid platform; allowed: {', '.join(WRITTEN)}"
         )
+    _check_existing(choices)
     _check_network(choices)
-    environment = environment_of(choices.platform)
+    environment = environment_of(choices.row)
     location = choices.location or environment.LOCATION
     chosen = replace(choices, name=choices.name or _name(stack), location=location)
     head, cluster, pool, gpus = environment.parts(chosen)
@@ -173,7 +192,9 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
         "  pulumi:disable-default-providers: [kubernetes]",
         "  gpu-cluster:cluster:",
         f"    platform: {choices.platform}",
-        f"    name: {scalar(chosen.name)}",
+        f"    existing: {scalar(chosen.existing)}"
+        if chosen.existing
+        else f"    name: {scalar(chosen.name)}",
         *(f"    {line}" for line in cluster),
         "  gpu-cluster:gpuPools:",
         f"    {POOL}:",
@@ -205,10 +226,42 @@ def reachable(choices: Choices) -> list[str]:
     ]
 
 
+def added(choices: Choices, offer: Offer, cloud: str) -> str:
+    """What the file of an existing cluster is about."""
+    return (
+        f"{offer.gpu} GPUs on {choices.existing}, an existing {cloud} cluster; they cost nothing "
+        "until a pod needs one"
+    )
+
+
 def network(choices: Choices) -> list[str]:
     """The existing subnetwork of a GKE cluster."""
     keys = [f"  {key}: {scalar(name)}" for key, name in choices.network.items()]
     return ["network:", *keys] if keys else []
+
+
+def _check_existing(choices: Choices) -> None:
+    """Refuses what the owner of an existing cluster has decided, and what only such a cluster
+    takes."""
+    added = PLATFORMS[choices.row].added
+    if choices.existing and not added:
+        raise StackError(f"--existing: is for gke and eks, not for {choices.platform}; drop it")
+    decided: Mapping[str, object] = {
+        "--name": choices.name,
+        "--admin": choices.admin != ADMIN,
+        "--network": choices.networks,
+        "--private-endpoint": choices.private_endpoint,
+        "--zone": choices.zones,
+        "--vpc, --subnetwork and their ranges": choices.network,
+    }
+    needs: Mapping[str, object] = {
+        "--kubernetes-version": choices.kubernetes_version,
+        "--security-group-id": choices.security_group_ids,
+    }
+    if added and (option := next((name for name in decided if decided[name]), None)):
+        raise StackError(f"{option}: the owner of {choices.existing} has decided that; drop it")
+    if choices.row != "eks-existing" and (option := next((n for n in needs if needs[n]), None)):
+        raise StackError(f"{option}: is for eks with --existing; drop it")
 
 
 def _check_network(choices: Choices) -> None:

@@ -71,6 +71,9 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
         case "gcp:container/nodePool:NodePool":
             place = _node_pool({**inputs, "name": ""}).rstrip("/")
             rows = list(get("container", place).get("nodePools") or ())
+            wanted = _stack_of(inputs.get("nodeConfig"))
+            # In a cluster of another owner; in the stack's own, a pool carries no label.
+            rows = [row for row in rows if wanted in (None, _stack_of(row.get("config")))]
         case "gcp:monitoring/dashboard:Dashboard":
             dashboard = json.loads(inputs["dashboardJson"])
             path = f"v1/projects/{inputs['project']}/dashboards"
@@ -85,6 +88,12 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
         case _:
             return None
     return [f"{place}/{row['name']}" for row in rows if ours.fullmatch(row["name"])]
+
+
+def _stack_of(config: Any) -> str | None:
+    """The stack that the labels of a node pool's machines name."""
+    label: str | None = ((config or {}).get("resourceLabels") or {}).get(GOOGLE_LABEL)
+    return label
 
 
 def _own(rows: list[Any], what: str, title: str, wanted: str | None, labels: str) -> list[str]:

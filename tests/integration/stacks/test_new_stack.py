@@ -41,6 +41,8 @@ def every_choice() -> Iterator[Choices]:
             yield Choices(platform="gke-autopilot", gpu=offer.accelerator, location=place)
     for offer in aws():
         yield Choices(platform="eks", gpu=offer.machine, location="us-west-2")
+    yield Choices(platform="gke", existing="platform")
+    yield Choices(platform="eks", existing="platform")
     yield Choices(platform="existing", gpus_per_node=8, node_label=("gpu", "a100"))
 
 
@@ -80,3 +82,21 @@ def test_a_terminal_is_asked(here: Path) -> None:
     assert config["gpu-cluster:cluster"]["authorizedNetworks"] == {"vpn": "198.51.100.0/24"}
     assert config["gpu-cluster:gpuPools"]["gpus"]["machineType"] == "g2-standard-4"
     assert "platform" in done.stderr
+
+
+def test_an_existing_cluster_is_asked_for_in_its_own_words(here: Path) -> None:
+    """Its version and subnets, and nothing that its owner decided."""
+    master, slave = pty.openpty()
+    os.write(master, b"eks\n1.34\nsubnet-0123456789abcdef1, subnet-0123456789abcdef2\n\nl4\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", "new", "asked", "--existing", "platform", "--json"],
+        cwd=ROOT, env=dict(os.environ), stdin=slave, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    os.close(slave)
+    os.close(master)
+    assert done.returncode == 0, done.stderr
+    cluster = json.loads(done.stdout)["config"]["gpu-cluster:cluster"]
+    assert cluster["version"] == "1.34"
+    subnets = ["subnet-0123456789abcdef1", "subnet-0123456789abcdef2"]
+    assert cluster["network"]["subnetIds"] == subnets
+    assert "control plane" not in done.stderr

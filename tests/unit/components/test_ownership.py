@@ -68,6 +68,25 @@ def test_a_network_that_somebody_uses_is_not_taken() -> None:
     assert found == ["projects/p/global/networks/net-1234abc"]
 
 
+def test_a_node_pool_on_an_existing_cluster_is_found_by_its_stack() -> None:
+    """Two stacks there have pools of one name; in the stack's own cluster no pool has a label."""
+    cluster = "projects/p/locations/us-central1/clusters/platform"
+    stacks = {"train-0123abc": "gpu-cluster_dev", "train-1234abc": "gpu-cluster_prod"}
+    pools = [
+        {"name": name, "config": {"resourceLabels": {"gpu-cluster-stack": stack}}}
+        for name, stack in stacks.items()
+    ] + [{"name": "train-2345abc", "config": {}}]
+
+    def found(config: Mapping[str, Any]) -> Any:
+        inputs = {"project": "p", "cluster": cluster, "nodeConfig": config}
+        answer = lambda *_: {"nodePools": pools}  # noqa: E731
+        return on_google.find("gcp:container/nodePool:NodePool", "train", inputs, answer)
+
+    own = {"resourceLabels": {"gpu-cluster-stack": "gpu-cluster_dev"}}
+    assert found(own) == [f"{cluster}/nodePools/train-0123abc"]
+    assert len(found({})) == 3
+
+
 @pytest.mark.parametrize(
     ("project", "stack", "label"),
     [("gpu-cluster", "dev", "gpu-cluster_dev"),

@@ -56,6 +56,44 @@ def test_options_are_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     }
 
 
+def test_pools_on_an_existing_gke_cluster(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing of the cluster is in the file but where it is; two stacks can share it."""
+    line = "--platform gke --existing platform --project mine-1 --location europe-west4 --gpu l4"
+    assert main(["new", "a", *line.split(), "--json"]) == ExitCode.OK
+    config = json.loads(capsys.readouterr().out)["config"]
+    assert main(["new", "b", *line.split()]) == ExitCode.OK
+    assert config["gcp:project"] == "mine-1"
+    assert config["gpu-cluster:cluster"] == {
+        "platform": "gke",
+        "existing": "platform",
+        "location": "europe-west4",
+    }
+    assert config["gpu-cluster:gpuPools"]["gpus"]["machineType"] == "g2-standard-4"
+    assert "yours instead" not in (here / "Pulumi.a.yaml").read_text()
+
+
+def test_pools_on_an_existing_eks_cluster(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its version, subnets and security groups; what is left out is marked."""
+    line = "new a --platform eks --existing platform --location eu-west-1 --kubernetes-version 1.34"
+    line += "".join(f" --subnet-id {subnet}" for subnet in SUBNETS)
+    line += " --security-group-id sg-0123456789abcdef0 --json"
+    assert main(line.split()) == ExitCode.OK
+    config = json.loads(capsys.readouterr().out)["config"]
+    assert config["gpu-cluster:cluster"] == {
+        "platform": "eks",
+        "existing": "platform",
+        "version": "1.34",
+        "network": {"subnetIds": SUBNETS, "securityGroupIds": ["sg-0123456789abcdef0"]},
+    }
+    pool = config["gpu-cluster:gpuPools"]["gpus"]
+    assert pool["subnetIds"] == SUBNETS[:1]
+    assert pool["nodeRepair"] == {"enabled": False}
+    assert "yours instead" not in (here / "Pulumi.a.yaml").read_text()
+    assert main("new b --platform eks --existing platform --yes".split()) == ExitCode.OK
+    # The region, the version and the subnets.
+    assert "change the 3 lines that say `yours instead`" in capsys.readouterr().out
+
+
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 
 
@@ -105,6 +143,20 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--gpu gb200 --location us-central1", "is sold by Google Cloud only as reservation"),
         ("--gpu a10g", "Google Cloud has no such GPU"),
         ("--gpu l44", "did you mean 'L4'?"),
+        ("--platform gke-autopilot --existing a", "--existing: is for gke and eks, not for gke-aut"),
+        ("--existing a --name b", "--name: the owner of a has decided that; drop it"),
+        ("--existing a --network vpn=198.51.100.0/24", "--network: the owner of a has decided"),
+        ("--existing a --vpc main", "--vpc, --subnetwork and their ranges: the owner of a has"),
+        ("--platform eks --existing a --zone us-east-1a", "--zone: the owner of a has decided"),
+        ("--platform eks --existing a --subnet-id b", "new: --subnet-id: 'b' is not "),
+        (
+            "--platform eks --existing a --security-group-id b",
+            "new: --security-group-id: 'b' is not the ID of a security group such as sg-",
+        ),
+        ("--platform eks --existing a --kubernetes-version 1", "new: --kubernetes-version: '1' is"),
+        ("--existing A_b", "new: --existing: 'A_b' is not "),
+        ("--platform eks --kubernetes-version 1.35", "--kubernetes-version: is for eks with --exi"),
+        ("--existing a --security-group-id b", "--security-group-id: is for eks with --existing"),
         ("--platform aks", "'aks' is not a valid platform; allowed: "),
         ("--platform gke-autopilot --location us-central1-a", "clusters are regional; give us-"),
         ("--platform gke --location mars", "--location: 'mars' is neither a region nor a zone of"),

@@ -1,0 +1,49 @@
+"""A new environment on an EKS cluster that somebody else created."""
+
+from components.eks.cluster_args import DEFAULT_VERSION
+from stacks.environments.eks import LOCATION
+from stacks.environments.new_stack import YOURS, Choices, Parts, Question, added, offer_for, scalar
+
+__all__ = ["LOCATION", "QUESTIONS", "parts", "provider"]
+SUBNET = "subnet-0123456789abcdef0"
+QUESTIONS = (
+    Question("kubernetes_version", "the cluster's Kubernetes version", DEFAULT_VERSION),
+    Question("subnet_ids", "private subnets of its VPC, comma-separated", SUBNET, many=True),
+)
+
+
+def provider(choices: Choices) -> list[str]:
+    """As `Environment` has it."""
+    yours = YOURS if choices.location == LOCATION else ""
+    return [f"  aws:region: {scalar(choices.location)}{yours}"]
+
+
+def parts(choices: Choices) -> Parts:
+    """As `Environment` has it."""
+    offer = offer_for(choices, "aws")
+    version = choices.kubernetes_version or DEFAULT_VERSION
+    subnets = choices.subnet_ids or (SUBNET,)
+    groups = ", ".join(map(scalar, choices.security_group_ids))
+    return (
+        added(choices, offer, "EKS"),
+        [
+            f"version: {scalar(version)}{YOURS if version == DEFAULT_VERSION else ''}",
+            "network:",
+            f"  subnetIds: [{', '.join(map(scalar, subnets))}]"
+            + (YOURS if tuple(subnets) == (SUBNET,) else " # private, in the cluster's VPC"),
+            f"  securityGroupIds: [{groups}]"
+            if groups
+            else "  # securityGroupIds: that of the other nodes, if they have one of their own",
+        ],
+        [
+            f"instanceTypes: [{offer.machine}]",
+            f"maxNodes: {choices.max_nodes} # from 0, as pods need them",
+            *(
+                [f"subnetIds: [{scalar(subnets[0])}] # one zone for each pool"]
+                if len(subnets) > 1
+                else []
+            ),
+            "nodeRepair: { enabled: false } # true if the cluster has eks-node-monitoring-agent",
+        ],
+        1,
+    )
