@@ -37,6 +37,7 @@ _ROOMY = {"cpu": "128", "memory": "1Ti"}
 """Of a derived machine: enough for any workload, since no inventory says what it has."""
 _VPC = ipaddress.IPv4Network("10.0.0.0/16")
 """Of a derived VPC, of which each subnet gets a 16th."""
+_SECOND = "subnet-0ffffffffffffffff"
 _EXAMPLE = (
     "{ name: gpu-1, labels: { gpus: 'true' }, gpus: 4, capacity: { cpu: '64', memory: 256Gi } }"
 )
@@ -295,7 +296,9 @@ def network(
     wanted, region = own.cluster.network.subnet_ids, own.region
     found = without_reservations(inventory(stack, folder))
     if found is None:
-        return _derived(wanted, region), [
+        # The stack's nodes may be in one zone; an existing control plane is in two.
+        alone = isinstance(own.cluster, EksExistingClusterArgs) and len(wanted) == 1
+        return _derived([*wanted, _SECOND] if alone else wanted, region), [
             f"these subnets are simulated: {', '.join(wanted)}; no inventory describes them, so "
             f"they are derived from their IDs: {shown(stack)} says zone, CIDR and way out of each"
         ]
@@ -355,6 +358,11 @@ def eks_cluster(
         )
     network_, _ = network(stack, settings, folder)
     assert network_ is not None
+    if len({subnet.zone for subnet in network_.subnets.values()}) == 1:
+        raise wrong(
+            stack, ".subnets", "are in one zone, and EKS creates no such cluster; describe another "
+            "subnet of the VPC, in another zone"
+        )  # fmt: skip
     groups = args.network.security_group_ids
     return EksCluster(
         **{"version": args.version, "security_groups": groups, **given},

@@ -34,6 +34,7 @@ def parts(choices: Choices) -> Parts:
             f"  securityGroupIds: [{groups}]"
             if groups
             else "  # securityGroupIds: that of the other nodes, if they have one of their own",
+            "# autoscaler: {} # installs one, if the cluster has none",
         ],
         [
             f"instanceTypes: [{offer.machine}]",

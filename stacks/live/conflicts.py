@@ -49,12 +49,16 @@ def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
         found |= dict(_autoscaler(deployments, args))
         classes = {STORAGE_CLASS} if settings.auxiliary.claims else set()
     there = items(asked(kubernetes.client.StorageV1Api(client).list_storage_class))
-    for name in sorted(classes & {one["metadata"]["name"] for one in _theirs(there, owner)}):
-        found["volumeClaims"] = (
-            f"the cluster has a StorageClass {name} already, which pulumi up would create for "
-            "them; ask its owner to rename it, or use existingClaim"
+    return found | dict(_storage_classes(_theirs(there, owner), classes))
+
+
+def _storage_classes(theirs: list[Object], classes: set[str]) -> Iterator[Conflict]:
+    if names := sorted(classes & {one["metadata"]["name"] for one in theirs}):
+        yield (
+            "volumeClaims",
+            f"the cluster has a StorageClass {names[0]} already, which pulumi up would create for "
+            "them; ask its owner to rename it, or use existingClaim",
         )
-    return found
 
 
 def _theirs(found: list[Object], owner: str) -> list[Object]:

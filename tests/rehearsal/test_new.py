@@ -20,12 +20,16 @@ from tests.rehearsal.own_stacks import folder_of
         Choices(platform="eks", gpu="l4", location="us-west-2"),
         Choices(platform="gke-autopilot"),
         Choices(platform="existing", gpus_per_node=2),
+        Choices(platform="gke", existing="platform"),
+        Choices(platform="eks", existing="platform"),
     ],
-    ids=lambda choices: choices.platform,
+    ids=lambda choices: choices.row,
 )
 def test_a_new_environment_rehearses(tmp_path: Path, choices: Choices) -> None:
     """From nothing to a job that has had its GPU, and a second `up` that changes nothing."""
-    source = folder_of("staging", tmp_path, text("staging", choices))
+    # Nobody describes a cluster with an autoscaler, so the stack has to install one.
+    written = text("staging", choices).replace("# autoscaler: {}", "autoscaler: {}")
+    source = folder_of("staging", tmp_path, written)
     with Sandbox(
         "staging",
         source=source,

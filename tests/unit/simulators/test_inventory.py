@@ -16,6 +16,7 @@ from rehearsal.simulators.google_inventory import networks
 from rehearsal.simulators.inventory import (
     checked_machines,
     controllers,
+    eks_cluster,
     gpu_operator,
     inventory,
     machines,
@@ -184,6 +185,27 @@ def test_subnets_are_derived_from_their_ids(tmp_path: Path) -> None:
     assert [s.zone for s in found.subnets.values()] == ["us-east-1a", "us-east-1b", "us-east-1c"]
     assert {(s.public, s.out) for s in found.subnets.values()} == {(False, "nat")}
     assert note.startswith(f"these subnets are simulated: {', '.join(SUBNETS)}; no inventory")
+
+
+def test_an_existing_cluster_is_in_two_zones(tmp_path: Path) -> None:
+    """Also if the stack's nodes are in one, as with a single subnet; a description that has only
+    one zone is refused."""
+    (subnet, *_) = SUBNETS
+    existing = {"platform": "eks", "existing": "platform", "version": "1.35"}
+    pools = {"gpus": {"instanceTypes": ["g4dn.xlarge"]}}
+    one = settings(
+        "prod", cluster={**existing, "network": {"subnetIds": [subnet]}}, gpuPools=pools,
+        workloads={},
+    )  # fmt: skip
+    cluster, _ = eks_cluster("prod", one, tmp_path)
+    assert cluster is not None
+    assert len(cluster.subnets) == 2
+    row = {"zone": "us-east-1a", "cidr": "10.20.0.0/19"}
+    (tmp_path / "prod.yaml").write_text(
+        yaml.safe_dump({"vpc": "10.20.0.0/16", "subnets": {subnet: row}})
+    )
+    with pytest.raises(StackError, match="are in one zone, and EKS creates no such cluster"):
+        eks_cluster("prod", one, tmp_path)
 
 
 def test_an_inventory_describes_a_vpc() -> None:

@@ -14,8 +14,8 @@ CLUSTER, POOL = "gpu-cluster:cluster", ["gpu-cluster:gpuPools", "train-gpu"]
 OPERATOR = {"metadata": {"name": "clusterpolicies.nvidia.com"}}
 
 
-def read(*changes: list[Any]) -> Any:
-    return settings.from_config(changed("on-eks", list(changes)))
+def read(*changes: list[Any], stack: str = "on-eks") -> Any:
+    return settings.from_config(changed(stack, list(changes)))
 
 
 def runs(image: str, *args: str, **spec: Any) -> dict[str, Any]:
@@ -58,6 +58,64 @@ def test_bottlerocket_needs_no_plugin_in_the_cluster() -> None:
     """Nor is one in its way: the host's is a service."""
     own = read([*POOL, "os", "bottlerocket"])
     assert not dict(conflicts._device_plugins([OPERATOR], [], own))
+
+
+INSTALLER = "nvidia-driver-installer"
+LEFT = [[*POOL, "devicePlugin", "none"], [*POOL, "driver", "none"]]
+
+
+@pytest.mark.parametrize(
+    ("definitions", "daemons", "pool", "says"),
+    [
+        ([OPERATOR], [], [], "beside GKE's; set devicePlugin: none and driver: none, which leaves"),
+        ([], [plugin(TOLERATES)], [], "DaemonSet kube-system/theirs, which would run on the GPU"),
+        ([OPERATOR], [plugin(TOLERATES)], LEFT, None),
+        # GKE's own, which runs in every cluster with GPUs.
+        ([], [runs("gke.gcr.io/nvidia-gpu-device-plugin:1", tolerations=[TOLERATES])], [], None),
+    ],
+)
+def test_gkes_own_plugin_is_beside_no_other(
+    definitions: Any, daemons: Any, pool: Any, says: str | None
+) -> None:
+    """GKE runs it unless the pool leaves both the plugin and the driver to somebody else."""
+    own = read(*pool, stack="on-gke")
+    found = dict(conflicts._device_plugins(definitions, daemons, own))
+    assert list(found) == ([] if says is None else ["gpuPools.train-gpu"])
+    assert (says or "") in "".join(found.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "driver", "says"),
+    [
+        (
+            INSTALLER,
+            "daemonset",
+            "installer of drivers already, DaemonSet kube-system/nvidia",
+        ),
+        (f"{INSTALLER}-ubuntu", "daemonset", "an installer of drivers already"),
+        (INSTALLER, "managed", ""),
+        (INSTALLER, "none", ""),
+        ("other", "daemonset", ""),
+    ],
+)
+def test_googles_installer_is_beside_no_other(name: str, driver: str, says: str) -> None:
+    """The stack's; where GKE installs the driver, the owner's DaemonSet does not run."""
+    plugin_too = [[*POOL, "devicePlugin", "none"]] if driver == "none" else []
+    own = read([*POOL, "driver", driver], *plugin_too, stack="on-gke")
+    daemon = runs("gke.gcr.io/installer:1")
+    daemon["metadata"]["name"] = name
+    found = dict(conflicts._installers([daemon], own))
+    assert list(found) == (["gpuPools.train-gpu.driver"] if says else [])
+    assert says in "".join(found.values())
+
+
+def test_a_storage_class_that_exists_is_in_the_way() -> None:
+    """If the stack would create one of the same name."""
+    there = [{"metadata": {"name": name}} for name in ("standard-rwo", "gpu-cluster-filestore")]
+    found = dict(conflicts._storage_classes(there, {"gpu-cluster-filestore"}))
+    assert list(found) == ["volumeClaims"]
+    assert "has a StorageClass gpu-cluster-filestore already" in found["volumeClaims"]
+    assert not dict(conflicts._storage_classes(there, {"gpu-cluster-hyperdisk"}))
 
 
 def autoscaler(*tags: str) -> dict[str, Any]:

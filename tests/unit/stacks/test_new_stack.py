@@ -89,7 +89,7 @@ def test_pools_on_an_existing_eks_cluster(here: Path, capsys: pytest.CaptureFixt
     assert pool["subnetIds"] == SUBNETS[:1]
     assert pool["nodeRepair"] == {"enabled": False}
     assert "yours instead" not in (here / "Pulumi.a.yaml").read_text()
-    assert main("new b --platform eks --existing platform --yes".split()) == ExitCode.OK
+    assert main(["new", "b", "--platform", "eks", "--existing", "platform"]) == ExitCode.OK
     # The region, the version and the subnets.
     assert "change the 3 lines that say `yours instead`" in capsys.readouterr().out
 
@@ -143,7 +143,10 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--gpu gb200 --location us-central1", "is sold by Google Cloud only as reservation"),
         ("--gpu a10g", "Google Cloud has no such GPU"),
         ("--gpu l44", "did you mean 'L4'?"),
-        ("--platform gke-autopilot --existing a", "--existing: is for gke and eks, not for gke-aut"),
+        (
+            "--platform gke-autopilot --existing a",
+            "--existing: is for gke and eks, not for gke-",
+        ),
         ("--existing a --name b", "--name: the owner of a has decided that; drop it"),
         ("--existing a --network vpn=198.51.100.0/24", "--network: the owner of a has decided"),
         ("--existing a --vpc main", "--vpc, --subnetwork and their ranges: the owner of a has"),
