@@ -118,6 +118,7 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
                 f"{PATH}.{name}.members[{position}]: {shown(member)} is not a member here; give "
                 f"user: or group: and {what}, such as group:researchers"
                 + ("@example.com" if access.emails else "")
+                + ("; those of system: are Kubernetes' own" if ":system:" in member else "")
             )
         found[parts["kind"]].append(parts["name"])
     return found["group"], found["user"]

@@ -104,6 +104,7 @@ def warnings(settings: Settings[Any]) -> list[str]:
         *check_groups(settings),
         *_past_queues(settings),
         *_without_pods(settings),
+        *_overfull(settings),
         *_without_keda(settings),
     ]
 
@@ -137,6 +138,38 @@ def _without_pods(settings: Settings[Any]) -> Iterator[str]:
             yield (
                 f"{NAMESPACE}:workloads.{name}.{key}: is 0, so that none of its pods run; raise it "
                 "unless that is intended"
+            )
+
+    for name, service in settings.running["services"].items():
+        if service.pods == 0:
+            yield (
+                f"{NAMESPACE}:services.{name}.replicas: is 0, so that none of its pods run; raise "
+                "it, or set scaling with minReplicas: 0, unless that is intended"
+            )
+
+
+def _overfull(settings: Settings[Any]) -> Iterator[str]:
+    """Pods that never end and do not all fit: a job's wait for GPUs, these would wait forever."""
+    services: Mapping[str, ServiceArgs] = settings.running["services"]
+    lasting = {
+        f"{NAMESPACE}:workloads.{name}": args.pods
+        for name, args in settings.workloads.items()
+        if args.kind != "job"
+    } | {
+        f"{NAMESPACE}:services.{name}": args.scaling.min_replicas if args.scaling else args.pods
+        for name, args in services.items()
+    }
+    needed: Counter[str] = Counter()
+    for pods in settings.pod_groups:
+        pool = settings.pools[pods.pool].pool
+        before = needed[pods.pool]
+        needed[pods.pool] += lasting.get(pods.path, 0) * pods.gpus
+        most = None if pool.max_nodes is None else pool.max_nodes * pool.allocatable
+        if most is not None and before <= most < needed[pods.pool]:
+            yield (
+                f"{pods.path}: some of its pods never start: with those above, the pods that run "
+                f"all the time need {needed[pods.pool]} GPUs of pool {pods.pool}, which has {most} "
+                "at most; lower replicas, or raise its maxNodes"
             )
 
 

@@ -64,3 +64,27 @@ def test_a_service_on_the_pool_of_a_queue_is_warned_of() -> None:
     """It takes GPUs that the queue hands out."""
     values = {**dev(), "gpu-cluster:batch": {"queues": {"training": {"pools": ["train-gpu"]}}}}
     assert "gpu-cluster:services.chat.pool" in warned(values)
+
+
+def test_pods_that_run_all_the_time_and_do_not_all_fit_are_a_warning() -> None:
+    """Dev's pool has three GPUs and a deployment on one. What scales from zero counts with nothing,
+    and what waits in a queue ends."""
+    values = dev()
+    values["gpu-cluster:services"]["more"] = {**CHAT, "scaling": None, "replicas": 2}
+    assert "gpu-cluster:services.more" not in warned(values)
+    values["gpu-cluster:services"]["last"] = {**CHAT, "scaling": None}
+    (line,) = (
+        line for line in warnings(from_config(as_engine_config(values))) if "never start" in line
+    )
+    assert line == (
+        "gpu-cluster:services.last: some of its pods never start: with those above, the pods that "
+        "run all the time need 4 GPUs of pool train-gpu, which has 3 at most; lower replicas, or "
+        "raise its maxNodes"
+    )
+
+
+def test_a_service_without_pods_is_a_warning() -> None:
+    """As a deployment without any is."""
+    values = dev()
+    values["gpu-cluster:services"]["chat"] = {**CHAT, "scaling": None, "replicas": 0}
+    assert "gpu-cluster:services.chat.replicas" in warned(values)

@@ -188,7 +188,8 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
         (
             {"members": ["group:system:masters"]},
             "research.members[0]: 'group:system:masters' is not a member here; give user: or "
-            "group: and an e-mail address, such as group:researchers@example.com",
+            "group: and an e-mail address, such as group:researchers@example.com; those of system: "
+            "are Kubernetes' own",
         ),
     ],
 )  # fmt: skip
