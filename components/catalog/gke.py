@@ -102,6 +102,11 @@ MAX_SHARED_CLIENTS: Final = 48
 """Pods per GPU under either sharing strategy (gkeas)."""
 MAX_RUN_SECONDS: Final = 604_800
 """Longest life of a flex-start node: 7 days (GKE documentation, 2026-06-09)."""
+MIN_RUN_SECONDS: Final = 30
+MIN_FLEX_RUN_SECONDS: Final = 600
+"""Shortest life of a node that ends by itself, and of a flex-start node.
+https://cloud.google.com/compute/docs/instances/limit-vm-runtime and GoogleCloudPlatform/
+cluster-autoscaler 7d250507, pkg/autoprovisioning/injection.go, 2026-11-24."""
 
 GLOBAL_GPU_QUOTA: Final = "GPUS_ALL_REGIONS"
 """GPUs of the whole project; 0 in many new projects."""

@@ -113,7 +113,12 @@ def _priority(args: "GkeGpuNodePoolArgs", zones: Iterable[str], way: "Capacity")
 def _specific(args: "GkeGpuNodePoolArgs", zones: Iterable[str]) -> dict[str, Any]:
     assert args.reservation is not None, "checked with the order"
     named = reservations.parse(args.reservation)
-    specific: dict[str, Any] = {"name": named.name, "zones": list(zones)}
+    specific: dict[str, Any] = {"name": named.name}
+    # GKE never takes a choice whose reservation is missing in one of these zones; without them, it
+    # takes it where the reservation is. pkg/autoprovisioning/injection.go, validateSpecifiedZones
+    places = list(zones)
+    if not args.fallback or len(places) == 1:
+        specific["zones"] = places
     if named.owner:
         specific["project"] = named.owner
     if named.block:

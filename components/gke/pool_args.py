@@ -281,13 +281,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     needs no additional GPU."""
     max_run_duration_seconds: Annotated[
         int | None,
-        Interval(ge=1, le=catalog.MAX_RUN_SECONDS),
+        Interval(ge=catalog.MIN_RUN_SECONDS, le=catalog.MAX_RUN_SECONDS),
         Hint("a node lives for 7 days at most"),
         OnChange("GPU pool"),
         Sent("NodePool nodeConfig.maxRunDuration"),
         Tries(86400),
     ] = None
-    """The time after which a node is deleted; with capacityType `flex-start`, at most 7 days."""
+    """The time after which a node is deleted, at most 7 days; with `flex-start`, at least 10
+    minutes."""
     delete_before_replace: Annotated[
         bool,
         _not_in_classes("Pulumi replaces no pool, since GKE creates them"),
@@ -442,7 +443,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 "set zones to one of them"
             )
         # The API looks for it in each zone, and fails with 404 where it is not.
-        if self.reservation is not None and not self.zones and len(wanted) > 1:
+        alone = self.reservation is not None and not self.fallback
+        if alone and not self.zones and len(wanted) > 1:
             raise ValueError(
                 f"reservation: {self.reservation!r} is of a zone, and the pool has "
                 f"{', '.join(wanted)}; set zones to the reservation's"
@@ -548,6 +550,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             raise ValueError(
                 f"minNodes: {self.min_nodes} is not possible with capacityType flex-start; "
                 "allowed: 0"
+            )
+        least, seconds = catalog.MIN_FLEX_RUN_SECONDS, self.max_run_duration_seconds
+        if "flex-start" in self.order and seconds is not None and seconds < least:
+            raise ValueError(
+                f"maxRunDurationSeconds: {seconds} is too short for {key} flex-start; allowed: "
+                f"{least} to {catalog.MAX_RUN_SECONDS}"
             )
 
     def _check_driver(self) -> None:

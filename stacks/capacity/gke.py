@@ -90,7 +90,8 @@ def pool_gpus(pools: Pools) -> dict[str, int]:
 
 
 def reservations(pools: Pools) -> list[Reservation]:
-    """What pools want out of reservations. GKE looks for one in each of a pool's zones."""
+    """What pools want out of reservations. GKE looks for one in each of a node pool's zones; a
+    choice among several is taken where it is, and may be fewer machines than the pool has."""
     return [
         Reservation(
             pool=name,
@@ -98,8 +99,8 @@ def reservations(pools: Pools) -> list[Reservation]:
             types=(machine(one.args.machine_type, one.args.gpu_model.name, one.args.gpus),),
             places="zones",
             zones=tuple(one.places),
-            each_zone=True,
-            nodes=one.pool.bounds[1],
+            each_zone=not one.args.fallback,
+            nodes=0 if one.args.fallback else one.pool.bounds[1],
         )
         for name, one in pools.items()
         if one.args.reservation is not None

@@ -88,6 +88,26 @@ def test_a_fallback_is_the_order_of_the_priorities() -> None:
     assert spec["activeMigration"] == {"optimizeRulePriority": True}
 
 
+def test_a_reservation_of_one_zone_leaves_the_other_choices_all_zones() -> None:
+    """GKE takes no machine of a reservation that is missing in a zone named beside it."""
+    args = GkeGpuNodePoolArgs(
+        machine_type=L4, fallback=("reservation", "on-demand"), reservation="mine"
+    )
+    recording = classes({"pool": args}, location="us-central1")
+    reserved, bought = recording.one(CLASS, "pool").inputs["spec"]["priorities"]
+    assert reserved["reservations"]["specific"] == [{"name": "mine"}]
+    assert len(bought["location"]["zones"]) > 1
+
+
+def test_a_flex_start_node_lives_for_ten_minutes_at_least() -> None:
+    """As a choice of several too."""
+    with pytest.raises(ValueError, match=r"maxRunDurationSeconds: 599 is too short for fallback"):
+        GkeGpuNodePoolArgs(
+            machine_type=L4, fallback=("spot", "flex-start"), max_run_duration_seconds=599
+        )
+    spec_of(fallback=("spot", "on-demand"), max_run_duration_seconds=599)
+
+
 def test_pods_do_not_move_back_if_they_shall_not() -> None:
     """And nodes go when the stack says."""
     spec = spec_of(

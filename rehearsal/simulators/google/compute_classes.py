@@ -128,14 +128,8 @@ class _Rule:
         zones = self._zones(cluster, reservation)
         self._check_machine(zones)
         project = cluster.identity.split("/")[1]
-        if reservation and not any(
-            reserved.in_region(cloud, path, project, region_of(zone))
-            for path in reservation
-            for zone in zones
-        ):
-            raise ApiError(
-                404, f'Reservation "{reservation[0]}" either does not exist or not accessible.'
-            )
+        if reservation:
+            zones = self._reserved_zones(cloud, project, reservation, zones)
         migrates = (self.spec.get("activeMigration") or {}).get("optimizeRulePriority", False)
         for zone in zones:
             for path in reservation or [""]:
@@ -174,6 +168,24 @@ class _Rule:
                 )
         return list(dict.fromkeys(chosen or own))
 
+    def _reserved_zones(
+        self, cloud: CloudState, project: str, reservation: Sequence[str], zones: Sequence[str]
+    ) -> list[str]:
+        """Those of `zones` that have it; raises ApiError unless each that the rule names does."""
+        found = [
+            zone
+            for zone in zones
+            if any(reserved.is_in(cloud, path, project, zone) for path in reservation)
+        ]
+        if not found:
+            raise ApiError(
+                404, f'Reservation "{reservation[0]}" either does not exist or not accessible.'
+            )
+        named = any("zones" in one for one in self.rule["reservations"]["specific"])
+        if named and (lacking := [zone for zone in zones if zone not in found]):
+            raise ApiError(400, f"Reservation is missing in specified zone {lacking[0]}")
+        return found
+
     def _check_machine(self, zones: Sequence[str]) -> None:
         name, gpu = self.rule.get("machineType", ""), self.rule.get("gpu") or {}
         machine = machine_type(name)
@@ -198,6 +210,14 @@ class _Rule:
                 400,
                 f"Machine type {name} is not available in any of auto provisioned zones, last zone "
                 f"check error: {zones[-1]} has none",
+            )
+        flexible = (self.rule.get("flexStart") or {}).get("enabled")
+        seconds = self.rule.get("maxRunDurationSeconds")
+        if flexible and seconds is not None and not 600 <= seconds <= 7 * 86_400:
+            raise ApiError(
+                400,
+                "MaxRunDuration is not within the allowed range (10 minutes - 7 days). Got "
+                f"{seconds} seconds.",
             )
         ssd = (self.rule.get("storage") or {}).get("localSSDCount")
         if self._reservation() and machine.local_ssd_gib and not ssd:

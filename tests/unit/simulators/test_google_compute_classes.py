@@ -135,6 +135,33 @@ def test_a_priority_takes_machines_out_of_its_reservation() -> None:
         made.cloud.set_size(reserved.name, 2)
 
 
+@pytest.mark.parametrize(
+    ("specific", "found"),
+    [
+        ({"name": "mine"}, ["us-central1-b"]),
+        ({"name": "mine", "zones": ["us-central1-b", "us-central1-c"]}, []),
+    ],
+)
+def test_a_reservation_must_be_in_each_zone_that_its_priority_names(
+    specific: dict[str, Any], found: list[str]
+) -> None:
+    """If it names none, nodes start where the reservation is."""
+    mine = Reservation(name="mine", type="g2-standard-4", zone="us-central1-b", count=1)
+    zones = ["us-central1-a", "us-central1-b", "us-central1-c"]
+    made = stack(
+        reservations=(mine,),
+        clusterAutoscaling=PROVISIONING | {"autoProvisioningLocations": zones},
+    )
+    given = copy.deepcopy(L4)
+    rule = RESERVED | {"reservations": {"affinity": "Specific", "specific": [specific]}}
+    given["spec"]["priorities"] = [rule, ON_DEMAND]
+    lines = made.cloud.classes([given])
+    groups = [one for one in made.cloud.node_groups() if one.choice and one.choice.rank == 0]
+    assert [one.node.labels["topology.kubernetes.io/zone"] for one in groups] == found
+    missing = "compute class l4: priority 0: Reservation is missing in specified zone us-central1-c"
+    assert lines == ([] if found else [missing])
+
+
 A100 = {"machineType": "a2-ultragpu-1g", "gpu": {"type": "nvidia-a100-80gb", "count": 1}}
 
 
@@ -150,6 +177,8 @@ A100 = {"machineType": "a2-ultragpu-1g", "gpu": {"type": "nvidia-a100-80gb", "co
         (RESERVED | {"location": {"zones": ["us-central1-a"]}},
          "location config with specific reservations enabled"),
         (RESERVED | A100, "the priority has no localSSDCount"),
+        ({**SPOT, "flexStart": {"enabled": True}, "maxRunDurationSeconds": 60},
+         "MaxRunDuration is not within the allowed range (10 minutes - 7 days). Got 60 seconds"),
     ],
 )  # fmt: skip
 def test_a_wrong_priority_is_named_in_gke_s_words(rule: dict[str, Any], says: str) -> None:

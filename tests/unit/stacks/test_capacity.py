@@ -158,6 +158,21 @@ def test_capacity_says_which_choice_would_be_taken_now() -> None:
     )
 
 
+def test_a_reservation_in_an_order_may_be_smaller_than_the_pool_and_in_one_of_its_zones() -> None:
+    """The other choices make up for it; alone, it must have all of the pool."""
+    cluster = GkeClusterArgs(
+        name="c", location="us-central1", dns_endpoint=True, scaler="compute-classes"
+    )
+    zones = ["us-central1-a", "us-central1-b"]
+    given = {"machine_type": "g2-standard-4", "max_nodes": 3, "zones": zones, "reservation": "mine"}
+    ordered = GkeGpuNodePoolArgs(**given, fallback=("reservation", "spot"))
+    alone = GkeGpuNodePoolArgs(**given, capacity_type="reservation")
+    found = gke_quota.reservations(
+        {"ordered": ordered.resolve("ordered", cluster), "alone": alone.resolve("alone", cluster)}
+    )
+    assert [(one.nodes, one.each_zone) for one in found] == [(0, False), (3, True)]
+
+
 def filled(pools: Any, *entries: Any) -> dict[str, int]:
     """The GPUs of the nodes that the pods of these entries fill."""
     on = {name: one.pool for name, one in pools.items()}

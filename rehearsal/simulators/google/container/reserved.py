@@ -86,6 +86,11 @@ def in_region(cloud: CloudState, path: str, project: str, region: str) -> Reserv
     return next((one for one in found if one is not None), None)
 
 
+def is_in(cloud: CloudState, path: str, project: str, zone: str) -> bool:
+    """Whether the reservation is in this zone, and the project may use it."""
+    return _found(cloud, path, project, zone) is not None
+
+
 def _found(cloud: CloudState, path: str, project: str, zone: str) -> Reservation | None:
     """The reservation in this zone, if there is one that the project may use."""
     whole, _, block = path.partition(_BLOCKS)
