@@ -30,6 +30,7 @@ class EksInterruptions(pulumi.ComponentResource):
     """Must exist before an instance starts, or its interruption is not heard of."""
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+        """`name`: at most 44 characters: with an event and the automatic suffix, a rule has 64."""
         super().__init__("gpu-cluster:eks:Interruptions", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         self.queue = aws.sqs.Queue(

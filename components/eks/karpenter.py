@@ -59,7 +59,7 @@ class Karpenter(pulumi.ComponentResource):
         the settings name no number. `gates`: features to turn on."""
         super().__init__("gpu-cluster:eks:Karpenter", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        interruptions = EksInterruptions(f"{cluster.name[:40]}-{name}", opts=child)
+        interruptions = EksInterruptions(f"{cluster.name[:34]}-{name}", opts=child)
         rights = pulumi.Output.all(node_role, interruptions.queue.arn).apply(
             lambda known: policy(cluster.name, region, node_role=known[0], queue=known[1], key=key)
         )

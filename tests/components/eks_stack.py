@@ -49,13 +49,14 @@ def declare(
 
     def program() -> None:
         given: dict[str, Any] = {
+            "name": "k8s-ml",
             "admins": [ADMIN],
             "authorized_networks": {"office": "203.0.113.0/24"},
             "network": network or zones,
         }
         declared(
             "eks",
-            EksClusterArgs(name="k8s-ml", **{**given, **cluster}),
+            EksClusterArgs(**{**given, **cluster}),
             {"train-gpu": TRAIN} if pools is None else pools,
             runs,
             config={"aws:region": region},

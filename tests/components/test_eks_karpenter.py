@@ -330,6 +330,12 @@ def test_it_hears_of_interruptions(stack: Recording) -> None:
     assert {one.inputs["arn"] for one in targets} == {OUTPUTS["aws:sqs/queue:Queue"]["arn"]}
 
 
+def test_rules_of_the_longest_cluster_name_have_names() -> None:
+    """EventBridge takes names of 64 characters, 8 of which are the automatic suffix."""
+    rules = launched(name="k" * 100).of("aws:cloudwatch/eventRule:EventRule")
+    assert max(len(one.name) for one in rules) <= 64 - 8
+
+
 def test_nodes_are_gone_before_what_they_need(stack: Recording) -> None:
     """A destroy deletes the NodePool, whose nodes Karpenter terminates, and then Karpenter: objects
     that went with the cluster would leave instances behind."""
