@@ -12,12 +12,11 @@ from ..catalog import eks as catalog
 from ..cluster import ResolvedPool
 from .cpu_pool_args import EksCpuPoolArgs
 from .ec2_node_class import CAPACITY_TYPES, FORCED_AFTER, Site, located
-from .karpenter_args import EksPoolKarpenterArgs
+from .karpenter_args import AUTO_MODE_HOURS, EksPoolKarpenterArgs
 from .karpenter_pool import Nodes
 from .pool_args import EksGpuNodeGroupArgs
 
-_OLDEST = "504h"
-"""A node lives 21 days at most (automode-learn-instances.html)."""
+_OLDEST = f"{AUTO_MODE_HOURS}h"
 
 
 def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:

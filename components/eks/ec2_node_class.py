@@ -11,6 +11,7 @@ from ..catalog import eks as catalog
 from ..cluster import GpuPool, ResolvedPool
 from .cluster_args import EksSystemPoolArgs
 from .cpu_pool_args import EksCpuPoolArgs
+from .karpenter_args import SYSTEM_NODES
 from .karpenter_pool import Nodes
 from .node_args import EksKubeletArgs
 from .pool_args import EksGpuNodeGroupArgs
@@ -103,7 +104,7 @@ def system_nodes(args: EksSystemPoolArgs, places: Sequence[str], site: Site) -> 
     if args.max_nodes == args.min_nodes:
         return None
     pool = GpuPool(
-        name="gpu-cluster-system",
+        name=SYSTEM_NODES,
         accelerator="none",
         gpus_per_node=0,
         min_nodes=0,

@@ -17,6 +17,12 @@ _DURATION = Annotated[
     ),
 ]
 """As NodePool's definition has it: `karpenter.sh_nodepools.yaml` of Karpenter 1.14.3."""
+SYSTEM_NODES = "gpu-cluster-system"
+"""The NodePool of system nodes beyond those that are always there."""
+AUTO_MODE_HOURS = 480
+"""The largest `expireAfter` of a NodePool of EKS Auto Mode, which refuses one that is more than 21
+days together with the terminationGracePeriod, by default 24 hours (aws-controllers-k8s/test-infra
+1000; eks/latest/userguide/create-node-pool.html; read 2026-11-24)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +70,8 @@ class EksPoolKarpenterArgs:
     expire_after: Annotated[
         _DURATION, Sent("NodePool spec.template.spec.expireAfter"), Tries("720h")
     ] = "Never"
-    """How old a node gets: then it takes no more pods, and is removed once its jobs are done."""
+    """How old a node gets: then it takes no more pods, and is removed once its jobs are done. With
+    Auto Mode, `480h` at most, which is also what `Never` is there."""
     weight: Annotated[
         Annotated[int, Interval(ge=1, le=100)] | None,
         Sent("NodePool spec.weight"),
@@ -75,3 +82,16 @@ class EksPoolKarpenterArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
+
+    def check_auto_mode(self) -> None:
+        """Raises ValueError for what Auto Mode refuses."""
+        seconds = sum(
+            int(number) * {"h": 3600, "m": 60, "s": 1}[unit]
+            for number, unit in re.findall(r"([0-9]+)([hms])", self.expire_after)
+        )
+        if seconds > AUTO_MODE_HOURS * 3600:
+            raise ValueError(
+                f"expireAfter: {self.expire_after} is not possible with cluster.scaler auto-mode: "
+                "a node of it is gone after 21 days, of which its pods have the last 24 hours to "
+                f"end; set at most {AUTO_MODE_HOURS}h"
+            )

@@ -12,7 +12,7 @@ from ..catalog import kubernetes as names
 from ..catalog import room
 from ..catalog.accelerators import GPUS
 from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint
-from ..decode import EXAMPLE, shown
+from ..decode import EXAMPLE, at, shown
 from ..discovery import discovery_labels
 from ..effect import Sent, Silent, Tries
 from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
@@ -398,6 +398,7 @@ class EksGpuNodeGroupArgs:
         reservations.check_scaler(self.reservation, cluster.scaler)
         if cluster.scaler == "auto-mode":
             self._check_auto_mode_disk()
+            at("karpenter", self.karpenter.check_auto_mode)
         self._check_in(cluster, places)
         pool = self.gpu_pool(name, cluster.scaler)
         if self.os == "bottlerocket":

@@ -10,6 +10,7 @@ from ..decode import NAMESPACE, at, required
 from . import buckets
 from .cluster_args import EksClusterArgs
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
+from .karpenter_args import SYSTEM_NODES
 from .pool_args import EksGpuNodeGroupArgs
 from .provider_args import AwsProviderArgs, provider_args
 from .regions import is_region, meant_region
@@ -99,13 +100,7 @@ def resolve(
     if isinstance(cluster, EksExistingClusterArgs):
         for name, pool in pools.items():
             check_existing(f"{NAMESPACE}:gpuPools.{name}", pool, cluster)
-    if cluster.scaler != "cluster-autoscaler":
-        for name, pool in pools.items():
-            if pool.min_nodes and f"{name}-static" in pools:
-                raise ValueError(
-                    f"{NAMESPACE}:gpuPools.{name}-static: is the NodePool of the {pool.min_nodes} "
-                    f"nodes that pool {name} always has; give the pool another name"
-                )
+    check_node_pools(cluster, pools)
     holders: dict[str, tuple[str, EksGpuNodeGroupArgs]] = {}
     for name, pool in pools.items():
         if pool.reservation is None or is_group(pool.reservation):
@@ -129,6 +124,39 @@ def resolve(
             for name, pool in pools.items()
         },
     )
+
+
+_TAKEN: Mapping[str, Mapping[str, str]] = {
+    "karpenter": {SYSTEM_NODES: "the NodePool of this stack's system nodes"},
+    # eks/latest/userguide/create-node-class.html and create-node-pool.html, read 2026-11-24.
+    "auto-mode": {
+        "default": "EKS's own NodeClass",
+        "general-purpose": "EKS's own NodePool",
+        "system": "EKS's own NodePool",
+    },
+}
+"""Scaler -> the names of NodePools and their classes that are not a pool's, and whose they are."""
+
+
+def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
+    """Raises ValueError for a pool whose NodePool would be another one."""
+    if cluster.scaler == "cluster-autoscaler":
+        return
+    cpu_pools = getattr(cluster, "cpu_pools", {})
+    paths = {
+        **{name: f"{NAMESPACE}:cluster.cpuPools.{name}" for name in cpu_pools},
+        **{name: f"{NAMESPACE}:gpuPools.{name}" for name in pools},
+    }
+    taken = _TAKEN.get(cluster.scaler, {})
+    for name, path in paths.items():
+        if name in taken:
+            raise ValueError(f"{path}: is the name of {taken[name]}; give the pool another name")
+    for name, pool in {**cpu_pools, **pools}.items():
+        if pool.min_nodes and (path := paths.get(f"{name}-static")):
+            raise ValueError(
+                f"{path}: is the NodePool of the {pool.min_nodes} nodes that pool {name} always "
+                "has; give the pool another name"
+            )
 
 
 def check_existing(path: str, pool: EksGpuNodeGroupArgs, cluster: EksExistingClusterArgs) -> None:

@@ -102,7 +102,7 @@ def test_a_pool_is_a_node_pool_with_a_node_class() -> None:
     assert len(spec["subnetSelectorTerms"]) == 1
     pool = objects(stack, "NodePool")["train-gpu"]
     assert pool["template"]["spec"]["nodeClassRef"]["group"] == "eks.amazonaws.com"
-    assert pool["template"]["spec"]["expireAfter"] == "504h"
+    assert pool["template"]["spec"]["expireAfter"] == "480h"
     assert {"nodes": "0", "reasons": ["Drifted"]} in pool["disruption"]["budgets"]
     required = {one["key"]: one["values"] for one in pool["template"]["spec"]["requirements"]}
     assert required["karpenter.sh/capacity-type"] == ["reserved"]
