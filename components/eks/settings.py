@@ -152,9 +152,9 @@ def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeG
         if name in taken:
             raise ValueError(f"{path}: is the name of {taken[name]}; give the pool another name")
     for name, pool in {**cpu_pools, **pools}.items():
-        if pool.min_nodes and (path := paths.get(f"{name}-static")):
+        if pool.min_nodes and (other := paths.get(f"{name}-static")):
             raise ValueError(
-                f"{path}: is the NodePool of the {pool.min_nodes} nodes that pool {name} always "
+                f"{other}: is the NodePool of the {pool.min_nodes} nodes that pool {name} always "
                 "has; give the pool another name"
             )
 
