@@ -34,7 +34,7 @@ def judged(
     stack without one; None if such a stack is only unconfirmed, above `UNCONFIRMED_DOLLARS`.
     """
     total = sum(costs.values())
-    confirmed = next((most for name, most in stacks.items() if fnmatchcase(stack, name)), dollars)
+    confirmed = confirmed_for(stack, dollars, stacks)
     said = (
         f"the machines of all pools cost {'' if complete else 'at least '}${total:,.0f} a month at "
         "their maximum, on demand (disks, network and control plane are not counted)"
@@ -54,6 +54,11 @@ def judged(
         f"{said}, and ${confirmed:,.0f} is confirmed for stack {stack}; {part}: lower its maximum, "
         f"or confirm the rise: {fix}"
     )
+
+
+def confirmed_for(stack: str, dollars: float | None, stacks: Mapping[str, float]) -> float | None:
+    """The stack's ceiling in dollars a month, by the first pattern that matches; else None."""
+    return next((most for name, most in stacks.items() if fnmatchcase(stack, name)), dollars)
 
 
 def kept_running(pool: str, least: float, stack: str, stacks: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from components.catalog.clouds import AWS, GOOGLE
+from policy import scalers
 from policy.networks import too_wide
 from policy.reading import (
     UNKNOWN,
@@ -91,6 +92,16 @@ def private_nodes(resource: Resource) -> Iterator[str]:
                     yield (
                         f"launch template {resource.name} gives nodes public addresses; drop "
                         "associatePublicIpAddress"
+                    )
+        case scalers.EC2_NODE_CLASS | scalers.AUTO_NODE_CLASS:
+            spec = get(props, "spec")
+            for path in (("associatePublicIPAddress",),
+                         ("advancedNetworking", "associatePublicIPAddress")):  # fmt: skip
+                if get(spec, *path) is True:
+                    kind = resource.type.rpartition(":")[2]
+                    yield (
+                        f"{kind} {resource.name} gives nodes public addresses; drop spec."
+                        f"{'.'.join(path)}"
                     )
         case "aws:ec2/subnet:Subnet":
             if is_on(get(props, "mapPublicIpOnLaunch")):

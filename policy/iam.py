@@ -49,13 +49,15 @@ def node_identity(resource: Resource) -> Iterator[str]:
         return
     if get(props, "enableAutopilot") is UNKNOWN:
         return
-    if get(props, "enableAutopilot") is True:
-        defaults = get(props, "clusterAutoscaling", "autoProvisioningDefaults")
+    scaling = get(props, "clusterAutoscaling")
+    if get(props, "enableAutopilot") is True or get(scaling, "enabled") is True:
+        defaults = get(scaling, "autoProvisioningDefaults")
         if _default_account(get(defaults, "serviceAccount")):
             yield _runs_as_default(
                 f"cluster {resource.name}",
                 "clusterAutoscaling.autoProvisioningDefaults.serviceAccount",
             )
+    if get(props, "enableAutopilot") is True:
         return
     if _default_account(get(props, "nodeConfig", "serviceAccount")):
         yield _runs_as_default(f"cluster {resource.name}", "nodeConfig.serviceAccount")

@@ -1,54 +1,36 @@
-"""A node pool as the rules see it, on both clouds: shape, labels, taints, bounds, price."""
+"""A pool as the rules see it, on both clouds: shape, labels, taints, bounds, price."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from components.catalog import eks, gke
 from components.catalog import kubernetes as names
 from components.catalog.clouds import AWS, GOOGLE
-from components.catalog.node_prices import NodePrice, eks_node, gke_node
+from components.catalog.node_prices import eks_node, gke_node
 from components.kube.taints import from_cloud
+from policy import scalers
+from policy.pool_shape import Pool as Pool
 from policy.reading import UNKNOWN, Resource, each, entries, get, number
 
 OWN_MODULES = "INSTALLATION_DISABLED"
 """The `gpuDriverVersion` with which GKE leaves the driver to somebody else."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """A GKE node pool or an EKS node group; any value may be `UNKNOWN`."""
-
-    resource: Resource
-    gpu: bool
-    """Whether it is known to carry GPUs."""
-    labels: Any
-    """Declared labels, a map."""
-    taints: list[Any]
-    """(key, value, effect in Kubernetes spelling) or `UNKNOWN`."""
-    least: Any
-    """Nodes that are always there."""
-    most: Any
-    """Nodes that there can be."""
-    price: NodePrice | None
-    """Of one node; None if its shape is not known."""
-
-    @property
-    def name(self) -> str:
-        """Its logical name: the pool's name in the config."""
-        return self.resource.name
-
-
 def pool_of(resource: Resource, resources: Sequence[Resource] = ()) -> Pool | None:
     """The resource as a pool; None if it is none.
 
-    `resources`: those of the stack, among which a node group's launch template may be.
+    `resources`: those of the stack, among which a node group's launch template may be, or the
+    cluster that limits a ComputeClass.
     """
     match resource.type:
         case GOOGLE.node_pool:
             return _gke_pool(resource)
         case AWS.node_pool:
             return _eks_pool(resource, resources)
+        case scalers.NODE_POOL:
+            return scalers.karpenter_pool(resource)
+        case scalers.COMPUTE_CLASS:
+            return scalers.compute_class(resource, resources)
         case _:
             return None
 

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from components.catalog import kubernetes as names
 from components.catalog.clouds import AWS, GOOGLE
 from components.catalog.gke import ACCELERATORS
+from policy import scalers
 from policy.ceiling import kept_running
 from policy.pods import pods_of
 from policy.pool import OWN_MODULES, Pool, driver_version, pool_of
-from policy.reading import UNKNOWN, Resource, differs, each, get, is_off, is_one_of, number
+from policy.reading import UNKNOWN, Resource, differs, each, get, is_off, is_on, is_one_of, number
 
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 
@@ -40,7 +41,7 @@ def minimum(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
 def size(resource: Resource) -> Iterator[str]:
     """The autoscaler's node counts are not reverted by an update."""
     pool = pool_of(resource)
-    if pool is None:
+    if pool is None or resource.type not in (AWS.node_pool, GOOGLE.node_pool):
         return
     least, most = number(pool.least), number(pool.most)
     if least is None or most is None or least == most:
@@ -56,6 +57,16 @@ def size(resource: Resource) -> Iterator[str]:
 
 def secure_boot(resource: Resource) -> Iterator[str]:
     """GKE nodes boot signed software alone, except where somebody loads modules of their own."""
+    scaling = get(resource.props, "clusterAutoscaling")
+    autopilot = is_on(get(resource.props, "enableAutopilot"))
+    if resource.type == GOOGLE.cluster and get(scaling, "enabled") is True and not autopilot:
+        created = get(scaling, "autoProvisioningDefaults", "shieldedInstanceConfig")
+        if is_off(get(created, "enableSecureBoot")):
+            yield (
+                f"cluster {resource.name} creates node pools that boot without Secure Boot; set "
+                "clusterAutoscaling.autoProvisioningDefaults.shieldedInstanceConfig"
+                ".enableSecureBoot"
+            )
     pool = pool_of(resource)
     if pool is None or resource.type != GOOGLE.node_pool:
         return
@@ -131,6 +142,22 @@ def metadata(resource: Resource, *, hops: float) -> Iterator[str]:
                     f"launch template {resource.name} sets {given} hop limit for instance "
                     f"metadata, so pods may get the node's role; set it to {hops:g}"
                 )
+        case scalers.EC2_NODE_CLASS:
+            # Karpenter's defaults are IMDSv2 and one hop.
+            options = get(props, "spec", "metadataOptions")
+            if get(options, "httpEndpoint") == "disabled":
+                return
+            if get(options, "httpTokens") == "optional":
+                yield (
+                    f"EC2NodeClass {resource.name} allows IMDSv1; set spec.metadataOptions"
+                    ".httpTokens to required"
+                )
+            limit = number(get(options, "httpPutResponseHopLimit"))
+            if limit is not None and limit > hops:
+                yield (
+                    f"EC2NodeClass {resource.name} sets {limit:g} as hop limit for instance "
+                    f"metadata, so pods may get the node's role; set it to {hops:g}"
+                )
         case AWS.node_pool if get(props, "launchTemplate") is None:
             yield (
                 f"node group {resource.name} has no launch template, and EKS's own lets pods reach "
@@ -154,6 +181,14 @@ def disks(resource: Resource) -> Iterator[str]:
             if volume is not None and is_off(get(volume, "encrypted")):
                 yield (
                     f"launch template {resource.name}: volume {get(mapping, 'deviceName')} is not "
+                    "encrypted; set ebs.encrypted"
+                )
+    elif resource.type == scalers.EC2_NODE_CLASS:
+        # Without mappings Karpenter encrypts the volumes.
+        for mapping in each(props, "spec", "blockDeviceMappings"):
+            if is_off(get(mapping, "ebs", "encrypted")):
+                yield (
+                    f"EC2NodeClass {resource.name}: volume {get(mapping, 'deviceName')} is not "
                     "encrypted; set ebs.encrypted"
                 )
     elif resource.type == "aws:ebs/volume:Volume" and is_off(get(props, "encrypted")):

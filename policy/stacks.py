@@ -8,7 +8,8 @@ from components.catalog.autoscaler_tags import TEMPLATE
 from components.catalog.clouds import AWS
 from components.catalog.node_prices import priced_on
 from components.catalog.prices import HOURS_PER_MONTH
-from policy.ceiling import Word, judged
+from policy import scalers
+from policy.ceiling import Word, confirmed_for, judged
 from policy.pods import asks_for_gpu, installs_driver, plugs_devices, pods_of, reaches, tolerates
 from policy.pool import Pool, driver_version, pools_of
 from policy.reading import UNKNOWN, Resource, entries, get, number, of_type
@@ -163,7 +164,10 @@ def _software(
         if not pool.gpu:
             continue
         here = [pods for pods in sets if reaches(pods, pool) in enough]
-        drivers, plugins = _clouds_part(pool, maybe=maybe)
+        if pool.resource.type in (scalers.NODE_POOL, scalers.COMPUTE_CLASS):
+            drivers, plugins = scalers.software(pool, resources, maybe=maybe)
+        else:
+            drivers, plugins = _clouds_part(pool, maybe=maybe)
         yield (
             pool,
             drivers + sorted(pods.title for pods in here if installs_driver(pods) in enough),
@@ -208,19 +212,34 @@ def _ceiling(
     wanted: Word, resources: Sequence[Resource], dollars: float | None, stacks: Mapping[str, float]
 ) -> Iterator[Finding]:
     pools = pools_of(resources)
+    for pool in pools:
+        most = confirmed_for(pool.resource.stack, dollars, stacks)
+        if pool.most is None and wanted == ("unconfirmed" if most is None else "above"):
+            yield _unlimited(pool), pool.resource
     costs = {pool.name: cost for pool in pools if (cost := _most(pool)) is not None}
+    complete = len(costs) == len(pools)
+    costs = scalers.counted_once(pools, costs)
     if not costs:
         return
     word, message = judged(
         pools[0].resource.stack,
         costs,
-        complete=len(costs) == len(pools),
+        complete=complete,
         dollars=dollars,
         stacks=stacks,
     )
     if word == wanted:
         sources = [pool.price.source for pool in pools if pool.price is not None]
         yield f"{message} ({priced_on(sources)})", None
+
+
+def _unlimited(pool: Pool) -> str:
+    fix = (
+        "set clusterAutoscaling.resourceLimits of the cluster"
+        if pool.resource.type == scalers.COMPUTE_CLASS
+        else "set spec.limits.nodes"
+    )
+    return f"nothing limits how many nodes pool {pool.name} starts, nor what they cost; {fix}"
 
 
 def priced(resources: Sequence[Resource]) -> Iterator[Finding]:

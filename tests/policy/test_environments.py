@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from cli import ceiling
 from policy import settings
@@ -14,7 +16,16 @@ from stacks.definition.settings import config_of as config_of_stack
 from stacks.engine.urn import Urn, of_reference
 from tests.components.recording import Recording, Registration, record
 from tests.policy.cases import findings
-from tests.program.environments import CLUSTER_OUTPUTS, ROOT, STACKS, config_of, run_program
+from tests.program.environments import (
+    CLUSTER_OUTPUTS,
+    ROOT,
+    STACKS,
+    as_engine_config,
+    config_of,
+    run_program,
+    values_of,
+    with_changes,
+)
 
 OUTPUTS = {
     **CLUSTER_OUTPUTS,
@@ -78,6 +89,37 @@ def test_committed_environments_keep_every_rule(
     """No rule complains of what ships, but where the scenario means to show the warning."""
     stack, resources = environment
     assert findings(policy, resources) == EXPECTED.get((stack, policy), [])
+
+
+@pytest.mark.parametrize("scaler", ["karpenter", "auto-mode", "compute-classes"])
+def test_pools_of_a_scaler_keep_every_rule_and_are_counted(
+    scaler: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No node pool of a cloud has their nodes; the ceiling counts them as `cost` does."""
+    if scaler == "compute-classes":
+        document = yaml.safe_load((ROOT / "examples/fallback/Pulumi.fallback.yaml").read_text())
+        values = document["config"]
+    else:
+        change: list[list[Any]] = [
+            ["gpu-cluster:cluster", "autoscaler", "absent"],
+            ["gpu-cluster:cluster", "scaler", scaler],
+        ]
+        if scaler == "karpenter":
+            # The group of system nodes declares more nodes than anything starts there.
+            change.append(["gpu-cluster:cluster", "systemPool", {"minNodes": 1, "maxNodes": 1}])
+        values = with_changes(values_of("train"), change)
+    config = as_engine_config(values)
+    resources = resources_of("dev", record(run_program, config=config, outputs=OUTPUTS))
+    assert {policy.name: findings(policy.name, resources) for policy in POLICIES} == {
+        policy.name: [] for policy in POLICIES
+    }
+    given = {"monthly-ceiling": {"stacks": {"dev": 1}}}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(given))
+    monkeypatch.setenv(settings.ELSEWHERE, str(file))
+    (said,) = findings("monthly-ceiling", resources, settings=given)
+    line = ceiling.line("dev", bill_at("dev", values))
+    assert line == f"policy monthly-ceiling: {said.rpartition(' (prices of')[0]}"
 
 
 def test_cost_and_validate_say_what_the_ceiling_says(

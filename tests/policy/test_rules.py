@@ -11,6 +11,7 @@ from tests.policy import (
     cluster_cases,
     iam_cases,
     pool_cases,
+    scaler_cases,
     security_cases,
     stack_cases,
     workload_cases,
@@ -19,6 +20,7 @@ from tests.policy.cases import Case, Path, findings
 
 CASES = [
     *pool_cases.CASES,
+    *scaler_cases.CASES,
     *cluster_cases.CASES,
     *iam_cases.CASES,
     *workload_cases.CASES,
