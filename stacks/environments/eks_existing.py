@@ -34,7 +34,7 @@ def parts(choices: Choices) -> Parts:
             f"  securityGroupIds: [{groups}]"
             if groups
             else "  # securityGroupIds: that of the other nodes, if they have one of their own",
-            "# autoscaler: {} # installs one, if the cluster has none",
+            "autoscaler: {} # drop the line if the cluster has Cluster Autoscaler already",
         ],
         [
             f"instanceTypes: [{offer.machine}]",

@@ -27,9 +27,7 @@ from tests.rehearsal.own_stacks import folder_of
 )
 def test_a_new_environment_rehearses(tmp_path: Path, choices: Choices) -> None:
     """From nothing to a job that has had its GPU, and a second `up` that changes nothing."""
-    # Nobody describes a cluster with an autoscaler, so the stack has to install one.
-    written = text("staging", choices).replace("# autoscaler: {}", "autoscaler: {}")
-    source = folder_of("staging", tmp_path, written)
+    source = folder_of("staging", tmp_path, text("staging", choices))
     with Sandbox(
         "staging",
         source=source,

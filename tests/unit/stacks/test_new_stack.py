@@ -84,6 +84,7 @@ def test_pools_on_an_existing_eks_cluster(here: Path, capsys: pytest.CaptureFixt
         "existing": "platform",
         "version": "1.34",
         "network": {"subnetIds": SUBNETS, "securityGroupIds": ["sg-0123456789abcdef0"]},
+        "autoscaler": {},
     }
     pool = config["gpu-cluster:gpuPools"]["gpus"]
     assert pool["subnetIds"] == SUBNETS[:1]
