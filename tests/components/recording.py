@@ -142,6 +142,8 @@ def record(
             pulumi.runtime.set_all_config(dict(config or {}))
             loop.run_until_complete(stack.run_pulumi_func(lambda: _run(program)))
         finally:
+            # Tasks of a program that failed stay in the SDK, which shares this set with the next.
+            stack.SETTINGS.outputs.clear()
             loop.close()
             asyncio.set_event_loop(None)
 
