@@ -226,6 +226,43 @@ def test_a_change_that_replaces_a_pool(tmp_path: Path) -> None:
     assert run.failures == []
 
 
+@pytest.mark.prove
+def test_a_new_kubernetes_minor_goes_to_the_control_plane_and_then_to_the_nodes(
+    tmp_path: Path,
+) -> None:
+    """In place, in one update that names the addons it leaves behind."""
+    root = repository(tmp_path, "train")
+    file = root / "Pulumi.train.yaml"
+    document = yaml.safe_load(file.read_text())
+    assert document["config"]["gpu-cluster:cluster"]["version"] == "1.35"
+    earlier = before("HEAD", "train", root)
+    document["config"]["gpu-cluster:cluster"] |= {
+        "version": "1.36",
+        "addonVersions": {"kube-proxy": "v1.36.0-eksbuild.1"},
+    }
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    with Sandbox("train", source=root, folder=tmp_path / "sandbox") as sandbox:
+        run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
+        assert run.run_until_ready(), run.failures
+        found = run.change()
+        assert found is not None
+        assert (found["replaced"], found["deleted"]) == ([], [])
+        order = [
+            "aws:eks/cluster:Cluster k8s-ml",
+            "aws:eks/addon:Addon k8s-ml-kube-proxy",
+            "aws:eks/nodeGroup:NodeGroup k8s-ml-system",
+        ]
+        assert [label for label in found["updated"] if label in order] == order
+        assert "aws:eks/nodeGroup:NodeGroup train-gpu" in found["updated"]
+        assert found["recycled"]
+        (warning,) = {line for line in run.warnings if "[GPUC-ADDONS]" in line}
+        assert "1.35 -> 1.36" in warning
+        assert "coredns" in warning
+        assert "kube-proxy" not in warning
+        assert run.teardown(), run.failures
+    assert run.failures == []
+
+
 def test_a_pool_whose_job_is_done_is_tried_again_after_a_change(tmp_path: Path) -> None:
     """The node of before is gone, or still has the labels of before; a node of the change is what
     the Auto Scaling group's tags are compared with, and it comes up for a probe pod."""
