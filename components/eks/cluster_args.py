@@ -331,6 +331,12 @@ class EksClusterArgs:
         self._check_service_cidr()
         if self.scaler == "auto-mode":
             self._check_auto_mode()
+        if (self.karpenter.replicas or 0) > self.system_pool.min_nodes:
+            raise ValueError(
+                f"karpenter.replicas: {self.karpenter.replicas} controllers need a node of the "
+                f"system pool each, and systemPool.minNodes is {self.system_pool.min_nodes}; lower "
+                "it, or raise that"
+            )
         for name, pool in self.cpu_pools.items():
             for zone in pool.zones:
                 if zone not in self.network.places:
