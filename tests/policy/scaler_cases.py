@@ -174,6 +174,12 @@ ROWS: Rows = {
          "t4, so it would stay pending; add the toleration"),
     ],
     "one-device-plugin": [
+        # Nobody knows what an image of one's own brings.
+        ((plugin({"role": "train"}), NODE_POOL,
+          changed(EC2_NODE_CLASS, ("spec", "amiSelectorTerms"), [{"id": "ami-1"}])),
+         ("spec", "amiSelectorTerms"), [{"alias": "bottlerocket@latest"}],
+         "GPU pool v100 has its device plugin from the image and from daemonset plugin; let one "
+         "of them do it"),
         ((AUTO_POOL, plugin({"role": "serve"})), (*SPEC, "nodeSelector"), {"role": "train"},
          "GPU pool v100 has its device plugin from the image and from daemonset plugin; let one "
          "of them do it"),
