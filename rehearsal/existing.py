@@ -26,7 +26,7 @@ from rehearsal.simulators.inventory import Machine
 from stacks.definition.files import ROOT
 from stacks.definition.names import StackError
 
-DEFINITIONS = ROOT / "components" / "batch" / "crds"
+DEFINITIONS = ROOT / "components" / "crds"
 """Also what others install: upstream's, for which a test compares them."""
 STORAGE_SECONDS = 10.0
 """How long the server may take to serve a kind that has just been defined, for which it answers 429

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,17 +66,15 @@ def test_an_unknown_name_is_refused_with_the_known_ones(machine: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["go.mod", "go.sum", "karpenter/main.go"])
-def test_the_cache_key_covers_the_source(
-    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_key_covers_the_source(file: str, tmp_path: Path) -> None:
     """A change of a pin, or of what is built of our own, moves the build to another folder."""
     shutil.copytree(ROOT / "tools" / "control-plane", tmp_path / "control-plane")
-    monkeypatch.setattr(programs, "HERE", tmp_path)
-    before = programs.program("control-plane").folder()
-    assert programs.program("control-plane").folder() == before
+    program = replace(programs.program("control-plane"), tools=tmp_path)
+    before = program.folder()
+    assert program.folder() == before == programs.program("control-plane").folder()
     with (tmp_path / "control-plane" / file).open("a") as pins:
         pins.write("\n")
-    assert programs.program("control-plane").folder() != before
+    assert program.folder() != before
 
 
 def test_every_program_is_pinned() -> None:

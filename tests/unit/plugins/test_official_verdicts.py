@@ -52,7 +52,8 @@ def declared(stack: GoogleStack, kind: str) -> tuple[str, str, dict[str, Any]]:
     nodes = stack.up(SUBNETWORK, "nodes", subnetwork(network["selfLink"]))
     if kind == "cluster":
         return CLUSTER, "dev", cluster(nodes)
-    stack.up(CLUSTER, "dev", cluster(nodes))
+    workloads = {"workloadPool": "p.svc.id.goog"}
+    stack.up(CLUSTER, "dev", cluster(nodes, workloadIdentityConfig=workloads))
     return POOL, "gpu", pool()
 
 
