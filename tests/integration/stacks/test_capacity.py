@@ -16,6 +16,7 @@ from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
 from stacks.capacity import eks as aws_quota
+from stacks.capacity import eks_addons
 from stacks.capacity import stack_capacity as quota
 from stacks.capacity.verdict import Known, Need, Unknown
 from stacks.definition.settings import config_of, settings_of
@@ -127,7 +128,9 @@ def test_a_registry_of_another_account_is_a_note(
     account: str, said: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whose policy this account may not read."""
-    monkeypatch.setattr(aws_quota.AwsQuotas, "findings", lambda *_: [])  # moto lacks what they ask
+    # moto lacks what these ask.
+    monkeypatch.setattr(aws_quota.AwsQuotas, "findings", lambda *_: [])
+    monkeypatch.setattr(eks_addons, "compare", lambda *_, **__: ([], []))
     config = config_of("train")
     registry = f"{account}.dkr.ecr.us-east-1.amazonaws.com/mirror"
     config["gpu-cluster:images"] = {"registry": registry}
