@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.options import json_option
+from cli.options import STACK, json_option
 from cli.output import for_terminal, say
 from stacks.outcome import Answer, ExitCode
 
@@ -23,6 +23,10 @@ def _where(command: Any) -> Any:
         "-n", "--namespace", default="default", show_default=True,
         help="One whose jobs a queue takes.",
     )(command)  # fmt: skip
+    command = click.option(
+        "--rehearsal", type=STACK, metavar="STACK",
+        help="Ask this stack's rehearsal that was kept running.",
+    )(command)  # fmt: skip
     return click.option(
         "--kubeconfig",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -30,12 +34,23 @@ def _where(command: Any) -> Any:
     )(command)
 
 
-def _asked(name: str, ask: Callable[[Any], Answer], kubeconfig: Path | None, namespace: str,
-           *, as_json: bool = False) -> ExitCode:  # fmt: skip
+def _asked(
+    name: str, ask: Callable[[Any], Answer], *, kubeconfig: Path | None, rehearsal: str | None,
+    namespace: str, as_json: bool = False,
+) -> ExitCode:  # fmt: skip
     from stacks.jobs.cluster import JobCluster, kubeconfig_text
+    from stacks.live.cluster import kubeconfig_of
+
+    if rehearsal and kubeconfig:
+        raise click.UsageError("give --kubeconfig or --rehearsal, not both")
 
     def answer() -> Answer:
-        return ask(JobCluster(kubeconfig_text(kubeconfig), namespace))
+        content = (
+            kubeconfig_of(rehearsal, None, rehearsal=True)
+            if rehearsal
+            else kubeconfig_text(kubeconfig)
+        )
+        return ask(JobCluster(content, namespace))
 
     return say(f"job {name}", answer, as_json=as_json)
 
@@ -45,9 +60,7 @@ def _asked(name: str, ask: Callable[[Any], Answer], kubeconfig: Path | None, nam
 @_where
 @click.option("--dry-run", is_flag=True, help="Judge the file, and submit nothing.")
 @json_option
-def submit(
-    file: Path, kubeconfig: Path | None, namespace: str, dry_run: bool, as_json: bool
-) -> ExitCode:
+def submit(file: Path, dry_run: bool, **where: Any) -> ExitCode:
     """Submits the training jobs of FILE, which has them as a stack's file does.
 
     Exit code 2: a job could never run there (its pool, GPUs, queue, image, account or volumes), or
@@ -57,7 +70,7 @@ def submit(
     def ask(cluster: Any) -> Answer:
         from stacks.jobs.submitted import jobs_in
 
-        jobs = jobs_in(file, cluster.published(), namespace)
+        jobs = jobs_in(file, cluster.published(), cluster.namespace)
         lines = []
         for one in jobs:
             if not dry_run:
@@ -66,13 +79,13 @@ def submit(
         document = {"jobs": [one.name for one in jobs], "submitted": not dry_run}
         return ExitCode.OK, document, "\n".join(lines)
 
-    return _asked("submit", ask, kubeconfig, namespace, as_json=as_json)
+    return _asked("submit", ask, **where)
 
 
 @job.command("list", epilog="Example: gpu-cluster job list --namespace team")
 @_where
 @json_option
-def listed(kubeconfig: Path | None, namespace: str, as_json: bool) -> ExitCode:
+def listed(**where: Any) -> ExitCode:
     """The training jobs of a namespace, and how far each is."""
 
     def ask(cluster: Any) -> Answer:
@@ -86,7 +99,7 @@ def listed(kubeconfig: Path | None, namespace: str, as_json: bool) -> ExitCode:
             text = table(keys, [[one[key] for key in keys] for one in rows])
         return ExitCode.OK, {"jobs": rows}, text
 
-    return _asked("list", ask, kubeconfig, namespace, as_json=as_json)
+    return _asked("list", ask, **where)
 
 
 @job.command(epilog="Example: gpu-cluster job logs first --follow")
@@ -94,7 +107,7 @@ def listed(kubeconfig: Path | None, namespace: str, as_json: bool) -> ExitCode:
 @_where
 @click.option("--worker", type=click.IntRange(0), default=0, show_default=True, help="Its index.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the worker ends.")
-def logs(name: str, kubeconfig: Path | None, namespace: str, worker: int, follow: bool) -> ExitCode:
+def logs(name: str, worker: int, follow: bool, **where: Any) -> ExitCode:
     """What a worker of the job NAME prints; the first, whose rank is 0, prints the loss."""
 
     def ask(cluster: Any) -> Answer:
@@ -102,17 +115,17 @@ def logs(name: str, kubeconfig: Path | None, namespace: str, worker: int, follow
             click.echo(for_terminal(line, sys.stdout))
         return ExitCode.OK, {}, ""
 
-    return _asked("logs", ask, kubeconfig, namespace)
+    return _asked("logs", ask, **where)
 
 
 @job.command(epilog="Example: gpu-cluster job cancel first")
 @click.argument("name")
 @_where
-def cancel(name: str, kubeconfig: Path | None, namespace: str) -> ExitCode:
+def cancel(name: str, **where: Any) -> ExitCode:
     """Deletes the job NAME with its pods. One that the stack declares is not cancelled here."""
 
     def ask(cluster: Any) -> Answer:
         cluster.cancel(name)
         return ExitCode.OK, {"cancelled": name}, f"{name}: cancelled"
 
-    return _asked("cancel", ask, kubeconfig, namespace)
+    return _asked("cancel", ask, **where)

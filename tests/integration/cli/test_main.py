@@ -90,6 +90,7 @@ def test_help_names_every_command_and_is_there_at_once() -> None:
         ),
         (["cost", "dev", "--cieling=5"], "No such option '--cieling'. Did you mean"),
         (["gpus", "dev", "--rehearsal", "--kubeconfig", "x"], "give --kubeconfig or --rehearsal"),
+        (["job", "list", "--rehearsal", "dev", "--kubeconfig", "x"], "or --rehearsal, not both"),
         (["prove"], "gpu-cluster: prove is now: make inject-faults"),
     ],
 )
