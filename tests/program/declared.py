@@ -1,13 +1,12 @@
 """`python -m tests.program.declared`: writes what each environment declares, to review a change by.
 
-`declared/<environment>.txt` has every input and option of every resource, sorted by path, so that a
-new input moves no other line. `..._choices.txt` has what other settings
-(`quality/faults/changes.yaml`, `effects.yaml`) add to that and remove; a resource that several of
-them add is shown once, and then how it differs. Long texts are shown by their digest.
+`declared/<environment>.txt` has every input and option of every resource, sorted by path; what fits
+in a line is one. `..._choices.txt` has what other settings (`quality/faults/changes.yaml`,
+`effects.yaml`) change of that: `-` what is gone, `+` what is new, `path old -> new`, and `as first
+above` for what an earlier choice declares too. Long texts are shown by their digest.
 """
 
-import hashlib
-import json
+import itertools
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -20,41 +19,43 @@ from components.platforms import PLATFORMS
 from tests.components.recording import Registration
 from tests.program import effects
 from tests.program.environments import STACKS, recorded, values_of
-from tests.program.registered import flat, inputs_of
+from tests.program.listing import beside, differences, lines, wrapped
+from tests.program.registered import options_of, tree, tree_of
 
 FOLDER = Path(__file__).parent / "declared"
 QUEUES = Path(__file__).parents[1] / "rehearsal" / "queues.yaml"
-LONGEST = 160
-"""Characters of a value that is shown; a longer one is shown by its digest."""
 LONGEST_JSON = 100
 """Values of a JSON text that a choice shows one by one; a dashboard is one value there."""
 SHOWN = {"cluster", "gpuPools"}
 """Blocks whose changes each platform shows; those of others are shown once, on `existing`."""
 
-Declared = Mapping[str, list[str]]
-"""Type and name of a resource -> a line for each of its inputs and options."""
+Declared = Mapping[str, Any]
+"""Type and name of a resource -> its options, their names in parentheses, and its inputs."""
 
 
 def declared(config: Mapping[str, Any], longest: float = float("inf")) -> Declared:
     """What the program declares with this config, and its outputs. A JSON text of more than
     `longest` values is one value."""
     found = recorded(config)
-    rows = {f"{each.type} {each.name}": list(_lines(each, longest)) for each in found.resources}
-    rows["outputs"] = [f"{name} {_shown(value)}" for name, value in flat(found.outputs)]
+    rows = {f"{each.type} {each.name}": _of(each, longest) for each in found.resources}
+    rows["outputs"] = tree(found.outputs)
     return dict(sorted(rows.items()))
 
 
-def _lines(each: Registration, longest: float) -> Iterator[str]:
-    for path, value in inputs_of(each, longest=longest):
-        shown = value if path.startswith("(") else _shown(value)
-        yield f"{path} {shown}".strip()
+def _of(each: Registration, longest: float) -> Any:
+    options: dict[str, Any] = {}
+    for name, value in options_of(each):
+        several = isinstance(getattr(each, name.strip("()")), frozenset | tuple)
+        options[name] = [*options.get(name, []), value] if several else value
+    inputs = tree_of(each, longest=longest)
+    if each.type.endswith(":LastingSettings"):  # what is not set is null
+        inputs = {"settings": {path: _set(value) for path, value in inputs["settings"].items()}}
+    return {**options, **(inputs if isinstance(inputs, Mapping) else {"": inputs})}
 
 
-def _shown(value: Any) -> str:
-    whole = isinstance(value, float) and value.is_integer()
-    text = json.dumps(int(value) if whole else value)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return text if len(text) <= LONGEST else f"{len(text)} characters, sha256 {digest}"
+def _set(value: Any) -> Any:
+    given = isinstance(value, Mapping)
+    return {key: each for key, each in value.items() if each is not None} if given else value
 
 
 def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None]]:
@@ -71,7 +72,7 @@ def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None
         sample, *others = effects.starts(platform)
         for config in others:
             # Another name changes every line. Queues are shown in `train_queues`.
-            rooms = {key.partition(":")[2] for key in _difference(sample, config)}
+            rooms = {key.partition(":")[2] for key in config if config[key] != sample.get(key)}
             shown = rooms <= SHOWN or platform == "existing"
             shown |= config.get("gpu-cluster:monitoring", {}).get("source") == "managed"
             if "batch" not in rooms and shown and _name(config) == _name(sample):
@@ -87,40 +88,60 @@ def documents() -> Mapping[str, str]:
     """Each file's name and text."""
     found: dict[str, list[str]] = {}
     samples: dict[str, Declared] = {}
-    shown: dict[str, tuple[str, list[str]]] = {}
+    first: dict[str, tuple[str, Any]] = {}
     for name, config, sample in configs():
-        after, text = declared(config), found.setdefault(name, [])
-        before: Declared = {}
+        text = found.setdefault(name, [])
         if sample is None:
             samples[name] = declared(config, LONGEST_JSON)
+            for resource, value in samples[name].items():
+                first.setdefault(resource, (f"in {name}.txt", value))
+            for resource, value in declared(config).items():
+                text += beside(resource, [*lines(value)])
         else:
-            after, before = declared(config, LONGEST_JSON), samples[name.partition("_")[0]]
-        if sample is not None:
-            text.append(f"\n== {json.dumps(_difference(sample, config), sort_keys=True)}")
-        for resource in sorted({*before, *after}):
-            new = after.get(resource, [])
-            rows = _rows(before.get(resource, []), new)
-            if resource not in before:
-                where, first = shown.setdefault(resource, (name, new))
-                difference = [] if first == new else _rows(first, new)
-                if sample is not None and first is not new and len(difference) < len(rows):
-                    file = "above" if where == name else f"in {where}.txt"
-                    rows = [f"  + all of it, as first {file}", *difference]
-            text += [resource, *rows] if rows else []
+            text += ["", *(f"== {line}" for line in differences(sample, config))]
+            after = declared(config, LONGEST_JSON)
+            text += _choice(samples[name.partition("_")[0]], after, name, first)
     return {name: "\n".join(text) + "\n" for name, text in found.items()}
 
 
-def _rows(old: list[str], new: list[str]) -> list[str]:
-    if not old:
-        return [f"  {line}" for line in new]
-    if not new:
-        return ["  - all of it"]
-    gone = [f"  - {line}" for line in old if line not in new]
-    return gone + [f"  + {line}" for line in new if line not in old]
+def _choice(
+    before: Declared, after: Declared, name: str, first: dict[str, tuple[str, Any]]
+) -> Iterator[str]:
+    """What a choice changes: resources that are gone by their types, changed ones, new ones."""
+    gone = {*before} - {*after}
+    types = itertools.groupby(sorted(gone), lambda resource: resource.partition(" ")[0])
+    for kind, resources in types:
+        yield from wrapped(f"- {kind}", (resource.partition(" ")[2] for resource in resources))
+    for resource in sorted({*before} & {*after}):
+        if rows := [*differences(_without(before[resource], gone), after[resource])]:
+            yield from beside(resource, rows)
+    new = sorted({*after} - {*before})
+    for position, resource in enumerate(new):
+        value = after[resource]
+        where, earlier = first.get(resource, ("", None))
+        like = {f"as first {'above' if where == name else where}": earlier} if earlier else {}
+        kind = resource.partition(" ")[0] + " "
+        like |= {
+            f"as {each.removeprefix(kind)}": after[each]
+            for each in new[:position]
+            if each.startswith(kind)
+        }
+        rows = [*lines(value, packed=True)]
+        head = f"+ {resource}"
+        for said, other in like.items():
+            if len(changed := [*differences(other, value)]) < len(rows):
+                head, rows = f"+ {resource}, {said}", changed
+        first.setdefault(resource, (name, value))
+        yield from beside(head, rows)
 
 
-def _difference(sample: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in config.items() if sample.get(key) != value}
+def _without(declared: Any, gone: set[str]) -> Any:
+    """Nothing waits for what is gone: that goes without saying."""
+    waits = [each for each in declared.get("(depends_on)", ()) if each not in gone]
+    return {
+        **{name: value for name, value in declared.items() if name != "(depends_on)"},
+        **({"(depends_on)": waits} if waits else {}),
+    }
 
 
 if __name__ == "__main__":

@@ -23,36 +23,49 @@ OPTIONS = (
 )
 
 
-def inputs_of(
-    resource: Registration, *, longest: float = float("inf")
-) -> Iterator[tuple[str, Any]]:
-    """Each option, its name in parentheses, and each input: `nodeConfig.labels.team`. A JSON text
-    of more than `longest` values stays a text."""
+def inputs_of(resource: Registration) -> Iterator[tuple[str, Any]]:
+    """Each option, its name in parentheses, and each input: `nodeConfig.labels.team`."""
+    yield from options_of(resource)
+    yield from flat(tree_of(resource))
+
+
+def options_of(resource: Registration) -> Iterator[tuple[str, Any]]:
+    """Each option that is given, its name in parentheses; a list's values one by one."""
     for option in OPTIONS:
         given = getattr(resource, option)
         for value in sorted(given) if isinstance(given, frozenset | tuple) else [given]:
             if value:
                 urn = of_reference(value)[0] if option == "provider" else value
                 yield f"({option})", _last(urn) if isinstance(urn, str) else urn
+
+
+def tree_of(resource: Registration, *, longest: float = float("inf")) -> Any:
+    """The inputs, with the values of JSON texts; a definition of a resource type is one text, and
+    so is a JSON text of more than `longest` values."""
     if resource.type.endswith(":CustomResourceDefinition"):
-        yield "", json.dumps(resource.inputs, sort_keys=True)
-    else:
-        yield from flat(resource.inputs, longest=longest)
+        return json.dumps(resource.inputs, sort_keys=True)
+    return tree(resource.inputs, longest)
 
 
-def flat(value: Any, path: str = "", *, longest: float = float("inf")) -> Iterator[tuple[str, Any]]:
-    """The leaves of a value with their paths, sorted; also of JSON in a text."""
+def tree(value: Any, longest: float = float("inf")) -> Any:
+    """A value with those of JSON in its texts."""
     if isinstance(value, str) and value.startswith("{"):
         with contextlib.suppress(ValueError):
-            inner = [*flat(json.loads(value), path)]
-            yield from inner if len(inner) <= longest else [(path, value)]
-            return
+            inner = tree(json.loads(value))
+            return inner if len([*flat(inner)]) <= longest else value
+    if isinstance(value, Mapping):
+        return {str(key): tree(each, longest) for key, each in sorted(value.items())}
+    return [tree(each, longest) for each in value] if isinstance(value, list) else value
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaves of a value with their paths, sorted."""
     if isinstance(value, Mapping) and value:
         for key, each in sorted(value.items()):
-            yield from flat(each, f"{path}.{key}" if path else str(key), longest=longest)
+            yield from flat(each, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list) and value:
         for position, each in enumerate(value):
-            yield from flat(each, f"{path}[{position}]", longest=longest)
+            yield from flat(each, f"{path}[{position}]")
     else:
         yield path, value
 

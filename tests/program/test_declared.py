@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import pytest
 
 from tests.program.declared import FOLDER, documents
-from tests.program.registered import flat
+from tests.program.listing import WIDTH, differences, lines
+from tests.program.registered import flat, tree
 
 FILES = sorted(file.stem for file in FOLDER.glob("*.txt"))
 
@@ -33,4 +34,32 @@ def test_every_config_has_its_file(found: Mapping[str, str]) -> None:
 def test_inputs_are_sorted_by_path() -> None:
     """The order in which the program gives them moves no line; the order of a list is a value."""
     inputs = {"b": {"d": 1, "c": '{"y": 1, "x": 2}'}, "a": ["z", "a"]}
-    assert [path for path, _ in flat(inputs)] == ["a[0]", "a[1]", "b.c.x", "b.c.y", "b.d"]
+    assert [path for path, _ in flat(tree(inputs))] == ["a[0]", "a[1]", "b.c.x", "b.c.y", "b.d"]
+
+
+def test_a_line_has_what_fits_in_it() -> None:
+    """In full each part has its own; packed, neighbors share one, and a wide part is opened."""
+    value = {"a": 1, "b": {"c": [2], "d": {}}, "wide": {"x": "x" * 60, "y": "y" * 60}}
+    assert [*lines(value)] == [
+        "a 1", "b {c: [2], d: {}}", f'wide.x "{"x" * 60}"', f'wide.y "{"y" * 60}"',
+    ]  # fmt: skip
+    packed = [*lines(value, packed=True)]
+    assert packed == ["a: 1, b: {c: [2], d: {}}", *(f'wide {{{k}: "{k * 60}"}}' for k in "xy")]
+    assert [*lines({"a": ["z" * 50] * 3}, packed=True)] == [
+        f'a[0:2] ["{"z" * 50}", "{"z" * 50}"]', f'a[2] "{"z" * 50}"',
+    ]  # fmt: skip
+
+
+def test_every_difference_has_a_line() -> None:
+    """Keys that are gone, what is new, and what has another value, in lists also another order."""
+    old = {"a": 1, "b": {"c": 2, "d": 3}, "e": [{"f": 1}, {"g": 2}], "h": ["x", "y"], "i": "one"}
+    new = {"b": {"c": 2, "j": 4}, "e": [{"f": 5}], "h": ["y", "x"], "i": "t" * WIDTH}
+    assert [*differences(old, new)] == [
+        "- a", "- b: d", "+ b {j: 4}", "e[0].f 1 -> 5", "- e: from [1] on",
+        'h ["x", "y"] -> ["y", "x"]', f'+ i "{"t" * WIDTH}"',
+    ]  # fmt: skip
+    long = [letter * 60 for letter in "abc"]
+    assert [*differences({"(o)": long}, {"(o)": [long[2], long[0]]})] == [
+        f'- (o): "{long[1]}"', f'(o) in another order ["{long[2]}", "{long[0]}"]',
+    ]  # fmt: skip
+    assert [*differences(old, old)] == []
