@@ -4,6 +4,7 @@
 official one sends, and what it makes of failures, for `test_official_requests.py`.
 """
 
+import functools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -85,9 +86,17 @@ def _record(file: Path, plugin: str, name: str, asked: Callable[..., Any]) -> No
         found = asked(stack, stack.requests)
     finally:
         stack.stop()
-    head = f"# The official plugin's {name}, as official_plugin.py records them.\n"
-    text = yaml.safe_dump({"plugin": _version(plugin), name: found}, sort_keys=False, width=100)
-    file.write_text(head + text, encoding="utf-8")
+    file.write_text(_text(_version(plugin), name, found), encoding="utf-8")
+
+
+def _text(version: str, name: str, found: Any) -> str:
+    head = f"# The official plugin's {name}, as official_plugin.py records them."
+    lists = isinstance(found, list)
+    rows = [[row] for row in found] if lists else [{key: found[key]} for key in found]
+    flow = functools.partial(yaml.safe_dump, default_flow_style=True, sort_keys=False, width=118)
+    # A row at a time: one row's change moves no other.
+    shown = [f"- {flow(row)[1:-2]}" if lists else f"  {flow(row)[1:-2]}" for row in rows]
+    return "\n".join([head, f"plugin: {version}", f"{name}:", *shown, ""])
 
 
 if __name__ == "__main__":
