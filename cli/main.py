@@ -34,7 +34,7 @@ COMMANDS: Sections = {
         "down": ("cli.rehearse:down", "end the rehearsal that was kept running"),
         "list": ("cli.rehearse:listed", "the rehearsals, and whether they run"),
         "simulate": ("cli.simulate:simulate", "a cloud by itself, for any program"),
-        "inventory": ("cli.rehearse:inventory", "write down an existing cluster's machines"),
+        "inventory": ("cli.rehearse:inventory", "write down an existing cluster"),
     },
     "Before you deploy": {
         "new": ("cli.new:new", "write the file of a new environment"),

@@ -158,7 +158,12 @@ def listed(as_json: bool) -> ExitCode:
 )
 @trust_option
 def inventory(stack: str, nodes: Path | None, trust_kubeconfig: bool) -> None:
-    """Write down the machines of the existing cluster of STACK, for rehearsals of it."""
+    """Write down the existing cluster of STACK, for rehearsals of it.
+
+    With existing: NAME on EKS or GKE, the cloud and the cluster are asked for the cluster, its
+    network and nodes, and what its owner runs in it that concerns the stack; nothing is written
+    there. Otherwise kubectl is asked for the cluster's machines.
+    """
     from rehearsal.inventory_file import write
 
     print(f"wrote {write(stack, nodes, trusted=trust_kubeconfig)}")

@@ -88,6 +88,8 @@ class Platform:
     """Type of the component that declares a GPU pool; none if the stack creates no pools."""
     measures: str = ""
     """Module that knows how it is measured (`quality.platforms.Measured`); none without pools."""
+    inventory: str = ""
+    """Module that reads an existing cluster of a cloud for its inventory; none for others."""
     rehearsal: str
     """Module that simulates it (`rehearsal.cloud_simulators.Simulator`)."""
 
@@ -128,6 +130,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cost="stacks.cost.gke",
         capacity="stacks.capacity.gke",
         environment="stacks.environments.gke",
+        inventory="rehearsal.inventory_gke",
         rehearsal="rehearsal.platforms.google",
     ),
     "gke-autopilot": Platform(
@@ -163,6 +166,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cost="stacks.cost.eks",
         capacity="stacks.capacity.eks",
         environment="stacks.environments.eks_existing",
+        inventory="rehearsal.inventory_eks",
         rehearsal="rehearsal.platforms.aws",
     ),
     "existing": Platform(

@@ -1,20 +1,33 @@
-"""Writes down the machines of an existing cluster, for rehearsals of it."""
+"""Writes down an existing cluster, or its machines, for rehearsals of it."""
 
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
 
 from components.existing.settings import ExistingSettings
 from components.platforms import PLATFORMS
-from rehearsal.simulators.inventory import INVENTORIES, Machine, checked_machines
+from components.settings.model import Settings
+from rehearsal import inventory_objects
+from rehearsal.simulators import google_inventory
+from rehearsal.simulators.inventory import (
+    INVENTORIES,
+    Machine,
+    checked_machines,
+    eks_cluster,
+    inventory,
+)
+from stacks.definition.files import project_name
 from stacks.definition.names import StackError
-from stacks.definition.settings import NOWHERE, config_of, own_kubeconfig, settings_of
+from stacks.definition.settings import NOWHERE, ROOT, config_of, own_kubeconfig, settings_of
+from stacks.outcome import CheckError
 
 GPU = "nvidia.com/gpu"
 _OWN = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
@@ -25,22 +38,33 @@ _HEAD = """\
 """
 
 
+_CLUSTER_HEAD = """\
+# The cluster that Pulumi.{stack}.yaml expects, as it exists without the stack, and what its owner
+# runs there, written by `gpu-cluster inventory`.
+"""
+
+
 def write(
     stack: str, nodes: Path | None, folder: Path = INVENTORIES, *, trusted: bool = False
 ) -> Path:
-    """Writes the inventory from `kubectl get nodes -o json`: of a file, `-` for standard input, or
-    else of the cluster in the settings. Raises CheckError, in one line, also if `own_kubeconfig`
-    does not trust the settings."""
+    """Writes the inventory of an existing cluster. Without a cloud, it is read from `kubectl get
+    nodes -o json`: of a file, `-` for standard input, or else of the cluster in the settings; with
+    one, from the cloud and the cluster, and other keys of the file stay.
+
+    Raises CheckError, in one line, also if `own_kubeconfig` does not trust the settings.
+    """
     config = config_of(stack)
     settings = settings_of(stack, config, kubeconfig=NOWHERE)
+    if PLATFORMS[settings.platform].inventory:
+        if nodes is not None:
+            raise StackError(
+                f"--nodes: {stack} is on {settings.platform}, whose cloud is asked; drop the option"
+            )
+        return write_cluster(stack, settings, folder)
     if not isinstance(own := settings.own, ExistingSettings):
-        what = (
-            "the cluster and what its owner runs in it are"
-            if PLATFORMS[settings.platform].added
-            else "its cluster is the stack's; the subnets of an existing VPC are"
-        )
         raise StackError(
-            f"{stack} is on {settings.platform}: {what} written by hand: docs/how-to/inventories.md"
+            f"{stack} is on {settings.platform}: its cluster is the stack's; the subnets of an "
+            "existing VPC are written by hand: docs/how-to/inventories.md"
         )
     if nodes is None:
         kubeconfig = own_kubeconfig(stack, config, trusted=trusted)
@@ -56,6 +80,40 @@ def write(
     machines = checked_machines(stack, from_nodes(text, selected))
     file = folder / f"{stack}.yaml"
     file.write_text(_HEAD.format(stack=stack) + yaml.safe_dump(machines, sort_keys=False))
+    return file
+
+
+def write_cluster(
+    stack: str,
+    settings: Settings[Any],
+    folder: Path,
+    *,
+    endpoint: str | None = None,
+    kubeconfig: str | None = None,
+) -> Path:
+    """Writes what a cloud and the cluster in it say. `endpoint`: the URL of a simulator of the
+    cloud's API; `kubeconfig`: of the cluster, by default as the cloud has it. Raises CheckError,
+    also for a cluster that an inventory cannot describe."""
+    owner = f"{project_name(ROOT)}/{stack}"
+    read = import_module(PLATFORMS[settings.platform].inventory).read
+    described, known = read(settings, owner, endpoint)
+    try:
+        described |= inventory_objects.described(kubeconfig or known, settings, owner)
+    except CheckError as error:
+        print(
+            f"objects, controllers: not read from the cluster, list them by hand: {error}",
+            file=sys.stderr,
+        )
+    before = inventory(stack, folder)
+    document = {**(before if isinstance(before, dict) else {}), **described}
+    text = _CLUSTER_HEAD.format(stack=stack) + yaml.safe_dump(document, sort_keys=False)
+    with TemporaryDirectory() as checked:
+        (Path(checked) / f"{stack}.yaml").write_text(text)
+        eks_cluster(stack, settings, Path(checked))
+        google_inventory.gke_cluster(stack, settings, Path(checked))
+        google_inventory.networks(stack, settings, Path(checked))
+    file = folder / f"{stack}.yaml"
+    file.write_text(text)
     return file
 
 

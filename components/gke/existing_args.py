@@ -107,8 +107,8 @@ class GkeExistingClusterArgs:
     dns_endpoint: Annotated[
         bool, Silent("decides which of the endpoints that GKE shows the kubeconfig has")
     ] = False
-    """Whether the kubeconfig has the DNS name of the control plane, if the cluster is read by
-    name."""
+    """Whether the kubeconfig has the DNS name of the control plane, if the cluster is read by name;
+    it always has if the cluster's owner has turned off access by IP address."""
     version: Annotated[
         Annotated[str, _VERSION] | None,
         Silent("decides which machine types and capacity types are accepted"),
@@ -229,10 +229,11 @@ OTHER_BLOCKS = ("gpuPools", "serviceAccounts", "volumeClaims", "monitoring")
 
 def no_dns(args: GkeExistingClusterArgs) -> str:
     """That nobody reaches the control plane by its DNS name, with the key in front."""
+    key, instead = ("dnsEndpoint", ", or drop the key") if args.dns_endpoint else ("existing", "")
+    what = "the DNS name" if args.dns_endpoint else "the DNS name, the only endpoint"
     return (
-        f"dnsEndpoint: the DNS name of {args.existing} answers nobody; ask its owner to run gcloud "
-        f"container clusters update {args.existing} --location {args.location} "
-        "--enable-dns-access, or drop the key"
+        f"{key}: {what} of {args.existing} answers nobody; ask its owner to run gcloud container "
+        f"clusters update {args.existing} --location {args.location} --enable-dns-access{instead}"
     )
 
 

@@ -141,9 +141,10 @@ def _endpoint(
 ) -> tuple[str, str | None]:
     """Host and certificate authority of the control plane, None if everybody knows that; raises
     RunError, in the preview, for an endpoint that does not answer."""
-    if not args.dns_endpoint:
-        return cluster.endpoint, cluster.master_auths[0].cluster_ca_certificate
     endpoints = _first(cluster.control_plane_endpoints_configs)
+    by_address = _first(endpoints.ip_endpoints_configs) if endpoints else None
+    if not args.dns_endpoint and (by_address is None or by_address.enabled):
+        return cluster.endpoint, cluster.master_auths[0].cluster_ca_certificate
     dns = _first(endpoints.dns_endpoint_configs) if endpoints else None
     if dns is None or not dns.allow_external_traffic:
         raise pulumi.RunError(f"gpu-cluster:cluster.{no_dns(args)}")

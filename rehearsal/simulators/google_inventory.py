@@ -85,6 +85,8 @@ class GkeCluster:
     private_nodes: bool = False
     dns_access: bool = False
     """Whether the control plane answers under its DNS name."""
+    ip_access: bool = True
+    """Whether it answers under its IP addresses."""
     addons: Sequence[str] = ()
     """Further ones, as gcloud's --update-addons calls them."""
     metrics: Sequence[str] = ()

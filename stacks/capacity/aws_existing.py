@@ -108,14 +108,7 @@ def _network(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[st
         listed = " or ".join(missing)
         yield f"cluster.{_GROUPS}: {vpc}, the VPC of {name}, has no security group {listed}"
         return
-    of_cluster = [{"Name": "tag:eks:cluster-name", "Values": [name]}]
-    others = {
-        group["GroupId"]
-        for page in ec2.get_paginator("describe_instances").paginate(Filters=of_cluster)
-        for reservation in page["Reservations"]
-        for instance in reservation["Instances"]
-        for group in instance["SecurityGroups"]
-    }
+    others = security_groups_of_nodes(ec2, name)
     own = groups or [config["clusterSecurityGroupId"]]
     if others and not others & set(own):
         yield (
@@ -161,14 +154,31 @@ def _addons(
 
 def _pools(eks: Any, settings: Settings[EksSettings], name: str, owner: str) -> Iterator[str]:
     """Pools whose nodes pods could not tell from those of another stack."""
-    for page in eks.get_paginator("list_nodegroups").paginate(clusterName=name):
+    for group in node_groups(eks, name):
+        pool = (group.get("labels") or {}).get(POOL_LABEL)
+        theirs = (group.get("tags") or {}).get(AWS_TAG)
+        if pool in settings.own.pools and theirs != owner:
+            yield (
+                f"gpuPools.{pool}: the node group {group['nodegroupName']} of "
+                f"{theirs or 'another owner'} is a pool of this name on {name}, and pods of the "
+                "one would run on the other; choose another name"
+            )
+
+
+def node_groups(eks: Any, cluster: str) -> Iterator[Row]:
+    """The managed node groups of a cluster, as EKS describes them."""
+    for page in eks.get_paginator("list_nodegroups").paginate(clusterName=cluster):
         for group in page["nodegroups"]:
-            found = eks.describe_nodegroup(clusterName=name, nodegroupName=group)["nodegroup"]
-            pool = (found.get("labels") or {}).get(POOL_LABEL)
-            theirs = (found.get("tags") or {}).get(AWS_TAG)
-            if pool in settings.own.pools and theirs != owner:
-                yield (
-                    f"gpuPools.{pool}: the node group {group} of {theirs or 'another owner'} is a "
-                    f"pool of this name on {name}, and pods of the one would run on the other; "
-                    "choose another name"
-                )
+            yield eks.describe_nodegroup(clusterName=cluster, nodegroupName=group)["nodegroup"]
+
+
+def security_groups_of_nodes(ec2: Any, cluster: str) -> set[str]:
+    """IDs, of the instances of a cluster's managed node groups."""
+    of_cluster = [{"Name": "tag:eks:cluster-name", "Values": [cluster]}]
+    return {
+        group["GroupId"]
+        for page in ec2.get_paginator("describe_instances").paginate(Filters=of_cluster)
+        for reservation in page["Reservations"]
+        for instance in reservation["Instances"]
+        for group in instance["SecurityGroups"]
+    }

@@ -6,7 +6,7 @@ and subnets".
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from components.catalog import eks as catalog
 from components.catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
@@ -158,8 +158,8 @@ def _held(ec2: Any, cluster: str) -> dict[str, int]:
 
 
 def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:
+    tables = route_tables(ec2, vpc)
     within = [{"Name": "vpc-id", "Values": [vpc]}]
-    tables = listed(ec2, "route_tables", "RouteTables", within)
     endpoints = listed(ec2, "vpc_endpoints", "VpcEndpoints", within)
     interfaces = any(one["VpcEndpointType"] == "Interface" for one in endpoints)
     for subnet in subnets:
@@ -176,6 +176,21 @@ def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:
             )
         else:
             yield _wrong(f"{said}, so that its nodes do not join")
+
+
+def route_tables(ec2: Any, vpc: str) -> list[Row]:
+    """The route tables of a VPC."""
+    return listed(ec2, "route_tables", "RouteTables", [{"Name": "vpc-id", "Values": [vpc]}])
+
+
+def way_out(subnet: Row, tables: Sequence[Row]) -> Literal["nat", "internet", "none"]:
+    """How nodes of a subnet reach the internet: `nat` stands for everything that takes private
+    addresses there. `tables`: those of its VPC."""
+    table = _table_of(tables, subnet["SubnetId"])
+    if _no_way_out(subnet, table) or table is None:
+        return "none"
+    route = next(one for one in table["Routes"] if one.get("DestinationCidrBlock") == _ANYWHERE)
+    return "internet" if str(route.get("GatewayId") or "").startswith("igw-") else "nat"
 
 
 def _table_of(tables: Sequence[Row], subnet: str) -> Row | None:

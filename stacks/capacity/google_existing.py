@@ -59,7 +59,7 @@ def kubeconfig_of(api: GoogleApi, settings: GkeSettings) -> str:
     row = api.get("container", args.path_in(settings.project))
     if isinstance(row, Unknown):
         raise CheckError(row.reason)
-    if args.dns_endpoint:
+    if args.dns_endpoint or not has_address(row):
         return kubeconfig(name=args.name, endpoint=str(_dns(row).get("endpoint")))
     return kubeconfig(
         name=args.name,
@@ -72,6 +72,13 @@ def _dns(row: Row) -> Row:
     endpoints = row.get("controlPlaneEndpointsConfig") or {}
     found: Row = endpoints.get("dnsEndpointConfig") or {}
     return found
+
+
+def has_address(row: Row) -> bool:
+    """Whether the control plane is reached by an IP address, public or private; an answer that
+    says nothing of endpoints is older than the choice."""
+    endpoints = row.get("controlPlaneEndpointsConfig")
+    return not endpoints or bool((endpoints.get("ipEndpointsConfig") or {}).get("enabled"))
 
 
 def found_in(row: Row) -> FoundCluster:
@@ -137,15 +144,17 @@ def _lines(
     for line in unfit(args, own.pools, settings.runs, found, project=own.project, stack=stack):
         yield line if line.startswith(OTHER_BLOCKS) else f"cluster.{line}"
     yield from bounded(args, own.pools, found)
-    if args.dns_endpoint and not _dns(row).get("allowExternalTraffic"):
+    by_name = args.dns_endpoint or not has_address(row)
+    if by_name and not _dns(row).get("allowExternalTraffic"):
         yield f"cluster.{no_dns(args)}"
     if args.endpoint is None or simulated:
         return
     authority = row["masterAuth"]["clusterCaCertificate"]
     dns = _dns(row).get("endpoint")
     private = (row.get("privateClusterConfig") or {}).get("privateEndpoint")
+    addresses = [row.get("endpoint"), private] if has_address(row) else []
     for key, given, known in (
-        ("endpoint", args.endpoint, [row["endpoint"], dns, private]),
+        ("endpoint", args.endpoint, [*addresses, dns]),
         ("certificateAuthority", args.certificate_authority, [None, authority]),
     ):
         if given not in known:

@@ -7,7 +7,7 @@ policy).
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from components.catalog.kubernetes import is_registry
 from components.gke.network_args import GkeNetworkArgs
@@ -157,25 +157,15 @@ class _Asked:
             return
         vpc, name = _last(self._row["network"]), self._network.subnetwork
         ours = [one for one in routers if _last(one["network"]) == vpc]
-        for router in ours:
-            for nat in router.get("nats", ()):
-                listed = [_last(one["name"]) for one in nat.get("subnetworks", ())]
-                if not listed or name in listed:
-                    return
+        if has_nat(ours, str(name)):
+            return
         none = f"no Cloud NAT of {vpc} in {self._region} takes {name} out"
         asked = self._api.listed(f"projects/{self._host}/global/routes")
         if isinstance(asked, Unknown):
             yield _unknown("subnetwork", f"{none}; whether a route does: {asked.reason}")
             return
-        routes = [
-            one
-            for one in asked
-            # A route with tags is for machines that have them; GKE's do not by themselves.
-            if _last(one["network"]) == vpc and not one.get("tags")
-        ]
-        first = min((one for one in routes if one["destRange"] == _ANYWHERE), key=_order,
-                    default=None)  # fmt: skip
-        if first is not None and _last(first.get("nextHopGateway")) != _GATEWAY:
+        routes, first = _routes(asked, vpc)
+        if _elsewhere(first):
             return  # a firewall, a VPN or another network takes them out
         if peers := [one["name"] for one in ours if one.get("bgpPeers")]:
             yield _unknown("subnetwork", f"{none}; whether a BGP peer of {peers[0]} leads out is "
@@ -202,6 +192,47 @@ class _Asked:
                 f"{none}, and no route of {vpc} leads to Google: Private Google Access needs one "
                 f"of {_ANYWHERE}, or of 199.36.153.8/30, to {_GATEWAY}",
             )
+
+
+def has_nat(routers: Iterable[Mapping[str, Any]], subnetwork: str) -> bool:
+    """Whether a Cloud NAT of these routers takes out a subnetwork of their network."""
+    nats = [nat for router in routers for nat in router.get("nats", ())]
+    listed = [[_last(one["name"]) for one in nat.get("subnetworks", ())] for nat in nats]
+    return any(not names or subnetwork in names for names in listed)
+
+
+def way_out(
+    api: GoogleApi, name: str, row: Mapping[str, Any]
+) -> Literal["nat", "google", "firewall", "none"] | Unknown:
+    """How private nodes of a subnetwork reach what is outside. `name`: `projects/...`, `row`: as
+    Compute Engine has it."""
+    vpc, project = _last(row["network"]), name.split("/")[1]
+    routers = api.listed(f"{name.partition('/subnetworks/')[0]}/routers")
+    asked = api.listed(f"projects/{project}/global/routes")
+    for answer in (routers, asked):
+        if isinstance(answer, Unknown):
+            return answer
+    assert not isinstance(routers, Unknown)
+    assert not isinstance(asked, Unknown)
+    if has_nat([one for one in routers if _last(one["network"]) == vpc], _last(name)):
+        return "nat"
+    if _elsewhere(_routes(asked, vpc)[1]):
+        return "firewall"
+    return "google" if row.get("privateIpGoogleAccess") else "none"
+
+
+def _routes(
+    listed: Iterable[Mapping[str, Any]], vpc: str
+) -> tuple[list[Mapping[str, Any]], Mapping[str, Any] | None]:
+    """The routes of a network, and which of them leads to the internet, if any does."""
+    # A route with tags is for machines that have them; GKE's do not by themselves.
+    routes = [one for one in listed if _last(one["network"]) == vpc and not one.get("tags")]
+    out = (one for one in routes if one["destRange"] == _ANYWHERE)
+    return routes, min(out, key=_order, default=None)
+
+
+def _elsewhere(route: Mapping[str, Any] | None) -> bool:
+    return route is not None and _last(route.get("nextHopGateway")) != _GATEWAY
 
 
 def _order(route: Mapping[str, Any]) -> int:

@@ -1,6 +1,7 @@
 """What is in a cluster of another owner that a stack would also put there, or that it lacks."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import kubernetes.client
@@ -34,22 +35,48 @@ def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
 
     Raises CheckError if the cluster cannot be asked.
     """
-    client = client_of(kubeconfig)
-    core, apps = kubernetes.client.CoreV1Api(client), kubernetes.client.AppsV1Api(client)
-    found = dict(_namespaces(items(asked(core.list_namespace)), settings, owner))
-    extensions = kubernetes.client.ApiextensionsV1Api(client)
-    definitions = items(asked(extensions.list_custom_resource_definition))
-    daemons = _theirs(items(asked(apps.list_daemon_set_for_all_namespaces)), owner)
-    found |= dict(_device_plugins(definitions, daemons, settings))
-    found |= dict(_installers(daemons, settings))
+    cluster = in_cluster(kubeconfig, owner)
+    found = dict(_namespaces(cluster.namespaces, settings, owner))
+    found |= dict(_device_plugins(cluster.definitions, cluster.daemons, settings))
+    found |= dict(_installers(cluster.daemons, settings))
     args = settings.cluster
     classes: set[str] = set(settings.runs.storage_classes & STACK_CLASSES.keys())
     if isinstance(args, EksExistingClusterArgs):
-        deployments = _theirs(items(asked(apps.list_deployment_for_all_namespaces)), owner)
-        found |= dict(_autoscaler(deployments, args))
+        found |= dict(_autoscaler(cluster.deployments, args))
         classes = {STORAGE_CLASS} if settings.auxiliary.claims else set()
-    there = items(asked(kubernetes.client.StorageV1Api(client).list_storage_class))
-    return found | dict(_storage_classes(_theirs(there, owner), classes))
+    return found | dict(_storage_classes(cluster.storage_classes, classes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InCluster:
+    """What a cluster has of the kinds that a stack may share with others."""
+
+    namespaces: list[Object]
+    definitions: list[Object]
+    """These and the namespaces also of the stack itself, the rest only of others."""
+    daemons: list[Object]
+    deployments: list[Object]
+    storage_classes: list[Object]
+
+    @property
+    def gpu_operator(self) -> bool:
+        """Whether NVIDIA's GPU Operator is installed."""
+        return _has_operator(self.definitions)
+
+
+def in_cluster(kubeconfig: str, owner: str) -> InCluster:
+    """Reads a cluster; `owner`: the stack. Raises CheckError if the cluster cannot be asked."""
+    client = client_of(kubeconfig)
+    apps = kubernetes.client.AppsV1Api(client)
+    core, storage = kubernetes.client.CoreV1Api(client), kubernetes.client.StorageV1Api(client)
+    extensions = kubernetes.client.ApiextensionsV1Api(client)
+    return InCluster(
+        namespaces=items(asked(core.list_namespace)),
+        definitions=items(asked(extensions.list_custom_resource_definition)),
+        daemons=_theirs(items(asked(apps.list_daemon_set_for_all_namespaces)), owner),
+        deployments=_theirs(items(asked(apps.list_deployment_for_all_namespaces)), owner),
+        storage_classes=_theirs(items(asked(storage.list_storage_class)), owner),
+    )
 
 
 def _storage_classes(theirs: list[Object], classes: set[str]) -> Iterator[Conflict]:
@@ -87,8 +114,8 @@ def _device_plugins(
         for one in settings.pools.values()
         if one.pool.device_plugin or (one.pool.driver_directory and not _left(one.pool))
     ]
-    operator = any(one["metadata"]["name"] == _OPERATOR for one in definitions)
-    plugins = [one for one in daemons if _PLUGIN in " ".join(_images(one)) and _tolerates(one)]
+    operator = _has_operator(definitions)
+    plugins = [one for one in daemons if is_plugin(one)]
     for pool, whose in pools:
         leave = "set devicePlugin: none"
         if whose == "GKE's":
@@ -110,6 +137,25 @@ def _device_plugins(
             )
 
 
+def is_plugin(daemon: Object) -> bool:
+    """Whether it is NVIDIA's device plugin, and its pods get past the taint of GPU nodes."""
+    return _PLUGIN in " ".join(_images(daemon)) and _tolerates(daemon)
+
+
+def is_installer(daemon: Object) -> bool:
+    """Whether it is Google's installer of drivers."""
+    return str(daemon["metadata"]["name"]).startswith(_INSTALLER)
+
+
+def is_autoscaler(deployment: Object) -> bool:
+    """Whether it is Cluster Autoscaler."""
+    return any(image.rpartition("/")[2].startswith(_AUTOSCALER) for image in _images(deployment))
+
+
+def _has_operator(definitions: list[Object]) -> bool:
+    return any(one["metadata"]["name"] == _OPERATOR for one in definitions)
+
+
 def _left(pool: GpuPool) -> bool:
     return "device plugin" in (pool.left_to_others or ())
 
@@ -117,7 +163,7 @@ def _left(pool: GpuPool) -> bool:
 def _installers(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conflict]:
     """Google's installer of drivers, which the stack would install as well; on nodes on which GKE
     installs the driver, it does not run."""
-    theirs = [one for one in daemons if one["metadata"]["name"].startswith(_INSTALLER)]
+    theirs = [one for one in daemons if is_installer(one)]
     for name, one in settings.pools.items():
         if theirs and one.pool.installer is not None:
             yield (
@@ -136,11 +182,7 @@ def _tolerates(daemon: Object) -> bool:
 
 def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iterator[Conflict]:
     about = "cluster.autoscaler"
-    found = [
-        one
-        for one in deployments
-        if any(image.rpartition("/")[2].startswith(_AUTOSCALER) for image in _images(one))
-    ]
+    found = [one for one in deployments if is_autoscaler(one)]
     if args.autoscaler is not None:
         if found:
             yield (

@@ -116,25 +116,36 @@ def test_what_exists_under_a_name_of_the_stack_is_not_taken_over() -> None:
     assert provider.inputs["clusterIdentifier"] == f"//container.googleapis.com/{CLUSTER}"
 
 
+BY_DNS = "https://gke-0a.us-central1.gke.goog"
+
+
 @pytest.mark.parametrize(
-    ("given", "server"),
-    [({}, "https://198.51.100.7"), ({"dns_endpoint": True}, "https://gke-0a.us-central1.gke.goog")],
+    ("given", "addresses", "server"),
+    [
+        ({}, [], "https://198.51.100.7"),
+        ({}, [{"enabled": True}], "https://198.51.100.7"),
+        ({}, [{"enabled": False}], BY_DNS),
+        ({"dns_endpoint": True}, [{"enabled": True}], BY_DNS),
+    ],
 )
 def test_the_cluster_is_read_by_name(
-    monkeypatch: pytest.MonkeyPatch, given: Mapping[str, Any], server: str
+    monkeypatch: pytest.MonkeyPatch, given: Mapping[str, Any], addresses: Any, server: str
 ) -> None:
-    """If the settings do not say how it is reached; a DNS name has a certificate that everybody
-    knows."""
+    """If the settings do not say how it is reached; a DNS name, the only way if the owner has
+    turned off addresses, has a certificate that everybody knows."""
+    (endpoints,) = READ["controlPlaneEndpointsConfigs"]
+    endpoints = {**endpoints, "ipEndpointsConfigs": addresses}
     asked = []
 
     def call(_: object, args: pulumi.runtime.MockCallArgs) -> dict[Any, Any]:
         asked.append((args.token, args.args["name"], args.args["location"]))
-        return dict(READ)
+        return {**READ, "controlPlaneEndpointsConfigs": [endpoints]}
 
     monkeypatch.setattr(recording.Answers, "call", call)
     (provider,) = declare(**given).of("pulumi:providers:kubernetes")
     assert server in provider.inputs["kubeconfig"]
-    assert ("certificate-authority-data" in provider.inputs["kubeconfig"]) is not bool(given)
+    by_dns = server == BY_DNS
+    assert ("certificate-authority-data" in provider.inputs["kubeconfig"]) is not by_dns
     assert asked == [("gcp:container/getCluster:getCluster", "platform", "us-central1")]
 
 

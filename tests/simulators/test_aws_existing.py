@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from components.settings import load as settings
-from rehearsal.simulators.inventory import eks_cluster, network, objects
+from rehearsal import inventory_eks
+from rehearsal.simulators.inventory import INVENTORIES, eks_cluster, network, objects
 from stacks.capacity import aws_existing
 from stacks.definition.names import StackError
 from tests.simulators.aws_account import Account
@@ -98,6 +99,34 @@ def test_what_does_not_fit_is_found(
     said = dict(found(made, *changes))
     assert about in said
     assert says in said[about]
+
+
+def test_what_is_read_of_it_is_its_inventory(
+    made: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`gpu-cluster inventory` finds what the simulated cluster was made from, and leaves out the
+    stack's own node groups."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "simulated")
+    name = {"clusterName": "platform", "nodegroupName": "default"}
+    group = made.eks.describe_nodegroup(**name)["nodegroup"]
+    made.eks.create_nodegroup(
+        clusterName="platform", nodegroupName="own", nodeRole=group["nodeRole"],
+        subnets=group["subnets"], instanceTypes=["g4dn.xlarge"],
+        tags={"gpu-cluster/stack": "gpu-cluster/on-eks"},
+        scalingConfig={"minSize": 0, "maxSize": 1, "desiredSize": 0},
+    )  # fmt: skip
+    try:
+        found, _ = inventory_eks.read(read(), "gpu-cluster/on-eks", made.cloud.endpoint)
+    finally:
+        made.eks.delete_nodegroup(clusterName="platform", nodegroupName="own")
+    written = yaml.safe_load((INVENTORIES / "on-eks.yaml").read_text())
+    del written["objects"]
+    for row in written["subnets"].values():
+        row["out"] = "nat"
+    for of in (found, written):
+        of["cluster"]["addons"].sort()
+    assert found == written
 
 
 def test_a_pool_of_another_stack_keeps_its_name(made: Account) -> None:

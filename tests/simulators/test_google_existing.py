@@ -4,12 +4,15 @@ it before a stack's first update."""
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from components.settings import load as settings
+from rehearsal import inventory_gke
 from rehearsal.plugins import gcp
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.faults import Faults
@@ -17,7 +20,9 @@ from rehearsal.simulators.google import GoogleCloud, serve_api
 from rehearsal.simulators.google.container.tokens import CLUSTER as CLUSTERS
 from rehearsal.simulators.google.container.tokens import NODE_POOL
 from rehearsal.simulators.google_inventory import gke_cluster, networks
-from stacks.capacity import gke
+from rehearsal.simulators.inventory import INVENTORIES
+from stacks.capacity import gke, google_existing
+from stacks.capacity.google_api import GoogleApi
 from stacks.definition.names import StackError
 from tests.unit.components.test_settings import changed
 from tests.unit.plugins.offline_engine import Plane
@@ -25,6 +30,7 @@ from tests.unit.plugins.offline_engine import Plane
 CLUSTER, POOL = "gpu-cluster:cluster", ["gpu-cluster:gpuPools", "train-gpu"]
 BY_NAME = [[CLUSTER, "endpoint", "absent"], [CLUSTER, "certificateAuthority", "absent"]]
 GET = "gcp:container/getCluster:getCluster"
+BY_NAME_ONLY = {"ipEndpointsConfig": {"enabled": False}}
 
 
 def read(*changes: list[Any]) -> Any:
@@ -34,12 +40,12 @@ def read(*changes: list[Any]) -> Any:
 class Made:
     """The project of the sample, with the cluster of its inventory."""
 
-    def __init__(self) -> None:
+    def __init__(self, **given: Any) -> None:
         own = read()
         cluster = gke_cluster("on-gke", own)[0]
         assert cluster is not None
         self.cloud = GoogleCloud(control_plane=Plane(), existing=networks("on-gke", own)[0])
-        self.cloud.open(cluster)
+        self.cloud.open(replace(cluster, **given))
         self.api = serve_api(self.cloud)
         (self.row,) = self.cloud.of(CLUSTERS)
 
@@ -105,6 +111,28 @@ def test_the_data_source_answers_as_the_provider_does(made: Made) -> None:
         made.answer(name="platform", location="us-east1")
 
 
+def test_what_is_read_of_it_is_its_inventory(made: Made, tmp_path: Path) -> None:
+    """`gpu-cluster inventory` finds what the simulated cluster was made from."""
+    found, _ = inventory_gke.read(read(), "gpu-cluster/on-gke", made.api.endpoint)
+    written = yaml.safe_load((INVENTORIES / "on-gke.yaml").read_text())
+    assert found["subnetworks"] == [one | {"out": "nat"} for one in written["subnetworks"]]
+    (tmp_path / "on-gke.yaml").write_text(yaml.safe_dump(found))
+    again, expected = (gke_cluster("on-gke", read(), of)[0] for of in (tmp_path, INVENTORIES))
+    assert again is not None
+    assert expected is not None
+    labels = {"cluster_name": "platform"}
+    pools = {
+        name: pool | {"labels": labels | {"node_pool": name}}
+        for name, pool in expected.node_pools.items()
+    }
+    told = {"version": again.version, "addons": again.addons, "metrics": again.metrics}
+    assert again == replace(expected, node_pools=pools, **told)
+    assert again.version == "1.35"
+    # What GKE turns on in every new cluster.
+    assert again.addons == ["GcePersistentDiskCsiDriver"]
+    assert set(again.metrics) >= {"SYSTEM_COMPONENTS", "DCGM"}
+
+
 BUCKETS = ["gpu-cluster:serviceAccounts", {"a": {"buckets": {"data": "read"}}}]
 FILES = [
     "gpu-cluster:volumeClaims",
@@ -148,6 +176,9 @@ FILES = [
             {"resourceType": "nvidia-tesla-t4", "maximum": "1"}]}}, "gpuPools",
          "at maxNodes they have 2 of nvidia-tesla-t4, and node auto-provisioning limits the whole"),
         ([[CLUSTER, "dnsEndpoint", True]], {}, "cluster.dnsEndpoint", "answers nobody; ask its"),
+        ([], {"controlPlaneEndpointsConfig": BY_NAME_ONLY}, "cluster.existing",
+         "the DNS name, the only endpoint of platform answers nobody; ask its owner to run gcloud "
+         "container clusters update platform --location us-central1 --enable-dns-access"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
@@ -165,11 +196,39 @@ def test_what_does_not_fit_is_found(
     assert says in found[about]
 
 
+def test_a_cluster_without_addresses_is_reached_by_its_name(made: Made) -> None:
+    """Whatever `dnsEndpoint` says; an address in the stack's file is not its endpoint."""
+    name = made.row.state["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"]
+    given = {**BY_NAME_ONLY, "dnsEndpointConfig": {"allowExternalTraffic": True, "endpoint": name}}
+    before = deepcopy(made.row.state)
+    made.row.state |= {"controlPlaneEndpointsConfig": given}
+    address = [CLUSTER, "endpoint", before["endpoint"]], [CLUSTER, "certificateAuthority", "Q0E="]
+    api = GoogleApi(made.api.endpoint)
+    try:
+        assert f"https://{name}" in google_existing.kubeconfig_of(api, read().own)
+        assert made.found() == {}
+        told = google_existing.findings(api, read(*address), "gpu-cluster/on-gke")
+    finally:
+        made.row.state = before
+    assert [one.about for one in told] == ["cluster.endpoint", "cluster.certificateAuthority"]
+
+
+def test_an_inventory_may_have_a_cluster_without_addresses() -> None:
+    """The data source says so, and where its DNS name leads."""
+    there = Made(ip_access=False, dns_access=True)
+    try:
+        (endpoints,) = there.answer(name="platform", location="us-central1")[
+            "controlPlaneEndpointsConfigs"
+        ]
+        assert there.found() == {}
+    finally:
+        there.api.stop()
+    assert endpoints["ipEndpointsConfigs"] == [{"enabled": False}]
+    assert endpoints["dnsEndpointConfigs"][0]["allowExternalTraffic"] is True
+
+
 def test_a_given_endpoint_is_that_of_the_cluster(made: Made) -> None:
     """A simulator's is reached elsewhere, and not compared."""
-    from stacks.capacity import google_existing
-    from stacks.capacity.google_api import GoogleApi
-
     own = settings.from_config(changed("on-gke", []))
     api = GoogleApi(made.api.endpoint)
     found = google_existing.findings(api, own, "gpu-cluster/on-gke")

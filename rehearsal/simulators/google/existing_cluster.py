@@ -44,7 +44,8 @@ def lay_out(cloud: CloudState, cluster: GkeCluster) -> None:
         "initialClusterVersion": cluster.version,
         "networkConfig": {"defaultEnablePrivateNodes": cluster.private_nodes},
         "controlPlaneEndpointsConfig": {
-            "dnsEndpointConfig": {"allowExternalTraffic": cluster.dns_access}
+            "dnsEndpointConfig": {"allowExternalTraffic": cluster.dns_access},
+            "ipEndpointsConfig": {"enabled": cluster.ip_access},
         },
         "monitoringConfig": {
             "managedPrometheusConfig": {"enabled": cluster.managed_prometheus},

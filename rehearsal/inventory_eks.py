@@ -1,0 +1,126 @@
+"""Reads an existing EKS cluster for its inventory; nothing is written in AWS.
+
+Asked are EKS (the cluster, its addons, node groups and pod identities), EC2 (subnets, route tables,
+security groups of the nodes) and IAM (what the roles of pods allow).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import botocore.exceptions
+
+from components.eks.existing_args import EksExistingClusterArgs
+from components.eks.settings import EksSettings
+from components.ownership import AWS_TAG
+from components.settings.model import Settings
+from stacks.aws_session import session
+from stacks.capacity.aws_existing import kubeconfig_of, node_groups, security_groups_of_nodes
+from stacks.capacity.aws_network import route_tables, way_out
+from stacks.outcome import CheckError
+
+Read = tuple[dict[str, Any], str]
+"""The keys of an inventory, and a kubeconfig of the cluster."""
+
+
+def read(settings: Settings[EksSettings], owner: str, endpoint: str | None = None) -> Read:
+    """What the account says of the cluster. `owner`: the stack, `<project>/<stack>`, whose own
+    node groups are left out; `endpoint`: the URL of a simulator. Raises CheckError."""
+    own = settings.own
+    try:
+        signed_in = session(own.provider, endpoint)
+        eks, ec2, iam = (
+            signed_in.client(name, endpoint_url=endpoint) for name in ("eks", "ec2", "iam")
+        )
+        row = eks.describe_cluster(name=own.cluster.name)["cluster"]
+        return {**_network(ec2, row, own), "cluster": _cluster(eks, ec2, iam, row, own, owner)}, (
+            kubeconfig_of(eks, own)
+        )
+    except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+        raise CheckError(f"AWS: {error}") from None
+
+
+def _network(ec2: Any, row: Mapping[str, Any], own: EksSettings) -> dict[str, Any]:
+    pools = [place for pool in own.pools.values() for place in pool.places]
+    wanted = [*row["resourcesVpcConfig"]["subnetIds"], *own.cluster.network.places, *pools]
+    subnets = ec2.describe_subnets(SubnetIds=list(dict.fromkeys(wanted)))["Subnets"]
+    vpc = row["resourcesVpcConfig"]["vpcId"]
+    tables = route_tables(ec2, vpc)
+    (found,) = ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"]
+    return {
+        "vpc": found["CidrBlock"],
+        "subnets": {
+            one["SubnetId"]: {
+                "zone": one["AvailabilityZone"],
+                "cidr": one["CidrBlock"],
+                "out": way_out(one, tables),
+                **({"public": True} if one["MapPublicIpOnLaunch"] else {}),
+            }
+            for one in subnets
+        },
+    }
+
+
+def _cluster(
+    eks: Any, ec2: Any, iam: Any, row: Mapping[str, Any], own: EksSettings, owner: str
+) -> dict[str, Any]:
+    name = row["name"]
+    mode = (row.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
+    pages = eks.get_paginator("list_addons").paginate(clusterName=name)
+    groups = {
+        group["nodegroupName"]: {
+            "instanceType": (group.get("instanceTypes") or ["m6i.large"])[0],
+            "nodes": group["scalingConfig"]["desiredSize"],
+        }
+        for group in node_groups(eks, name)
+        if (group.get("tags") or {}).get(AWS_TAG) != owner
+    }
+    of_eks = row["resourcesVpcConfig"]["clusterSecurityGroupId"]
+    args = own.cluster
+    assert isinstance(args, EksExistingClusterArgs)
+    of_nodes = security_groups_of_nodes(ec2, name) | set(args.network.security_group_ids)
+    return {
+        "version": row["version"],
+        "authenticationMode": mode,
+        "securityGroups": sorted(of_nodes - {of_eks}),
+        "addons": [addon for page in pages for addon in page["addons"]],
+        **({"nodeGroups": groups} if groups else {}),
+        "podIdentities": _pod_identities(eks, iam, name, owner),
+    }
+
+
+def _pod_identities(eks: Any, iam: Any, name: str, owner: str) -> dict[str, list[str]]:
+    pages = eks.get_paginator("list_pod_identity_associations").paginate(clusterName=name)
+    found = {}
+    for each in (one for page in pages for one in page["associations"]):
+        association = eks.describe_pod_identity_association(
+            clusterName=name, associationId=each["associationId"]
+        )["association"]
+        if (association.get("tags") or {}).get(AWS_TAG) != owner:
+            role = association["roleArn"].rpartition("/")[2]
+            found[f"{each['namespace']}/{each['serviceAccount']}"] = _actions(iam, role)
+    return found
+
+
+def _actions(iam: Any, role: str) -> list[str]:
+    """What the policies of a role allow, on whatever resources."""
+    pages = iam.get_paginator("list_role_policies").paginate(RoleName=role)
+    documents = [
+        iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]
+        for page in pages
+        for policy in page["PolicyNames"]
+    ]
+    for page in iam.get_paginator("list_attached_role_policies").paginate(RoleName=role):
+        for each in page["AttachedPolicies"]:
+            arn = each["PolicyArn"]
+            version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+            shown = iam.get_policy_version(PolicyArn=arn, VersionId=version)
+            documents.append(shown["PolicyVersion"]["Document"])
+    statements = [
+        one for document in documents for one in _listed(document["Statement"])
+        if one["Effect"] == "Allow"
+    ]  # fmt: skip
+    return sorted({action for one in statements for action in _listed(one.get("Action", ()))})
+
+
+def _listed(value: Any) -> Iterable[Any]:
+    return [value] if isinstance(value, str | Mapping) else value

@@ -1,0 +1,107 @@
+"""What the owner of an existing cluster runs in it, as an inventory lists it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from components.catalog.gke_volumes import STACK_CLASSES
+from components.catalog.kubernetes import BATCH_DEFINITIONS
+from components.eks.disk_args import STORAGE_CLASS
+from components.ownership import owner_of
+from components.settings.model import Settings
+from rehearsal.nodes.scalers import KARPENTER
+from stacks.live.conflicts import (
+    InCluster,
+    in_cluster,
+    is_autoscaler,
+    is_installer,
+    is_plugin,
+)
+
+_EVERYWHERE = ("default", "kube-node-lease", "kube-public", "kube-system")
+_POD = ("serviceAccountName", "tolerations", "nodeSelector")
+_CONTAINER = ("name", "image", "command", "args")
+"""No `env`: it may hold secrets, and no simulated container reads it."""
+
+Object = Mapping[str, Any]
+
+
+def described(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str, Any]:
+    """The keys `objects`, `controllers` and `gpuOperator` of a stack's inventory. `owner`: the
+    stack, `<project>/<stack>`. Raises CheckError if the cluster cannot be asked."""
+    cluster = in_cluster(kubeconfig, owner)
+    defined = {one["metadata"]["name"]: one for one in cluster.definitions}
+    controllers = [
+        name
+        for name, definition in BATCH_DEFINITIONS.items()
+        if definition in defined and owner_of(defined[definition]) != owner
+    ]
+    return {
+        "objects": _objects(cluster, settings, owner),
+        **({"controllers": controllers} if controllers else {}),
+        **({"gpuOperator": "before"} if cluster.gpu_operator else {}),
+    }
+
+
+def _objects(cluster: InCluster, settings: Settings[Any], owner: str) -> list[dict[str, Any]]:
+    daemons = [] if cluster.gpu_operator else cluster.daemons
+    workloads = [
+        *(_workload("DaemonSet", one) for one in daemons if is_plugin(one) or is_installer(one)),
+        *(
+            _workload("Deployment", one)
+            for one in cluster.deployments
+            if is_autoscaler(one) or _is_karpenter(one)
+        ),
+    ]
+    theirs = {one["metadata"]["name"]: one for one in cluster.namespaces if owner_of(one) != owner}
+    inside = {one["metadata"]["namespace"] for one in workloads}
+    named = [name for name in theirs if name in settings.namespaces or name in inside]
+    classes = {*STACK_CLASSES, STORAGE_CLASS, *settings.runs.storage_classes}
+    return [
+        *(_named("v1", "Namespace", theirs[name]) for name in named if name not in _EVERYWHERE),
+        *(
+            _named("storage.k8s.io/v1", "StorageClass", one)
+            | {key: one[key] for key in ("provisioner", "parameters") if one.get(key)}
+            for one in cluster.storage_classes
+            if one["metadata"]["name"] in classes
+        ),
+        *_service_accounts(workloads),
+        *workloads,
+    ]
+
+
+def _is_karpenter(deployment: Object) -> bool:
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    return any(f"/{KARPENTER}" in str(one["image"]) for one in containers)
+
+
+def _service_accounts(workloads: Iterable[Object]) -> Iterator[dict[str, Any]]:
+    """Without them, the API server refuses the pods."""
+    for one in workloads:
+        if name := one["spec"]["template"]["spec"].get("serviceAccountName"):
+            metadata = {"name": name, "namespace": one["metadata"]["namespace"]}
+            yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+
+def _named(version: str, kind: str, one: Object) -> dict[str, Any]:
+    kept = {key: one["metadata"][key] for key in ("name", "namespace") if key in one["metadata"]}
+    return {"apiVersion": version, "kind": kind, "metadata": kept}
+
+
+def _workload(kind: str, one: Object) -> dict[str, Any]:
+    template = one["spec"]["template"]
+    pod, labels = template["spec"], (template.get("metadata") or {}).get("labels") or {}
+    return _named("apps/v1", kind, one) | {
+        "spec": {
+            "selector": one["spec"]["selector"],
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {key: pod[key] for key in _POD if pod.get(key)}
+                | {
+                    "containers": [
+                        {key: each[key] for key in _CONTAINER if each.get(key)}
+                        for each in pod["containers"]
+                    ]
+                },
+            },
+        }
+    }

@@ -1,0 +1,70 @@
+"""A training job on a cluster that somebody else made, submitted by one of its users."""
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal.inventory_file import write_cluster
+from rehearsal.sandbox import SandboxOptions
+from rehearsal.scenario import Rehearsal
+from rehearsal.simulators.inventory import INVENTORIES
+from stacks.outcome import ExitCode
+from tests.rehearsal.conftest import configured, entered
+from tests.rehearsal.test_batch import User
+
+pytestmark = pytest.mark.prove
+SECONDS = 180.0
+
+
+def with_a_queue(config: dict[str, Any]) -> None:
+    """What a platform team declares: a pool, a queue, and no job."""
+    config["gpu-cluster:workloads"] = {}
+    queue = {"pools": ["train-gpu"], "namespaces": ["default"]}
+    config["gpu-cluster:batch"] = {"jobSet": True, "queues": {"training": queue}}
+
+
+@pytest.mark.parametrize("stack", ["on-eks", "on-gke"])
+def test_a_user_submits_a_job_that_completes(
+    stack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leaves its queue, gets two nodes and completes. Meanwhile `gpu-cluster inventory` reads
+    what the cluster was made from, without anything of the stack; destroy leaves that."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, stack, tmp_path / "sandbox", configured(with_a_queue),
+            options=SandboxOptions(job_seconds=4),
+        )  # fmt: skip
+        run = Rehearsal(sandbox=sandbox, deadline=90)
+        assert run.run_up_only(), run.failures
+        user = User(run, tmp_path, capsys)
+        assert user.submit() == (ExitCode.OK, "first: submitted\n", "")
+        deadline = time.monotonic() + SECONDS
+        while (states := user.states()) != ["completed"]:
+            assert time.monotonic() < deadline, states
+            time.sleep(0.5)
+
+        settings, plane = sandbox.program.settings, sandbox.control_plane
+        assert settings is not None
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "simulated")
+        file = write_cluster(
+            stack, settings, tmp_path, endpoint=sandbox.cloud_api,
+            kubeconfig=plane.kubeconfig.read_text(),
+        )  # fmt: skip
+        found, written = (yaml.safe_load(one.read_text()) for one in (
+            file, INVENTORIES / f"{stack}.yaml"))  # fmt: skip
+        assert found["cluster"].get("securityGroups") == written["cluster"].get("securityGroups")
+        assert found["cluster"]["nodeGroups" if stack == "on-eks" else "nodePools"].keys() == (
+            written["cluster"]["nodeGroups" if stack == "on-eks" else "nodePools"].keys()
+        )
+        shared = written["objects"] if stack == "on-eks" else []
+        assert found["objects"] == shared
+        assert "controllers" not in found
+
+        user.run("cancel", "first")
+        assert run.teardown(), run.failures
+        assert sandbox.cloud.list_resources() == sandbox.disturbed() == []
