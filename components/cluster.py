@@ -98,6 +98,19 @@ class Sharing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AllAtOnce:
+    """How Kueue asks the cluster's autoscaler for all nodes of a job at once, with a
+    ProvisioningRequest."""
+
+    provisioning_class: str
+    """Its `provisioningClassName`."""
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    """Label of the nodes that come for a request -> which of its `provisioningClassDetails` is the
+    label's value."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPool:
     """Nodes of one shape that carry GPUs, as pods see them."""
 
@@ -151,6 +164,8 @@ class GpuPool:
     karpenter: bool | None = None
     """Whether Karpenter, EKS Auto Mode's too, removes its nodes; None if it does not: older
     versions, which read published pools, do not know the word."""
+    all_at_once: AllAtOnce | None = None
+    """How a job gets all of its nodes or none; None if the pool grows for any pod."""
     driver_directory: str | None = None
     """Directory of the nodes with the driver's libraries, where no NVIDIA container runtime gives
     them to containers; None if one does."""

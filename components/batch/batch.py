@@ -6,7 +6,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
-from ..cluster import Cluster, GpuPool
+from ..cluster import AllAtOnce, Cluster, GpuPool
 from ..gpu.pod_args import Auxiliary
 from . import kueue, published
 from .batch_args import BatchArgs, QueueArgs
@@ -41,6 +41,7 @@ class Batch(pulumi.ComponentResource):
                 parent=self,
             )
             self._flavors: dict[str, pulumi.Resource] = {}
+            self._checks: dict[str, pulumi.Resource] = {}
             for priority, value in args.priorities.items():
                 self._priority(priority, value, cluster, controller)
             for queue, queue_args in args.queues.items():
@@ -138,6 +139,10 @@ class Batch(pulumi.ComponentResource):
                     spec=flavor(pool),
                     opts=self._kept(cluster, "ResourceFlavor", controller),
                 )
+                if pool.all_at_once is not None:
+                    self._checks[pool.name] = self._check(
+                        pool, pool.all_at_once, cluster, controller
+                    )
         cluster_queue = kubernetes.apiextensions.CustomResource(
             f"cluster-queue-{name}",
             api_version=api,
@@ -169,8 +174,14 @@ class Batch(pulumi.ComponentResource):
                 ],
                 **({"preemption": WITHIN_QUEUE} if batch.priorities else {}),
                 **args.sharing,
+                **_strategy(pools),
             },
-            opts=self._kept(cluster, "ClusterQueue", *(self._flavors[name] for name in args.pools)),
+            opts=self._kept(
+                cluster,
+                "ClusterQueue",
+                *(self._flavors[name] for name in args.pools),
+                *(self._checks[name] for name in args.pools if name in self._checks),
+            ),
         )
         for namespace in args.namespaces:
             kubernetes.apiextensions.CustomResource(
@@ -182,6 +193,43 @@ class Batch(pulumi.ComponentResource):
                 opts=self._kept(cluster, "LocalQueue", cluster_queue),
             )
 
+    def _check(
+        self, pool: GpuPool, asks: AllAtOnce, cluster: Cluster, controller: pulumi.Resource
+    ) -> pulumi.Resource:
+        """What a job of the pool waits for once it has its quota: all of its nodes.
+
+        kueue.sigs.k8s.io, "Provisioning Admission Check Controller" (2026-11-24).
+        """
+        api, kind = f"{kueue.GROUP}/{kueue.VERSION}", "ProvisioningRequestConfig"
+        labels = [
+            {"key": key, "valueFromProvisioningClassDetail": detail}
+            for key, detail in asks.node_labels.items()
+        ]
+        config = kubernetes.apiextensions.CustomResource(
+            f"all-at-once-{pool.name}",
+            api_version=api,
+            kind=kind,
+            metadata={"name": pool.name},
+            spec={
+                "provisioningClassName": asks.provisioning_class,
+                "managedResources": [pool.resource],
+                **({"parameters": dict(asks.parameters)} if asks.parameters else {}),
+                **({"podSetUpdates": {"nodeSelector": labels}} if labels else {}),
+            },
+            opts=cluster.options(self, depends_on=[controller]),
+        )
+        return kubernetes.apiextensions.CustomResource(
+            f"check-{pool.name}",
+            api_version=api,
+            kind="AdmissionCheck",
+            metadata={"name": pool.name},
+            spec={
+                "controllerName": f"{kueue.GROUP}/provisioning-request",
+                "parameters": {"apiGroup": kueue.GROUP, "kind": kind, "name": pool.name},
+            },
+            opts=cluster.options(self, depends_on=[config]),
+        )
+
     def _kept(
         self, cluster: Cluster, kind: str, *depends_on: pulumi.Resource
     ) -> pulumi.ResourceOptions:
@@ -191,6 +239,11 @@ class Batch(pulumi.ComponentResource):
         return pulumi.ResourceOptions.merge(
             cluster.options(self, depends_on=depends_on), pulumi.ResourceOptions(aliases=[former])
         )
+
+
+def _strategy(pools: Sequence[GpuPool]) -> dict[str, object]:
+    checks = [{"name": pool.name, "onFlavors": [pool.name]} for pool in pools if pool.all_at_once]
+    return {"admissionChecksStrategy": {"admissionChecks": checks}} if checks else {}
 
 
 def flavor(pool: GpuPool) -> dict[str, object]:

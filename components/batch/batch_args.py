@@ -194,6 +194,11 @@ class BatchArgs:
         if name is None:
             if asked.priority is not None:
                 raise ValueError("priority: is of no use without a queue; drop it, or set queue")
+            if pool.all_at_once is not None:
+                raise ValueError(
+                    f"queue: is missing, and pool {pool.name} is queued: its nodes start only for "
+                    "jobs of a queue; set it, or choose another pool"
+                )
             return
         if name not in self.queues:
             allowed = unknown(name, self.queues) if self.queues else "batch.queues has none"

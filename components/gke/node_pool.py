@@ -60,6 +60,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
             if args.capacity_type == "flex-start"
             else (args.upgrade or _IN_TURN).declared,
             placement_policy={"type": "COMPACT"} if args.compact_placement else None,
+            queued_provisioning={"enabled": True} if args.queued else None,
             node_config={
                 **_gpu_node_config(args, self.pool, service_account),
                 "resource_labels": machine_labels,
@@ -105,7 +106,8 @@ def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
 def _gpu_node_config(
     args: GkeGpuNodePoolArgs, pool: GpuPool, service_account: pulumi.Input[str]
 ) -> NodePoolNodeConfigArgsDict:
-    duration = args.max_run_duration_seconds
+    # Of a queued pool each request says it.
+    duration = None if args.queued else args.max_run_duration_seconds
     return {
         **node_config(
             args.service_account or service_account, secure_boot=args.effective_secure_boot

@@ -14,6 +14,7 @@ from ..cluster import (
     GPU_RESOURCE,
     GPU_TAINT,
     POOL_LABEL,
+    AllAtOnce,
     GpuPart,
     GpuPool,
     ResolvedPool,
@@ -53,6 +54,12 @@ SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
 
 ARM_TOLERATION = Toleration(key=names.ARCH, operator="Equal", value="arm64", effect="NoSchedule")
 """https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment"""
+
+QUEUED_TOLERATION = Toleration(
+    key="cloud.google.com/gke-queued", operator="Equal", value="true", effect="NoSchedule"
+)
+"""GKE's own taint on the nodes of a queued pool: GoogleCloudPlatform/cluster-autoscaler 7d250507,
+pkg/provisioningrequests/pods/pods.go."""
 
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
 _BY_PRICE: Sequence[Capacity] = ("reservation", "on-demand", "flex-start", "spot")
@@ -145,6 +152,20 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         ),
     ] = "on-demand"
     """How the nodes are bought."""
+    queued: Annotated[
+        bool,
+        _not_in_classes("the node pools of a class grow for any pod"),
+        OnChange("GPU pool"),
+        Sent(
+            "NodePool queuedProvisioning.enabled",
+            "AdmissionCheck",
+            "ProvisioningRequestConfig",
+            "ClusterQueue spec.admissionChecksStrategy",
+        ),
+    ] = False
+    """Whether a job gets all of its nodes at once or none, and waits in its queue until then: GKE's
+    flex-start with queued provisioning. Only jobs of a queue run on such a pool. With capacityType
+    `flex-start`."""
     reservation: Annotated[
         str | None,
         reservations.RESERVATION,
@@ -317,6 +338,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self._check_taints()
         self._check_disk()
         self._check_upgrade()
+        self._check_queued()
         if self.compact_placement and self.machine.family == "n1":
             raise ValueError(
                 f"compactPlacement: {self.machine_type} cannot have it, N1 is not among the "
@@ -482,7 +504,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             needs[f"machineType: {self.machine_type}"] = (self.machine.min_gke,)
         if "flex-start" in self.order:
             key = "fallback" if self.fallback else "capacityType"
-            needs[f"{key}: flex-start"] = catalog.FIRST_VERSIONS["flex-start"]
+            feature = "flex-start-queued" if self.queued else "flex-start"
+            needs[f"{key}: flex-start"] = catalog.FIRST_VERSIONS[feature]
         for what, first in needs.items():
             if catalog.meets(version, first) is False:
                 return f"{what} needs GKE {' or '.join(first)}"
@@ -517,7 +540,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             },
             spot="spot" in self.order,
             # GKE's own taint on every Arm node; it tolerates for pods that select the architecture.
-            extra_tolerations=[ARM_TOLERATION] if self.machine.arch == "arm64" else [],
+            extra_tolerations=[
+                *([ARM_TOLERATION] if self.machine.arch == "arm64" else []),
+                *([QUEUED_TOLERATION] if self.queued else []),
+            ],
+            all_at_once=self._all_at_once if self.queued else None,
             sharing=self._shared,
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
@@ -557,6 +584,36 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"maxRunDurationSeconds: {seconds} is too short for {key} flex-start; allowed: "
                 f"{least} to {catalog.MAX_RUN_SECONDS}"
             )
+
+    def _check_queued(self) -> None:
+        """GKE's "Run a large-scale workload with flex-start with queued provisioning", and
+        GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool, preconditions
+        (2026-11-24)."""
+        if not self.queued:
+            return
+        if self.capacity_type != "flex-start":
+            raise ValueError(
+                f"queued: is not possible with capacityType {self.capacity_type}; set capacityType "
+                "to flex-start, or drop the key"
+            )
+        if self.location_policy != "any":
+            raise ValueError(
+                f"locationPolicy: {self.location_policy} is not possible with queued, which takes "
+                "all nodes of a job from one zone; drop the key"
+            )
+        if self.compact_placement:
+            raise ValueError("compactPlacement: is not possible with queued; drop one of the two")
+
+    @property
+    def _all_at_once(self) -> AllAtOnce:
+        duration = self.max_run_duration_seconds
+        return AllAtOnce(
+            provisioning_class="queued-provisioning.gke.io",
+            # Each request has its own nodes, which GKE labels: kubernetes-sigs/kueue issue 9048
+            # and AI-Hypercomputer/xpk, src/xpk/core/kueue_manager.py (2026-11-24).
+            node_labels={"autoscaling.gke.io/provisioning-request": "ResizeRequestName"},
+            parameters={"maxRunDurationSeconds": str(duration)} if duration is not None else {},
+        )
 
     def _check_driver(self) -> None:
         if self.driver == "daemonset" and self.driver_version != "default":

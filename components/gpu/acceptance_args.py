@@ -103,6 +103,11 @@ class GpuTestArgs:
                 f"pools: {pool.name} shares its GPUs ({what}), and half a GPU says nothing of the "
                 "whole; name a pool without sharing, or drop its sharing for the time"
             )
+        if pool.all_at_once is not None:
+            raise ValueError(
+                f"pools: {pool.name} is queued, and its nodes start only for jobs of a queue; name "
+                "another pool, or set its queued to false for the time"
+            )
         if self.mounts and not pool.host_paths:
             raise ValueError(
                 "mounts: the platform admits no directory of the host; drop the key, and take an "

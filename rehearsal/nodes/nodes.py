@@ -50,6 +50,7 @@ from rehearsal.nodes.node_registration import (
     wanted_taints,
 )
 from rehearsal.nodes.pods import allocatable_gpus, holds
+from rehearsal.nodes.queued import QueuedNodes
 from rehearsal.nodes.recycler import Recycler
 from rehearsal.nodes.scale_down import ScaleDown
 from rehearsal.nodes.scalers import KeptTemplates, rules, scaled_groups
@@ -134,6 +135,7 @@ class Nodes:
         """Pool whose machines somebody else launches -> the last refusal on record."""
         self._scale_down, self._migration = ScaleDown(), Migration()
         self._kept_templates = KeptTemplates()
+        self._queued = QueuedNodes(lambda: self._api, self._event_log, self._cloud)
         self._attachments = Attachments(self._cloud, self._api)
         self._passed_over = PassedOver(lambda: self._api)
         self._reader = Reader(self._config_map)
@@ -205,6 +207,8 @@ class Nodes:
                     self.refusals.clear()
                     self._scale(groups)
                     cloud_changed = False
+                self._queued.turn(found, self._nodes, self._pods)
+                self.refusals |= self._queued.refusals
                 self._reconcile(groups)
                 self._drain(found)
                 self._attachments.follow(self._followed())
@@ -227,7 +231,9 @@ class Nodes:
     def _drain(self, groups: list[NodeGroup]) -> None:
         """Takes a half empty node away; Karpenter evicts the pods on it, as a drain does."""
         self._migrate(groups)
-        drained = self._scale_down.next(groups, self._nodes, self._pods, rules(self._pods))
+        drained = self._scale_down.next(
+            groups, self._nodes, self._pods, rules(self._pods), self._queued.booked
+        )
         if drained is None or drained.node["metadata"]["name"] in self._refused:
             return
         if finding := drained.finding():
@@ -285,7 +291,7 @@ class Nodes:
                 if karpenters(node) and node["metadata"]["name"] not in self._refused
             )
             for name, group in groups.items()
-            if name in self.refusals or group.unscaled
+            if name in self.refusals or group.unscaled or group.queued
         }
         self._autoscaler.sync(
             self._api, self._control_plane.kubeconfig, list(groups.values()), frozen

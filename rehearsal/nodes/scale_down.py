@@ -7,7 +7,7 @@ the others are Karpenter's business, autoscaler.py.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -71,11 +71,14 @@ class ScaleDown:
         nodes: Sequence[Object],
         pods: Sequence[Object],
         rules: Rules,
+        booked: Collection[str] = (),
     ) -> Drained | None:
-        """The node that is drained now, if any: one at a time, as its pods need room elsewhere."""
+        """The node that is drained now, if any: one at a time, as its pods need room elsewhere.
+        `booked`: nodes that stay although they are empty."""
         found = {
             drained.node["metadata"]["name"]: drained
             for drained in unneeded(groups, nodes, pods, rules)
+            if drained.node["metadata"]["name"] not in booked
         }
         now = time.monotonic()
         self._since = {name: self._since.get(name, now) for name in found}

@@ -172,6 +172,8 @@ class NodeGroup:
     machines: tuple[Machine, ...] | None = None
     """Of a pool of which a controller in the cluster launches the machines and removes the nodes:
     those that join. None for any other group."""
+    queued: bool = False
+    """Whether its nodes start only for ProvisioningRequests, all of one together."""
     refused: str = ""
     """Why the cloud launched no machine for the pool when it was last asked; empty if it did."""
 
@@ -323,6 +325,15 @@ class ClassScaler(Protocol):
     @property
     def restocking(self) -> bool:
         """Whether some that were refused are on their way back now."""
+
+
+@runtime_checkable
+class Queueing(Protocol):
+    """A cloud that starts the nodes of a request all at once or not at all: GKE."""
+
+    def start_together(self, group: str, nodes: int) -> None:
+        """Starts so many more nodes in a `queued` group. Raises RefusedError, with none of them
+        started, if it cannot start all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,8 @@ def groups_of(output: Mapping[str, Any], snapshot: ClusterSnapshot) -> list[Node
 
 
 def _why_not(groups: Sequence[NodeGroup], snapshot: ClusterSnapshot) -> str:
+    if groups and all(group.queued for group in groups):
+        return "it is queued, and only jobs of a queue start its nodes"
     if any(len(snapshot.of(group)) < group.max_nodes for group in groups) or not groups:
         return ""
     most = max(group.max_nodes for group in groups)

@@ -15,7 +15,7 @@ from components.batch.declare import declare_batch
 from components.batch.team_args import TeamArgs, team_queues
 from components.batch.training_args import TrainingArgs
 from components.catalog.kubernetes import BATCH_DEFINITIONS
-from components.cluster import GPU_TAINT, Cluster, Sharing, Taint
+from components.cluster import GPU_TAINT, AllAtOnce, Cluster, Sharing, Taint
 from components.gpu.prerequisites import Prerequisites
 from components.gpu.resources_args import ResourcesArgs
 from components.gpu.workload import GpuWorkload
@@ -124,6 +124,42 @@ def test_a_queue_hands_out_what_its_pools_can_have() -> None:
         ]
     )
     assert config["resources"]["excludeResourcePrefixes"] == ["cpu", "memory", "ephemeral-storage"]
+
+
+def test_a_job_of_a_queued_pool_waits_for_all_of_its_nodes() -> None:
+    """Its check is for that pool's jobs only, and leaves after the queue that names it."""
+    asks = AllAtOnce(
+        provisioning_class="queued.example.com",
+        node_labels={"example.com/request": "Name"},
+        parameters={"seconds": "600"},
+    )
+    args = BatchArgs(queues={"q": QueueArgs(pools=["waits", "train"])})
+    pools = [pool("waits", all_at_once=asks), TRAIN]
+    recording = record(lambda: declared(args, {}, cluster(pools)))
+    assert of(recording, "ProvisioningRequestConfig", "waits").inputs["spec"] == {
+        "provisioningClassName": "queued.example.com",
+        "managedResources": ["nvidia.com/gpu"],
+        "parameters": {"seconds": "600"},
+        "podSetUpdates": {
+            "nodeSelector": [
+                {"key": "example.com/request", "valueFromProvisioningClassDetail": "Name"}
+            ]
+        },
+    }
+    assert of(recording, "AdmissionCheck", "waits").inputs["spec"] == {
+        "controllerName": "kueue.x-k8s.io/provisioning-request",
+        "parameters": {
+            "apiGroup": "kueue.x-k8s.io",
+            "kind": "ProvisioningRequestConfig",
+            "name": "waits",
+        },
+    }
+    queue = of(recording, "ClusterQueue", "q")
+    assert queue.inputs["spec"]["admissionChecksStrategy"] == {
+        "admissionChecks": [{"name": "waits", "onFlavors": ["waits"]}]
+    }
+    assert any(urn.endswith("::check-waits") for urn in queue.depends_on)
+    assert "admissionChecksStrategy" not in of(batch(), "ClusterQueue", "q").inputs["spec"]
 
 
 def test_a_queue_is_there_in_each_of_its_namespaces() -> None:

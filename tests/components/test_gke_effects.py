@@ -37,6 +37,19 @@ def test_flex_start_is_said_in_the_node_config() -> None:
     assert "flexStart" not in pool_of(g2()).inputs["nodeConfig"]
 
 
+def test_a_queued_pool_starts_the_nodes_of_a_request_together() -> None:
+    """How long its nodes live each request says; its pods tolerate what GKE taints them with."""
+    args = g2(capacity_type="flex-start", queued=True, max_run_duration_seconds=86_400)
+    inputs = pool_of(args).inputs
+    assert inputs["queuedProvisioning"] == {"enabled": True}
+    assert "maxRunDuration" not in inputs["nodeConfig"]
+    pool = args.gpu_pool("pool")
+    assert pool.all_at_once is not None
+    assert pool.all_at_once.parameters == {"maxRunDurationSeconds": "86400"}
+    assert "cloud.google.com/gke-queued" in [each.key for each in pool.tolerations]
+    assert "queuedProvisioning" not in pool_of(g2(capacity_type="flex-start")).inputs
+
+
 def test_nodes_live_as_long_as_they_may() -> None:
     """In seconds, as the API writes durations."""
     limited = g2(capacity_type="flex-start", max_run_duration_seconds=86_400)

@@ -185,6 +185,19 @@ class GoogleCloud(CloudState):
                 self._check_auto_start(known[group], nodes)
             self.auto_nodes[group] = nodes
 
+    def start_together(self, group: str, nodes: int) -> None:
+        """As `rehearsal.simulators.cloud.Queueing` has it."""
+        with self.lock:
+            if (pool := self._pool(group)) is None:
+                raise RefusedError(f"there is no node pool {group}")
+            try:
+                self.check_start(pool, pool.nodes + nodes)
+            except ApiError as error:
+                raise RefusedError(error.message) from None
+            pool.nodes += nodes
+            pool.kept_nodes += nodes
+        self.notify()
+
     def release(self, group: str, provider_id: str) -> None:
         """As `Cloud` has it; GKE does not name a machine before its node is there."""
         with self.lock:

@@ -10,7 +10,7 @@ from components.catalog.gke import (
     region_of,
 )
 from rehearsal.simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate, ProvidedBy
-from rehearsal.simulators.google.container.node_defaults import accelerator_of, max_pods
+from rehearsal.simulators.google.container.node_defaults import accelerator_of, max_pods, queued
 from rehearsal.simulators.google.container.node_pools import least
 from rehearsal.simulators.google.resource import CloudResource
 
@@ -45,7 +45,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         most = scaling.get("totalMaxNodeCount") or per_zone
     shape = NodeTemplate(
         labels=_labels(state, cluster.state),
-        taints=tuple(_taints(config)),
+        taints=tuple(_taints(state)),
         capacity=_capacity(state),
     )
     disabled = driver_version(config) == "INSTALLATION_DISABLED"
@@ -71,6 +71,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         provider_id=f"gce://{pool.identity.split('/')[1]}/{state['locations'][0]}/",
         revision=pool.revision,
         gpus=gpus[1] if gpus else 0,
+        queued=queued(state),
         sharing=gke_sharing(_first_gpu(config), gpus)
         if plugin == "cloud" and gpus
         else GpuSharing(),
@@ -110,9 +111,14 @@ def node_os(image_type: str) -> Literal["cos", "ubuntu", "other"]:
     return "cos" if name.startswith("COS") else "ubuntu" if name.startswith("UBUNTU") else "other"
 
 
-def _taints(config: Mapping[str, Any]) -> Iterator[NodeTaint]:
-    """GKE taints every Arm node: docs.cloud.google.com/kubernetes-engine/docs/how-to/
-    prepare-arm-workloads-for-deployment, "Overview", read on 2026-11-23."""
+def _taints(pool: Mapping[str, Any]) -> Iterator[NodeTaint]:
+    """GKE taints the nodes of queued pools (GoogleCloudPlatform/cluster-autoscaler 7d250507,
+    pkg/provisioningrequests/pods/pods.go) and every Arm node: docs.cloud.google.com/
+    kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment, "Overview", read on
+    2026-11-23."""
+    config = pool["config"]
+    if queued(pool):
+        yield NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
     for taint in config.get("taints", ()):
         yield NodeTaint(
             key=taint["key"], value=taint.get("value", ""), effect=_EFFECTS[taint["effect"]]

@@ -14,6 +14,11 @@ FLEX_START = {
     "nodeConfig": t4(flexStart=True),
     "management": {"autoRepair": False, "autoUpgrade": True},
 }
+QUEUED = {
+    **FLEX_START,
+    "queuedProvisioning": {"enabled": True},
+    "autoscaling": {"totalMaxNodeCount": 4},
+}
 
 
 def group_of(stack: GoogleStack, resource: str = "gpu") -> NodeGroup:
@@ -293,9 +298,7 @@ def test_changes_are_announced() -> None:
     assert heard == [1, 0]
 
 
-@pytest.mark.parametrize(
-    "changes", [FLEX_START, {"queuedProvisioning": {"enabled": True}}], ids=["flex", "queued"]
-)
+@pytest.mark.parametrize("changes", [FLEX_START, QUEUED], ids=["flex", "queued"])
 def test_gke_upgrades_such_nodes_its_own_way(changes: dict[str, Any]) -> None:
     """SHORT_LIVED comes unasked; whoever asks for SURGE has a difference for ever."""
     stack = GoogleStack.with_cluster()
@@ -424,6 +427,14 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
             "COMPACT placement needs exactly one zone",
         ),
         (
+            {**QUEUED, "autoscaling": {"totalMinNodeCount": 1, "totalMaxNodeCount": 4}},
+            "queuedProvisioning needs autoscaling from 0 nodes",
+        ),
+        (
+            {**QUEUED, "placementPolicy": {"type": "COMPACT"}},
+            "queuedProvisioning excludes COMPACT placement",
+        ),
+        (
             {
                 "placementPolicy": {"type": "COMPACT"},
                 "nodeConfig": {"machineType": "g2-standard-4", "flexStart": True},
@@ -442,6 +453,22 @@ def test_a_wrong_pool_is_refused(changes: dict[str, Any], reason: str) -> None:
     assert reason in str(refused.value)
     assert "\n" not in str(refused.value)
     assert stack.cloud.node_groups() == []
+
+
+def test_a_queued_pool_starts_all_nodes_of_a_request_or_none() -> None:
+    """Their taint keeps pods away that no request is for."""
+    stack = GoogleStack.with_cluster()
+    stack.pool(**QUEUED)
+    name = group_of(stack).name
+    stack.cloud.faults.quota["PREEMPTIBLE_NVIDIA_T4_GPUS"] = 3
+    with pytest.raises(RefusedError, match="PREEMPTIBLE_NVIDIA_T4_GPUS"):
+        stack.cloud.start_together(name, 4)
+    assert group_of(stack).target_nodes == 0
+    stack.cloud.start_together(name, 3)
+    assert group_of(stack).target_nodes == 3
+    assert group_of(stack).queued
+    taint = NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
+    assert taint in group_of(stack).node.taints
 
 
 def test_nodes_run_as_an_account_that_exists() -> None:

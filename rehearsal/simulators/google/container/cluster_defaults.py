@@ -21,6 +21,7 @@ MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
 """The kinds of object that it brings into a cluster."""
 _GATEWAY_API = MANAGED_PROMETHEUS.with_name("gateway_api.yaml")
 _COMPUTE_CLASS = MANAGED_PROMETHEUS.with_name("compute_class.yaml")
+_PROVISIONING_REQUEST = MANAGED_PROMETHEUS.with_name("provisioning_request.yaml")
 # What a new cluster has of these where nobody says otherwise (docs.cloud.google.com, "About GKE
 # logs", "Available metrics", and the reference of AddonsConfig; read 2026-11-21).
 _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
@@ -153,11 +154,11 @@ def _ranges(cloud: CloudState, state: Mapping[str, Any], subnetwork: str) -> dic
 
 
 def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
-    """ComputeClass always; managed Prometheus unless it is turned off, and on Autopilot always; the
-    Gateway API if it is asked for."""
+    """ComputeClass and ProvisioningRequest always; managed Prometheus unless it is turned off, and
+    on Autopilot always; the Gateway API if it is asked for."""
     prometheus = state["monitoringConfig"]["managedPrometheusConfig"]
     channel = (state["networkConfig"].get("gatewayApiConfig") or {}).get("channel")
-    files = [_COMPUTE_CLASS]
+    files = [_COMPUTE_CLASS, _PROVISIONING_REQUEST]
     if (state.get("autopilot") or {}).get("enabled") or prometheus.get("enabled"):
         files.append(MANAGED_PROMETHEUS)
     if channel in ("CHANNEL_STANDARD", "CHANNEL_EXPERIMENTAL"):

@@ -60,6 +60,10 @@ def _check_counts(pool: Mapping[str, Any]) -> None:
         raise bad_request("upgradeSettings: maxSurge and maxUnavailable cannot both be 0")
 
 
+def _least(scaling: Mapping[str, Any]) -> int:
+    return int(scaling.get("totalMinNodeCount") or scaling.get("minNodeCount") or 0)
+
+
 def _check_machine(pool: Mapping[str, Any]) -> MachineType:
     config = pool["config"]
     name = config["machineType"]
@@ -130,6 +134,8 @@ def _check_sharing(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
 
 
 def _check_provisioning(pool: Mapping[str, Any]) -> None:
+    """Of queued provisioning: GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool,
+    preconditions (2026-11-24)."""
     config = pool["config"]
     spot, flex, waits = config.get("spot"), config.get("flexStart"), queued(pool)
     affinity = (config.get("reservationAffinity") or {}).get("consumeReservationType")
@@ -140,6 +146,11 @@ def _check_provisioning(pool: Mapping[str, Any]) -> None:
     if flex and pool["management"].get("autoRepair"):
         raise bad_request("flexStart needs management.autoRepair false")
     compact = (pool.get("placementPolicy") or {}).get("type") == "COMPACT"
+    scaling = pool.get("autoscaling") or {}
+    if waits and (not scaling.get("enabled") or _least(scaling)):
+        raise bad_request("queuedProvisioning needs autoscaling from 0 nodes")
+    if waits and compact:
+        raise bad_request("queuedProvisioning excludes COMPACT placement")
     if compact and len(pool["locations"]) != 1:
         raise bad_request("COMPACT placement needs exactly one zone")
     series = str(config["machineType"]).split("-")[:2]

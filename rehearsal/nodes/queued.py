@@ -1,0 +1,229 @@
+"""ProvisioningRequests, as GKE's autoscaler treats them: all nodes of one start together or none.
+
+States, reasons and messages follow GoogleCloudPlatform/cluster-autoscaler 7d250507,
+pkg/provisioningrequests (read 2026-11-24). A request waits for capacity without an end. Its nodes
+have a label of their own, and are not removed while they are booked for its pods. Differs: a node
+group has one zone here, and a request one set of pods.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from components.kube import quantity
+from components.kube.requests import requests
+from rehearsal.control_plane.api import Api, Object
+from rehearsal.event_log import EventLog
+from rehearsal.nodes.matching import mismatches
+from rehearsal.nodes.node_registration import belongs
+from rehearsal.nodes.pods import condition, full_name, holds
+from rehearsal.plugins.kubernetes.api_error import ApiError
+from rehearsal.simulators.cloud import NodeGroup, Queueing, RefusedError
+
+REQUESTS = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+CLASS = "queued-provisioning.gke.io"
+LABEL = "autoscaling.gke.io/provisioning-request"
+CONSUMES = "autoscaling.x-k8s.io/consume-provisioning-request"
+TAINT = {
+    "key": "cloud.google.com/gke-queued",
+    "operator": "Equal",
+    "value": "true",
+    "effect": "NoSchedule",
+}
+BOOKED_SECONDS = 60.0
+"""How long nodes wait for their pods; 10 minutes in life."""
+RETRY_SECONDS = 1.0
+
+
+class QueuedNodes:
+    """The requests of one cluster, by their uid."""
+
+    def __init__(self, api: Callable[[], Api], log: EventLog, cloud: object) -> None:
+        self._api, self._log, self._cloud = api, log, cloud
+        self._granted: dict[str, int] = {}
+        """Request -> how many nodes were started for it."""
+        self._due: dict[str, float] = {}
+        self._used: set[str] = set()
+        """Requests whose pods have been on their nodes."""
+        self.refusals: dict[str, str] = {}
+        """Group -> why the nodes of a request do not start."""
+        self.booked: Collection[str] = ()
+        """Nodes that are kept for the pods of a request."""
+
+    def turn(
+        self, groups: Sequence[NodeGroup], nodes: Sequence[Object], pods: Sequence[Object]
+    ) -> None:
+        """Takes each request one step further."""
+        queued = [group for group in groups if group.queued]
+        self.refusals = {}
+        if not queued or not isinstance(self._cloud, Queueing):
+            self.booked = ()
+            return
+        own = [node for node in nodes if any(belongs(node, group) for group in queued)]
+        names = {one["metadata"]["name"] for one in own}
+        self._used |= {
+            f"{pod['metadata']['namespace']}/{request}"
+            for pod in pods
+            if pod["spec"].get("nodeName") in names
+            and (request := (pod["metadata"].get("annotations") or {}).get(CONSUMES))
+        }
+        booked = set[str]()
+        asked = [one for one in self._api().items(REQUESTS) if _class(one) == CLASS]
+        for request in asked:
+            try:
+                booked |= self._step(request, queued, own)
+            except ApiError as error:
+                if error.status not in (404, 409):  # deleted, or changed, meanwhile
+                    raise
+        self.booked = booked
+
+    def _step(
+        self, request: Object, groups: Sequence[NodeGroup], nodes: Sequence[Object]
+    ) -> set[str]:
+        """Returns the nodes that are booked for the request."""
+        uid, name = request["metadata"]["uid"], full_name(request)
+        mine = [
+            node
+            for node in nodes
+            if (node["metadata"].get("labels") or {}).get(LABEL) == _resize(request)
+        ]
+        if holds(request, "Failed") or holds(request, "CapacityRevoked"):
+            return set()
+        if holds(request, "BookingExpired"):
+            if not mine:
+                self._say(request, "CapacityRevoked", "CapacityRevoked",
+                    "Capacity provisioned for the Provisioning Request was reclaimed and is no "
+                    "longer available in the cluster.")  # fmt: skip
+            return set()
+        if holds(request, "Provisioned"):
+            late = _age(request, "Provisioned") > BOOKED_SECONDS
+            if name in self._used or late or not mine:
+                self._say(request, "BookingExpired", "BookingExpired",
+                    "Capacity booking for the Provisioning Request has expired and the nodes are "
+                    "now candidates for scale down when underutilized.")  # fmt: skip
+                return set()
+        elif uid in self._granted:
+            self._label(request, nodes, self._granted[uid] - len(mine))
+            if len(mine) == self._granted[uid] and all(holds(node, "Ready") for node in mine):
+                self._say(request, "Provisioned", "Provisioned",
+                    "Provisioning Request was successfully provisioned.")  # fmt: skip
+        elif time.monotonic() >= self._due.get(uid, 0.0):
+            self._due[uid] = time.monotonic() + RETRY_SECONDS
+            self._ask(request, groups)
+        elif holds(request, "Accepted"):
+            group = request["status"]["provisioningClassDetails"]["NodePoolName"]
+            if said := condition(request, "Provisioned").get("message"):
+                self.refusals[group] = said
+        return {node["metadata"]["name"] for node in mine}
+
+    def _ask(self, request: Object, groups: Sequence[NodeGroup]) -> None:
+        (pod_set, *_) = request["spec"]["podSets"]
+        namespace = request["metadata"]["namespace"]
+        template = self._api().get(
+            f"/api/v1/namespaces/{namespace}/podtemplates/{pod_set['podTemplateRef']['name']}"
+        )
+        # GKE adds the toleration, and decides about the label, itself.
+        spec = dict(template["template"]["spec"])
+        spec["tolerations"] = [*(spec.get("tolerations") or []), TAINT]
+        spec["nodeSelector"] = {
+            key: value for key, value in (spec.get("nodeSelector") or {}).items() if key != LABEL
+        }
+        fitting = [group for group in groups if not mismatches(spec, group.node)]
+        if not fitting:
+            self._say(request, "Accepted", "NoQueuedNodepoolAvailable",
+                "No nodepool with QueuedProvisioning enabled is available for scale up",
+                status="False")  # fmt: skip
+            return
+        group = fitting[0]
+        needed = nodes_for(spec, pod_set["count"], group)
+        if needed > group.max_nodes:
+            self._say(request, "Accepted", "NodepoolSizeReached",
+                f"Max nodepool size reached: {group.name}", status="False")  # fmt: skip
+            return
+        if not holds(request, "Accepted"):
+            self._say(request, "Accepted", "SuccessfullyQueued",
+                "Provisioning Request was successfully queued.",
+                NodePoolName=group.name, ResizeRequestName=_resize(request),
+                SelectedZone=group.node.labels.get("topology.kubernetes.io/zone", ""),
+            )  # fmt: skip
+        assert isinstance(self._cloud, Queueing)
+        try:
+            self._cloud.start_together(group.name, needed)
+        except RefusedError as error:
+            self.refusals[group.name] = str(error)
+            if self._say(request, "Provisioned", "ResourcePoolExhausted", str(error),
+                         status="False"):  # fmt: skip
+                self._log.record(
+                    "cloud", group.name, "refused", nodes=needed, message=str(error),
+                    request=full_name(request),
+                )  # fmt: skip
+            return
+        self._granted[request["metadata"]["uid"]] = needed
+        self._log.record("cloud", group.name, "together", nodes=needed, request=full_name(request))
+
+    def _label(self, request: Object, nodes: Sequence[Object], missing: int) -> None:
+        """Gives new nodes to the request."""
+        free = [n for n in nodes if LABEL not in (n["metadata"].get("labels") or {})]
+        for node in free[: max(missing, 0)]:
+            path = f"/api/v1/nodes/{node['metadata']['name']}"
+            self._api().patch(path, {"metadata": {"labels": {LABEL: _resize(request)}}})
+
+    def _say(
+        self, request: Object, kind: str, reason: str, message: str, status: str = "True",
+        **details: str,
+    ) -> bool:  # fmt: skip
+        """Sets a condition; returns whether it was another one before."""
+        before = condition(request, kind)
+        if (before.get("status"), before.get("message")) == (status, message):
+            return False
+        conditions = request.setdefault("status", {}).setdefault("conditions", [])
+        conditions[:] = [one for one in conditions if one["type"] != kind]
+        conditions.append(
+            {
+                "type": kind,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastTransitionTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            }
+        )
+        if details:
+            request["status"]["provisioningClassDetails"] = details
+        namespace, name = (request["metadata"][key] for key in ("namespace", "name"))
+        group, version = request["apiVersion"].split("/")
+        path = f"/apis/{group}/{version}/namespaces/{namespace}/provisioningrequests/{name}/status"
+        self._api().patch(path, {"status": request["status"]})
+        self._log.record("request", full_name(request), kind, status=status, message=message)
+        return True
+
+
+def nodes_for(spec: Mapping[str, Any], pods: int, group: NodeGroup) -> int:
+    """How many new nodes of the group so many pods need."""
+    spread = any(
+        one["topologyKey"] == "kubernetes.io/hostname"
+        and one.get("whenUnsatisfiable") == "DoNotSchedule"
+        for one in spec.get("topologySpreadConstraints") or []
+    )
+    most = 1 if spread else min(
+        int(quantity.parse(group.node.capacity.get(name, 0)) // amount)
+        for name, amount in requests(spec).items()
+        if amount
+    )  # fmt: skip
+    return -(-pods // max(most, 1))
+
+
+def _class(request: Object) -> str:
+    return str(request["spec"]["provisioningClassName"])
+
+
+def _resize(request: Object) -> str:
+    """The name of GKE's own request for the machines."""
+    digest = hashlib.sha256(full_name(request).encode()).hexdigest()[:16]
+    return f"gke-{digest}"
+
+
+def _age(request: Object, kind: str) -> float:
+    since = condition(request, kind)["lastTransitionTime"]
+    return (datetime.now(UTC) - datetime.fromisoformat(since)).total_seconds()
