@@ -38,14 +38,6 @@ def test_the_control_plane_answers_the_named_networks_only(stack: Recording) -> 
     assert "securityGroupIds" not in access
 
 
-def test_a_private_endpoint_leaves_no_public_one() -> None:
-    """With privateEndpoint, the control plane has no public endpoint at all."""
-    stack = declare(authorized_networks={}, private_endpoint=True)
-    access = stack.one(CLUSTER).inputs["vpcConfig"]
-    assert (access["endpointPrivateAccess"], access["endpointPublicAccess"]) == (True, False)
-    assert "publicAccessCidrs" not in access
-
-
 RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 ANSWERED = {
     "aws:eks/cluster:Cluster": {
@@ -81,91 +73,6 @@ def test_without_a_public_endpoint_every_network_comes_to_the_private_one() -> N
     stack = declare(authorized_networks=networks, private_endpoint=True, outputs=ANSWERED)
     assert "publicAccessCidrs" not in stack.one(CLUSTER).inputs["vpcConfig"]
     assert [rule.inputs["cidrIpv4"] for rule in stack.of(RULE)] == list(networks.values())
-
-
-def test_access_is_by_entries_and_the_creator_gets_none(stack: Recording) -> None:
-    """Only the admins of the config are admins, through the API."""
-    assert stack.one(CLUSTER).inputs["accessConfig"] == {
-        "authenticationMode": "API",
-        "bootstrapClusterCreatorAdminPermissions": False,
-    }
-    assert stack.one("aws:eks/accessEntry:AccessEntry").inputs["principalArn"] == ADMIN
-    association = stack.one("aws:eks/accessPolicyAssociation:AccessPolicyAssociation").inputs
-    assert association["principalArn"] == ADMIN
-    assert association["accessScope"] == {"type": "cluster"}
-    assert association["policyArn"] == (
-        "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
-    )
-
-
-def test_secrets_are_encrypted_with_a_key_that_rotates(stack: Recording) -> None:
-    """The stack's own KMS key, with rotation and an alias, encrypts Kubernetes secrets."""
-    assert stack.one("aws:kms/key:Key").inputs["enableKeyRotation"] is True
-    assert stack.one("aws:kms/alias:Alias").inputs["name"] == "alias/eks/k8s-ml"
-    encryption = stack.one(CLUSTER).inputs["encryptionConfig"]
-    assert encryption["resources"] == ["secrets"]
-    assert encryption["provider"]["keyArn"].endswith("key/0a1b2c")
-
-
-def test_the_control_plane_stays_where_it_was_made(stack: Recording) -> None:
-    """EKS refuses it other zones than its first; a zone that is added is for nodes."""
-    assert stack.one(CLUSTER).ignore_changes == ("vpcConfig.subnetIds",)
-    zones = ["us-east-1a", "us-east-1b", "us-east-1c"]
-    wider = declare(network=EksNetworkArgs(zones=zones))
-    assert len(wider.one(NODE_GROUP, "train-gpu").inputs["subnetIds"]) == 3
-
-
-def test_a_key_of_one_s_own_is_used_and_none_made() -> None:
-    """With secretsEncryptionKey, no key is made."""
-    own = "arn:aws:kms:us-east-1:123456789012:key/mine"
-    stack = declare(secrets_encryption_key=own)
-    assert stack.of("aws:kms/key:Key") == []
-    assert stack.one(CLUSTER).inputs["encryptionConfig"]["provider"]["keyArn"] == own
-
-
-def test_the_stack_owns_the_control_plane_s_logs(stack: Recording) -> None:
-    """The log group is there before the cluster, which would make it without retention."""
-    logs = stack.one("aws:cloudwatch/logGroup:LogGroup")
-    assert logs.inputs["name"] == "/aws/eks/k8s-ml/cluster"
-    assert logs.inputs["retentionInDays"] == 90
-    cluster = stack.one(CLUSTER)
-    assert cluster.inputs["enabledClusterLogTypes"] == ["api", "audit", "authenticator"]
-    assert any(urn.endswith("logGroup:LogGroup::k8s-ml") for urn in cluster.depends_on)
-
-
-def test_the_cluster_has_no_unmanaged_addons_and_standard_support(stack: Recording) -> None:
-    """Addons are the stack's, and EKS upgrades before support gets dearer."""
-    inputs = stack.one(CLUSTER).inputs
-    assert inputs["bootstrapSelfManagedAddons"] is False
-    assert inputs["upgradePolicy"] == {"supportType": "STANDARD"}
-    assert inputs["version"] == "1.35"
-    addons = {r.inputs["addonName"] for r in stack.of("aws:eks/addon:Addon")}
-    assert addons == {
-        "vpc-cni",
-        "kube-proxy",
-        "eks-pod-identity-agent",
-        "coredns",
-        "eks-node-monitoring-agent",
-        "aws-ebs-csi-driver",
-    }
-
-
-def test_the_cni_enforces_network_policy_with_a_role_of_its_own(stack: Recording) -> None:
-    """The CNI's permissions come by Pod Identity, so that the node's role does without."""
-    inputs = stack.one("aws:eks/addon:Addon", "k8s-ml-vpc-cni").inputs
-    assert json.loads(inputs["configurationValues"]) == {
-        "enableNetworkPolicy": "true",
-        # Else a node takes the addresses of a whole interface more than it needs.
-        "env": {"MINIMUM_IP_TARGET": "10", "WARM_IP_TARGET": "5"},
-    }
-    (identity,) = inputs["podIdentityAssociations"]
-    assert identity["serviceAccount"] == "aws-node"
-    node_policies = [
-        r.inputs["policyArn"].rpartition("/")[2]
-        for r in stack.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
-        if r.name.startswith("k8s-ml-nodes-")
-    ]
-    assert node_policies == ["AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"]
 
 
 @pytest.mark.parametrize(
@@ -236,41 +143,6 @@ def test_users_have_entries_groups_and_namespaces_and_are_no_admins() -> None:
     }
 
 
-def test_node_repair_hears_of_every_gpu_fault(stack: Recording) -> None:
-    """The agent tolerates every taint by itself; the DCGM server that it asks is told to."""
-    inputs = stack.one("aws:eks/addon:Addon", "k8s-ml-eks-node-monitoring-agent").inputs
-    assert json.loads(inputs["configurationValues"]) == {
-        "dcgmAgent": {"tolerations": [{"operator": "Exists"}]}
-    }
-
-
-def test_a_claim_without_a_class_gets_an_encrypted_volume(stack: Recording) -> None:
-    """The CSI driver has a role for its own service account, and its class is the default."""
-    addon = stack.one("aws:eks/addon:Addon", "k8s-ml-aws-ebs-csi-driver").inputs
-    assert addon["podIdentityAssociations"] == [
-        {
-            "roleArn": "arn:aws:iam::123456789012:role/a-role",
-            "serviceAccount": "ebs-csi-controller-sa",
-        }
-    ]
-    storage = stack.one("kubernetes:storage.k8s.io/v1:StorageClass")
-    assert storage.inputs["metadata"] == {
-        "name": "gp3-encrypted",
-        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-    }
-    assert {key: storage.inputs[key] for key in storage.inputs if key not in (
-        "apiVersion", "kind", "metadata",
-    )} == {
-        "provisioner": "ebs.csi.aws.com",
-        "parameters": {"type": "gp3", "encrypted": "true"},
-        "volumeBindingMode": "WaitForFirstConsumer",
-        "allowVolumeExpansion": True,
-        "reclaimPolicy": "Delete",
-    }  # fmt: skip
-    # A class never changes, and its name is taken.
-    assert storage.delete_before_replace
-
-
 def test_a_key_of_disks_encrypts_every_disk() -> None:
     """Of nodes, of claims without a class and of the stack's own, which keep the key that they
     have; the driver of disks may use it."""
@@ -297,13 +169,6 @@ def test_a_key_of_disks_encrypts_every_disk() -> None:
     assert "kms:GenerateDataKey*" in use["Action"]
 
 
-def test_the_disks_of_claims_have_the_cluster_s_tags() -> None:
-    """Also of claims that the stack does not declare: the driver puts them on."""
-    addons = {one.inputs["addonName"]: one for one in declare(tags={"team": "ml"}).of(ADDON)}
-    values = json.loads(addons["aws-ebs-csi-driver"].inputs["configurationValues"])
-    assert values == {"controller": {"extraVolumeTags": {"team": "ml"}}}
-
-
 REFUSED_TAGS = {
     "kubernetes.io/team": "ml", "kubernetes.io": "ml", "CSIVolumeName": "a", "a": "b,c", "d,e": "f",
     "CSIVolumeSnapshotName": "a", "ebs.csi.aws.com/cluster": "true", "g=h": "i",
@@ -317,14 +182,6 @@ def test_the_driver_of_disks_gets_no_tag_that_it_refuses() -> None:
     values = json.loads(addons["aws-ebs-csi-driver"].inputs["configurationValues"])
     assert values == {"controller": {"extraVolumeTags": {"team": "ml"}}}
     assert found.one("aws:eks/cluster:Cluster").inputs["tags"].items() >= REFUSED_TAGS.items()
-
-
-def test_addon_versions_are_eks_s_unless_pinned() -> None:
-    """A pinned addon has the config's version, another none."""
-    stack = declare(addon_versions={"coredns": "v1.12.4-eksbuild.1"})
-    by_name = {r.inputs["addonName"]: r.inputs for r in stack.of("aws:eks/addon:Addon")}
-    assert by_name["coredns"]["addonVersion"] == "v1.12.4-eksbuild.1"
-    assert "addonVersion" not in by_name["vpc-cni"]
 
 
 def test_deletion_protection_is_on_unless_the_config_takes_it_off() -> None:
@@ -342,48 +199,10 @@ def test_the_stack_makes_no_security_group(stack: Recording) -> None:
     assert not any("vpcSecurityGroupIds" in r.inputs for r in templates)
 
 
-def test_the_system_pool_is_small_and_never_at_zero(stack: Recording) -> None:
-    """One CPU node at least, grown by the autoscaler, with the plain image."""
-    group = stack.one(NODE_GROUP, "k8s-ml-system")
-    assert group.inputs["scalingConfig"] == {"minSize": 1, "maxSize": 3, "desiredSize": 1}
-    assert group.inputs["amiType"] == "AL2023_x86_64_STANDARD"
-    assert group.ignore_changes == ("scalingConfig.desiredSize",)
-
-
 def test_a_system_pool_on_arm_has_arm_s_image() -> None:
     """The image follows the instance type's architecture."""
     stack = declare(system_pool=EksSystemPoolArgs(instance_types=["m7g.large"]))
     assert stack.one(NODE_GROUP, "k8s-ml-system").inputs["amiType"] == "AL2023_ARM_64_STANDARD"
-
-
-def test_each_zone_has_private_nodes_and_one_nat_serves_them(stack: Recording) -> None:
-    """Two /19 for nodes and pods; a public subnet each, one NAT gateway, S3 past it."""
-    subnets = {r.name: r.inputs for r in stack.of("aws:ec2/subnet:Subnet")}
-    assert {name: inputs["cidrBlock"] for name, inputs in subnets.items()} == {
-        "k8s-ml-private-us-east-1a": "10.0.0.0/19",
-        "k8s-ml-private-us-east-1b": "10.0.32.0/19",
-        "k8s-ml-public-us-east-1a": "10.0.224.0/24",
-        "k8s-ml-public-us-east-1b": "10.0.225.0/24",
-    }
-    assert not any(inputs.get("mapPublicIpOnLaunch") for inputs in subnets.values())
-    private, public = subnets["k8s-ml-private-us-east-1b"], subnets["k8s-ml-public-us-east-1a"]
-    assert private["tags"]["kubernetes.io/role/internal-elb"] == "1"
-    assert public["tags"]["kubernetes.io/role/elb"] == "1"
-    outside = {
-        r.name: r.inputs["routeTableId"]
-        for r in stack.of("aws:ec2/routeTableAssociation:RouteTableAssociation")
-        if "public" in r.name
-    }
-    # A load balancer to the internet wants two zones; both lead there.
-    assert outside == {f"k8s-ml-public-us-east-1{zone}": "k8s-ml-public-id" for zone in "ab"}
-    assert len(stack.of("aws:ec2/natGateway:NatGateway")) == 1
-    endpoint = stack.one("aws:ec2/vpcEndpoint:VpcEndpoint").inputs
-    assert endpoint["serviceName"] == "com.amazonaws.us-east-1.s3"
-    assert endpoint["vpcEndpointType"] == "Gateway"
-    assert set(stack.one(CLUSTER).inputs["vpcConfig"]["subnetIds"]) == {
-        "k8s-ml-private-us-east-1a-id",
-        "k8s-ml-private-us-east-1b-id",
-    }
 
 
 def test_a_nat_gateway_in_each_zone_keeps_the_zones_apart() -> None:

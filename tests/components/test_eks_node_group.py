@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from components.catalog import autoscaler_tags
-from components.cluster import GPU_TAINT, Taint
-from components.eks.autoscaler_args import EksPoolAutoscalerArgs
+from components.cluster import Taint
 from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
@@ -61,60 +60,6 @@ def test_the_pool_starts_at_zero_and_the_autoscaler_owns_its_size(trained: Recor
     assert found.ignore_changes == ("scalingConfig.desiredSize",)
 
 
-def test_a_desired_size_is_set_only_where_the_config_says_so() -> None:
-    """With desiredNodes the size is the config's for once, and no longer ignored."""
-    pool = EksGpuNodeGroupArgs(
-        instance_types=["g4dn.xlarge"], min_nodes=2, max_nodes=4, desired_nodes=3
-    )
-    found = declare({"pool": pool}).one(NODE_GROUP, "pool")
-    assert found.inputs["scalingConfig"] == {"minSize": 2, "maxSize": 4, "desiredSize": 3}
-    assert found.ignore_changes == ()
-
-
-def test_nodes_carry_labels_and_the_taint_with_a_value(trained: Recording) -> None:
-    """The pool's own labels and the user's; the GPU taint in EKS's spelling, never valueless."""
-    inputs = trained.one(NODE_GROUP, "train-gpu").inputs
-    assert inputs["labels"] == {
-        "gpu-cluster/pool": "train-gpu",
-        "nvidia.com/gpu.present": "true",
-        "k8s.amazonaws.com/accelerator": "nvidia-tesla-t4",
-        "role": "train-gpu",
-    }
-    assert inputs["taints"] == [
-        {"key": "nvidia.com/gpu", "value": GPU_TAINT.value, "effect": "NO_SCHEDULE"}
-    ]
-
-
-def test_an_update_needs_no_spare_gpu(trained: Recording) -> None:
-    """One node at a time goes before its successor comes, and broken ones are replaced."""
-    inputs = trained.one(NODE_GROUP, "train-gpu").inputs
-    assert inputs["updateConfig"] == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
-    assert inputs["nodeRepairConfig"] == {
-        "enabled": True,
-        "nodeRepairConfigOverrides": [NO_ACTION],
-    }
-
-
-def test_nodes_hide_their_metadata_and_encrypt_their_disk(trained: Recording) -> None:
-    """IMDSv2 with one hop, and an encrypted gp3 volume of 100 GiB."""
-    inputs = trained.one(TEMPLATE, "train-gpu").inputs
-    assert inputs["metadataOptions"] == {
-        "httpEndpoint": "enabled",
-        "httpTokens": "required",
-        "httpPutResponseHopLimit": 1,
-    }
-    (mapping,) = inputs["blockDeviceMappings"]
-    assert mapping["deviceName"] == "/dev/xvda"
-    assert mapping["ebs"] == {
-        "volumeType": "gp3",
-        "volumeSize": 100,
-        "throughput": 500,
-        "iops": 3000,
-        "encrypted": "true",
-        "deleteOnTermination": "true",
-    }
-
-
 def test_the_system_pool_is_no_weaker(trained: Recording) -> None:
     """System nodes hide their metadata and encrypt their disk as well."""
     gpu, system = (
@@ -123,40 +68,6 @@ def test_the_system_pool_is_no_weaker(trained: Recording) -> None:
     )
     assert system["metadataOptions"] == gpu["metadataOptions"]
     assert all(m["ebs"]["encrypted"] == "true" for m in system["blockDeviceMappings"])
-
-
-def test_instances_and_volumes_carry_the_billing_tags() -> None:
-    """The cluster's tags are on every instance and volume."""
-    found = declare(tags={"team": "ml"}).one(TEMPLATE, "train-gpu").inputs["tagSpecifications"]
-    assert found == [
-        {"resourceType": kind, "tags": {"Name": "train-gpu", "team": "ml"}}
-        for kind in ("instance", "volume")
-    ]
-
-
-def test_the_launch_template_is_used_in_its_latest_version(trained: Recording) -> None:
-    """A change of the template reaches the nodes."""
-    launch = trained.one(NODE_GROUP, "train-gpu").inputs["launchTemplate"]
-    assert launch == {"id": "train-gpu-id", "version": "1"}
-
-
-def test_bottlerocket_puts_pods_on_its_second_volume() -> None:
-    """On Bottlerocket the size is the data volume's; both are encrypted."""
-    assert group(os="bottlerocket")["amiType"] == "BOTTLEROCKET_x86_64_NVIDIA"
-    system, data = template(os="bottlerocket", disk_size_gb=200)["blockDeviceMappings"]
-    assert (system["deviceName"], data["deviceName"]) == ("/dev/xvda", "/dev/xvdb")
-    assert "volumeSize" not in system["ebs"]
-    assert data["ebs"]["volumeSize"] == 200
-    assert ("throughput" in system["ebs"], data["ebs"]["throughput"]) == (False, 500)
-    assert system["ebs"]["encrypted"] == data["ebs"]["encrypted"] == "true"
-
-
-def test_a_disk_is_as_fast_as_the_config_says() -> None:
-    """The system pool's stays at what every gp3 volume has."""
-    (mapping,) = template(disk_throughput=1000, disk_iops=16000)["blockDeviceMappings"]
-    assert (mapping["ebs"]["throughput"], mapping["ebs"]["iops"]) == (1000, 16000)
-    (system,) = declare().one(TEMPLATE, "k8s-ml-system").inputs["blockDeviceMappings"]
-    assert not {"throughput", "iops"} & set(system["ebs"])
 
 
 @pytest.mark.parametrize(
@@ -182,42 +93,6 @@ def test_an_update_has_the_time_that_its_nodes_take(
     assert found.inputs["updateConfig"] == {**config, "updateStrategy": "MINIMAL"}
     assert found.update_timeout == f"{minutes}m"
     assert "forceUpdateVersion" not in found.inputs
-
-
-def test_an_update_is_forced_only_where_the_config_says_so() -> None:
-    """It ends pods whatever their disruption budgets say."""
-    assert group(force_update=True)["forceUpdateVersion"] is True
-
-
-def test_node_repair_is_as_the_config_says() -> None:
-    """Limits and overrides under EKS's own names."""
-    override = EksNodeRepairOverrideArgs(
-        node_monitoring_condition="AcceleratedHardwareReady",
-        node_unhealthy_reason="NvidiaXID64Error",
-        min_repair_wait_time_mins=5,
-        repair_action="Replace",
-    )
-    repair = EksNodeRepairArgs(
-        max_parallel_nodes_repaired_count=2,
-        max_unhealthy_node_threshold_percentage=40,
-        overrides=[override],
-    )
-    assert group(node_repair=repair)["nodeRepairConfig"] == {
-        "enabled": True,
-        "maxParallelNodesRepairedCount": 2,
-        "maxUnhealthyNodeThresholdPercentage": 40,
-        "nodeRepairConfigOverrides": [
-            {
-                "nodeMonitoringCondition": "AcceleratedHardwareReady",
-                "nodeUnhealthyReason": "NvidiaXID64Error",
-                "minRepairWaitTimeMins": 5,
-                "repairAction": "Replace",
-            },
-            NO_ACTION,
-        ],
-    }
-    off = EksNodeRepairArgs(enabled=False)
-    assert group(node_repair=off)["nodeRepairConfig"] == {"enabled": False}
 
 
 def test_a_dcgm_server_that_starts_late_replaces_no_node() -> None:
@@ -270,32 +145,6 @@ def test_bottlerockets_mps_keeps_the_resources_name() -> None:
     }
 
 
-def test_spot_takes_several_types_of_equal_gpus() -> None:
-    """A Spot pool names all its instance types."""
-    found = group(capacity_type="spot", instance_types=["g4dn.xlarge", "g4dn.2xlarge"])
-    assert found["capacityType"] == "SPOT"
-    assert found["instanceTypes"] == ["g4dn.xlarge", "g4dn.2xlarge"]
-
-
-def test_a_capacity_block_has_its_type_in_the_template() -> None:
-    """EKS wants instance type, market and reservation of a Capacity Block in the template alone."""
-    args = {
-        "instance_types": ["p5.48xlarge"],
-        "capacity_type": "capacity-block",
-        "reservation": "cr-0123456789abcdef0",
-        "zones": ["us-east-1a"],
-    }
-    found, launch = group(**args), template(**args)
-    assert found["capacityType"] == "CAPACITY_BLOCK"
-    assert "instanceTypes" not in found
-    assert found["subnetIds"] == ["k8s-ml-private-us-east-1a-id"]
-    assert launch["instanceType"] == "p5.48xlarge"
-    assert launch["instanceMarketOptions"] == {"marketType": "capacity-block"}
-    assert launch["capacityReservationSpecification"] == {
-        "capacityReservationTarget": {"capacityReservationId": "cr-0123456789abcdef0"}
-    }
-
-
 @pytest.mark.parametrize(
     ("reservation", "target"),
     [
@@ -322,23 +171,6 @@ def test_a_reservation_is_all_that_nodes_come_out_of(
         "capacityReservationPreference": "capacity-reservations-only",
         "capacityReservationTarget": target,
     }
-
-
-def test_every_tag_of_the_training_pool(trained: Recording) -> None:
-    """The group's tags are the node's labels, taints and resources, and nothing else."""
-    assert tags(trained) == {
-        f"{PREFIX}/label/gpu-cluster/pool": "train-gpu",
-        f"{PREFIX}/label/nvidia.com/gpu.present": "true",
-        f"{PREFIX}/label/k8s.amazonaws.com/accelerator": "nvidia-tesla-t4",
-        f"{PREFIX}/label/role": "train-gpu",
-        f"{PREFIX}/taint/nvidia.com/gpu": f"{GPU_TAINT.value}:NoSchedule",
-        f"{PREFIX}/resources/nvidia.com/gpu": "1",
-        f"{PREFIX}/resources/ephemeral-storage": "88Gi",
-        # Of 4 CPUs and 16384 MiB: without them a pod that fits those starts nodes in vain.
-        f"{PREFIX}/resources/cpu": "3920m",
-        f"{PREFIX}/resources/memory": "14481Mi",
-    }
-    assert {r.inputs["autoscalingGroupName"] for r in trained.of(TAG)} == {"eks-0a1b2c"}
 
 
 def test_labels_of_feature_discovery_are_tags_of_the_group_too() -> None:
@@ -426,48 +258,12 @@ def test_a_pool_at_zero_starts_a_node_for_no_more_than_its_tags_say() -> None:
     assert not {f"{PREFIX}/resources/cpu", f"{PREFIX}/resources/memory"} & set(found)
 
 
-def test_the_node_group_carries_the_resources_tags_as_well(trained: Recording) -> None:
-    """Newer autoscalers read them there, and let them win."""
-    mirrored = trained.one(NODE_GROUP, "train-gpu").inputs["tags"]
-    assert mirrored == {k: v for k, v in tags(trained).items() if f"{PREFIX}/resources/" in k}
-    assert len(mirrored) == 4
-
-
-def test_labels_propagate_to_instances_and_nothing_else_does(trained: Recording) -> None:
-    """The role's tag is on the instances, as S2 has it; taints and resources are the group's."""
-    by_key = {r.inputs["tag"]["key"]: r.inputs["tag"]["propagateAtLaunch"] for r in trained.of(TAG)}
-    assert by_key[f"{PREFIX}/label/role"] is True
-    assert all(propagate is ("/label/" in key) for key, propagate in by_key.items())
-
-
 def test_the_first_preview_lists_every_tag(trained: Recording) -> None:
     """Keys and values are known before anything is deployed, only the group's name is not."""
     preview = declare(preview=True)
     assert tags(preview) == tags(trained)
     assert {r.name for r in preview.of(TAG)} == {r.name for r in trained.of(TAG)}
     assert not any("autoscalingGroupName" in r.inputs for r in preview.of(TAG))
-
-
-def test_tags_have_names_that_last(trained: Recording) -> None:
-    """A tag is named after its pool and what it says, and goes with the node group."""
-    names = {r.name for r in trained.of(TAG)}
-    assert "train-gpu-label-role" in names
-    assert "train-gpu-taint-nvidia.com/gpu" in names
-    assert all(r.deleted_with.endswith("nodeGroup:NodeGroup::train-gpu") for r in trained.of(TAG))
-
-
-def test_pool_options_are_tags_only_where_they_are_set() -> None:
-    """An option of the autoscaler for one pool is a tag in its own spelling."""
-    options = EksPoolAutoscalerArgs(
-        scale_down_unneeded_time="2m", scale_down_gpu_utilization_threshold=0.25
-    )
-    pool = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], autoscaler=options)
-    found = {k: v for k, v in tags(declare({"pool": pool})).items() if "autoscaling-options" in k}
-    assert found == {
-        f"{PREFIX}/autoscaling-options/scaledownunneededtime": "2m",
-        f"{PREFIX}/autoscaling-options/scaledowngpuutilizationthreshold": "0.25",
-    }
-    assert not any("autoscaling-options" in key for key in tags(declare({"pool": T4})))
 
 
 def test_pools_do_not_share_names() -> None:

@@ -6,16 +6,13 @@ import json
 import tomllib
 from typing import Any
 
-import pytest
-
 from components.eks.node_args import EksKubeletArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.sharing_args import EksSharingArgs
 from tests.components.eks_stack import OUTPUTS, declare
-from tests.components.test_eks_node_group import NODE_GROUP, group, tags, template
+from tests.components.test_eks_node_group import group, tags, template
 
 AMI = "ami-0123456789abcdef0"
-ATTACHMENT = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
 
 
 def decoded(inputs: dict[str, Any]) -> str:
@@ -26,11 +23,6 @@ def parts(inputs: dict[str, Any]) -> list[tuple[str, str]]:
     """Content type and text of each part."""
     message = email.message_from_string(decoded(inputs))
     return [(part.get_content_type(), str(part.get_payload())) for part in message.walk()][1:]
-
-
-def test_without_settings_there_is_no_user_data() -> None:
-    """EKS brings its own."""
-    assert "userData" not in template()
 
 
 def test_own_parts_follow_the_stack_s() -> None:
@@ -125,43 +117,3 @@ def test_own_security_groups_join_the_cluster_s() -> None:
     )
     assert found.inputs["vpcSecurityGroupIds"] == ["sg-1", "sg-0123456789abcdef0"]
     assert "vpcSecurityGroupIds" not in template()
-
-
-@pytest.mark.parametrize("hops", [1, 2])
-def test_metadata_is_as_far_as_the_config_says(hops: int) -> None:
-    """One hop, the node alone, unless told."""
-    given = {} if hops == 1 else {"metadata_hop_limit": hops}
-    assert template(**given)["metadataOptions"] == {
-        "httpEndpoint": "enabled",
-        "httpTokens": "required",
-        "httpPutResponseHopLimit": hops,
-    }
-
-
-def test_a_replaced_pool_goes_first_where_told() -> None:
-    """Its GPUs may be all there are."""
-    for first in (True, False):
-        pool = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], delete_before_replace=first)
-        assert declare({"p": pool}).one(NODE_GROUP, "p").delete_before_replace is first
-
-
-def test_nodes_have_the_rights_that_are_named() -> None:
-    """Systems Manager's by a switch, others by their ARN."""
-    own = "arn:aws:iam::123456789012:policy/node-logs"
-    policies = {
-        each.inputs["policyArn"].rpartition("/")[2]
-        for each in declare(ssm=True, node_policies=[own]).of(ATTACHMENT)
-        if each.name.startswith("k8s-ml-nodes-")
-    }
-    assert policies == {
-        "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly",
-        "AmazonSSMManagedInstanceCore", "node-logs",
-    }  # fmt: skip
-
-
-def test_metrics_server_is_an_addon_by_a_switch() -> None:
-    """It waits for a node, as every addon with pods does."""
-    addon = "aws:eks/addon:Addon"
-    names = [each.inputs["addonName"] for each in declare(metrics_server=True).of(addon)]
-    assert "metrics-server" in names
-    assert "metrics-server" not in [each.inputs["addonName"] for each in declare().of(addon)]

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from components.cluster import GPU_TAINT
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
@@ -73,32 +72,6 @@ def test_the_control_plane_is_closed_but_for_named_networks(t4: Recording) -> No
     assert inputs["masterAuth"]["clientCertificateConfig"]["issueClientCertificate"] is False
 
 
-def test_pods_have_their_own_identity(t4: Recording) -> None:
-    """Workload identity is on, and nodes hide the metadata server's credentials."""
-    assert t4.one(CLUSTER).inputs["workloadIdentityConfig"] == {
-        "workloadPool": "my-project.svc.id.goog"
-    }
-    for pool in t4.of(NODE_POOL):
-        assert pool.inputs["nodeConfig"]["workloadMetadataConfig"] == {"mode": "GKE_METADATA"}
-
-
-def test_nodes_run_as_a_service_account_with_two_roles(t4: Recording) -> None:
-    """No node runs as the project's default account, and its own can log and pull images only."""
-    roles = {member.inputs["role"] for member in t4.of("gcp:projects/iAMMember:IAMMember")}
-    assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
-    assert all(pool.inputs["nodeConfig"]["serviceAccount"] for pool in t4.of(NODE_POOL))
-    assert t4.one(CLUSTER).inputs["nodeConfig"]["serviceAccount"]
-
-
-def test_every_node_is_shielded(t4: Recording) -> None:
-    """Secure boot and integrity monitoring are on, on system and GPU nodes."""
-    for pool in t4.of(NODE_POOL):
-        assert pool.inputs["nodeConfig"]["shieldedInstanceConfig"] == {
-            "enableIntegrityMonitoring": True,
-            "enableSecureBoot": True,
-        }
-
-
 def test_the_gpu_pool_starts_at_zero_and_the_autoscaler_owns_its_size(t4: Recording) -> None:
     """The pool's bounds are for all zones together, and no update reverts the node count."""
     pool = t4.one(NODE_POOL, "train-gpu")
@@ -113,34 +86,11 @@ def test_the_gpu_pool_starts_at_zero_and_the_autoscaler_owns_its_size(t4: Record
     assert pool.ignore_changes == ("initialNodeCount",)
 
 
-def test_the_gpu_taint_is_always_declared(t4: Recording) -> None:
-    """The taint stands in the pool itself, in the API's spelling, whatever GKE would add."""
-    taints = t4.one(NODE_POOL, "train-gpu").inputs["nodeConfig"]["taints"]
-    assert taints == [{"key": GPU_TAINT.key, "value": GPU_TAINT.value, "effect": "NO_SCHEDULE"}]
-
-
-def test_an_upgrade_needs_no_spare_gpu(t4: Recording) -> None:
-    """GPU nodes are upgraded one by one, without surge."""
-    pool = t4.one(NODE_POOL, "train-gpu")
-    assert pool.inputs["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
-
-
-def test_the_cluster_is_not_replaced_for_its_removed_default_pool(t4: Recording) -> None:
-    """What the removed default pool was like is ignored, in the paths that the engine knows."""
-    assert t4.one(CLUSTER).ignore_changes == ("nodeConfig", "initialNodeCount", "nodePools")
-
-
 def test_protects_the_cluster_before_its_pools_go() -> None:
     """With deletion protection the engine itself refuses, not only the API after the pools."""
     for wanted in (True, False):
         cluster = declare(deletion_protection=wanted).one(CLUSTER)
         assert (cluster.protect, cluster.inputs["deletionProtection"]) == (wanted, wanted)
-
-
-def test_a_pool_dies_with_its_cluster(t4: Recording) -> None:
-    """Deleting the cluster deletes its pools, so no update waits for each of them."""
-    for pool in t4.of(NODE_POOL):
-        assert pool.deleted_with.endswith("gcp:container/cluster:Cluster::gpu-dev")
 
 
 def test_no_physical_name_is_fixed_but_the_cluster_s(t4: Recording) -> None:
@@ -238,19 +188,6 @@ def test_sharing_is_one_value(
     (given,) = pool_of(args).inputs["nodeConfig"]["guestAccelerators"]
     assert {key: given[key] for key in accelerator} == accelerator
     assert args.gpu_pool("pool").allocatable == allocatable
-
-
-def test_spot_is_a_taint_a_selector_and_no_reservation() -> None:
-    """A Spot pool keeps out pods that do not know it, and takes no reservation."""
-    args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity_type="spot")
-    config = pool_of(args).inputs["nodeConfig"]
-    assert config["spot"] is True
-    assert {taint["key"] for taint in config["taints"]} == {
-        "nvidia.com/gpu",
-        "cloud.google.com/gke-spot",
-    }
-    assert config["reservationAffinity"] == {"consumeReservationType": "NO_RESERVATION"}
-    assert args.gpu_pool("pool").spot
 
 
 def test_a_machine_with_local_ssds_is_not_replaced_for_them() -> None:

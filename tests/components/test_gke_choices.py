@@ -1,13 +1,19 @@
 """GKE Standard: what follows from the less usual choices, on which the API would say no."""
 
+from typing import Any
+
 import pytest
 
 from components.cluster import Toleration
+from components.gke.cluster_args import GkeClusterArgs
+from components.gke.network_args import GkeNetworkArgs
 from components.gke.node_identity import account_id
 from components.gke.pool_args import GkeGpuNodePoolArgs
-from tests.components.declaring import declared
-from tests.components.recording import Registration, record
-from tests.components.test_gke import NODE_POOL, T4, declare, pool_of
+from components.gke.sharing_args import GkeSharingArgs
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from tests.components.recording import Registration
+from tests.components.test_gke import CLUSTER, NODE_POOL, T4, declare
+from tests.components.test_gke_control_plane import autopilot_cluster
 
 LONG = "gpu-cluster-of-the-research-group-europe"
 API_LIMIT = 40
@@ -20,11 +26,21 @@ def in_zone(args: GkeGpuNodePoolArgs) -> Registration:
     return declare({"pool": args}, location="us-central1-b").one(NODE_POOL, "pool")
 
 
-def test_flex_start_has_the_upgrades_that_gke_gives_it() -> None:
-    """Any strategy that one sets for it is a difference for ever: GKE sets its own."""
-    pool = pool_of(GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity_type="flex-start"))
-    assert "upgradeSettings" not in pool.inputs
-    assert pool.inputs["management"]["autoRepair"] is False
+def test_a_queued_pool_starts_the_nodes_of_a_request_together() -> None:
+    """How long its nodes live each request says; its pods tolerate what GKE taints them with."""
+    args = GkeGpuNodePoolArgs(
+        machine_type="g2-standard-4",
+        capacity_type="flex-start",
+        queued=True,
+        max_run_duration_seconds=86_400,
+    )
+    inputs = pool_of(args).inputs
+    assert inputs["queuedProvisioning"] == {"enabled": True}
+    assert "maxRunDuration" not in inputs["nodeConfig"]
+    pool = args.gpu_pool("pool")
+    assert pool.all_at_once is not None
+    assert pool.all_at_once.parameters == {"maxRunDurationSeconds": "86400"}
+    assert "cloud.google.com/gke-queued" in [each.key for each in pool.tolerations]
 
 
 @pytest.mark.parametrize(
@@ -80,13 +96,6 @@ def test_a_shared_reservation_and_a_block_are_named_as_gke_has_them(path: str) -
     }
 
 
-def test_placement_that_cannot_change_is_remembered() -> None:
-    """GKE replaces a pool for it, so that a preview has to say so."""
-    args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", compact_placement=True)
-    settings = declare({"pool": args}).one("gpu-cluster:cluster:LastingSettings")
-    assert settings.inputs["settings"]["gpuPools.pool.compactPlacement"] == "true"
-
-
 def test_pods_tolerate_that_a_node_is_arm() -> None:
     """GKE taints every Arm node, and tolerates only for pods that select the architecture."""
     arm = GkeGpuNodePoolArgs(
@@ -115,22 +124,6 @@ def test_image_streaming_can_be_turned_on_and_off(
     members = recording.of("gcp:projects/iAMMember:IAMMember")
     roles = {member.inputs["role"] for member in members}
     assert ("roles/serviceusage.serviceUsageConsumer" in roles) is role
-
-
-def test_on_autopilot_nodes_may_stream_images() -> None:
-    """There GKE streams unasked, and asks the same of nodes with an account of their own."""
-
-    def program() -> None:
-        from components.gke_autopilot.cluster_args import GkeAutopilotArgs
-
-        office = {"office": "203.0.113.0/24"}
-        args = GkeAutopilotArgs(name="auto", location="us-central1", authorized_networks=office)
-        declared("gke-autopilot", args, {})
-
-    email = "nodes@my-project.iam.gserviceaccount.com"
-    recording = record(program, outputs={"gcp:serviceaccount/account:Account": {"email": email}})
-    members = recording.of("gcp:projects/iAMMember:IAMMember")
-    assert "roles/serviceusage.serviceUsageConsumer" in {one.inputs["role"] for one in members}
 
 
 def test_the_longest_cluster_name_leaves_room_for_the_system_pool_s() -> None:
@@ -163,3 +156,48 @@ def test_the_system_pool_starts_at_its_minimum(location: str, zones: list[str], 
     pool = GkeSystemPoolArgs(min_nodes=4, max_nodes=6)
     cluster = declare({}, location=location, zones=zones, system_pool=pool)
     assert cluster.one(NODE_POOL).inputs["initialNodeCount"] == count
+
+
+@pytest.mark.parametrize(
+    ("label", "changes", "value"),
+    [
+        ("gke-flex-start", {"capacity_type": "flex-start"}, "true"),
+        (
+            "gke-gpu-partition-size",
+            {
+                "accelerator": "nvidia-tesla-a100",
+                "sharing": GkeSharingArgs(strategy="mig", partition="1g.5gb"),
+            },
+            "1g.5gb",
+        ),
+    ],
+)
+def test_on_autopilot_a_setting_is_a_selector(
+    label: str, changes: dict[str, Any], value: str
+) -> None:
+    """Pods tell GKE what their nodes must be; the other settings are in `autopilot_choices.txt`."""
+    pool = GkeAutopilotPoolArgs(**{"accelerator": "nvidia-l4", **changes}).gpu_pool("pool")
+    assert pool.node_selector[f"cloud.google.com/{label}"] == value
+
+
+@pytest.mark.parametrize("make", [declare, autopilot_cluster])
+def test_an_existing_subnetwork_without_a_host_project_is_the_stack_s_project_s(make: Any) -> None:
+    """Nothing of a network is declared, also with one (`dev_choices.txt`)."""
+    names = {"vpc": "shared", "subnetwork": "gke", "pods_range": "p", "services_range": "s"}
+    found = make(network=GkeNetworkArgs(**names))
+    assert [each.type for each in found.resources if each.type.startswith("gcp:compute/")] == []
+    assert found.one(CLUSTER).inputs["network"] == "projects/my-project/global/networks/shared"
+
+
+def test_limits_of_a_zone_add_up() -> None:
+    """GKE counts in each zone; pods, the bill and the quota have the sum."""
+    args = GkeGpuNodePoolArgs(
+        machine_type="g2-standard-4",
+        limits_per="zone",
+        max_nodes=2,
+        zones=["us-central1-a", "us-central1-b"],
+    )
+    cluster = GkeClusterArgs(
+        name="dev", location="us-central1-a", authorized_networks={"office": "203.0.113.0/24"}
+    )
+    assert args.resolve("pool", cluster).pool.bounds == (0, 4)

@@ -18,7 +18,6 @@ from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 from tests.components.test_gke import CLUSTER, declare
 
-NAT = "gcp:compute/routerNat:RouterNat"
 OFFICE = {"office": "203.0.113.0/24"}
 WEEKEND = GkeMaintenanceArgs(
     start="2026-01-03T02:00:00Z",
@@ -125,40 +124,6 @@ def test_who_does_not_reach_a_private_endpoint_is_warned_of(
     found = [line for line in args.warnings() if line.startswith("privateEndpoint: ")]
     assert len(found) == bool(warned)
     assert all(warned in line for line in found)
-
-
-def test_a_node_has_as_many_ports_as_its_pods_need() -> None:
-    """64 for all pods of a node are the default; the mapping that excludes this is off, said so."""
-    nat = declare().one(NAT).inputs
-    assert nat["enableDynamicPortAllocation"] is True
-    assert nat["enableEndpointIndependentMapping"] is False
-    assert (nat["minPortsPerVm"], nat["maxPortsPerVm"]) == (64, 8192)
-
-
-@BOTH
-def test_maintenance_is_in_its_windows_and_never_in_an_exclusion(make: Any) -> None:
-    """As the API has it; without the setting GKE chooses the time."""
-    assert make(maintenance=WEEKEND).one(CLUSTER).inputs["maintenancePolicy"] == {
-        "recurringWindow": {
-            "startTime": "2026-01-03T02:00:00Z",
-            "endTime": "2026-01-03T10:00:00Z",
-            "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
-        },
-        "maintenanceExclusions": [
-            {
-                "exclusionName": "long-run",
-                "startTime": "2026-12-01T00:00:00Z",
-                "endTime": "2027-03-01T00:00:00Z",
-                "exclusionOptions": {"scope": "NO_MINOR_OR_NODE_UPGRADES"},
-            }
-        ],
-    }
-    daily = make(maintenance=GkeMaintenanceArgs(start="03:00")).one(CLUSTER)
-    assert daily.inputs["maintenancePolicy"] == {
-        "dailyMaintenanceWindow": {"startTime": "03:00"},
-        "maintenanceExclusions": [],
-    }
-    assert "maintenancePolicy" not in make().one(CLUSTER).inputs
 
 
 H100 = GkeGpuNodePoolArgs(machine_type="a3-highgpu-8g", max_nodes=4)
