@@ -70,9 +70,7 @@ def recording(found: list[pulumi.Resource]) -> pulumi.ResourceTransformation:
             else:
                 yield resource
 
-    def record(
-        args: pulumi.ResourceTransformationArgs,
-    ) -> pulumi.ResourceTransformationResult:
+    def record(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
         opts = copy.copy(args.opts)
         found.append(args.resource)
         if opts.parent:

@@ -31,11 +31,7 @@ class GpuStackArgs:
     """
 
     def __init__(
-        self,
-        *,
-        cluster: object,
-        gpu_pools: Mapping[str, object] | None = None,
-        **blocks: object,
+        self, *, cluster: object, gpu_pools: Mapping[str, object] | None = None, **blocks: object
     ) -> None:
         """`cluster`: the args of a platform, or a map with the key `platform`. `blocks`:
         `workloads`, `batch`, `training_jobs` and so on."""

@@ -37,9 +37,7 @@ class Plugin:
 
 
 def chosen(
-    packages: Collection[str],
-    choice: Choice,
-    environment: Mapping[str, str] | None = None,
+    packages: Collection[str], choice: Choice, environment: Mapping[str, str] | None = None
 ) -> dict[str, Plugin]:
     """What serves each package. Raises CheckError if `official` is asked for and none of a
     package will do that a rehearsal can use."""

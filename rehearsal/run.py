@@ -20,14 +20,7 @@ from rehearsal.kept import how_to_use, write_runner
 from rehearsal.processes import end_leftovers
 from rehearsal.progress import Progress
 from rehearsal.provider_plugins import Choice
-from rehearsal.report import (
-    Report,
-    created,
-    gpu_nodes_over_time,
-    node_lives,
-    pod_lives,
-    text,
-)
+from rehearsal.report import Report, created, gpu_nodes_over_time, node_lives, pod_lives, text
 from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.cloud import Assuming
@@ -125,10 +118,7 @@ def _rehearsal(
     overrides = node.overrides()
     return RealNodeRehearsal(
         sandbox=Sandbox(
-            stack,
-            folder=folder,
-            mutate=overrides,
-            options=with_fields(options, here=node),
+            stack, folder=folder, mutate=overrides, options=with_fields(options, here=node)
         ),
         deadline=deadline,
         policy_pack=POLICIES,

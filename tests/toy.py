@@ -82,7 +82,7 @@ BLOCK = Addition(
         module="components.batch.site",
     ),
 """,
-        ),
+        )
     },
 )
 _IGNORED = shutil.ignore_patterns("__pycache__", "tests")
@@ -114,11 +114,7 @@ def python(copy: Path, *arguments: str, seconds: float = 60) -> subprocess.Compl
     with subprocess.Popen(
         [sys.executable, *arguments],
         cwd=copy,
-        env={
-            **environment,
-            "PYTHONPATH": str(copy),
-            "GPU_CLUSTER_POLICY_SETTINGS": str(POLICIES),
-        },
+        env={**environment, "PYTHONPATH": str(copy), "GPU_CLUSTER_POLICY_SETTINGS": str(POLICIES)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

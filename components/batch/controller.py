@@ -180,9 +180,7 @@ class Controller(pulumi.ComponentResource):
         return {
             "name": f"{verb[0]}{hook.kind}.kb.io",
             "admission_review_versions": ["v1"],
-            "client_config": {
-                "service": self._webhook_service(hook.path(verb)),
-            },
+            "client_config": {"service": self._webhook_service(hook.path(verb))},
             "failure_policy": "Fail",
             "object_selector": selector if hook.label else None,
             "rules": [

@@ -83,12 +83,7 @@ JOB_SET_RULES: list[PolicyRuleArgsDict] = [
 
 
 def kueue(
-    *,
-    job_set: bool,
-    fair_sharing: bool,
-    protected: bool,
-    cluster: Cluster,
-    parent: pulumi.Resource,
+    *, job_set: bool, fair_sharing: bool, protected: bool, cluster: Cluster, parent: pulumi.Resource
 ) -> Controller:
     """The controller of this stack's version; with `job_set` also for JobSets. `fair_sharing`:
     whether queues lend each other what is idle, by their weights."""

@@ -138,11 +138,7 @@ def among_themselves(name: str) -> dict[str, Any]:
 
 
 def spec(
-    name: str,
-    args: TrainingArgs,
-    pool: GpuPool,
-    contents: Contents,
-    buckets: BucketDriver | None,
+    name: str, args: TrainingArgs, pool: GpuPool, contents: Contents, buckets: BucketDriver | None
 ) -> dict[str, Any]:
     """The JobSet's spec. Whether it is suspended is its queue's business, and not in it."""
     parts = pod_parts(name, args, contents, buckets)
@@ -211,10 +207,7 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
         "restartPolicy": "Never",
         "containers": [_worker(name, args, pool, parts)],
         # NCCL and data loaders pass tensors through it; a container's own has 64 MiB.
-        "volumes": [
-            {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
-            *parts.volumes,
-        ],
+        "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}, *parts.volumes],
     }
     if args.nodes > 1:
         spec["topologySpreadConstraints"] = [_one_a_node(name, args.nodes)]

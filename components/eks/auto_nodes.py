@@ -68,9 +68,6 @@ def _spec(
     return {
         "role": site.role,
         **located(site, places, security_groups),
-        "ephemeralStorage": {
-            "size": f"{gib}Gi",
-            **({"kmsKeyID": site.key} if site.key else {}),
-        },
+        "ephemeralStorage": {"size": f"{gib}Gi", **({"kmsKeyID": site.key} if site.key else {})},
         **({"tags": dict(site.tags)} if site.tags else {}),
     }

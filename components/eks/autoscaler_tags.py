@@ -30,12 +30,7 @@ class AutoscalerTag:
 def autoscaler_tags(pool: GpuPool, args: Args) -> list[AutoscalerTag]:
     """Every tag of the pool's group: all of them follow from the pool itself."""
     labels = [
-        AutoscalerTag(
-            name=f"label-{key}",
-            key=tags.label_tag(key),
-            value=value,
-            propagate=True,
-        )
+        AutoscalerTag(name=f"label-{key}", key=tags.label_tag(key), value=value, propagate=True)
         for key, value in pool.labels.items()
     ]
     taints = [

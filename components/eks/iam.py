@@ -44,10 +44,7 @@ class EksRole(pulumi.ComponentResource):
         self.arn, self.name = role.arn, role.name
         self.grants = [
             aws.iam.RolePolicyAttachment(
-                f"{name}-{arn.rpartition('/')[2]}",
-                role=role.name,
-                policy_arn=arn,
-                opts=child,
+                f"{name}-{arn.rpartition('/')[2]}", role=role.name, policy_arn=arn, opts=child
             )
             for arn in [*(regions.managed_policy(region, each) for each in managed), *policies]
         ]

@@ -292,10 +292,7 @@ _AFFINITY: AffinityArgsDict = {
     },
     "pod_anti_affinity": {
         "required_during_scheduling_ignored_during_execution": [
-            {
-                "topology_key": "kubernetes.io/hostname",
-                "label_selector": {"match_labels": _LABELS},
-            }
+            {"topology_key": "kubernetes.io/hostname", "label_selector": {"match_labels": _LABELS}}
         ]
     },
 }

@@ -49,11 +49,7 @@ class EksStorage(pulumi.ComponentResource):
                 },
             },
             provisioner=provisioner,
-            parameters={
-                "type": "gp3",
-                "encrypted": "true",
-                **({"kmsKeyId": key} if key else {}),
-            },
+            parameters={"type": "gp3", "encrypted": "true", **({"kmsKeyId": key} if key else {})},
             # A volume is in one zone: that of the pod, which is not known before it is placed.
             volume_binding_mode="WaitForFirstConsumer",
             allow_volume_expansion=True,

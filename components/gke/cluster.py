@@ -10,11 +10,7 @@ from ..catalog import gke as catalog
 from ..cluster import ResolvedPool
 from .cluster_args import GkeClusterArgs
 from .cluster_autoscaling import cluster_autoscaling
-from .control_plane import (
-    control_plane,
-    control_plane_options,
-    kubeconfig_of,
-)
+from .control_plane import control_plane, control_plane_options, kubeconfig_of
 from .cpu_pool import GkeCpuPool
 from .network import GkeNetwork
 from .node_identity import GkeNodeIdentity, node_config, patience, recycling_check

@@ -9,13 +9,7 @@ import pulumi_gcp as gcp
 from .. import kubeconfig, ownership
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from .cpu_pool import GkeCpuPool
-from .existing_args import (
-    OTHER_BLOCKS,
-    FoundCluster,
-    GkeExistingClusterArgs,
-    no_dns,
-    unfit,
-)
+from .existing_args import OTHER_BLOCKS, FoundCluster, GkeExistingClusterArgs, no_dns, unfit
 from .node_identity import GkeNodeIdentity
 
 

@@ -19,6 +19,6 @@ def unless_grown(old: str, new: str) -> Verdict:
 
 POOL: ChangeRules = {
     # osImage, driver and installerImage decide it where it is not given.
-    "effective_secure_boot": "GPU pool",
+    "effective_secure_boot": "GPU pool"
 }
 """What several settings of a pool decide together."""

@@ -135,10 +135,6 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         # A pod that selects a class has GKE create nodes for it only once the class is there.
         cluster = replace(cluster, ready=[each.compute_class for each in classes])
     declare_storage(
-        runs,
-        args=args.network,
-        network=network,
-        project=settings.project,
-        cluster=cluster,
+        runs, args=args.network, network=network, project=settings.project, cluster=cluster
     )
     return cluster

@@ -3,11 +3,7 @@
 import pulumi
 import pulumi_gcp as gcp
 
-from ..gke.control_plane import (
-    control_plane,
-    control_plane_options,
-    kubeconfig_of,
-)
+from ..gke.control_plane import control_plane, control_plane_options, kubeconfig_of
 from ..gke.network import GkeNetwork
 from ..gke.node_identity import NODE_SCOPES, GkeNodeIdentity
 from .cluster_args import GkeAutopilotArgs

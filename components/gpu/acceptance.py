@@ -59,21 +59,14 @@ class GpuTest(pulumi.ComponentResource):
     def _job(self, args: GpuTestArgs, pool: GpuPool, cluster: Cluster) -> None:
         name = job_name(pool.name)
         labels = {"app": name}
-        metadata: ObjectMetaArgsDict = {
-            "name": name,
-            "namespace": args.namespace,
-            "labels": labels,
-        }
+        metadata: ObjectMetaArgsDict = {"name": name, "namespace": args.namespace, "labels": labels}
         files = program(args, pool)
         config_map = kubernetes.core.v1.ConfigMap(
             name, metadata=metadata, data=files, opts=cluster.options(self)
         )
         kubernetes.batch.v1.Job(
             name,
-            metadata={
-                **metadata,
-                "annotations": awaited(args.wait, seconds=3600),
-            },
+            metadata={**metadata, "annotations": awaited(args.wait, seconds=3600)},
             spec={
                 # What failed must be seen, not tried until it passes.
                 "backoff_limit": 0,

@@ -271,12 +271,7 @@ def declare_auxiliary(auxiliary: Auxiliary, *, cluster: Cluster) -> Sequence[pul
 
 
 def declare_files(
-    owner: str,
-    namespace: str,
-    contents: Contents,
-    *,
-    cluster: Cluster,
-    parent: pulumi.Resource,
+    owner: str, namespace: str, contents: Contents, *, cluster: Cluster, parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
     """The ConfigMap of each volume of files: never changed, since what runs has mounted it."""
     return [

@@ -98,8 +98,5 @@ def _rules(source: Source) -> Iterator[dict[str, Any]]:
             "expr": alert.expression(),
             "for": f"{alert.minutes}m",
             "labels": {"severity": alert.severity},
-            "annotations": {
-                "summary": f"{where}: {alert.title}",
-                "description": alert.text,
-            },
+            "annotations": {"summary": f"{where}: {alert.title}", "description": alert.text},
         }

@@ -42,11 +42,7 @@ class GpuService(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gpu:Service", name, None, opts)
         cluster, labels, scaling = after.cluster, {"app": name}, args.scaling
-        metadata: ObjectMetaArgsDict = {
-            "name": name,
-            "namespace": args.namespace,
-            "labels": labels,
-        }
+        metadata: ObjectMetaArgsDict = {"name": name, "namespace": args.namespace, "labels": labels}
         contents = contents_of(args, ROOT)
         parts = pod_parts(name, args, contents, cluster.buckets)
         options = cluster.options(self)

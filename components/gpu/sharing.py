@@ -42,11 +42,7 @@ def config_volume(config_map: str) -> VolumeArgsDict:
     return {"name": "config", "config_map": {"name": config_map}}
 
 
-CONFIG_MOUNT: VolumeMountArgsDict = {
-    "name": "config",
-    "mount_path": _CONFIG_DIR,
-    "read_only": True,
-}
+CONFIG_MOUNT: VolumeMountArgsDict = {"name": "config", "mount_path": _CONFIG_DIR, "read_only": True}
 
 
 def mps_volumes() -> list[VolumeArgsDict]:

@@ -34,8 +34,7 @@ PLUGINS: Mapping[str, _Plugin] = {
         options=("--server-id", "--client-id", "--tenant-id", "--environment", "--login", "-l"),
     ),
     "tsh": _Plugin(
-        words=("kube", "credentials"),
-        options=("--kube-cluster", "--teleport-cluster", "--proxy"),
+        words=("kube", "credentials"), options=("--kube-cluster", "--teleport-cluster", "--proxy")
     ),
 }
 """Command -> how it may be called. Without the arguments, `aws` could upload any file."""

@@ -21,10 +21,7 @@ SOURCES: Final = (
 )
 
 GPU_POOLS: Final[Mapping[str, float]] = MappingProxyType(
-    {
-        GOOGLE.node_pool: 40.0,
-        AWS.node_pool: 90.0,
-    }
+    {GOOGLE.node_pool: 40.0, AWS.node_pool: 90.0}
 )
 """A pool of no nodes: what every GPU pool is at first."""
 

@@ -22,9 +22,7 @@ def measure(chosen: Sequence[str], runs: int) -> Section:
         said = child("modules", flat(values_of(stack)))
         needed = sdk_modules(said["types"])
         ours, theirs = alternately(
-            runs,
-            partial(child, "import", said["modules"]),
-            partial(child, "import", needed),
+            runs, partial(child, "import", said["modules"]), partial(child, "import", needed)
         )
         rows.append(
             Comparison(
@@ -43,7 +41,7 @@ def measure(chosen: Sequence[str], runs: int) -> Section:
         rows=rows,
         notes=[
             "The SDK modules are those of the resource types that the environment registers; what "
-            "the program loads is seen in a run of it, in that order. CPU time, disk cache warm.",
+            "the program loads is seen in a run of it, in that order. CPU time, disk cache warm."
         ],
     )
 

@@ -46,11 +46,7 @@ def _of(stack: str, folder: Path, runs: int) -> list[Comparison]:
         ours, theirs = programs(sandbox)
         rows = []
         for operation in OPERATIONS:
-            taken = alternately(
-                runs,
-                partial(ours.run, operation),
-                partial(theirs.run, operation),
-            )
+            taken = alternately(runs, partial(ours.run, operation), partial(theirs.run, operation))
             rows += [
                 Comparison(
                     what=f"{stack}: {operation}, {'time' if quantity == 'wall' else quantity}",

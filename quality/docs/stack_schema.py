@@ -127,10 +127,7 @@ def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
     named["required"] = ["platform", *(["existing"] if written != platform else [])]
     if f"{platform}-existing" in PLATFORMS:
         named["not"] = {"required": ["existing"]}
-    return {
-        "if": {"required": [CLUSTER], "properties": {CLUSTER: named}},
-        "then": then,
-    }
+    return {"if": {"required": [CLUSTER], "properties": {CLUSTER: named}}, "then": then}
 
 
 def record(kind: type, *, required: bool = True) -> Schema:

@@ -68,11 +68,7 @@ class FaultRunner:
     """A sandbox that is used for one fault after the other. Use as a context manager."""
 
     def __init__(
-        self,
-        stack: str,
-        folder: Path,
-        inventories: Path = INVENTORIES,
-        plugins: Choice = "auto",
+        self, stack: str, folder: Path, inventories: Path = INVENTORIES, plugins: Choice = "auto"
     ) -> None:
         self.stack = stack
         self._plugins: Choice = plugins
@@ -269,7 +265,4 @@ def _at(point: InjectionPoint) -> str:
     return f"{point.number}: {Urn.parse(point.urn).label}"
 
 
-WHEN = {
-    "asked": "before the API call",
-    "done": "after the API call, before the checkpoint",
-}
+WHEN = {"asked": "before the API call", "done": "after the API call, before the checkpoint"}

@@ -130,18 +130,8 @@ FAULTS = (
         last=_EVER,
     ),
     Fault(name="credentials expire midway", says=_EXPIRED, first=5, last=_EVER),
-    Fault(
-        name="credentials expire midway",
-        says=_EXPIRED,
-        first=4,
-        last=_EVER,
-        command="destroy",
-    ),
-    Fault(
-        name="the cloud is unavailable (5xx)",
-        says=_UNAVAILABLE,
-        command="destroy",
-    ),
+    Fault(name="credentials expire midway", says=_EXPIRED, first=4, last=_EVER, command="destroy"),
+    Fault(name="the cloud is unavailable (5xx)", says=_UNAVAILABLE, command="destroy"),
     Fault(
         name="the response to a deletion is lost",
         says={

@@ -20,10 +20,7 @@ from stacks.definition.settings import NOWHERE, flat, is_existing
 BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
 """Package -> resource type -> inputs, of what no sample declares."""
 _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
-    GOOGLE.cluster: {
-        "endpoint": "192.0.2.1",
-        "masterAuth": {"clusterCaCertificate": "Q0E="},
-    },
+    GOOGLE.cluster: {"endpoint": "192.0.2.1", "masterAuth": {"clusterCaCertificate": "Q0E="}},
     "gcp:compute/router:Router": {"name": "router"},
     "gcp:serviceaccount/account:Account": {
         "email": "gpu-nodes@my-project.iam.gserviceaccount.com",

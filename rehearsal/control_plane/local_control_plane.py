@@ -249,10 +249,7 @@ class LocalControlPlane:
 
     def _write_kubeconfig(self) -> None:
         named = {"name": "rehearsal"}
-        cluster = {
-            "server": f"https://{self.endpoint}",
-            "certificate-authority": str(self.pki.ca),
-        }
+        cluster = {"server": f"https://{self.endpoint}", "certificate-authority": str(self.pki.ca)}
         document = {
             "apiVersion": "v1",
             "kind": "Config",

@@ -94,11 +94,7 @@ class Autoscaler:
         }, "Ready")  # fmt: skip
 
     def sync(
-        self,
-        api: Api,
-        kubeconfig: Path,
-        groups: Sequence[NodeGroup],
-        frozen: Mapping[str, int],
+        self, api: Api, kubeconfig: Path, groups: Sequence[NodeGroup], frozen: Mapping[str, int]
     ) -> None:
         """Gives Karpenter the pools of `groups`.
 

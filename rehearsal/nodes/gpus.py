@@ -24,7 +24,7 @@ PARTITIONERS = {
     # gcr.io/gke-release/nvidia-partition-gpu, container-engine-accelerators 4da5c076 of 2025-04-07
     "sha256:de12f85ebfb4fb6c1893cd30c23aab662a72fa0448f97ef74fccb82d7522ef17": (
         _SIZES_OF_2025_04.split()
-    ),
+    )
 }
 """Image that partitions GPUs -> the sizes that it knows; on any other it exits with an error."""
 

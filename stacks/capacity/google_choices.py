@@ -51,11 +51,7 @@ def _reserved(found: reserved.Reserved) -> tuple[bool, str]:
 
 
 def _quota(
-    cloud: GoogleQuotas,
-    pool: ResolvedPool[GkeGpuNodePoolArgs],
-    name: str,
-    way: str,
-    region: str,
+    cloud: GoogleQuotas, pool: ResolvedPool[GkeGpuNodePoolArgs], name: str, way: str, region: str
 ) -> tuple[bool, str]:
     metric = metric_of(catalog.ACCELERATORS[pool.pool.accelerator], way)
     need = Need(

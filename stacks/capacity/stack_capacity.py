@@ -13,26 +13,14 @@ from components.platforms import PLATFORMS
 from components.settings.model import Settings
 from stacks.capacity import offers, reserved
 from stacks.capacity.questions import Capacity, Questions, simulator
-from stacks.capacity.verdict import (
-    Finding,
-    Known,
-    exit_code,
-    judge,
-    needs_own_use,
-    no_answer,
-    text,
-)
+from stacks.capacity.verdict import Finding, Known, exit_code, judge, needs_own_use, no_answer, text
 from stacks.definition.files import PLACEHOLDER, project_name
 from stacks.definition.settings import NOWHERE, ROOT, config_of, platform_of, settings_of
 from stacks.outcome import Answer, CheckError, worst
 
 
 def answer(
-    stack: str,
-    endpoint: str | None = None,
-    *,
-    rehearsal: bool = False,
-    trusted: bool = False,
+    stack: str, endpoint: str | None = None, *, rehearsal: bool = False, trusted: bool = False
 ) -> Answer:
     """Exit code, document and text. Raises CheckError where there is nothing to ask.
 

@@ -71,10 +71,7 @@ def offers(gpu: str | None = None, region: str | None = None) -> list[Offer]:
     Raises StackError for a GPU, region or zone that nobody has.
     """
     wanted = _clouds(region)
-    found = [
-        *(google(region) if "google" in wanted else ()),
-        *(aws() if "aws" in wanted else ()),
-    ]
+    found = [*(google(region) if "google" in wanted else ()), *(aws() if "aws" in wanted else ())]
     if gpu is None:
         return found
     known = {word for offer in [*google(), *aws()] for word in _words(offer)}

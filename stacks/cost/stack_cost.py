@@ -16,11 +16,7 @@ from stacks.outcome import Answer, CheckError, ExitCode
 
 
 def answer(
-    stack: str,
-    *,
-    compare: str | None = None,
-    ceiling: float | None = None,
-    root: Path = ROOT,
+    stack: str, *, compare: str | None = None, ceiling: float | None = None, root: Path = ROOT
 ) -> Answer:
     """Exit code, document and text. Raises CheckError where there is nothing to price."""
     bill = bill_at(stack, config_of(stack, root))

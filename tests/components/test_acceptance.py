@@ -63,12 +63,7 @@ def test_it_reaches_its_pool_through_the_pool(stack: str) -> None:
 
 @pytest.mark.parametrize(
     ("stack", "models"),
-    [
-        ("dev", ["T4"]),
-        ("train", ["T4"]),
-        ("autopilot", ["T4"]),
-        ("onprem", list(DATA_SHEETS)),
-    ],
+    [("dev", ["T4"]), ("train", ["T4"]), ("autopilot", ["T4"]), ("onprem", list(DATA_SHEETS))],
 )
 def test_the_request_names_the_pool_s_cards(stack: str, models: list[str]) -> None:
     """The pool's accelerator decides which GPU is expected; all data sheets travel along."""

@@ -82,10 +82,7 @@ def plain() -> Recording:
 def test_it_runs_on_the_pools_that_need_it_alone(plain: Recording) -> None:
     """One DaemonSet covers both pools, neither a CPU node nor a pool that has a plugin."""
     assert [r.name for r in plain.of(DAEMON_SET)] == ["nvidia-device-plugin"]
-    assert terms(pod(plain)) == [
-        {"gpu-cluster/pool": ["one"]},
-        {"gpu-cluster/pool": ["two"]},
-    ]
+    assert terms(pod(plain)) == [{"gpu-cluster/pool": ["one"]}, {"gpu-cluster/pool": ["two"]}]
 
 
 def test_its_name_is_fixed_and_it_goes_before_its_successor(plain: Recording) -> None:
@@ -224,10 +221,7 @@ def test_on_gke_it_takes_the_driver_from_the_host() -> None:
     spec = pod(declare(pool("one", driver_directory="/home/kubernetes/bin/nvidia")))
     (container,) = spec["containers"]
     assert container["securityContext"] == {"privileged": True}
-    assert env(spec) == {
-        "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64",
-        "PASS_DEVICE_SPECS": "true",
-    }
+    assert env(spec) == {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64", "PASS_DEVICE_SPECS": "true"}
     assert {"name": "driver", "hostPath": {"path": "/home/kubernetes/bin/nvidia"}} in spec[
         "volumes"
     ]

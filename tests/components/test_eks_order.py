@@ -58,9 +58,7 @@ def test_nodes_go_before_what_they_stand_on(
     assert behind in outlived_by[group]
 
 
-def test_gpu_nodes_do_not_wait_for_the_system_pool(
-    outlived_by: dict[str, frozenset[str]],
-) -> None:
+def test_gpu_nodes_do_not_wait_for_the_system_pool(outlived_by: dict[str, frozenset[str]]) -> None:
     """The node groups are made side by side, and coredns once the system nodes are there."""
     assert SYSTEM_GROUP not in outlived_by[GPU_GROUP]
     assert SYSTEM_GROUP in outlived_by["aws:eks/addon:Addon::k8s-ml-coredns"]

@@ -168,10 +168,7 @@ UPDATE = "gcloud container clusters update platform --location us-central1"
 
 
 def lines(
-    found: Mapping[str, Any],
-    runs: Runs | None = None,
-    pool: GkeGpuNodePoolArgs = T4,
-    **given: Any,
+    found: Mapping[str, Any], runs: Runs | None = None, pool: GkeGpuNodePoolArgs = T4, **given: Any
 ) -> list[str]:
     args = args_of(**given)
     pools = gke_existing.resolve(CONFIG["gke-existing"], args, {"train-gpu": pool}).pools

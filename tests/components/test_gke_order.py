@@ -10,7 +10,7 @@ OUTPUTS = {
     "gcp:container/cluster:Cluster": {
         "endpoint": "192.0.2.1",
         "masterAuth": {"clusterCaCertificate": "Q0E="},
-    },
+    }
 }
 
 

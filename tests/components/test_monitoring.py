@@ -180,9 +180,7 @@ def test_gpus_are_matched_with_pods_as_the_device_plugin_names_them() -> None:
         pool("gke", device_plugin=False, driver_directory=DRIVER),
         pool("nvidia", driver_directory=DRIVER),
         pool(
-            "shared",
-            sharing=Sharing(strategy="time-slicing", replicas=4),
-            driver_directory=DRIVER,
+            "shared", sharing=Sharing(strategy="time-slicing", replicas=4), driver_directory=DRIVER
         ),
         google=True,
     )

@@ -16,7 +16,7 @@ from rehearsal.plugins.cloud.patterns import within
 CLOUD_OF = {name: CLOUDS[row.cloud] for name, row in PLATFORMS.items() if row.cloud}
 _GKE = {
     "gpuPools.secureBoot": "osImage, driver and installerImage decide it too: the rule is that of "
-    "`effective_secure_boot`",
+    "`effective_secure_boot`"
 }
 DIFFERENT: Mapping[str, Mapping[str, str]] = {
     "gke": {

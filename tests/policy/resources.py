@@ -65,10 +65,7 @@ T4_POOL = resource(
                     "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"},
                 }
             ],
-            "shieldedInstanceConfig": {
-                "enableSecureBoot": True,
-                "enableIntegrityMonitoring": True,
-            },
+            "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True},
             "workloadMetadataConfig": {"mode": "GKE_METADATA"},
             "metadata": {"disable-legacy-endpoints": "true"},
         },

@@ -76,10 +76,7 @@ TAG_PREFIX = "k8s.io/cluster-autoscaler/node-template"
 AT_A_POOL = changed(
     POD,
     ("spec",),
-    {
-        **POD.props["spec"],
-        "nodeSelector": {"cloud.google.com/gke-nodepool": "made-by-gke"},
-    },
+    {**POD.props["spec"], "nodeSelector": {"cloud.google.com/gke-nodepool": "made-by-gke"}},
 )
 """Selects by a label that the cloud sets: whose nodes have it, is not known."""
 SPOT_POOL = changed(

@@ -36,7 +36,7 @@ EXPECTED = {
         "pod gpu-all sets DP_DISABLE_HEALTHCHECKS and has no GPU in its limits: it sees every GPU "
         "of its node, also those that other pods were given; give it limits, or accept that they "
         "share"
-    ],
+    ]
 }
 """(stack, policy) -> what it says of a committed environment, by intent."""
 

@@ -67,10 +67,7 @@ def test_unknown_values_are_read_one_by_one() -> None:
     """One value that is not known leaves the values beside it readable."""
     resource = changed(T4_POOL, ("nodeConfig", "labels", "role"), UNKNOWN)
     (shown,) = _stack([resource])
-    assert plain(shown.props)["nodeConfig"]["labels"] == {
-        "gpu-cluster/pool": "t4",
-        "role": UNKNOWN,
-    }
+    assert plain(shown.props)["nodeConfig"]["labels"] == {"gpu-cluster/pool": "t4", "role": UNKNOWN}
 
 
 def test_the_project_file_names_an_interpreter_that_setup_makes() -> None:

@@ -26,9 +26,7 @@ CLUSTER_OUTPUTS = {
         "certificateAuthority": {"data": "Q0E="},
         "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
     },
-    "aws:eks/nodeGroup:NodeGroup": {
-        "resources": [{"autoscalingGroups": [{"name": "eks-group"}]}],
-    },
+    "aws:eks/nodeGroup:NodeGroup": {"resources": [{"autoscalingGroups": [{"name": "eks-group"}]}]},
 }
 """Type token -> what a cloud answers beyond the inputs, as `record` takes it."""
 

@@ -88,10 +88,7 @@ class Connection:
     ) -> tuple[str, Object, Object]:
         known = state or {}
         request = provider_pb2.ReadRequest(
-            urn=urn(kind),
-            id=id,
-            properties=encode(known),
-            inputs=encode(known.get("__inputs", {})),
+            urn=urn(kind), id=id, properties=encode(known), inputs=encode(known.get("__inputs", {}))
         )
         answer = self._call("Read", request)
         return answer.id, decode(answer.properties), decode(answer.inputs)

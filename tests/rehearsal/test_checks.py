@@ -69,10 +69,7 @@ def test_quota_of_a_running_stack(dev: Sandbox) -> None:
     assert code == 0, document
     assert [
         (one["quota"], one["need"], one["limit"], one["use"]) for one in document["quotas"]
-    ] == [
-        ("NVIDIA_T4_GPUS", 3, 16, 1),
-        ("GPUS_ALL_REGIONS", 3, 16, 1),
-    ]
+    ] == [("NVIDIA_T4_GPUS", 3, 16, 1), ("GPUS_ALL_REGIONS", 3, 16, 1)]
     system, offer = document["offers"]
     assert (system["types"], system["verdict"]) == (["e2-standard-2"], "offered")
     assert (offer["types"], offer["zones"], offer["verdict"]) == (

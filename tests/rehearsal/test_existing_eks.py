@@ -100,9 +100,7 @@ STACK = """
 """
 
 
-def test_each_conflict_is_found_once_before_the_first_update(
-    tmp_path: Path,
-) -> None:
+def test_each_conflict_is_found_once_before_the_first_update(tmp_path: Path) -> None:
     """In a live cluster, by `capacity`: a device plugin, a Kueue and a namespace of others, and no
     autoscaler. Nothing is created meanwhile."""
     described = (INVENTORIES / "on-eks.yaml").read_text().partition("objects:")[0]

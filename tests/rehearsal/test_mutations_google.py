@@ -6,14 +6,7 @@ import pytest
 
 from rehearsal.run import POLICIES
 from stacks.definition.program import Mutation
-from tests.rehearsal.conftest import (
-    Rehearse,
-    Sandboxes,
-    as_it_was,
-    changed,
-    configured,
-    said,
-)
+from tests.rehearsal.conftest import Rehearse, Sandboxes, as_it_was, changed, configured, said
 
 CLUSTER = "gcp:container/cluster:Cluster"
 NAT = "gcp:compute/routerNat:RouterNat"

@@ -502,10 +502,7 @@ def test_the_providers_default_tags_go_on_everything() -> None:
 def test_the_providers_settings_are_read_strictly() -> None:
     """A region is needed; unknown settings and those with no meaning here are refused."""
     assert check_config({"region": "us-east-1", "profile": "dev"}) == []
-    words = {
-        "regoin": "did you mean 'region'",
-        "endpoints": "does not simulate 'aws:endpoints'",
-    }
+    words = {"regoin": "did you mean 'region'", "endpoints": "does not simulate 'aws:endpoints'"}
     for name, text in words.items():
         (problem,) = check_config({"region": "us-east-1", name: "x"})
         assert text in problem.reason

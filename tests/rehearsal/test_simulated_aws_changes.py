@@ -162,11 +162,7 @@ def test_a_rule_is_read_as_it_is(fresh: AwsStack) -> None:
 def test_an_autoscaler_that_does_not_see_failures_is_late(fresh: AwsStack) -> None:
     """It scales the group, and waits for nodes that EC2 refuses: the group's promise says so."""
     group = fresh.group(fresh.cluster())
-    deny = {
-        "Effect": "Deny",
-        "Action": "autoscaling:DescribeScalingActivities",
-        "Resource": "*",
-    }
+    deny = {"Effect": "Deny", "Action": "autoscaling:DescribeScalingActivities", "Resource": "*"}
     fresh.autoscaler(aws.SCALE, deny)
 
     def differences() -> list[str]:

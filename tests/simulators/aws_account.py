@@ -89,11 +89,7 @@ class Account:
     def roles(self) -> None:
         """Those of control plane, nodes and pods."""
         for name, (service, actions) in TRUSTS.items():
-            statement = {
-                "Effect": "Allow",
-                "Principal": {"Service": service},
-                "Action": actions,
-            }
+            statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": actions}
             document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
             path, _, last = f"/{name}".rpartition("/")
             self.iam.create_role(Path=f"{path}/", RoleName=last, AssumeRolePolicyDocument=document)

@@ -29,10 +29,7 @@ class Clients:
 
     def __init__(self, api: str) -> None:
         signed = AnonymousCredentials()
-        asking: dict[str, Any] = {
-            "credentials": signed,
-            "client_options": {"api_endpoint": api},
-        }
+        asking: dict[str, Any] = {"credentials": signed, "client_options": {"api_endpoint": api}}
         self.operations = compute_v1.GlobalOperationsClient(**asking)
         self.regional = compute_v1.RegionOperationsClient(**asking)
         self.networks = compute_v1.NetworksClient(**asking)
@@ -41,9 +38,7 @@ class Clients:
         self.groups = compute_v1.InstanceGroupManagersClient(**asking)
         self.firewalls = compute_v1.FirewallsClient(**asking)
         transport = ClusterManagerRestTransport(
-            host=f"{api.removeprefix('http://')}/container",
-            url_scheme="http",
-            credentials=signed,
+            host=f"{api.removeprefix('http://')}/container", url_scheme="http", credentials=signed
         )
         self.container = container_v1.ClusterManagerClient(transport=transport)
 

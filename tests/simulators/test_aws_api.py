@@ -424,10 +424,7 @@ device-sharing-strategy = "time-slicing"
 replicas = 4
 rename-by-default = false
 """
-    data = {
-        "InstanceType": "g4dn.xlarge",
-        "UserData": base64.b64encode(text.encode()).decode(),
-    }
+    data = {"InstanceType": "g4dn.xlarge", "UserData": base64.b64encode(text.encode()).decode()}
     ml.ec2.create_launch_template(LaunchTemplateName="shared", LaunchTemplateData=data)
     template = {"name": "shared", "version": "1"}
     ml.eks.create_nodegroup(

@@ -154,12 +154,4 @@ def pascal(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-__all__ = [
-    "CloudError",
-    "Config",
-    "InitFailedError",
-    "Kind",
-    "NotFoundError",
-    "Problem",
-    "pascal",
-]
+__all__ = ["CloudError", "Config", "InitFailedError", "Kind", "NotFoundError", "Problem", "pascal"]

@@ -7,10 +7,7 @@ from rehearsal.plugins.aws.api import Api
 from rehearsal.plugins.aws.kind import NotFoundError, pascal
 from rehearsal.plugins.aws.rowed import Rowed
 
-_ANYWHERE = {
-    "IpProtocol": "-1",
-    "IpRanges": [{"CidrIp": "0.0.0.0/0"}],
-}
+_ANYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 
 
 class SecurityGroup(Rowed):

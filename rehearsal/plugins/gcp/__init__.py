@@ -51,10 +51,7 @@ _READ = frozenset(
 
 
 def settings_for(
-    environment: Mapping[str, str],
-    *,
-    faults: Faults,
-    changed: Callable[[], None] = lambda: None,
+    environment: Mapping[str, str], *, faults: Faults, changed: Callable[[], None] = lambda: None
 ) -> ProviderSettings:
     """The plugin over the APIs that `environment` names, `GOOGLE_COMPUTE_CUSTOM_ENDPOINT` and so
     on."""

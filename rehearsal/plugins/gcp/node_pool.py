@@ -7,12 +7,7 @@ from typing import Any
 from clouds.rows.google import Row
 from rehearsal.plugins.cloud.handler import CloudError, Config, NotFoundError
 from rehearsal.plugins.gcp.client import Client
-from rehearsal.plugins.gcp.container import (
-    ContainerResource,
-    flat_node_config,
-    node_config,
-    sparse,
-)
+from rehearsal.plugins.gcp.container import ContainerResource, flat_node_config, node_config, sparse
 from rehearsal.plugins.gcp.locations import location_of
 from rehearsal.plugins.gcp.resource import relative
 

@@ -111,11 +111,7 @@ class Cluster:
     def apply(self, kind: Kind, obj: Object, manager: str, *, force: bool, dry_run: bool) -> Object:
         """Server-side apply; fields that the kind does not have are refused."""
         metadata = obj.get("metadata") or {}
-        query = {
-            "fieldManager": manager,
-            "force": str(force).lower(),
-            "fieldValidation": "Strict",
-        }
+        query = {"fieldManager": manager, "force": str(force).lower(), "fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = "All"
         path = self.path(kind, metadata.get("namespace") or "", metadata["name"])

@@ -176,10 +176,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
                 request.randomSeed,
                 autonaming,
             )
-        return provider_pb2.CheckResponse(
-            inputs=encode(inputs),
-            failures=_failures(faults),
-        )
+        return provider_pb2.CheckResponse(inputs=encode(inputs), failures=_failures(faults))
 
     def Diff(self, request: Any, context: Any) -> Any:
         resource = Resource(urn=request.urn, ignore_changes=tuple(request.ignoreChanges))

@@ -57,18 +57,14 @@ def waits(
 ) -> Callable[[Callable[[Account, Params], None]], Callable[[Account, Params], None]]:
     """The function runs before this operation and may take its time: nobody waits for it."""
 
-    def register(
-        function: Callable[[Account, Params], None],
-    ) -> Callable[[Account, Params], None]:
+    def register(function: Callable[[Account, Params], None]) -> Callable[[Account, Params], None]:
         _WAITS[service, name] = function
         return function
 
     return register
 
 
-def listed(
-    function: Callable[["Account"], Iterator[str]],
-) -> Callable[["Account"], Iterator[str]]:
+def listed(function: Callable[["Account"], Iterator[str]]) -> Callable[["Account"], Iterator[str]]:
     """The function names what the account holds of its kind: `VPC vpc-...`, one line each, without
     what a fresh account has."""
     _LISTS.append(function)

@@ -23,10 +23,7 @@ class UnsimulatedConditionError(Exception):
 
 
 def allowed(
-    documents: Iterable[Document],
-    action: str,
-    resource: str = "*",
-    context: Context | None = None,
+    documents: Iterable[Document], action: str, resource: str = "*", context: Context | None = None
 ) -> bool:
     """Whether the identity-based policies allow `action` on `resource` (an ARN or `*`).
 

@@ -30,7 +30,7 @@ def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict
                     raise Refusal("InvalidGroup.NotFound", words)
             return data
     raise invalid(
-        f"You requested an invalid launch template version: {name} has no version {version}",
+        f"You requested an invalid launch template version: {name} has no version {version}"
     )
 
 

@@ -45,7 +45,7 @@ def require_trust(
         told = ", ".join(f"{key}={value}" for key, value in (context or {}).items())
         raise invalid(
             f"The trust policy of the role {arn} does not let {service} take it: it needs "
-            f"{' and '.join(actions)}" + (f", with {told}" * bool(told)),
+            f"{' and '.join(actions)}" + (f", with {told}" * bool(told))
         )
 
 

@@ -64,10 +64,7 @@ def _lay_out(cloud: CloudState, network: str, inside: Sequence[Subnetwork]) -> N
     for region in sorted({one.region for one in inside if one.out == "nat"}):
         place = f"projects/{project}/regions/{region}"
         listed = [
-            {
-                "name": f"{place}/subnetworks/{one.name}",
-                "sourceIpRangesToNat": ["ALL_IP_RANGES"],
-            }
+            {"name": f"{place}/subnetworks/{one.name}", "sourceIpRangesToNat": ["ALL_IP_RANGES"]}
             for one in inside
             if one.region == region and one.out == "nat"
         ]

@@ -172,12 +172,7 @@ def test_the_package_answers_with_its_schema(package: Package) -> None:
 
 @pytest.mark.parametrize(
     "kubeconfig",
-    [
-        KUBECONFIG,
-        output(KUBECONFIG, of=f"{STACK}-other"),
-        output(KUBECONFIG, secret=True),
-        UNKNOWN,
-    ],
+    [KUBECONFIG, output(KUBECONFIG, of=f"{STACK}-other"), output(KUBECONFIG, secret=True), UNKNOWN],
     ids=["plain", "output", "secret", "unknown"],
 )
 def test_a_kubeconfig_may_be_an_output(package: Package, kubeconfig: object) -> None:
@@ -231,10 +226,7 @@ REFUSED = {
         {"cluster": EXISTING, "gpuPools": {"a": {**POOLS["a100"], "gpusPerNode": 1.5}}},
         "gpu-cluster:gpuPools.a.gpusPerNode: 1.5 is not an integer; write a whole number",
     ),
-    "a list of pools": (
-        {"cluster": EXISTING, "gpuPools": [POOLS]},
-        "gpu-cluster:gpuPools: [{",
-    ),
+    "a list of pools": ({"cluster": EXISTING, "gpuPools": [POOLS]}, "gpu-cluster:gpuPools: [{"),
     "a misspelled key": (
         {"cluster": EXISTING, "worklods": {}},
         "gpu-cluster:worklods: there is no such key; did you mean 'workloads'?",

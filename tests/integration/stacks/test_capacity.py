@@ -49,10 +49,7 @@ def test_aws_counts_vcpus_by_family_and_market() -> None:
 
 def quotas_client() -> Any:
     return boto3.client(
-        "service-quotas",
-        region_name="us-east-1",
-        aws_access_key_id="x",
-        aws_secret_access_key="x",
+        "service-quotas", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
     )
 
 

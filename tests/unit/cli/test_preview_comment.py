@@ -197,11 +197,7 @@ def test_no_value_of_a_property_is_in_the_comment(folder: Path) -> None:
 def test_what_the_base_would_do_too_is_not_of_this_revision(folder: Path) -> None:
     """A change that the base's own preview has as well is counted apart."""
     old = step("update", NETWORK, "net", diffReasons=["routingMode"])
-    text, _ = written(
-        folder,
-        dev=preview(old, step("create", GROUP, "new")),
-        dev_base=preview(old),
-    )
+    text, _ = written(folder, dev=preview(old, step("create", GROUP, "new")), dev_base=preview(old))
     assert "dev: 1 change<" in text
     assert "The preview of the base has 1 other change too" in text
     assert "routingMode" not in text

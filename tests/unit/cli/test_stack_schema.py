@@ -119,10 +119,7 @@ def test_what_the_program_refuses_for_its_shape_the_schema_refuses() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        (
-            [["platfrom", "gke"]],
-            "not allowed ('platfrom' was unexpected)",
-        ),
+        ([["platfrom", "gke"]], "not allowed ('platfrom' was unexpected)"),
         ([["platform", "aks"]], "'aks' is not one of ['eks', 'existing', 'gke', 'gke-autopilot']"),
         ([["name", "absent"]], "'name' is a required property"),
         ([["releaseChannel", "fast"]], "'fast' is not one of ['rapid', 'regular', "),

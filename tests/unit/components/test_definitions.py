@@ -98,10 +98,7 @@ def test_only_what_lies_deep_is_open() -> None:
     assert container["image"] == {"type": "string"}
     variable = container["env"]["items"]["properties"]
     assert variable["name"] == {"type": "string"}
-    assert variable["valueFrom"] == {
-        "type": "object",
-        "x_kubernetes_preserve_unknown_fields": True,
-    }
+    assert variable["valueFrom"] == {"type": "object", "x_kubernetes_preserve_unknown_fields": True}
 
 
 @pytest.mark.parametrize("name", pinned.PROGRAMS)

@@ -23,10 +23,7 @@ def answers(pod_spec: Any) -> list[tuple[bool, bool]]:
     )
     (declared,) = policy_pods.pods_of(daemon_set)
     return [
-        (
-            bool(policy_pods.installs_driver(declared)),
-            bool(policy_pods.plugs_devices(declared)),
-        ),
+        (bool(policy_pods.installs_driver(declared)), bool(policy_pods.plugs_devices(declared))),
         (bool(gpu_nodes.installer_pods([pod])), bool(gpu_nodes.plugin_pods([pod]))),
         (gpus.installs_driver_on(pod) is not None, gpus.is_device_plugin(pod)),
     ]

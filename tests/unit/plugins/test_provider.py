@@ -185,10 +185,7 @@ def test_unchanged_inputs_are_no_difference() -> None:
             {"networkConfig": {"enablePrivateNodes": True}},
             {"networkConfig.enablePrivateNodes": "UPDATE"},
         ),
-        (
-            {"networkConfig": {"podRange": "more"}},
-            {"networkConfig.podRange": "UPDATE_REPLACE"},
-        ),
+        ({"networkConfig": {"podRange": "more"}}, {"networkConfig.podRange": "UPDATE_REPLACE"}),
     ],
 )
 def test_a_difference_says_what_it_replaces(

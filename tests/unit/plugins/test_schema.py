@@ -74,20 +74,13 @@ def test_an_unknown_resource_type_is_refused() -> None:
         ({"nodeConfig": {"spot": "true"}}, "nodeConfig.spot: expected true or false, got 'true'"),
         ({"nodeConfig": "x"}, "nodeConfig: expected an object, got 'x'"),
         ({"nodeLocations": {"a": "b"}}, "nodeLocations: expected a list, got an object"),
-        (
-            {"nodeConfig": {"labels": ["a"]}},
-            "nodeConfig.labels: expected a map, got a list",
-        ),
+        ({"nodeConfig": {"labels": ["a"]}}, "nodeConfig.labels: expected a map, got a list"),
         (
             {"nodeConfig": {"taints": [{"key": "a", "effect": "NO_SCHEDULE"}]}},
             "missing required property 'nodeConfig.taints[0].value'",
         ),
         (
-            {
-                "nodeConfig": {
-                    "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}],
-                }
-            },
+            {"nodeConfig": {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}},
             "expected nodeConfig.taints[0].effect to be one of NO_SCHEDULE, PREFER_NO_SCHEDULE, "
             "NO_EXECUTE, got 'NoSchedule'",
         ),

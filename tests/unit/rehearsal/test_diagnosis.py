@@ -26,10 +26,7 @@ WHO = "Deployment default/sample"
 
 
 def diagnosis(
-    waiting: dict,
-    *groups: NodeGroup,
-    nodes: Sequence[dict] = (),
-    **more: object,
+    waiting: dict, *groups: NodeGroup, nodes: Sequence[dict] = (), **more: object
 ) -> Diagnosis:
     """The diagnosis where `nodes` are those of the first group."""
     of = {groups[0].name: nodes} if groups else {}

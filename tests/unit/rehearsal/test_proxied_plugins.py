@@ -86,10 +86,7 @@ def program(tmp_path: Path, hits: Hits) -> Iterator[Path]:
 @pytest.fixture
 def stub(program: Path) -> Iterator[Any]:
     """The plugin, started as the engine does it."""
-    with (
-        running(program, {}) as port,
-        grpc.insecure_channel(f"127.0.0.1:{port}") as channel,
-    ):
+    with running(program, {}) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield provider_pb2_grpc.ResourceProviderStub(channel)
 
 
@@ -127,10 +124,7 @@ def test_a_plugin_that_dies_fails_its_operation(stub: Any) -> None:
 
 def test_a_plugin_ends_with_what_the_engine_started(program: Path) -> None:
     """Also when that is killed, and its proxy ends with it."""
-    with (
-        running(program, {}) as port,
-        grpc.insecure_channel(f"127.0.0.1:{port}") as channel,
-    ):
+    with running(program, {}) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = provider_pb2_grpc.ResourceProviderStub(channel)
         plugin = psutil.Process(int(stub.GetPluginInfo(empty_pb2.Empty()).version))
     plugin.wait(10)

@@ -35,8 +35,7 @@ def test_a_node_that_is_seen_later_than_its_pod_is_no_failure(
 
 
 @pytest.mark.parametrize(
-    ("changes", "fewest"),
-    [({}, 1), ({"unscaled": "nobody does"}, 2), ({"autoscaled": False}, 2)],
+    ("changes", "fewest"), [({}, 1), ({"unscaled": "nobody does"}, 2), ({"autoscaled": False}, 2)]
 )
 def test_what_a_pool_began_with_does_not_stay(changes: dict[str, Any], fewest: int) -> None:
     """Where an autoscaler may remove it, only the minimum is left in the end."""

@@ -36,9 +36,7 @@ def promise(
         if value is not None:
             capacity[names.get(name, name)] = value
     return NodeTemplate(
-        labels={"role": "train-gpu"} if labels is None else labels,
-        taints=taints,
-        capacity=capacity,
+        labels={"role": "train-gpu"} if labels is None else labels, taints=taints, capacity=capacity
     )
 
 
@@ -103,10 +101,7 @@ def test_taints_in_the_clouds_own_spelling_are_dropped() -> None:
         f"{PREFIX}/taint/cloud": "present:NO_SCHEDULE",
         f"{PREFIX}/taint/bare": "NoSchedule",
     }
-    assert tagged_taints(tags) == (
-        NodeTaint(key="empty", value="", effect="NoExecute"),
-        GPU_TAINT,
-    )
+    assert tagged_taints(tags) == (NodeTaint(key="empty", value="", effect="NoExecute"), GPU_TAINT)
 
 
 def test_each_tag_stands_beside_what_the_node_has() -> None:

@@ -244,10 +244,7 @@ def test_the_channel_decides_the_version(changes: dict[str, object], version: st
             "masterIpv4CidrBlock '10.9.0.0/28' overlaps range 10.8.0.0/14",
         ),
         (
-            {
-                "networkingMode": "ROUTES",
-                "privateClusterConfig": {"enablePrivateNodes": True},
-            },
+            {"networkingMode": "ROUTES", "privateClusterConfig": {"enablePrivateNodes": True}},
             "Private nodes need a VPC-native cluster",
         ),
     ],

@@ -53,8 +53,7 @@ def test_a_pool_gets_what_is_reserved_and_no_more(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["nobodys", "theirs", "projects/owner/reservations/hidden", "mine/reservationBlocks/b1"],
+    "path", ["nobodys", "theirs", "projects/owner/reservations/hidden", "mine/reservationBlocks/b1"]
 )
 def test_a_reservation_that_the_project_cannot_use_is_not_found(path: str) -> None:
     """At any size, as somebody of cluster-toolkit saw it (pull request 5043)."""

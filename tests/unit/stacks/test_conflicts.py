@@ -87,11 +87,7 @@ def test_gkes_own_plugin_is_beside_no_other(
 @pytest.mark.parametrize(
     ("name", "driver", "says"),
     [
-        (
-            INSTALLER,
-            "daemonset",
-            "installer of drivers already, DaemonSet kube-system/nvidia",
-        ),
+        (INSTALLER, "daemonset", "installer of drivers already, DaemonSet kube-system/nvidia"),
         (f"{INSTALLER}-ubuntu", "daemonset", "an installer of drivers already"),
         (INSTALLER, "managed", ""),
         (INSTALLER, "none", ""),

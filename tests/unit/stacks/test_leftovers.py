@@ -8,11 +8,7 @@ from stacks.live.leftovers import Leftover, leftovers, text
 
 
 def an_object(name: str, status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name, "namespace": "team"},
-        "spec": spec,
-        "status": status or {},
-    }
+    return {"metadata": {"name": name, "namespace": "team"}, "spec": spec, "status": status or {}}
 
 
 def a_volume(

@@ -189,8 +189,5 @@ class ApiServer(Served):
         return (
             provider
             | gcloud
-            | {
-                "GOOGLE_OAUTH_ACCESS_TOKEN": "fake",
-                "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
-            }
+            | {"GOOGLE_OAUTH_ACCESS_TOKEN": "fake", "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true"}
         )

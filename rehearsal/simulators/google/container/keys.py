@@ -44,7 +44,4 @@ def _get_policy(call: Call) -> dict[str, Any]:
 
 
 _PREFIX = "cloudkms.projects.locations.keyRings."
-METHODS = {
-    f"{_PREFIX}getIamPolicy": _get_policy,
-    f"{_PREFIX}cryptoKeys.getIamPolicy": _get_policy,
-}
+METHODS = {f"{_PREFIX}getIamPolicy": _get_policy, f"{_PREFIX}cryptoKeys.getIamPolicy": _get_policy}
