@@ -63,34 +63,20 @@ ADDONS: Final = (
     # Without it, node auto repair knows the kubelet's word alone, and no fault of a GPU (XID, ECC,
     # NVLink). The agent tolerates every taint; the DCGM server that it asks tolerates none.
     # https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
-    Addon(
-        name="eks-node-monitoring-agent",
-        before_nodes=False,
-        auto_mode=True,
-        configuration={"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},
-    ),
+    Addon(name="eks-node-monitoring-agent", before_nodes=False, auto_mode=True,
+        configuration={"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}}),
     # Its node pods tolerate every taint (`node.tolerateAllTaints`). Its controller gets no role
     # from the node, whose metadata no pod reaches. The policy's predecessor lets it attach and
     # modify every volume of the account; this one those with the tag that the driver sets since its
     # v1.0, and that the disks of claims have.
     # https://github.com/kubernetes-sigs/aws-ebs-csi-driver/issues/2918
-    Addon(
-        name="aws-ebs-csi-driver",
-        before_nodes=False,
-        auto_mode=True,
-        service_account="ebs-csi-controller-sa",
-        policy="AmazonEBSCSIDriverPolicyV2",
-        disks=True,
-    ),
+    Addon(name="aws-ebs-csi-driver", before_nodes=False, auto_mode=True,
+        service_account="ebs-csi-controller-sa", policy="AmazonEBSCSIDriverPolicyV2", disks=True),
     # Its node pods tolerate no taint by themselves, and buckets are mounted on GPU nodes. It has no
     # role: each pod's own rights count (`authenticationSource: pod`), which need its version 2.
     # awslabs/mountpoint-s3-csi-driver docs/CONFIGURATION.md (v2.3.0)
-    Addon(
-        name="aws-mountpoint-s3-csi-driver",
-        before_nodes=False,
-        buckets=True,
-        configuration={"node": {"tolerateAllTaints": True}},
-    ),
+    Addon(name="aws-mountpoint-s3-csi-driver", before_nodes=False, buckets=True,
+        configuration={"node": {"tolerateAllTaints": True}}),
     # https://docs.aws.amazon.com/eks/latest/userguide/community-addons.html
     Addon(name="metrics-server", before_nodes=False, switch="metrics_server"),
-)
+)  # fmt: skip
