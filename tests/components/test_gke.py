@@ -113,18 +113,12 @@ def test_no_physical_name_is_fixed_but_the_cluster_s(t4: Recording) -> None:
         ({"os_image": "ubuntu", "driver": "daemonset"}, "INSTALLATION_DISABLED", None),
         ({"driver": "daemonset", "device_plugin": "none"}, "INSTALLATION_DISABLED", "true"),
         # https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html
-        (
-            {"os_image": "ubuntu", "driver": "none", "device_plugin": "none"},
-            "INSTALLATION_DISABLED",
-            "true",
-        ),
-        (
-            {"os_image": "ubuntu", "driver": "daemonset", "device_plugin": "nvidia"},
-            "INSTALLATION_DISABLED",
-            "true",
-        ),
+        ({"os_image": "ubuntu", "driver": "none", "device_plugin": "none"}, "INSTALLATION_DISABLED",
+            "true"),
+        ({"os_image": "ubuntu", "driver": "daemonset", "device_plugin": "nvidia"},
+            "INSTALLATION_DISABLED", "true"),
     ],
-)
+)  # fmt: skip
 def test_one_driver_and_one_plugin_for_every_choice(
     change: dict[str, Any], version: str, node_label: str | None
 ) -> None:
@@ -151,35 +145,18 @@ def test_a_driver_of_one_s_own_turns_secure_boot_off(change: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     ("sharing", "accelerator", "allocatable"),
     [
-        (
-            GkeSharingArgs(strategy="time-slicing", replicas=4),
-            {
-                "gpuSharingConfig": {
-                    "gpuSharingStrategy": "TIME_SHARING",
-                    "maxSharedClientsPerGpu": 4,
-                }
-            },
-            4,
-        ),
-        (
-            GkeSharingArgs(strategy="mps", replicas=8),
-            {"gpuSharingConfig": {"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": 8}},
-            8,
-        ),
+        (GkeSharingArgs(strategy="time-slicing", replicas=4),
+            {"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING",
+                "maxSharedClientsPerGpu": 4}}, 4),
+        (GkeSharingArgs(strategy="mps", replicas=8),
+            {"gpuSharingConfig": {"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": 8}}, 8),
         (GkeSharingArgs(strategy="mig", partition="1g.5gb"), {"gpuPartitionSize": "1g.5gb"}, 7),
-        (
-            GkeSharingArgs(strategy="time-slicing", replicas=2, partition="1g.5gb"),
-            {
-                "gpuPartitionSize": "1g.5gb",
-                "gpuSharingConfig": {
-                    "gpuSharingStrategy": "TIME_SHARING",
-                    "maxSharedClientsPerGpu": 2,
-                },
-            },
-            14,
-        ),
+        (GkeSharingArgs(strategy="time-slicing", replicas=2, partition="1g.5gb"),
+            {"gpuPartitionSize": "1g.5gb",
+                "gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING",
+                "maxSharedClientsPerGpu": 2}}, 14),
     ],
-)
+)  # fmt: skip
 def test_sharing_is_one_value(
     sharing: GkeSharingArgs, accelerator: dict[str, Any], allocatable: int
 ) -> None:

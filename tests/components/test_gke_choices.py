@@ -162,16 +162,11 @@ def test_the_system_pool_starts_at_its_minimum(location: str, zones: list[str], 
     ("label", "changes", "value"),
     [
         ("gke-flex-start", {"capacity_type": "flex-start"}, "true"),
-        (
-            "gke-gpu-partition-size",
-            {
-                "accelerator": "nvidia-tesla-a100",
-                "sharing": GkeSharingArgs(strategy="mig", partition="1g.5gb"),
-            },
-            "1g.5gb",
-        ),
+        ("gke-gpu-partition-size",
+            {"accelerator": "nvidia-tesla-a100", "sharing": GkeSharingArgs(strategy="mig",
+                partition="1g.5gb")}, "1g.5gb"),
     ],
-)
+)  # fmt: skip
 def test_on_autopilot_a_setting_is_a_selector(
     label: str, changes: dict[str, Any], value: str
 ) -> None:

@@ -319,15 +319,11 @@ STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
     ("network", "parameters"),
     [
         (SHARED, {"network": "shared"}),
-        (
-            SHARED | {"hostProject": "company-net"},
-            {
-                "network": "projects/company-net/global/networks/shared",
-                "connect-mode": "PRIVATE_SERVICE_ACCESS",
-            },
-        ),
+        (SHARED | {"hostProject": "company-net"},
+            {"network": "projects/company-net/global/networks/shared",
+                "connect-mode": "PRIVATE_SERVICE_ACCESS"}),
     ],
-)
+)  # fmt: skip
 def test_a_class_of_filestore_names_the_clusters_network(
     stack: str, network: dict[str, str], parameters: dict[str, str]
 ) -> None:

@@ -79,12 +79,10 @@ PLANTED: Mapping[str, tuple[Plant, str]] = {
     "aws log retention": (constant(cluster_args, "RETENTION_DAYS", (1, 2)), "lacks 2"),
     "aws instance names": (constant(eks, "INSTANCE_TYPES", {}), "the catalog does not know it"),
     "aws instance shapes": (entry(eks.INSTANCE_TYPES, "g5.xlarge", vcpu=5), "5 here, 4 there"),
-    "aws offers": (
-        lambda patch: patch.setattr(eks, "CPU_INSTANCE_TYPES", {"m9.large": None}), "m9.large"
-    ),
-    "aws places": (
-        constant(regions, "_COMPASS", ("north", "south")), "use1-az1: of us-east-1, and no such"
-    ),
+    "aws offers": (lambda patch: patch.setattr(eks, "CPU_INSTANCE_TYPES", {"m9.large": None}),
+        "m9.large"),
+    "aws places": (constant(regions, "_COMPASS", ("north", "south")),
+        "use1-az1: of us-east-1, and no such"),
     "aws iam actions": (
         input_sent("eks", "aws:iam/rolePolicy:RolePolicy", "policy",
                    '{"Statement": [{"Action": "ec2:DescribeGpus"}]}'),
@@ -95,28 +93,22 @@ PLANTED: Mapping[str, tuple[Plant, str]] = {
                    "arn:aws:iam::aws:policy/AmazonEKSWorkerPolicy"),
         "AmazonEKSWorkerPolicy",
     ),
-    "aws values sent": (
-        input_sent("eks", GROUP, "amiType", "AL2023_NVIDIA"), "AL2023_NVIDIA is none of"
-    ),
-    "google types": (
-        lambda patch: patch.delitem(google_tables.NAMES, POOL), f"{POOL}: no schema"
-    ),
+    "aws values sent": (input_sent("eks", GROUP, "amiType", "AL2023_NVIDIA"),
+        "AL2023_NVIDIA is none of"),
+    "google types": (lambda patch: patch.delitem(google_tables.NAMES, POOL), f"{POOL}: no schema"),
     "google fields": (known(POOL, enums={"nodeConfig.gpu": ("A",)}), "nodeConfig.gpu: the API has"),
-    "google enums": (
-        known(POOL, enums={"nodeConfig.taints[].effect": ("NoSchedule",)}), "lacks NoSchedule"
-    ),
-    "google values sent": (
-        input_sent("gke", POOL, "autoscaling.locationPolicy", "ALL"), "ALL is none of"
-    ),
+    "google enums": (known(POOL, enums={"nodeConfig.taints[].effect": ("NoSchedule",)}),
+        "lacks NoSchedule"),
+    "google values sent": (input_sent("gke", POOL, "autoscaling.locationPolicy", "ALL"),
+        "ALL is none of"),
     "google catalog": (constant(gke, "SHARING_STRATEGIES", ("TIME_SLICING",)), "TIME_SLICING"),
     "google dashboards": (
         input_sent("gke-autopilot", "gcp:monitoring/dashboard:Dashboard", "dashboardJson",
                    '{"mosaicLayout": {"column": 12}}'),
         "mosaicLayout.column: a dashboard has no such field",
     ),
-    "google quotas": (
-        entry(gke.ACCELERATORS, "nvidia-l4", quota_metric="NVIDIA_L40_GPUS"), "NVIDIA_L40_GPUS"
-    ),
+    "google quotas": (entry(gke.ACCELERATORS, "nvidia-l4", quota_metric="NVIDIA_L40_GPUS"),
+        "NVIDIA_L40_GPUS"),
     "google preview only": (
         input_sent("gke", POOL, "nodeConfig.hostMaintenancePolicy.maintenanceInterval", "PERIODIC"),
         "hostMaintenancePolicy",

@@ -17,17 +17,12 @@ from tests.components.recording import Recording, record
 ROOT = Path(__file__).parents[2]
 STACKS = SAMPLES
 CLUSTER_OUTPUTS = {
-    "gcp:container/cluster:Cluster": {
-        "endpoint": "192.0.2.1",
-        "masterAuth": {"clusterCaCertificate": "Q0E="},
-    },
-    "aws:eks/cluster:Cluster": {
-        "endpoint": "https://192.0.2.1",
-        "certificateAuthority": {"data": "Q0E="},
-        "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
-    },
+    "gcp:container/cluster:Cluster": {"endpoint": "192.0.2.1",
+        "masterAuth": {"clusterCaCertificate": "Q0E="}},
+    "aws:eks/cluster:Cluster": {"endpoint": "https://192.0.2.1",
+        "certificateAuthority": {"data": "Q0E="}, "vpcConfig": {"clusterSecurityGroupId": "sg-1"}},
     "aws:eks/nodeGroup:NodeGroup": {"resources": [{"autoscalingGroups": [{"name": "eks-group"}]}]},
-}
+}  # fmt: skip
 """Type token -> what a cloud answers beyond the inputs, as `record` takes it."""
 
 

@@ -22,17 +22,11 @@ from tests.program.effects import STACK_OF, read
 from tests.program.environments import recorded
 
 STAYS: Mapping[str, Mapping[str, tuple[ChangeRules, str, str, str]]] = {
-    "gke": {
-        "cluster.zones": (change_rules(GkeClusterArgs), "zones", '["us-central1-a"]', "[]"),
-        "gpuPools.imageStreaming": (
-            change_rules(GkeGpuNodePoolArgs),
-            "image_streaming",
-            "true",
-            "null",
-        ),
+    "gke": {"cluster.zones": (change_rules(GkeClusterArgs), "zones", '["us-central1-a"]', "[]"),
+        "gpuPools.imageStreaming": (change_rules(GkeGpuNodePoolArgs), "image_streaming", "true",
+            "null"),
         "gpuPools.kubelet": (change_rules(GkeGpuNodePoolArgs), "kubelet", "{}", "null"),
-        "gpuPools.linux": (change_rules(GkeGpuNodePoolArgs), "linux", "{}", "null"),
-    },
+        "gpuPools.linux": (change_rules(GkeGpuNodePoolArgs), "linux", "{}", "null")},
     "gke-autopilot": {},
     "eks": {
         "cluster.addonVersions": (
@@ -48,7 +42,7 @@ STAYS: Mapping[str, Mapping[str, tuple[ChangeRules, str, str, str]]] = {
             "null",
         ),
     },
-}
+}  # fmt: skip
 """Platform -> its settings that the cloud keeps, with the rule that says so and an example."""
 WITHOUT_EFFECT = (
     "gpuPools.upgrade.",

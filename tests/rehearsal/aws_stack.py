@@ -37,14 +37,10 @@ ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPoli
 POD_TRUST = ("pods.eks.amazonaws.com", "sts:AssumeRole", "sts:TagSession")
 SCALE = {
     "Effect": "Allow",
-    "Action": [
-        "autoscaling:Describe*",
-        "ec2:Describe*",
-        "autoscaling:SetDesiredCapacity",
-        "autoscaling:TerminateInstanceInAutoScalingGroup",
-    ],
+    "Action": ["autoscaling:Describe*", "ec2:Describe*", "autoscaling:SetDesiredCapacity",
+        "autoscaling:TerminateInstanceInAutoScalingGroup"],
     "Resource": "*",
-}
+}  # fmt: skip
 
 
 def trust(service: str, *actions: str) -> str:

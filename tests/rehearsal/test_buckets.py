@@ -69,39 +69,26 @@ def test_a_job_reads_a_bucket_by_its_identity(rehearse: Rehearse, stack: str) ->
 GKE = "Job default/train starts no container: bucket "
 EKS = "Job default/sample-gpu-job starts no container: bucket "
 MUTATIONS: dict[str, tuple[str, list[Mutation], str]] = {
-    "GKE: a role that does not read": (
-        "train-gke",
+    "GKE: a role that does not read": ("train-gke",
         [changed(GRANT, 'props["role"] = "roles/storage.objectCreator"', name="trainer.data")],
         f"{GKE}data: googleapi: Error 403: {MEMBER} may not read it: it has none of "
-        "roles/storage.objectViewer, ",
-    ),
-    "GKE: a role that does not write": (
-        "train-gke",
+        "roles/storage.objectViewer, "),
+    "GKE: a role that does not write": ("train-gke",
         [changed(GRANT, 'props["role"] = "roles/storage.objectViewer"', name="trainer.out")],
-        f"{GKE}out: googleapi: Error 403: {MEMBER} may not write to it: ",
-    ),
-    "GKE: the role is another account's": (
-        "train-gke",
+        f"{GKE}out: googleapi: Error 403: {MEMBER} may not write to it: "),
+    "GKE: the role is another account's": ("train-gke",
         [changed(GRANT, 'props["member"] = props["member"].replace("trainer", "train")')],
-        f"{GKE}data: googleapi: Error 403: {MEMBER} may not read it: ",
-    ),
-    "GKE: the cluster has no driver": (
-        "train-gke",
+        f"{GKE}data: googleapi: Error 403: {MEMBER} may not read it: "),
+    "GKE: the cluster has no driver": ("train-gke",
         [changed(CLUSTER, 'props["addons_config"] = None')],
-        f"{GKE}data: the cluster has no Cloud Storage FUSE driver",
-    ),
-    "GKE: the pod has no sidecar": (
-        "train-gke",
+        f"{GKE}data: the cluster has no Cloud Storage FUSE driver"),
+    "GKE: the pod has no sidecar": ("train-gke",
         [changed(JOB, 'del props["spec"]["template"]["metadata"]["annotations"]'
-                      '["gke-gcsfuse/volumes"]')],
-        f"{GKE}data: the pod has no sidecar to mount it",
-    ),
-    "GKE: the pod runs as nobody": (
-        "train-gke",
+            '["gke-gcsfuse/volumes"]')], f"{GKE}data: the pod has no sidecar to mount it"),
+    "GKE: the pod runs as nobody": ("train-gke",
         [changed(JOB, 'del props["spec"]["template"]["spec"]["serviceAccountName"]')],
         f"{GKE}data: googleapi: Error 403: "
-        "serviceAccount:my-project.svc.id.goog[default/default] may not read it: ",
-    ),
+        "serviceAccount:my-project.svc.id.goog[default/default] may not read it: "),
     "the files of a volume are not there": (
         "train-gke",
         [changed(JOB, """
@@ -112,74 +99,48 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], str]] = {
         'Job default/train starts no container: MountVolume.SetUp failed for volume "code" : '
         'configmap "other" not found',
     ),
-    "EKS: the pod runs as nobody": (
-        "train",
+    "EKS: the pod runs as nobody": ("train",
         [changed(JOB, 'del props["spec"]["template"]["spec"]["serviceAccountName"]')],
         f"{EKS}data: mount-s3: No signing credentials available: service account default/default "
-        "has no Pod Identity association",
-    ),
-    "EKS: the identity is another account's": (
-        "train",
+        "has no Pod Identity association"),
+    "EKS: the identity is another account's": ("train",
         [changed(IDENTITY, 'props["service_account"] = "train"', name="pods-trainer")],
-        "does not let pods.eks.amazonaws.com take it",
-    ),
-    "EKS: a policy without the right to list": (
-        "train",
+        "does not let pods.eks.amazonaws.com take it"),
+    "EKS: a policy without the right to list": ("train",
         [changed(POLICY, 'props["policy"] = props["policy"].replace("s3:ListBucket", '
-                         '"s3:GetBucketAcl")', name="k8s-ml-pods-trainer")],
-        "may not do s3:ListBucket",
-    ),
-    "EKS: a policy on another bucket": (
-        "train",
+            '"s3:GetBucketAcl")', name="k8s-ml-pods-trainer")], "may not do s3:ListBucket"),
+    "EKS: a policy on another bucket": ("train",
         [changed(POLICY, 'props["policy"] = props["policy"].replace(":::out/*", ":::other/*")',
-                 name="k8s-ml-pods-trainer")],
-        "may not do s3:GetObject, s3:PutObject, s3:AbortMultipartUpload, s3:DeleteObject",
-    ),
-    "EKS: no right on the key of the bucket": (
-        "train",
+            name="k8s-ml-pods-trainer")],
+        "may not do s3:GetObject, s3:PutObject, s3:AbortMultipartUpload, s3:DeleteObject"),
+    "EKS: no right on the key of the bucket": ("train",
         [changed(POLICY, 'props["policy"] = props["policy"].replace("kms:Decrypt", '
-                         '"kms:DescribeKey")', name="k8s-ml-pods-trainer")],
-        "may not do kms:Decrypt",
-    ),
-    "EKS: the bucket is in another region": (
-        "train",
+            '"kms:DescribeKey")', name="k8s-ml-pods-trainer")], "may not do kms:Decrypt"),
+    "EKS: the bucket is in another region": ("train",
         [changed(VOLUME, 'props["spec"]["mount_options"][0] = "region eu-west-1"',
-                 name="default.trainer.data")],
+            name="default.trainer.data")],
         f"{EKS}data: mount-s3: initial ListObjectsV2 failed for bucket data in region eu-west-1: "
-        "PermanentRedirect",
-    ),
-    "EKS: only Mountpoint's own user writes": (
-        "train",
+        "PermanentRedirect"),
+    "EKS: only Mountpoint's own user writes": ("train",
         [changed(VOLUME, 'props["spec"]["mount_options"].remove("file-mode=666")',
-                 name="default.trainer.out"),
-         changed(JOB, 'props["spec"]["template"]["spec"].pop("securityContext", None)')],
-        f"{EKS}out: Permission denied for images whose user is not Mountpoint's",
-    ),
-    "EKS: the driver does not come to GPU nodes": (
-        "train",
+            name="default.trainer.out"), changed(JOB,
+            'props["spec"]["template"]["spec"].pop("securityContext", None)')],
+        f"{EKS}out: Permission denied for images whose user is not Mountpoint's"),
+    "EKS: the driver does not come to GPU nodes": ("train",
         [changed(ADDON, 'props["configuration_values"] = None',
-                 name="k8s-ml-aws-mountpoint-s3-csi-driver")],
-        f"{EKS}data: the driver does not run on the node: it does not tolerate nvidia.com/gpu",
-    ),
-    "EKS: the cluster has no driver": (
-        "train",
+            name="k8s-ml-aws-mountpoint-s3-csi-driver")],
+        f"{EKS}data: the driver does not run on the node: it does not tolerate nvidia.com/gpu"),
+    "EKS: the cluster has no driver": ("train",
         [changed(ADDON, 'props |= {"addon_name": "snapshot-controller", '
-                        '"configuration_values": None}',
-                 name="k8s-ml-aws-mountpoint-s3-csi-driver")],
-        f"{EKS}data: the cluster has no aws-mountpoint-s3-csi-driver addon",
-    ),
-    "EKS: the volume takes the driver's rights": (
-        "train",
+            '"configuration_values": None}', name="k8s-ml-aws-mountpoint-s3-csi-driver")],
+        f"{EKS}data: the cluster has no aws-mountpoint-s3-csi-driver addon"),
+    "EKS: the volume takes the driver's rights": ("train",
         [changed(VOLUME, 'del props["spec"]["csi"]["volume_attributes"]["authenticationSource"]',
-                 name="default.trainer.data")],
-        f"{EKS}data: mount-s3: No signing credentials available: the driver's own",
-    ),
-    "EKS: the volume cannot be overwritten": (
-        "train",
+            name="default.trainer.data")],
+        f"{EKS}data: mount-s3: No signing credentials available: the driver's own"),
+    "EKS: the volume cannot be overwritten": ("train",
         [changed(VOLUME, 'props["spec"]["mount_options"].remove("allow-overwrite")',
-                 name="default.trainer.out")],
-        f"{EKS}out: mounted without allow-overwrite",
-    ),
+            name="default.trainer.out")], f"{EKS}out: mounted without allow-overwrite"),
 }  # fmt: skip
 
 

@@ -106,19 +106,12 @@ def remove_firewalls(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("stack", "says", "stays"),
     [
-        (
-            "dev",
-            "already being used by 'projects/my-project/global/firewalls/k8s-fw-a",
-            (
-                "disk projects/",
-                "forwardingRules/a",
-                "forwardingRules/k8s2-fr-",
-                "networkEndpointGroups/k8s1-",
-            ),
-        ),
+        ("dev", "already being used by 'projects/my-project/global/firewalls/k8s-fw-a",
+            ("disk projects/", "forwardingRules/a", "forwardingRules/k8s2-fr-",
+                "networkEndpointGroups/k8s1-")),
         pytest.param("train", "DependencyViolation", ("EBS volume",), marks=pytest.mark.prove),
     ],
-)
+)  # fmt: skip
 def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
     tmp_path: Path, stack: str, says: str, stays: tuple[str, ...]
 ) -> None:

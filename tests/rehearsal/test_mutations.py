@@ -54,10 +54,8 @@ pod["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecut
 """
 
 MUTATIONS = {
-    "a toleration is dropped": (
-        [sample('pod["tolerations"] = []')],
-        REFUSED + f"it does not tolerate the taint {GPU_TAINT}",
-    ),
+    "a toleration is dropped": ([sample('pod["tolerations"] = []')],
+        REFUSED + f"it does not tolerate the taint {GPU_TAINT}"),
     "a toleration has another value": (
         [sample('pod["tolerations"] = [{"key": "nvidia.com/gpu", "value": "true"}]')],
         REFUSED + f"it does not tolerate the taint {GPU_TAINT}, only "
@@ -67,11 +65,9 @@ MUTATIONS = {
         [gpu_pool('config["taints"].append(dict(key="team", value="ml", effect="NO_SCHEDULE"))')],
         REFUSED + "it does not tolerate the taint team=ml:NoSchedule",
     ),
-    "the pool's label is another": (
-        [gpu_pool('config["labels"]["gpu-cluster/pool"] = "other"')],
+    "the pool's label is another": ([gpu_pool('config["labels"]["gpu-cluster/pool"] = "other"')],
         REFUSED + "it selects label gpu-cluster/pool=train-gpu, a node there has "
-        "gpu-cluster/pool=other",
-    ),
+        "gpu-cluster/pool=other"),
     "the sample selects another GPU": (
         [sample('pod["node_selector"]["cloud.google.com/gke-accelerator"] = "nvidia-l4"')],
         REFUSED + "it selects label cloud.google.com/gke-accelerator=nvidia-l4, a node there has "
@@ -94,45 +90,31 @@ MUTATIONS = {
         [gpu_pool('props["autoscaling"] = dict(props["autoscaling"], total_max_node_count=0)')],
         REFUSED + "the pool's maximum is 0 nodes",
     ),
-    "the pool does not autoscale": (
-        [gpu_pool('props["autoscaling"] = None')],
-        REFUSED + "the pool has 0 nodes and no autoscaling",
-    ),
-    "the installer does not tolerate the GPU taint": (
-        [installer('pod["tolerations"] = []')],
-        WAITS + f"{INSTALLER} misses it: it does not tolerate the taint {GPU_TAINT}",
-    ),
-    "the installer selects another node": (
-        [installer('pod["nodeSelector"] = {"gpus": "true"}')],
+    "the pool does not autoscale": ([gpu_pool('props["autoscaling"] = None')],
+        REFUSED + "the pool has 0 nodes and no autoscaling"),
+    "the installer does not tolerate the GPU taint": ([installer('pod["tolerations"] = []')],
+        WAITS + f"{INSTALLER} misses it: it does not tolerate the taint {GPU_TAINT}"),
+    "the installer selects another node": ([installer('pod["nodeSelector"] = {"gpus": "true"}')],
         WAITS + f"{INSTALLER} misses it: it selects label gpus=true, a node there has no label "
-        "gpus",
-    ),
-    "the driver is disabled and nobody installs it": (
-        [driver("managed"), gpu_pool(NO_DRIVER)],
+        "gpus"),
+    "the driver is disabled and nobody installs it": ([driver("managed"), gpu_pool(NO_DRIVER)],
         WAITS + "the cloud installs no driver there and the stack has no driver installer "
-        "DaemonSet",
-    ),
+        "DaemonSet"),
     "the installer is made for another node image": (
         [gpu_pool('config["image_type"] = "UBUNTU_CONTAINERD"')],
         WAITS + f"{INSTALLER} is made for cos, the node runs ubuntu",
     ),
-    "the driver is installed twice": (
-        [gpu_pool(OWN_DRIVER), installer(ANY_GPU_NODE)],
+    "the driver is installed twice": ([gpu_pool(OWN_DRIVER), installer(ANY_GPU_NODE)],
         "pool train-gpu: node NODE has two driver installers: "
-        "kube-system/nvidia-driver-installer-cos-POD and the cloud",
-    ),
-    "the installer runs on every node": (
-        [installer('pod["affinity"] = None')],
+        "kube-system/nvidia-driver-installer-cos-POD and the cloud"),
+    "the installer runs on every node": ([installer('pod["affinity"] = None')],
         "kube-system/nvidia-driver-installer-cos-POD runs on node gpu-dev-system-NODE of pool "
-        "gpu-dev-system, which has no GPU",
-    ),
-    "the zone has no T4": (
-        [gpu_pool('props["node_locations"] = ["us-central1-d"]')],
+        "gpu-dev-system, which has no GPU"),
+    "the zone has no T4": ([gpu_pool('props["node_locations"] = ["us-central1-d"]')],
         "gcp:container/nodePool:NodePool train-gpu: error creating NodePool: "
         "googleapi: Error 400: Accelerator type "
-        "'nvidia-tesla-t4' does not exist in zone 'us-central1-d', badRequest",
-    ),
-}
+        "'nvidia-tesla-t4' does not exist in zone 'us-central1-d', badRequest"),
+}  # fmt: skip
 
 
 ORDINARY = "the installer does not tolerate the GPU taint"

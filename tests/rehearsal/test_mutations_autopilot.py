@@ -42,35 +42,25 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         f"{T4}-1: {WHO} cannot be scheduled: it selects label {SELECTOR}=nvidia-tesla-p100, a node "
         f"there has {SELECTOR}=nvidia-tesla-t4",
     ),
-    "a count that no machine has": (
-        [sample(f'pod["node_selector"]["{SELECTOR}-count"] = "3"')],
+    "a count that no machine has": ([sample(f'pod["node_selector"]["{SELECTOR}-count"] = "3"')],
         f"{T4}-1: {WHO} cannot be scheduled: it selects label {SELECTOR}-count=3, a node there has "
-        f"{SELECTOR}-count=1",
-    ),
-    "more GPUs than any machine has": (
-        [asks('{"limits": {"nvidia.com/gpu": "8"}}')],
-        f"{T4}-1: {WHO} cannot be scheduled: it asks for 8 nvidia.com/gpu, a node there has 1",
-    ),
+        f"{SELECTOR}-count=1"),
+    "more GPUs than any machine has": ([asks('{"limits": {"nvidia.com/gpu": "8"}}')],
+        f"{T4}-1: {WHO} cannot be scheduled: it asks for 8 nvidia.com/gpu, a node there has 1"),
     "the region has no T4": (
         [configured(lambda c: c["gpu-cluster:cluster"].update(location="europe-north1"))],
         f"pool autopilot-nvidia-rtx-pro-6000-1: {WHO} cannot be scheduled: it selects label "
         f"{SELECTOR}=nvidia-tesla-t4, a node there has {SELECTOR}=nvidia-rtx-pro-6000",
     ),
-    "a toleration is dropped": (
-        [sample('pod["tolerations"] = []')],
+    "a toleration is dropped": ([sample('pod["tolerations"] = []')],
         f"{T4}-1: {WHO} cannot be scheduled: it does not tolerate the taint "
-        "nvidia.com/gpu=present:NoSchedule",
-    ),
-    "no limit": (
-        [asks("{}")],
+        "nvidia.com/gpu=present:NoSchedule"),
+    "no limit": ([asks("{}")],
         f"default/my-gpu-pod runs on node NODE of {T4}-1, but asks for no nvidia.com/gpu: GKE "
-        "Autopilot refuses a pod that selects an accelerator without a limit",
-    ),
-    "Spot, without selecting it": (
-        [on("t4-spot"), sample(f'del pod["node_selector"]["{SPOT}"]')],
+        "Autopilot refuses a pod that selects an accelerator without a limit"),
+    "Spot, without selecting it": ([on("t4-spot"), sample(f'del pod["node_selector"]["{SPOT}"]')],
         f"default/my-gpu-pod tolerates {SPOT} and runs on node NODE of {T4}-1, which is no Spot "
-        f"node: it does not select {SPOT}",
-    ),
+        f"node: it does not select {SPOT}"),
     "Spot, without tolerating it": (
         [
             on("t4-spot"),
@@ -79,20 +69,16 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         f"{T4}-1-spot: {WHO} cannot be scheduled: it does not tolerate the taint "
         f"{SPOT}=true:NoSchedule",
     ),
-    "a device plugin beside Google's": (
-        [every_pool(device_plugin=True)],
+    "a device plugin beside Google's": ([every_pool(device_plugin=True)],
         f"{T4}-1: node NODE has two device plugins: kube-system/nvidia-device-plugin-POD and the "
-        "cloud",
-    ),
+        "cloud"),
     "more CPU than the machine has": (
         [asks('{"requests": {"cpu": "1000"}, "limits": {"nvidia.com/gpu": "1"}}')],
         f"{T4}-1: {WHO} cannot be scheduled: it asks for 1000 cpu, a node there has ",
     ),
-    "a runtime that is not there": (
-        [sample('pod["runtime_class_name"] = "nvidia"')],
-        'RuntimeClass "nvidia" not found',
-    ),
-}
+    "a runtime that is not there": ([sample('pod["runtime_class_name"] = "nvidia"')],
+        'RuntimeClass "nvidia" not found'),
+}  # fmt: skip
 
 
 @pytest.mark.prove

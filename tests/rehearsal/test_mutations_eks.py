@@ -127,18 +127,11 @@ SELECTS_TIER = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "selects-tier"},
-    "spec": {
-        "nodeSelector": {"tier": "b"},
+    "spec": {"nodeSelector": {"tier": "b"},
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
-        "containers": [
-            {
-                "name": "c",
-                "image": "example.com/training:1",
-                "resources": {"limits": {"nvidia.com/gpu": "1"}},
-            }
-        ],
-    },
-}
+        "containers": [{"name": "c", "image": "example.com/training:1",
+            "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+}  # fmt: skip
 TOLERATES_NOTHING = sample('pod["tolerations"] = []')
 ASKS_FOR_FOUR = sample('pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "4"')
 NO_LABEL_TAG = tag("label-role", 'tag["key"] = "something-else"')
@@ -146,27 +139,17 @@ NO_TAINT_TAG = tag("taint-nvidia.com/gpu", 'tag["key"] = "something-else"')
 ONLY_LOOKS = permissions("cluster-autoscaler/k8s-ml", "cluster-autoscaler/another")
 
 MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
-    "a toleration is dropped": (
-        [TOLERATES_NOTHING],
-        [REFUSED + f"it does not tolerate the taint {TAINT}"],
-    ),
-    "more GPUs are asked than a node has": (
-        [ASKS_FOR_FOUR],
-        [REFUSED + "it asks for 4 nvidia.com/gpu, a node there has 1"],
-    ),
-    "the job selects another role": (
-        [sample('pod["node_selector"]["role"] = "serve"')],
-        [REFUSED + "it selects label role=serve, a node there has role=train-gpu"],
-    ),
-    "a label's tag has another value": (
-        [tag("label-role", 'tag["value"] = "serve"')],
-        [
-            FROM_ZERO + "it selects label role=train-gpu, a node there has role=serve",
+    "a toleration is dropped": ([TOLERATES_NOTHING],
+        [REFUSED + f"it does not tolerate the taint {TAINT}"]),
+    "more GPUs are asked than a node has": ([ASKS_FOR_FOUR],
+        [REFUSED + "it asks for 4 nvidia.com/gpu, a node there has 1"]),
+    "the job selects another role": ([sample('pod["node_selector"]["role"] = "serve"')],
+        [REFUSED + "it selects label role=serve, a node there has role=train-gpu"]),
+    "a label's tag has another value": ([tag("label-role", 'tag["value"] = "serve"')],
+        [FROM_ZERO + "it selects label role=train-gpu, a node there has role=serve",
             PROMISE + "/label/role says serve, the nodes have role=train-gpu: a pod that selects "
             "train-gpu never triggers a scale-up, one that selects serve triggers an unnecessary "
-            "one",
-        ],
-    ),
+            "one"]),
     "the taint's tag is in EKS's own spelling": (
         [tag("taint-nvidia.com/gpu", f'tag["value"] = "{GPU_TAINT.value}:NO_SCHEDULE"')],
         [
@@ -193,49 +176,33 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
             "the pool scales up too often, or never for a pod that asks for more than the tag says",
         ],
     ),
-    "the tags promise more GPUs than a node has": (
-        [ASKS_FOR_FOUR, *gpus_promised("4")],
-        [
-            REFUSED + "it asks for 4 nvidia.com/gpu, a node there has 1",
+    "the tags promise more GPUs than a node has": ([ASKS_FOR_FOUR, *gpus_promised("4")],
+        [REFUSED + "it asks for 4 nvidia.com/gpu, a node there has 1",
             PROMISE + "/resources/nvidia.com/gpu says 4, the nodes have 1 of nvidia.com/gpu: a "
             "pod that asks for more than there is triggers unnecessary scale-ups, and too few "
-            "nodes are started for many pods",
-            FOR_NOTHING,
-        ],
-    ),
+            "nodes are started for many pods", FOR_NOTHING]),
     "the device plugin selects another node": (
         [plugin('pod["affinity"] = None\npod["nodeSelector"] = {"gpus": "true"}')],
         [WAITS + f"{PLUGIN} misses it: it selects label gpus=true, a node there has no label gpus"],
     ),
-    "the device plugin does not tolerate the GPU taint": (
-        [plugin('pod["tolerations"] = []')],
-        [WAITS + f"{PLUGIN} misses it: it does not tolerate the taint {TAINT}"],
-    ),
-    "there is no device plugin": (
-        [every_pool(device_plugin=False)],
+    "the device plugin does not tolerate the GPU taint": ([plugin('pod["tolerations"] = []')],
+        [WAITS + f"{PLUGIN} misses it: it does not tolerate the taint {TAINT}"]),
+    "there is no device plugin": ([every_pool(device_plugin=False)],
         [WAITS + "the cloud installs no device plugin there and the stack has no device plugin "
-         "DaemonSet"],
-    ),
+            "DaemonSet"]),
     "the device plugin runs where the host runs one": (
         [pools(os="bottlerocket"), every_pool(device_plugin=True)],
         ["pool train-gpu: node NODE has two device plugins: "
          "kube-system/nvidia-device-plugin-POD and the cloud"],
     ),
-    "the device plugin runs on every node": (
-        [plugin('pod["affinity"] = None')],
+    "the device plugin runs on every node": ([plugin('pod["affinity"] = None')],
         ["kube-system/nvidia-device-plugin-POD runs on node system-NODE of pool system, which has "
-         "no GPU"],
-    ),
-    "the image has no NVIDIA driver": (
-        [node_group('props["ami_type"] = "AL2023_x86_64_STANDARD"')],
-        [
-            REFUSED + "it asks for 1 nvidia.com/gpu, a node there has none",
+            "no GPU"]),
+    "the image has no NVIDIA driver": ([node_group('props["ami_type"] = "AL2023_x86_64_STANDARD"')],
+        [REFUSED + "it asks for 1 nvidia.com/gpu, a node there has none",
             PROMISE + "/resources/nvidia.com/gpu says 1, the nodes have none of nvidia.com/gpu:"
             " a pod that asks for more than there is triggers unnecessary scale-ups, and too few "
-            "nodes are started for many pods",
-            FOR_NOTHING,
-        ],
-    ),
+            "nodes are started for many pods", FOR_NOTHING]),
     "the autoscaler may not look": (
         [permissions("autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribePolicies")],
         [ALONE + f"the {AUTOSCALER} with its role k8s-ml-autoscaler may not do "
@@ -257,26 +224,20 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         [ALONE + f"the {AUTOSCALER} discovers groups by k8s.io/cluster-autoscaler/enabled, "
          "k8s.io/cluster-autoscaler/another, and this one has no such tag"],
     ),
-    "no pod of the autoscaler runs": (
-        [changed(DEPLOYMENT, 'props["spec"]["replicas"] = 0')],
-        [ALONE + "no Cluster Autoscaler runs in the cluster"],
-    ),
+    "no pod of the autoscaler runs": ([changed(DEPLOYMENT, 'props["spec"]["replicas"] = 0')],
+        [ALONE + "no Cluster Autoscaler runs in the cluster"]),
     "the autoscaler's pods have another service account": (
         [changed(DEPLOYMENT, POD + 'pod["service_account_name"] = "default"')],
         [ALONE + "the Cluster Autoscaler kube-system/default has no role: there is no pod identity "
          "association for it"],
     ),
-    "the node role may not join nodes": (
-        [other_policy("nodes-AmazonEKSWorkerNodePolicy")],
+    "the node role may not join nodes": ([other_policy("nodes-AmazonEKSWorkerNodePolicy")],
         [NO_NODES.format("train-gpu", "train-gpu") + "the node role k8s-ml-nodes may not "
-         "eks-auth:AssumeRoleForPodIdentity: attach AmazonEKSWorkerNodePolicy before the node "
-         "group is made"],
-    ),
-    "the CNI may not have addresses": (
-        [other_policy("vpc-cni-AmazonEKS_CNI_Policy")],
+            "eks-auth:AssumeRoleForPodIdentity: attach AmazonEKSWorkerNodePolicy before the node "
+            "group is made"]),
+    "the CNI may not have addresses": ([other_policy("vpc-cni-AmazonEKS_CNI_Policy")],
         [NO_NODES.format("train-gpu", "train-gpu") + "the vpc-cni's role k8s-ml-vpc-cni may not "
-         "ec2:AssignPrivateIpAddresses: attach AmazonEKS_CNI_Policy"],
-    ),
+            "ec2:AssignPrivateIpAddresses: attach AmazonEKS_CNI_Policy"]),
     "the catalog forgot that EC2 retired the instance type": (
         [
             instance_type("p3.2xlarge", retired=None),

@@ -66,10 +66,8 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         "pool workstation: Pod default/gpu-pod-using-device-plugin cannot be scheduled: it asks "
         "for 100 Gi of memory, a node there has 64Gi",
     ),
-    "a label that no machine has": (
-        [sample('pod["node_selector"] = {"gpus": "yes"}')],
-        REFUSED + "it selects label gpus=yes, a node there has gpus=true",
-    ),
+    "a label that no machine has": ([sample('pod["node_selector"] = {"gpus": "yes"}')],
+        REFUSED + "it selects label gpus=yes, a node there has gpus=true"),
     "the pool's label is not the machines'": (
         [configured(lambda c: c["gpu-cluster:gpuPools"]["workstations"].update(
             nodeSelector={"node-type": "gpus"}
@@ -89,38 +87,23 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         [plugin('pod["affinity"] = None\npod["nodeSelector"] = {"gpus": "yes"}')],
         WAITS + f"{PLUGIN} misses it: it selects label gpus=yes, a node there has gpus=true",
     ),
-    "the device plugin does not tolerate the GPU taint": (
-        [plugin('pod["tolerations"] = []')],
+    "the device plugin does not tolerate the GPU taint": ([plugin('pod["tolerations"] = []')],
         f"pool dgx-b: node dgx-b has none of its GPUs allocatable: {PLUGIN} selects it, but it "
-        "does not "
-        f"tolerate the taint {TAINT}",
-    ),
-    "the machines' taint is not the pool's": (
-        [pools(taints=[{"key": "gpu", "value": "yes"}])],
+        f"does not tolerate the taint {TAINT}"),
+    "the machines' taint is not the pool's": ([pools(taints=[{"key": "gpu", "value": "yes"}])],
         f"pool dgx-b: node dgx-b has none of its GPUs allocatable: {PLUGIN} selects it, but it "
-        "does not "
-        f"tolerate the taint {TAINT}",
-    ),
-    "nobody runs a device plugin": (
-        [every_pool(device_plugin=False)],
+        f"does not tolerate the taint {TAINT}"),
+    "nobody runs a device plugin": ([every_pool(device_plugin=False)],
         WAITS + "the cloud installs no device plugin there and the stack has no device plugin "
-        "DaemonSet",
-    ),
-    "a second device plugin": (
-        [TWICE],
-        "pool dgx-a: node dgx-a has two device plugins: "
-        "kube-system/another-nvidia-device-plugin-POD and kube-system/nvidia-device-plugin-POD",
-    ),
-    "the device plugin runs on every machine": (
-        [plugin('pod["affinity"] = None')],
+        "DaemonSet"),
+    "a second device plugin": ([TWICE], "pool dgx-a: node dgx-a has two device plugins: "
+        "kube-system/another-nvidia-device-plugin-POD and kube-system/nvidia-device-plugin-POD"),
+    "the device plugin runs on every machine": ([plugin('pod["affinity"] = None')],
         "kube-system/nvidia-device-plugin-POD runs on node control of pool control, which has no "
-        "GPU",
-    ),
+        "GPU"),
     # One that the settings name is there: a rehearsal takes the cluster to be as they say.
-    "a runtime that is not there": (
-        [sample('pod["runtime_class_name"] = "nvidia"')],
-        'RuntimeClass "nvidia" not found',
-    ),
+    "a runtime that is not there": ([sample('pod["runtime_class_name"] = "nvidia"')],
+        'RuntimeClass "nvidia" not found'),
 }  # fmt: skip
 
 

@@ -18,56 +18,32 @@ SUBNETWORK = "projects/company-net/regions/us-central1/subnetworks/gke"
 NETWORK = "https://www.googleapis.com/compute/v1/projects/company-net/global/networks/shared"
 
 MISTAKES: Mapping[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
-    "the project is not attached": (
-        {"missing": ["attachment"]},
-        {},
+    "the project is not attached": ({"missing": ["attachment"]}, {},
         "ml-team is attached to no host project; attach it: gcloud compute shared-vpc",
-        'Project "ml-team" does not have an associated Shared-VPC host project.',
-    ),
-    "GKE's agent may not use the host's": (
-        {"missing": ["hostServiceAgentUser"]},
-        {},
+        'Project "ml-team" does not have an associated Shared-VPC host project.'),
+    "GKE's agent may not use the host's": ({"missing": ["hostServiceAgentUser"]}, {},
         "lacks roles/container.hostServiceAgentUser on company-net",
-        'required "container.hostServiceAgent.use" permission(s) for "projects/company-net".',
-    ),
-    "the agents may not use the subnetwork": (
-        {"missing": ["networkUser"]},
-        {},
+        'required "container.hostServiceAgent.use" permission(s) for "projects/company-net".'),
+    "the agents may not use the subnetwork": ({"missing": ["networkUser"]}, {},
         "lacks roles/compute.networkUser on gke, or on company-net",
-        f"Google Compute Engine: Required 'compute.subnetworks.get' permission for '{SUBNETWORK}'",
-    ),
-    "the subnetwork is in another region": (
-        {"region": "us-east1"},
-        {},
+        f"Google Compute Engine: Required 'compute.subnetworks.get' permission for '{SUBNETWORK}'"),
+    "the subnetwork is in another region": ({"region": "us-east1"}, {},
         "company-net has no subnetwork gke in us-central1; it is in us-east1: name one of",
         'Not found: project "company-net" does not have a subnetwork named "gke" in region '
-        '"us-central1".',
-    ),
-    "nothing takes the nodes out": (
-        {"out": "none"},
-        {},
+        '"us-central1".'),
+    "nothing takes the nodes out": ({"out": "none"}, {},
         "no Cloud NAT of shared in us-central1 takes gke out, and it has no Private Google Access",
-        "only 0 nodes out of 1 have registered; cluster may be unhealthy.",
-    ),
-    "the settings name a network that has no such subnetwork": (
-        {},
-        {"vpc": "other"},
+        "only 0 nodes out of 1 have registered; cluster may be unhealthy."),
+    "the settings name a network that has no such subnetwork": ({}, {"vpc": "other"},
         "gke is a subnetwork of shared; name that",
-        f'Subnetwork "{SUBNETWORK}" is not valid for Network "other".',
-    ),
-    "the settings name a range that is not there": (
-        {},
-        {"podsRange": "gke-pods"},
+        f'Subnetwork "{SUBNETWORK}" is not valid for Network "other".'),
+    "the settings name a range that is not there": ({}, {"podsRange": "gke-pods"},
         "gke has no secondary range gke-pods; it has: pods, pods-second, services",
-        f'Pod secondary range "gke-pods" not found in network "{NETWORK}", subnetwork "gke".',
-    ),
-    "the settings name another host project": (
-        {},
-        {"hostProject": "company-other"},
+        f'Pod secondary range "gke-pods" not found in network "{NETWORK}", subnetwork "gke".'),
+    "the settings name another host project": ({}, {"hostProject": "company-other"},
         "company-other has no subnetwork gke in us-central1; nor in any other region",
-        'Project "ml-team" does not have an associated Shared-VPC host project.',
-    ),
-}
+        'Project "ml-team" does not have an associated Shared-VPC host project.'),
+}  # fmt: skip
 """What is wrong -> a change of the inventory or its first subnetwork, one of `cluster.network`,
 what the check says, and what GKE says."""
 FAST = "the agents may not use the subnetwork"

@@ -157,54 +157,37 @@ UNSHARED = every_contract(allocatablePerNode="pool.gpus_per_node")
 OTHER_NUMBER = plugin_config('"replicas": 4', '"replicas": 2')
 
 MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
-    "the plugin shares, the tags promise whole GPUs": (
-        "train",
-        [eks(), *gpus_promised("1")],
-        [f"{TAG} says 1, the nodes have 4 of {GPU}: {TOO_FEW}"],
-    ),
-    "the tags promise shares, the plugin has no config": (
-        "train",
+    "the plugin shares, the tags promise whole GPUs": ("train", [eks(), *gpus_promised("1")],
+        [f"{TAG} says 1, the nodes have 4 of {GPU}: {TOO_FEW}"]),
+    "the tags promise shares, the plugin has no config": ("train",
         [eks(), patched("from components.gpu import device_plugin\n"
-                        "device_plugin.plugin_config = lambda sharing: None")],
+            "device_plugin.plugin_config = lambda sharing: None")],
         [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}",
-         f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 1 allocatable"],
-    ),
-    "the ConfigMap says another number than the tags": (
-        "train",
-        [eks(), OTHER_NUMBER],
+            f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 1 allocatable"]),
+    "the ConfigMap says another number than the tags": ("train", [eks(), OTHER_NUMBER],
         [f"{TAG} says 4, the nodes have 2 of {GPU}: {TOO_MANY}",
-         f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 2 allocatable"],
-    ),
-    "the ConfigMap is in another namespace": (
-        "train",
+            f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 2 allocatable"]),
+    "the ConfigMap is in another namespace": ("train",
         [eks(), changed(CONFIG_MAP, 'props["metadata"]["namespace"] = "default"', name=NAME)],
-        [f"{WAITS}{PLUGIN} mounts ConfigMap kube-system/{NAME}, which does not exist"],
-    ),
-    "the plugin takes one replica": (
-        "train",
+        [f"{WAITS}{PLUGIN} mounts ConfigMap kube-system/{NAME}, which does not exist"]),
+    "the plugin takes one replica": ("train",
         [eks(), plugin_config('"replicas": 4', '"replicas": 1')],
         [f"{WAITS}{PLUGIN} does not start with ConfigMap kube-system/{NAME}: sharing.timeSlicing "
-         "has 1 replicas, and takes 2 or more"],
-    ),
+            "has 1 replicas, and takes 2 or more"]),
     "the plugin renames what it shares": (
         "train",
         [eks(), plugin_config('"renameByDefault": false', '"renameByDefault": true')],
         [f"{WAITS}{PLUGIN} advertises shared GPUs as {GPU}.shared (renameByDefault), and no {GPU}"],
     ),
-    "the pool's own plugin selects a label that its nodes lack": (
-        "train",
+    "the pool's own plugin selects a label that its nodes lack": ("train",
         [eks(), changed(DAEMON_SET, 'pod = props["spec"]["template"]["spec"]\n'
-                        'pod["affinity"] = None\npod["nodeSelector"] = {"shared": "yes"}',
-                        name=NAME)],
+            'pod["affinity"] = None\npod["nodeSelector"] = {"shared": "yes"}', name=NAME)],
         [f"{WAITS}{PLUGIN} misses it: it selects label shared=yes, a node there has no label "
-         "shared"],
-    ),
-    "the MPS daemon does not tolerate the GPU taint": (
-        "train",
+            "shared"]),
+    "the MPS daemon does not tolerate the GPU taint": ("train",
         [eks(sharing=MPS), changed(DAEMON_SET, 'props["spec"]["template"]["spec"]["tolerations"] '
-                                   "= []", name="nvidia-mps-control-daemon-on-train-gpu")],
-        [f"{WAITS}{PLUGIN} waits for an MPS control daemon, and no pod with one is ready there"],
-    ),
+            "= []", name="nvidia-mps-control-daemon-on-train-gpu")],
+        [f"{WAITS}{PLUGIN} waits for an MPS control daemon, and no pod with one is ready there"]),
     "the job asks for two shares": (
         "train",
         [eks(2), two_shares(JOB)],
@@ -212,39 +195,25 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
          "device plugin of node NODE, where 4 pods share a GPU, gives 1 at most: the kubelet fails "
          "the pod with UnexpectedAdmissionError"],
     ),
-    "the output says the number of unshared GPUs": (
-        "train",
-        [eks(), UNSHARED],
-        [f"{OUTPUT}allocatablePerNode says 1 {GPU}, node NODE has 4 allocatable"],
-    ),
-    "the output lets a pod ask for two shares": (
-        "train",
+    "the output says the number of unshared GPUs": ("train", [eks(), UNSHARED],
+        [f"{OUTPUT}allocatablePerNode says 1 {GPU}, node NODE has 4 allocatable"]),
+    "the output lets a pod ask for two shares": ("train",
         [eks(), every_contract(gpusPerPod="[1, 2]")],
         [f"{OUTPUT}gpusPerPod says that a pod may ask for 2 {GPU}, the device plugin of node NODE "
-         "gives a container 1 at most"],
-    ),
-    "Bottlerocket has no user data": (
-        "train",
+            "gives a container 1 at most"]),
+    "Bottlerocket has no user data": ("train",
         [eks(os="bottlerocket"), changed(TEMPLATE, 'props["user_data"] = None', name="train-gpu")],
-        [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}"],
-    ),
-    "Bottlerocket's settings say another number": (
-        "train",
+        [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}"]),
+    "Bottlerocket's settings say another number": ("train",
         [eks(os="bottlerocket"), user_data("replicas = 4", "replicas = 2")],
-        [f"{TAG} says 4, the nodes have 2 of {GPU}: {TOO_MANY}"],
-    ),
-    "Bottlerocket renames what it shares, as it does by default": (
-        "train",
-        [eks(os="bottlerocket", sharing=MPS),
-         user_data("rename-by-default = false\n", "")],
+        [f"{TAG} says 4, the nodes have 2 of {GPU}: {TOO_MANY}"]),
+    "Bottlerocket renames what it shares, as it does by default": ("train",
+        [eks(os="bottlerocket", sharing=MPS), user_data("rename-by-default = false\n", "")],
         [f"{WAITS}Bottlerocket's device plugin advertises shared GPUs as {GPU}.shared "
-         f"(renameByDefault), and no {GPU}"],
-    ),
-    "GKE is given another number of clients": (
-        "dev",
+            f"(renameByDefault), and no {GPU}"]),
+    "GKE is given another number of clients": ("dev",
         [gke(), accelerator('GPU["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 2')],
-        [f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 2 allocatable"],
-    ),
+        [f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 2 allocatable"]),
     "GKE is given more clients than it takes": (
         "dev",
         [gke(), accelerator('GPU["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 49')],
@@ -263,27 +232,19 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
         [f"{NODE_POOL} train-gpu: "
          + REFUSED.format("gpuSharingStrategy MPS does not run on partitions (here 1g.5gb)")],
     ),
-    "another partition than the output tells": (
-        "dev",
+    "another partition than the output tells": ("dev",
         [gke_a100({"strategy": "mig", "partition": "1g.5gb"}),
-         accelerator('GPU["gpu_partition_size"] = "2g.10gb"')],
-        [f"{OUTPUT}allocatablePerNode says 7 {GPU}, node NODE has 3 allocatable"],
-    ),
-    "the deployment asks for two shares": (
-        "dev",
-        [gke(2), two_shares(DEPLOYMENT)],
+            accelerator('GPU["gpu_partition_size"] = "2g.10gb"')],
+        [f"{OUTPUT}allocatablePerNode says 7 {GPU}, node NODE has 3 allocatable"]),
+    "the deployment asks for two shares": ("dev", [gke(2), two_shares(DEPLOYMENT)],
         [f"pool train-gpu: Deployment default/sample-gpu-pod asks for 2 {GPU} in one container, "
-         "and the device plugin of node NODE, where 4 pods share a GPU, gives 1 at most: the "
-         "kubelet fails the pod with UnexpectedAdmissionError"],
-    ),
-    "GKE's MPS without the host's IPC": (
-        "dev",
-        [gke(sharing=MPS),
-         changed(DEPLOYMENT, 'props["spec"]["template"]["spec"]["host_ipc"] = None',
-                 name="sample-gpu-pod")],
+            "and the device plugin of node NODE, where 4 pods share a GPU, gives 1 at most: the "
+            "kubelet fails the pod with UnexpectedAdmissionError"]),
+    "GKE's MPS without the host's IPC": ("dev",
+        [gke(sharing=MPS), changed(DEPLOYMENT,
+            'props["spec"]["template"]["spec"]["host_ipc"] = None', name="sample-gpu-pod")],
         ["pool train-gpu: Deployment default/sample-gpu-pod has no hostIPC: true, without which it "
-         "does not reach the MPS daemon of node NODE"],
-    ),
+            "does not reach the MPS daemon of node NODE"]),
     "the strategy is spelt as GKE's API has it": (
         "autopilot",
         [pool("t4", {"sharing": TIME_SLICING}),
@@ -295,18 +256,14 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
          "cloud.google.com/gke-max-shared-clients-per-gpu=4, a node there has no label "
          "cloud.google.com/gke-max-shared-clients-per-gpu"],
     ),
-    "the output says the number of unshared GPUs on Autopilot": (
-        "autopilot",
+    "the output says the number of unshared GPUs on Autopilot": ("autopilot",
         [pool("t4", {"sharing": TIME_SLICING}), UNSHARED],
         [f"output gpuPools.t4, pool autopilot-nvidia-tesla-t4-1-shared-4: allocatablePerNode says "
-         f"4 {GPU} on 4 GPUs, node NODE has 4 allocatable on 1"],
-    ),
-    "the ConfigMap says another number than the output": (
-        "onprem",
+            f"4 {GPU} on 4 GPUs, node NODE has 4 allocatable on 1"]),
+    "the ConfigMap says another number than the output": ("onprem",
         [pool("workstations", {"sharing": TIME_SLICING}, gpus=1), OTHER_NUMBER],
         [f"output gpuPools.workstations, pool workstation: allocatablePerNode says 8 {GPU}, node "
-         "workstation has 4 allocatable"],
-    ),
+            "workstation has 4 allocatable"]),
 }  # fmt: skip
 
 

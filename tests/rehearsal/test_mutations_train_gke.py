@@ -35,26 +35,18 @@ def pools(**values: object) -> Mutation:
 
 
 MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
-    "a toleration is dropped": (
-        [sample('pod["tolerations"] = []')],
-        REFUSED + f"it does not tolerate the taint {GPU_TAINT}",
-    ),
-    "the job selects another role": (
-        [sample('pod["node_selector"]["role"] = "serve"')],
-        REFUSED + "it selects label role=serve, a node there has role=train-gpu",
-    ),
-    "the pool has lost its role": (
-        [gpu_pool('del config["labels"]["role"]')],
-        REFUSED + "it selects label role=train-gpu, a node there has no label role",
-    ),
+    "a toleration is dropped": ([sample('pod["tolerations"] = []')],
+        REFUSED + f"it does not tolerate the taint {GPU_TAINT}"),
+    "the job selects another role": ([sample('pod["node_selector"]["role"] = "serve"')],
+        REFUSED + "it selects label role=serve, a node there has role=train-gpu"),
+    "the pool has lost its role": ([gpu_pool('del config["labels"]["role"]')],
+        REFUSED + "it selects label role=train-gpu, a node there has no label role"),
     "two GPUs are asked of one-GPU nodes": (
         [sample('pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "2"')],
         REFUSED + "it asks for 2 nvidia.com/gpu, a node there has 1",
     ),
-    "nobody autoscales the pool": (
-        [gpu_pool('props["autoscaling"] = None')],
-        REFUSED + "the pool has 0 nodes and no autoscaling",
-    ),
+    "nobody autoscales the pool": ([gpu_pool('props["autoscaling"] = None')],
+        REFUSED + "the pool has 0 nodes and no autoscaling"),
     "the installer misses the node": (
         [changed(DAEMON_SET, POD + 'pod["nodeSelector"] = {"gpus": "true"}')],
         WAITS + f"{INSTALLER} misses it: it selects label gpus=true, a node there has no label "
@@ -77,10 +69,8 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         "pool train-gpu: node NODE has two device plugins: "
         "kube-system/nvidia-device-plugin-POD and the cloud",
     ),
-    "a runtime that is not there": (
-        [sample('pod["runtime_class_name"] = "nvidia"')],
-        'RuntimeClass "nvidia" not found',
-    ),
+    "a runtime that is not there": ([sample('pod["runtime_class_name"] = "nvidia"')],
+        'RuntimeClass "nvidia" not found'),
 }  # fmt: skip
 
 

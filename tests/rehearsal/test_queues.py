@@ -29,30 +29,15 @@ FIRST, SECOND = "Job default/ddp-workers-0", "Job default/sweep"
 PROVISIONING = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": "provisioningrequests.autoscaling.x-k8s.io",
-        "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/autoscaler"},
-    },
-    "spec": {
-        "group": "autoscaling.x-k8s.io",
+    "metadata": {"name": "provisioningrequests.autoscaling.x-k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/autoscaler"}},
+    "spec": {"group": "autoscaling.x-k8s.io",
         "names": {"kind": "ProvisioningRequest", "plural": "provisioningrequests"},
         "scope": "Namespaced",
-        "versions": [
-            {
-                "name": version,
-                "served": True,
-                "storage": version == "v1",
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-            for version in ("v1", "v1beta1")
-        ],
-    },
-}
+        "versions": [{"name": version, "served": True, "storage": version == "v1",
+            "schema": {"openAPIV3Schema": {"type": "object",
+            "x-kubernetes-preserve-unknown-fields": True}}} for version in ("v1", "v1beta1")]},
+}  # fmt: skip
 """A kind that GKE serves and Kueue then watches; its fields do not matter here."""
 
 FLAVORS = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors"
@@ -310,16 +295,11 @@ def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
 @pytest.mark.parametrize(
     ("kind", "code", "says"),
     [
-        (
-            "kubernetes:core/v1:Service",
-            "props['spec']['ports'][0]['target_port'] = 9443",
-            "failed calling webhook",
-        ),
-        (
-            "kubernetes:rbac.authorization.k8s.io/v1:Role",
+        ("kubernetes:core/v1:Service", "props['spec']['ports'][0]['target_port'] = 9443",
+            "failed calling webhook"),
+        ("kubernetes:rbac.authorization.k8s.io/v1:Role",
             "props['rules'] = [r for r in props['rules'] if 'secrets' not in r['resources']]",
-            "controller-manager",
-        ),
+            "controller-manager"),
         (
             "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor",
             "props['spec']['nodeLabels'] = {'role': 'other'}",
@@ -327,16 +307,10 @@ def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
             "(couldn't assign flavors to pod set main: flavor train-gpu doesn't match node affinity"
             "|cannot be scheduled: it selects label role=other, a node there has role=train-gpu)",
         ),
-        (
-            "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue",
-            "props['spec']['clusterQueue'] = 'other'",
-            "is still in its queue",
-        ),
-        (
-            "kubernetes:networking.k8s.io/v1:NetworkPolicy",
-            "props['spec']['ingress'][0].pop('from')",
-            "training job default/ddp: its NetworkPolicy admits others than its own workers",
-        ),
+        ("kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue", "props['spec']['clusterQueue'] = 'other'",
+            "is still in its queue"),
+        ("kubernetes:networking.k8s.io/v1:NetworkPolicy", "props['spec']['ingress'][0].pop('from')",
+            "training job default/ddp: its NetworkPolicy admits others than its own workers"),
     ],
     ids=[
         "nobody listens there",
@@ -345,7 +319,7 @@ def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
         "no such queue",
         "a policy for everybody",
     ],
-)
+)  # fmt: skip
 def test_a_mistake_around_the_controllers_is_seen(
     run: Run, kind: str, code: str, says: str
 ) -> None:

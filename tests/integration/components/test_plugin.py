@@ -210,14 +210,10 @@ def test_a_sample_is_declared_as_the_program_declares_it(package: Package) -> No
 REFUSED = {
     "nothing": ({}, "gpu-cluster:cluster.platform: is missing; allowed: gke, gke-autopilot, eks"),
     "an unknown cluster": ({"cluster": UNKNOWN}, "gpu-cluster:cluster: is an output, whose value"),
-    "an unknown platform": (
-        {"cluster": {**EXISTING, "platform": UNKNOWN}},
-        "gpu-cluster:cluster.platform: is an output, whose value",
-    ),
-    "an unknown pool": (
-        {"cluster": EXISTING, "gpuPools": {"a": UNKNOWN}},
-        "gpu-cluster:gpuPools.a: is an output, whose value",
-    ),
+    "an unknown platform": ({"cluster": {**EXISTING, "platform": UNKNOWN}},
+        "gpu-cluster:cluster.platform: is an output, whose value"),
+    "an unknown pool": ({"cluster": EXISTING, "gpuPools": {"a": UNKNOWN}},
+        "gpu-cluster:gpuPools.a: is an output, whose value"),
     "a secret number": (
         {"cluster": EXISTING, "gpuPools": {"a": {**POOLS["a100"], "gpusPerNode": output(8)}}},
         "gpu-cluster:gpuPools.a.gpusPerNode: is an output, whose value",
@@ -227,19 +223,15 @@ REFUSED = {
         "gpu-cluster:gpuPools.a.gpusPerNode: 1.5 is not an integer; write a whole number",
     ),
     "a list of pools": ({"cluster": EXISTING, "gpuPools": [POOLS]}, "gpu-cluster:gpuPools: [{"),
-    "a misspelled key": (
-        {"cluster": EXISTING, "worklods": {}},
-        "gpu-cluster:worklods: there is no such key; did you mean 'workloads'?",
-    ),
-    "a kubeconfig of nothing": (
-        {"cluster": {**EXISTING, "kubeconfig": output("{}", secret=True)}},
-        "gpu-cluster:cluster.kubeconfig: is not a kubeconfig: it has no contexts",
-    ),
+    "a misspelled key": ({"cluster": EXISTING, "worklods": {}},
+        "gpu-cluster:worklods: there is no such key; did you mean 'workloads'?"),
+    "a kubeconfig of nothing": ({"cluster": {**EXISTING, "kubeconfig": output("{}", secret=True)}},
+        "gpu-cluster:cluster.kubeconfig: is not a kubeconfig: it has no contexts"),
     "a kubeconfig that YAML has parsed": (
         {"cluster": {**EXISTING, "kubeconfig": output({"contexts": []})}},
         "gpu-cluster:cluster.kubeconfig: is not a string; give its text",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -12,18 +12,14 @@ from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 @pytest.mark.parametrize(
     ("pool", "says"),
     [
-        (
-            {"accelerator": "nvidia-b200"},
+        ({"accelerator": "nvidia-b200"},
             "capacityType: nodes with nvidia-b200 are not sold as on-demand; allowed: spot, "
-            "flex-start, reservation",
-        ),
-        (
-            {"accelerator": "nvidia-h100-80gb", "gpus_per_node": 1},
+            "flex-start, reservation"),
+        ({"accelerator": "nvidia-h100-80gb", "gpus_per_node": 1},
             "capacityType: nodes with 1 nvidia-h100-80gb are not sold as on-demand; allowed: spot, "
-            "flex-start",
-        ),
+            "flex-start"),
     ],
-)
+)  # fmt: skip
 def test_refuses_nodes_that_are_not_sold_so(pool: dict[str, Any], says: str) -> None:
     """A pod that selects such nodes would wait for ever."""
     with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):

@@ -98,10 +98,8 @@ _CLUSTER = {
     "initialNodeCount": 1,
     "removeDefaultNodePool": True,
     "deletionProtection": False,
-    "ipAllocationPolicy": {
-        "clusterSecondaryRangeName": "pods",
-        "servicesSecondaryRangeName": "services",
-    },
+    "ipAllocationPolicy": {"clusterSecondaryRangeName": "pods",
+        "servicesSecondaryRangeName": "services"},
     "privateClusterConfig": {"enablePrivateNodes": True, "enablePrivateEndpoint": False},
     "masterAuthorizedNetworksConfig": {"cidrBlocks": [_OFFICE], **_LOCKED},
     "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": False}},
@@ -112,11 +110,9 @@ _CLUSTER = {
     "securityPostureConfig": {"mode": "BASIC", "vulnerabilityMode": "VULNERABILITY_DISABLED"},
     "resourceLabels": {"managed-by": "gpu-cluster"},
     "nodeConfig": {"shieldedInstanceConfig": {"enableSecureBoot": True}},
-    "monitoringConfig": {
-        "enableComponents": ["SYSTEM_COMPONENTS"],
-        "managedPrometheus": {"enabled": False},
-    },
-}
+    "monitoringConfig": {"enableComponents": ["SYSTEM_COMPONENTS"],
+        "managedPrometheus": {"enabled": False}},
+}  # fmt: skip
 _WEEKEND = {
     "startTime": "2026-01-03T00:00:00Z",
     "endTime": "2026-01-03T08:00:00Z",
@@ -211,15 +207,9 @@ STEPS: Sequence[tuple[str, str, dict[str, Any]]] = (
     (ACCOUNT, "nodes", {"accountId": "nodes-of-dev", "displayName": "Nodes", "description": "d"}),
     (MEMBER, "viewer", _VIEWER),
     (MEMBER, "metrics", _VIEWER | {"role": "roles/monitoring.viewer"}),
-    (
-        ACCOUNT_MEMBER,
-        "user",
-        {
-            "serviceAccountId": _ACCOUNT,
-            "role": "roles/iam.workloadIdentityUser",
-            "member": "user:a@b.c",
-        },
-    ),
+    (ACCOUNT_MEMBER, "user",
+        {"serviceAccountId": _ACCOUNT, "role": "roles/iam.workloadIdentityUser",
+            "member": "user:a@b.c"}),
     (BUCKET_MEMBER, "reader", _READER),
     (BUCKET_MEMBER, "writer", _READER | {"role": "roles/storage.objectUser"}),
     (SERVICE, "gke", {"service": "container.googleapis.com", "disableOnDestroy": False}),
@@ -235,7 +225,7 @@ STEPS: Sequence[tuple[str, str, dict[str, Any]]] = (
     *((CLUSTER, "dev", _CLUSTER | change) for change in _CHANGES),
     (POOL, "gpu", _POOL),
     *((POOL, "gpu", _POOL | change) for change in _OF_POOL),
-)
+)  # fmt: skip
 """Each is created, or changed to these inputs; at the end all are deleted, the last one first."""
 _AUTOPILOT = {
     name: value

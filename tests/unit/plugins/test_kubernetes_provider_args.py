@@ -150,16 +150,12 @@ def test_kubeconfig_by_content_and_by_path(tmp_path: Path) -> None:
     [
         (Settings(kubeconfig="/nowhere/config"), "cannot read kubeconfig /nowhere/config: No such"),
         (Settings(kubeconfig="- a\n- b\n"), "kubeconfig is not an object with clusters"),
-        (
-            Settings(kubeconfig=kubeconfig(), context="gone"),
-            'context "gone" does not exist: it has',
-        ),
-        (
-            Settings(kubeconfig=kubeconfig("https://127.0.0.1:1")),
-            "unable to load schema information",
-        ),
+        (Settings(kubeconfig=kubeconfig(), context="gone"),
+            'context "gone" does not exist: it has'),
+        (Settings(kubeconfig=kubeconfig("https://127.0.0.1:1")),
+            "unable to load schema information"),
     ],
-)
+)  # fmt: skip
 def test_unusable_clusters(given: Settings, reason: str) -> None:
     """A cluster that cannot be used says why."""
     with pytest.raises(Unreachable, match=reason):

@@ -149,45 +149,31 @@ def test_unchanged_inputs_are_no_difference() -> None:
     ("changes", "expected"),
     [
         ({"nodeConfig": t4(count=2)}, {"nodeConfig.guestAccelerators[0].count": "UPDATE_REPLACE"}),
-        (
-            {"nodeConfig": t4(labels={"role": "train-gpu", "a.b/c": "d"})},
-            {'nodeConfig.labels["a.b/c"]': "ADD"},
-        ),
+        ({"nodeConfig": t4(labels={"role": "train-gpu", "a.b/c": "d"})},
+            {'nodeConfig.labels["a.b/c"]': "ADD"}),
         ({"nodeConfig": t4(labels={})}, {"nodeConfig.labels.role": "DELETE"}),
         ({"nodeConfig": t4(taints=[])}, {"nodeConfig.taints[0]": "DELETE"}),
-        (
-            {"nodeConfig": t4(metadata={"disable-legacy-endpoints": "true", "x": "y"})},
-            {"nodeConfig.metadata.x": "ADD_REPLACE"},
-        ),
-        (
-            {"nodeConfig": t4(oauthScopes=[*DEFAULT_SCOPES, "cloud-platform"])},
-            {"nodeConfig.oauthScopes[0]": "ADD_REPLACE"},
-        ),
+        ({"nodeConfig": t4(metadata={"disable-legacy-endpoints": "true", "x": "y"})},
+            {"nodeConfig.metadata.x": "ADD_REPLACE"}),
+        ({"nodeConfig": t4(oauthScopes=[*DEFAULT_SCOPES, "cloud-platform"])},
+            {"nodeConfig.oauthScopes[0]": "ADD_REPLACE"}),
         ({"nodeConfig": t4(guestAccelerators=[])}, {}),
-        (
-            {"nodeConfig": t4(serviceAccount=UNKNOWN)},
-            {"nodeConfig.serviceAccount": "UPDATE_REPLACE"},
-        ),
-        (
-            {"nodeConfig": t4(guestAccelerators=UNKNOWN)},
-            {"nodeConfig.guestAccelerators": "UPDATE_REPLACE"},
-        ),
+        ({"nodeConfig": t4(serviceAccount=UNKNOWN)},
+            {"nodeConfig.serviceAccount": "UPDATE_REPLACE"}),
+        ({"nodeConfig": t4(guestAccelerators=UNKNOWN)},
+            {"nodeConfig.guestAccelerators": "UPDATE_REPLACE"}),
         ({"nodeConfig": t4(tags=[])}, {}),
         ({"nodeConfig": t4(machineType="n1-standard-8")}, {"nodeConfig.machineType": "UPDATE"}),
-        (
-            {"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 5}},
-            {"autoscaling.totalMaxNodeCount": "UPDATE"},
-        ),
+        ({"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 5}},
+            {"autoscaling.totalMaxNodeCount": "UPDATE"}),
         ({"initialNodeCount": 1}, {"initialNodeCount": "UPDATE_REPLACE"}),
         ({"initialNodeCount": None}, {}),
         ({"cluster": UNKNOWN}, {"cluster": "UPDATE_REPLACE"}),
-        (
-            {"networkConfig": {"enablePrivateNodes": True}},
-            {"networkConfig.enablePrivateNodes": "UPDATE"},
-        ),
+        ({"networkConfig": {"enablePrivateNodes": True}},
+            {"networkConfig.enablePrivateNodes": "UPDATE"}),
         ({"networkConfig": {"podRange": "more"}}, {"networkConfig.podRange": "UPDATE_REPLACE"}),
     ],
-)
+)  # fmt: skip
 def test_a_difference_says_what_it_replaces(
     changes: dict[str, object], expected: dict[str, str]
 ) -> None:

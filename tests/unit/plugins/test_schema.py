@@ -61,32 +61,24 @@ def test_an_unknown_resource_type_is_refused() -> None:
     ("inputs", "line"),
     [
         ({"nodeConfg": {}}, "unknown property 'nodeConfg': did you mean 'nodeConfig'?"),
-        (
-            {"nodeConfig": {"machine_type": "x"}},
-            "unknown property 'nodeConfig.machine_type': did you mean 'machineType'?",
-        ),
-        (
-            {"nodeConfig": {"guestAccelerators": [{"type": "x", "count": "1"}]}},
-            "nodeConfig.guestAccelerators[0].count: expected an integer, got '1'",
-        ),
+        ({"nodeConfig": {"machine_type": "x"}},
+            "unknown property 'nodeConfig.machine_type': did you mean 'machineType'?"),
+        ({"nodeConfig": {"guestAccelerators": [{"type": "x", "count": "1"}]}},
+            "nodeConfig.guestAccelerators[0].count: expected an integer, got '1'"),
         ({"initialNodeCount": True}, "initialNodeCount: expected an integer, got True"),
         ({"initialNodeCount": 1.5}, "initialNodeCount: expected an integer, got 1.5"),
         ({"nodeConfig": {"spot": "true"}}, "nodeConfig.spot: expected true or false, got 'true'"),
         ({"nodeConfig": "x"}, "nodeConfig: expected an object, got 'x'"),
         ({"nodeLocations": {"a": "b"}}, "nodeLocations: expected a list, got an object"),
         ({"nodeConfig": {"labels": ["a"]}}, "nodeConfig.labels: expected a map, got a list"),
-        (
-            {"nodeConfig": {"taints": [{"key": "a", "effect": "NO_SCHEDULE"}]}},
-            "missing required property 'nodeConfig.taints[0].value'",
-        ),
-        (
-            {"nodeConfig": {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}},
+        ({"nodeConfig": {"taints": [{"key": "a", "effect": "NO_SCHEDULE"}]}},
+            "missing required property 'nodeConfig.taints[0].value'"),
+        ({"nodeConfig": {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}},
             "expected nodeConfig.taints[0].effect to be one of NO_SCHEDULE, PREFER_NO_SCHEDULE, "
-            "NO_EXECUTE, got 'NoSchedule'",
-        ),
+            "NO_EXECUTE, got 'NoSchedule'"),
         ({"nodeCount": -1}, "expected nodeCount to be at least 0, got -1"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_named_by_its_path(inputs: dict[str, object], line: str) -> None:
     """A wrong name, type, enum value or bound is one line with the property's full path."""
     assert line in problems_of(POOL, {"cluster": "c", **inputs})
@@ -119,26 +111,17 @@ def test_numbers_and_booleans_become_strings_where_one_is_due() -> None:
 @pytest.mark.parametrize(
     ("inputs", "line"),
     [
-        (
-            {"enableAutopilot": True, "removeDefaultNodePool": True},
-            "'enableAutopilot', 'removeDefaultNodePool' exclude each other: give only one of them",
-        ),
-        (
-            {"maintenancePolicy": {}},
-            "exactly one of 'maintenancePolicy.dailyMaintenanceWindow', "
+        ({"enableAutopilot": True, "removeDefaultNodePool": True},
+            "'enableAutopilot', 'removeDefaultNodePool' exclude each other: give only one of them"),
+        ({"maintenancePolicy": {}}, "exactly one of 'maintenancePolicy.dailyMaintenanceWindow', "
             "'maintenancePolicy.recurringMaintenanceWindow', 'maintenancePolicy.recurringWindow' "
-            "must be given",
-        ),
-        (
-            {"addonsConfig": {"gcsFuseCsiDriverConfig": {}}},
-            "missing required property 'addonsConfig.gcsFuseCsiDriverConfig.enabled'",
-        ),
-        (
-            {"nodeConfig": {"loggingVariant": "LOUD"}},
-            "expected nodeConfig.loggingVariant to be one of DEFAULT, MAX_THROUGHPUT, got 'LOUD'",
-        ),
+            "must be given"),
+        ({"addonsConfig": {"gcsFuseCsiDriverConfig": {}}},
+            "missing required property 'addonsConfig.gcsFuseCsiDriverConfig.enabled'"),
+        ({"nodeConfig": {"loggingVariant": "LOUD"}},
+            "expected nodeConfig.loggingVariant to be one of DEFAULT, MAX_THROUGHPUT, got 'LOUD'"),
     ],
-)
+)  # fmt: skip
 def test_exclusions_are_refused(inputs: dict[str, object], line: str) -> None:
     """The provider's rules between properties hold, and a cluster's nodeConfig has a pool's."""
     assert line in problems_of(CLUSTER, inputs)

@@ -40,36 +40,24 @@ def diagnosis(
     ("spec", "why"),
     [
         ({"tolerations": []}, "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule"),
-        (
-            {"tolerations": [{"key": GPU, "operator": "Equal", "value": "true"}]},
+        ({"tolerations": [{"key": GPU, "operator": "Equal", "value": "true"}]},
             "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule, only "
-            "nvidia.com/gpu=true:any effect",
-        ),
-        (
-            {"tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoExecute"}]},
+            "nvidia.com/gpu=true:any effect"),
+        ({"tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoExecute"}]},
             "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule, only "
-            "nvidia.com/gpu=:NoExecute",
-        ),
-        (
-            {"nodeSelector": {"role": "train"}},
-            "it selects label role=train, a node there has no label role",
-        ),
-        (
-            {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}},
+            "nvidia.com/gpu=:NoExecute"),
+        ({"nodeSelector": {"role": "train"}},
+            "it selects label role=train, a node there has no label role"),
+        ({"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}},
             "it selects label cloud.google.com/gke-accelerator=nvidia-l4, a node there has "
-            "cloud.google.com/gke-accelerator=nvidia-tesla-t4",
-        ),
+            "cloud.google.com/gke-accelerator=nvidia-tesla-t4"),
         ({"gpus": 2}, "it asks for 2 nvidia.com/gpu, a node there has 1"),
-        (
-            {"containers": [{"name": "c", "resources": {"requests": {"cpu": "8", GPU: "1"}}}]},
-            "it asks for 8 cpu, a node there has 4",
-        ),
-        (
-            {"containers": [{"name": "c", "resources": {"requests": {"memory": "20Gi"}}}]},
-            "it asks for 20 Gi of memory, a node there has 15Gi",
-        ),
+        ({"containers": [{"name": "c", "resources": {"requests": {"cpu": "8", GPU: "1"}}}]},
+            "it asks for 8 cpu, a node there has 4"),
+        ({"containers": [{"name": "c", "resources": {"requests": {"memory": "20Gi"}}}]},
+            "it asks for 20 Gi of memory, a node there has 15Gi"),
     ],
-)
+)  # fmt: skip
 def test_a_pod_that_fits_no_pool_is_told_what_keeps_it_away(spec: dict, why: str) -> None:
     """Each single mismatch is named, with the pool that was meant; waiting would not help."""
     found = diagnosis(pod(**spec), group())
@@ -80,18 +68,14 @@ def test_a_pod_that_fits_no_pool_is_told_what_keeps_it_away(spec: dict, why: str
 @pytest.mark.parametrize(
     ("expression", "why"),
     [
-        (
-            {"key": "role", "operator": "In", "values": ["a", "b"]},
-            "label role In (a, b), a node there has no label role",
-        ),
+        ({"key": "role", "operator": "In", "values": ["a", "b"]},
+            "label role In (a, b), a node there has no label role"),
         ({"key": "role", "operator": "Exists"}, "a label role, a node there has no label role"),
-        (
-            {"key": "cloud.google.com/gke-accelerator", "operator": "DoesNotExist"},
+        ({"key": "cloud.google.com/gke-accelerator", "operator": "DoesNotExist"},
             "no label cloud.google.com/gke-accelerator, a node there has "
-            "cloud.google.com/gke-accelerator=nvidia-tesla-t4",
-        ),
+            "cloud.google.com/gke-accelerator=nvidia-tesla-t4"),
     ],
-)
+)  # fmt: skip
 def test_node_affinity_is_read(expression: dict, why: str) -> None:
     """Required node affinity keeps a pod away like a selector does."""
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
@@ -251,36 +235,21 @@ WAITS = f"pool train-gpu: {WHO} waits for GPUs that never become allocatable on 
 @pytest.mark.parametrize(
     ("of", "daemons", "why"),
     [
-        (
-            WITHOUT_DRIVER,
-            {},
-            "the cloud installs no driver there and the stack has no driver installer DaemonSet",
-        ),
-        (
-            WITHOUT_PLUGIN,
-            {"installer": COS_INSTALLER},
+        (WITHOUT_DRIVER, {},
+            "the cloud installs no driver there and the stack has no driver installer DaemonSet"),
+        (WITHOUT_PLUGIN, {"installer": COS_INSTALLER},
             "the cloud installs no device plugin there and the stack has no device plugin "
-            "DaemonSet",
-        ),
-        (
-            WITHOUT_DRIVER,
-            {"installer": UBUNTU_INSTALLER},
-            "DaemonSet kube-system/installer is made for ubuntu, the node runs cos",
-        ),
-        (
-            WITHOUT_DRIVER,
-            {"installer": {**COS_INSTALLER, "tolerations": []}},
+            "DaemonSet"),
+        (WITHOUT_DRIVER, {"installer": UBUNTU_INSTALLER},
+            "DaemonSet kube-system/installer is made for ubuntu, the node runs cos"),
+        (WITHOUT_DRIVER, {"installer": {**COS_INSTALLER, "tolerations": []}},
             "DaemonSet kube-system/installer misses it: it does not tolerate the taint "
-            "nvidia.com/gpu=present:NoSchedule",
-        ),
-        (
-            WITHOUT_PLUGIN,
-            {"plugin": {**DEVICE_PLUGIN, "nodeSelector": {"node-type": "gpu"}}},
+            "nvidia.com/gpu=present:NoSchedule"),
+        (WITHOUT_PLUGIN, {"plugin": {**DEVICE_PLUGIN, "nodeSelector": {"node-type": "gpu"}}},
             "DaemonSet kube-system/plugin misses it: it selects label node-type=gpu, a node there "
-            "has no label node-type",
-        ),
+            "has no label node-type"),
     ],
-)
+)  # fmt: skip
 def test_gpus_that_never_appear_are_traced_to_who_should_bring_them(
     of: NodeGroup, daemons: dict, why: str
 ) -> None:

@@ -52,21 +52,12 @@ def test_a_true_promise_has_no_differences() -> None:
         (promise(memory="61Gi"), "resources/memory says 61Gi", "triggers unnecessary scale-ups"),
         (promise(labels={}), "label/role is missing", "never triggers a scale-up"),
         (promise(labels={"role": "x"}), "label/role says x", "never triggers a scale-up"),
-        (
-            promise(labels={"role": "train-gpu", "zone": "b"}),
-            "label/zone says b, the nodes have no label zone",
-            "unnecessary scale-ups",
-        ),
-        (
-            promise(taints=()),
-            "taint/nvidia.com/gpu does not say present:NoSchedule",
-            "does not tolerate it triggers an unnecessary scale-up",
-        ),
-        (
-            promise(taints=(GPU_TAINT, NodeTaint(key="a", value="b", effect="NoExecute"))),
-            "taint/a says b:NoExecute, the nodes have no such taint",
-            "never triggers a scale-up",
-        ),
+        (promise(labels={"role": "train-gpu", "zone": "b"}),
+            "label/zone says b, the nodes have no label zone", "unnecessary scale-ups"),
+        (promise(taints=()), "taint/nvidia.com/gpu does not say present:NoSchedule",
+            "does not tolerate it triggers an unnecessary scale-up"),
+        (promise(taints=(GPU_TAINT, NodeTaint(key="a", value="b", effect="NoExecute"))),
+            "taint/a says b:NoExecute, the nodes have no such taint", "never triggers a scale-up"),
         (promise(gpus="8"), "resources/nvidia.com/gpu says 8", "too few nodes are started"),
         (promise(gpus="1"), "resources/nvidia.com/gpu says 1", "scales up too often"),
         (promise(gpus=None), "resources/nvidia.com/gpu is missing", "never triggers a scale-up"),
@@ -75,7 +66,7 @@ def test_a_true_promise_has_no_differences() -> None:
         (promise(disk="20G"), "resources/ephemeral-storage says 20G", "too often"),
         (promise(disk=None), "resources/ephemeral-storage is missing", "never triggers"),
     ],
-)
+)  # fmt: skip
 def test_a_difference_names_its_tag_and_its_effect(
     template: NodeTemplate, tag: str, effect: str
 ) -> None:

@@ -200,10 +200,8 @@ def test_the_channel_decides_the_version(changes: dict[str, object], version: st
         ({"location": "here"}, "Location 'here' does not exist"),
         ({"location": "us-east1-b"}, "is not in region 'us-east1'"),
         ({"network": "other"}, "networks/other' was not found"),
-        (
-            {"subnetwork": "other"},
-            'project "p" does not have a subnetwork named "other" in region "us-central1".',
-        ),
+        ({"subnetwork": "other"},
+            'project "p" does not have a subnetwork named "other" in region "us-central1".'),
         ({"subnetwork": None}, "requires 'subnetwork'"),
         ({"nodeLocations": ["us-east1-b"]}, "Node location 'us-east1-b' is not in region"),
         ({"initialNodeCount": None}, "initial_node_count must be greater than zero"),
@@ -215,40 +213,24 @@ def test_the_channel_decides_the_version(changes: dict[str, object], version: st
             {"ipAllocationPolicy": {"clusterSecondaryRangeName": "podz"}},
             'Pod secondary range "podz" not found in network "https://www.googleapis.com/compute/v1/',
         ),
-        (
-            {"workloadIdentityConfig": {"workloadPool": "q.svc.id.goog"}},
-            "workloadPool 'q.svc.id.goog' must be 'p.svc.id.goog'",
-        ),
-        (
-            {"nodeConfig": {"serviceAccount": "gone@p.iam.gserviceaccount.com"}},
-            "Service account 'gone@p.iam.gserviceaccount.com' does not exist",
-        ),
-        (
-            {"monitoringConfig": {"enableComponents": ["DCGM"]}},
-            "needs SYSTEM_COMPONENTS where it has DCGM",
-        ),
-        (
-            {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "10.0.0.1/8"}]}},
-            "masterAuthorizedNetworksConfig.cidrBlocks[0].cidrBlock: expected a network",
-        ),
-        (
-            {"privateClusterConfig": {"enablePrivateEndpoint": True}},
-            "enablePrivateEndpoint requires masterAuthorizedNetworksConfig",
-        ),
-        (
-            {"privateClusterConfig": {"masterIpv4CidrBlock": "172.16.0.0/27"}},
-            "must be a /28 network",
-        ),
-        (
-            {"privateClusterConfig": {"masterIpv4CidrBlock": "10.9.0.0/28"}},
-            "masterIpv4CidrBlock '10.9.0.0/28' overlaps range 10.8.0.0/14",
-        ),
-        (
-            {"networkingMode": "ROUTES", "privateClusterConfig": {"enablePrivateNodes": True}},
-            "Private nodes need a VPC-native cluster",
-        ),
+        ({"workloadIdentityConfig": {"workloadPool": "q.svc.id.goog"}},
+            "workloadPool 'q.svc.id.goog' must be 'p.svc.id.goog'"),
+        ({"nodeConfig": {"serviceAccount": "gone@p.iam.gserviceaccount.com"}},
+            "Service account 'gone@p.iam.gserviceaccount.com' does not exist"),
+        ({"monitoringConfig": {"enableComponents": ["DCGM"]}},
+            "needs SYSTEM_COMPONENTS where it has DCGM"),
+        ({"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "10.0.0.1/8"}]}},
+            "masterAuthorizedNetworksConfig.cidrBlocks[0].cidrBlock: expected a network"),
+        ({"privateClusterConfig": {"enablePrivateEndpoint": True}},
+            "enablePrivateEndpoint requires masterAuthorizedNetworksConfig"),
+        ({"privateClusterConfig": {"masterIpv4CidrBlock": "172.16.0.0/27"}},
+            "must be a /28 network"),
+        ({"privateClusterConfig": {"masterIpv4CidrBlock": "10.9.0.0/28"}},
+            "masterIpv4CidrBlock '10.9.0.0/28' overlaps range 10.8.0.0/14"),
+        ({"networkingMode": "ROUTES", "privateClusterConfig": {"enablePrivateNodes": True}},
+            "Private nodes need a VPC-native cluster"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_cluster_is_refused(changes: dict[str, object], reason: str) -> None:
     """What GKE or its provider refuses is one line with the reason, and nothing is left."""
     stack = GoogleStack()

@@ -155,28 +155,20 @@ def test_a_nat_goes_with_its_router() -> None:
 @pytest.mark.parametrize(
     ("ports", "reason"),
     [
-        (
-            {"enableDynamicPortAllocation": True, "enableEndpointIndependentMapping": True},
-            "enableEndpointIndependentMapping': 'true'. It is exclusive with",
-        ),
+        ({"enableDynamicPortAllocation": True, "enableEndpointIndependentMapping": True},
+            "enableEndpointIndependentMapping': 'true'. It is exclusive with"),
         ({"maxPortsPerVm": 4096}, "maxPortsPerVm': '4096'. It needs enableDynamicPortAllocation"),
-        (
-            {"enableDynamicPortAllocation": True, "minPortsPerVm": 65, "maxPortsPerVm": 4096},
-            "minPortsPerVm': '65'. It must be a power of two from 32 to 65536",
-        ),
-        (
-            {"enableDynamicPortAllocation": True, "minPortsPerVm": 64, "maxPortsPerVm": 5000},
-            "maxPortsPerVm': '5000'. It must be a power of two",
-        ),
-        (
-            {"enableDynamicPortAllocation": True, "minPortsPerVm": 64, "maxPortsPerVm": 64},
-            "maxPortsPerVm': '64'. It must be more than minPortsPerVm 64",
-        ),
+        ({"enableDynamicPortAllocation": True, "minPortsPerVm": 65, "maxPortsPerVm": 4096},
+            "minPortsPerVm': '65'. It must be a power of two from 32 to 65536"),
+        ({"enableDynamicPortAllocation": True, "minPortsPerVm": 64, "maxPortsPerVm": 5000},
+            "maxPortsPerVm': '5000'. It must be a power of two"),
+        ({"enableDynamicPortAllocation": True, "minPortsPerVm": 64, "maxPortsPerVm": 64},
+            "maxPortsPerVm': '64'. It must be more than minPortsPerVm 64"),
         ({"enableDynamicPortAllocation": True, "maxPortsPerVm": 65536}, None),
         ({"minPortsPerVm": 100}, None),
         ({"enableEndpointIndependentMapping": True}, None),
     ],
-)
+)  # fmt: skip
 def test_how_a_nat_gives_ports(ports: dict[str, object], reason: str | None) -> None:
     """Dynamic ports come in powers of two, and exclude endpoint-independent mapping."""
     stack = GoogleStack()
@@ -195,68 +187,38 @@ def test_how_a_nat_gives_ports(ports: dict[str, object], reason: str | None) -> 
     [
         (NAT, {"router": "nowhere", **NAT_ALL}, "routers/nowhere' was not found"),
         (ROUTER, {}, "Required field 'resource.network' not specified"),
-        (
-            NETWORK,
-            {"autoCreateSubnetworks": True},
-            "only networks with autoCreateSubnetworks: false",
-        ),
-        (
-            FIREWALL,
-            {"network": "n", "allows": [{"protocol": "tcp"}]},
-            "one of source_tags, source_ranges, or source_service_accounts must be defined",
-        ),
+        (NETWORK, {"autoCreateSubnetworks": True},
+            "only networks with autoCreateSubnetworks: false"),
+        (FIREWALL, {"network": "n", "allows": [{"protocol": "tcp"}]},
+            "one of source_tags, source_ranges, or source_service_accounts must be defined"),
         (FIREWALL, {"network": "n", "sourceRanges": []}, "exactly one of 'allows', 'denies'"),
         (ACCOUNT, {"accountId": "Gpu-Nodes"}, "'accountId' ('Gpu-Nodes') must be a-z"),
         (ACCOUNT, {"accountId": "nodes"}, "expected accountId to be of length 6 to 30"),
         (ACCOUNT, {"accountId": "a" * 31}, "expected accountId to be of length 6 to 30"),
-        (
-            MEMBER,
-            {"project": "p", "role": "viewer", "member": "user:a@b.c"},
-            "googleapi: Error 400: Invalid role name: viewer",
-        ),
-        (
-            MEMBER,
-            {"project": "p", "role": "roles/viewer", "member": "a@b.c"},
-            "it starts with user:, group:",
-        ),
-        (
-            MEMBER,
-            {
-                "project": "p",
-                "role": "roles/viewer",
-                "member": "serviceAccount:gone@p.iam.gserviceaccount.com",
-            },
-            "Service account gone@p.iam.gserviceaccount.com does not exist",
-        ),
-        (
-            MEMBER,
-            {
-                "project": "p",
-                "role": "roles/viewer",
-                "member": "serviceAccount:p.svc.id.goog[default/trainer]",
-            },
-            "Identity Pool does not exist (p.svc.id.goog)",
-        ),
-        (
-            ACCOUNT_MEMBER,
+        (MEMBER, {"project": "p", "role": "viewer", "member": "user:a@b.c"},
+            "googleapi: Error 400: Invalid role name: viewer"),
+        (MEMBER, {"project": "p", "role": "roles/viewer", "member": "a@b.c"},
+            "it starts with user:, group:"),
+        (MEMBER,
+            {"project": "p", "role": "roles/viewer",
+                "member": "serviceAccount:gone@p.iam.gserviceaccount.com"},
+            "Service account gone@p.iam.gserviceaccount.com does not exist"),
+        (MEMBER,
+            {"project": "p", "role": "roles/viewer",
+                "member": "serviceAccount:p.svc.id.goog[default/trainer]"},
+            "Identity Pool does not exist (p.svc.id.goog)"),
+        (ACCOUNT_MEMBER,
             {"serviceAccountId": "nodes", "role": "roles/viewer", "member": "user:a@b.c"},
-            "'nodes' is not of the form projects/<project>/serviceAccounts/<email>",
-        ),
+            "'nodes' is not of the form projects/<project>/serviceAccounts/<email>"),
         (SERVICE, {"service": "container"}, "expected a domain such as container.googleapis.com"),
         (DASHBOARD, {"dashboardJson": "{"}, "contains an invalid JSON"),
         (DASHBOARD, {"dashboardJson": "{}"}, "a dashboard needs a displayName"),
-        (
-            ALERT,
-            {"combiner": "OR", "displayName": "a", "conditions": [{"displayName": "c"}]},
-            "conditions[0] needs exactly one kind of condition, got 0",
-        ),
-        (
-            REPOSITORY,
-            {"format": "DOCKER", "repositoryId": "r", "mode": "REMOTE"},
-            "expected mode to be one of STANDARD_REPOSITORY",
-        ),
+        (ALERT, {"combiner": "OR", "displayName": "a", "conditions": [{"displayName": "c"}]},
+            "conditions[0] needs exactly one kind of condition, got 0"),
+        (REPOSITORY, {"format": "DOCKER", "repositoryId": "r", "mode": "REMOTE"},
+            "expected mode to be one of STANDARD_REPOSITORY"),
     ],
-)
+)  # fmt: skip
 def test_each_refusal_is_one_line(token: str, inputs: dict[str, object], reason: str) -> None:
     """What Google Cloud or its provider refuses is refused with its reason, in one line."""
     with pytest.raises(Refused) as refused:

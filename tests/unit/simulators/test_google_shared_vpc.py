@@ -70,17 +70,12 @@ def test_a_cluster_stands_in_a_network_of_the_host_project() -> None:
     ("missing", "says"),
     [
         ("attachment", '400: Project "p" does not have an associated Shared-VPC host project.'),
-        (
-            "hostServiceAgentUser",
-            'required "container.hostServiceAgent.use" permission(s) for "projects/company-net".',
-        ),
-        (
-            "networkUser",
-            "Error waiting for creating GKE cluster: Google Compute Engine: Required "
-            f"'compute.subnetworks.get' permission for '{SUBNETWORK}'",
-        ),
+        ("hostServiceAgentUser",
+            'required "container.hostServiceAgent.use" permission(s) for "projects/company-net".'),
+        ("networkUser", "Error waiting for creating GKE cluster: Google Compute Engine: Required "
+            f"'compute.subnetworks.get' permission for '{SUBNETWORK}'"),
     ],
-)
+)  # fmt: skip
 def test_each_thing_that_the_network_team_must_grant(missing: Missing, says: str) -> None:
     """What it did not is refused with the words of GKE."""
     with pytest.raises(Refused) as refused:
@@ -91,18 +86,14 @@ def test_each_thing_that_the_network_team_must_grant(missing: Missing, says: str
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        (
-            {"location": "us-east1-c", "subnetwork": SUBNETWORK.replace("central1", "east1")},
+        ({"location": "us-east1-c", "subnetwork": SUBNETWORK.replace("central1", "east1")},
             '404: Not found: project "company-net" does not have a subnetwork named "gke" in '
-            'region "us-east1".',
-        ),
-        (
-            {"ipAllocationPolicy": {"clusterSecondaryRangeName": "others"}},
+            'region "us-east1".'),
+        ({"ipAllocationPolicy": {"clusterSecondaryRangeName": "others"}},
             '400: Pod secondary range "others" not found in network '
-            f'"https://www.googleapis.com/compute/v1/{VPC}", subnetwork "gke".',
-        ),
+            f'"https://www.googleapis.com/compute/v1/{VPC}", subnetwork "gke".'),
     ],
-)
+)  # fmt: skip
 def test_a_subnetwork_or_range_that_is_not_there(changes: dict[str, Any], says: str) -> None:
     """Another region has no such subnetwork, and a subnetwork only its own ranges."""
     with pytest.raises(Refused) as refused:

@@ -125,23 +125,17 @@ def autoscaler(*tags: str) -> dict[str, Any]:
         ([], None, "has no Cluster Autoscaler"),
         ([runs("registry.example/other:1")], None, "has no Cluster Autoscaler"),
         ([], {}, None),
-        (
-            [autoscaler("k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/platform")],
-            None,
-            None,
-        ),
+        ([autoscaler("k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/platform")], None,
+            None),
         ([autoscaler("k8s.io/cluster-autoscaler/platform=owned")], None, None),
-        (
-            [autoscaler("k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/other")],
-            None,
+        ([autoscaler("k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/other")], None,
             "would not see the pools; ask its owner for --node-group-auto-discovery=asg:tag="
-            "k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/platform",
-        ),
+            "k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/platform"),
         ([autoscaler()], None, "finds node groups by their names"),
         ([autoscaler("x"), autoscaler("k8s.io/cluster-autoscaler/enabled")], None, None),
         ([autoscaler("x")], {}, "has a Cluster Autoscaler already, Deployment kube-system/theirs"),
     ],
-)
+)  # fmt: skip
 def test_one_autoscaler_sees_the_pools(deployments: Any, own: Any, says: str | None) -> None:
     """The cluster's, by the tags that EKS sets, or the stack's."""
     args = read([CLUSTER, "autoscaler", own]).cluster

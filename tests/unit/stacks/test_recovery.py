@@ -435,48 +435,28 @@ def test_an_adopted_alert_policy_has_the_name_by_which_it_is_read() -> None:
 @pytest.mark.parametrize(
     ("kind", "inputs", "identity"),
     [
-        (
-            "gcp:container/nodePool:NodePool",
+        ("gcp:container/nodePool:NodePool",
             {"cluster": "projects/p/locations/l/clusters/c", "name": "n"},
-            "projects/p/locations/l/clusters/c/nodePools/n",
-        ),
-        (
-            "gcp:compute/routerNat:RouterNat",
+            "projects/p/locations/l/clusters/c/nodePools/n"),
+        ("gcp:compute/routerNat:RouterNat",
             {"router": "projects/p/regions/us-central1/routers/r", "name": "n"},
-            "p/us-central1/r/n",
-        ),
-        (
-            "gcp:serviceaccount/account:Account",
-            {"accountId": "a"},
-            "projects/p/serviceAccounts/a@p.iam.gserviceaccount.com",
-        ),
-        (
-            "gcp:projects/iAMMember:IAMMember",
+            "p/us-central1/r/n"),
+        ("gcp:serviceaccount/account:Account", {"accountId": "a"},
+            "projects/p/serviceAccounts/a@p.iam.gserviceaccount.com"),
+        ("gcp:projects/iAMMember:IAMMember",
             {"project": "p", "role": "roles/viewer", "member": "user:a@b.c"},
-            "p/roles/viewer/user:a@b.c",
-        ),
-        (
-            "gcp:storage/bucketIAMMember:BucketIAMMember",
+            "p/roles/viewer/user:a@b.c"),
+        ("gcp:storage/bucketIAMMember:BucketIAMMember",
             {"bucket": "data", "role": "roles/storage.objectViewer", "member": "user:a@b.c"},
-            "b/data/roles/storage.objectViewer/user:a@b.c",
-        ),
-        (
-            "gcp:projects/iAMMember:IAMMember",
-            {
-                "project": "p",
-                "role": "roles/viewer",
-                "member": "user:a@b.c",
-                "condition": {"title": "stack s", "expression": "true"},
-            },
-            "p/roles/viewer/user:a@b.c/stack s",
-        ),
-        (
-            "gcp:projects/service:Service",
-            {"project": "p", "service": "file.googleapis.com"},
-            "p/file.googleapis.com",
-        ),
+            "b/data/roles/storage.objectViewer/user:a@b.c"),
+        ("gcp:projects/iAMMember:IAMMember",
+            {"project": "p", "role": "roles/viewer", "member": "user:a@b.c",
+                "condition": {"title": "stack s", "expression": "true"}},
+            "p/roles/viewer/user:a@b.c/stack s"),
+        ("gcp:projects/service:Service", {"project": "p", "service": "file.googleapis.com"},
+            "p/file.googleapis.com"),
     ],
-)
+)  # fmt: skip
 def test_google_ids_follow_from_inputs(kind: str, inputs: Any, identity: str) -> None:
     """As the official provider has them, with the region that the provider's zone is in."""
     complete = on_google.complete(inputs, {"project": "p", "zone": "us-central1-a"})
