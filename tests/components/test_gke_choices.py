@@ -12,7 +12,7 @@ from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from tests.components.recording import Registration
-from tests.components.test_gke import CLUSTER, NODE_POOL, T4, declare
+from tests.components.test_gke import CLUSTER, NODE_POOL, T4, declare, pool_of
 from tests.components.test_gke_control_plane import autopilot_cluster
 
 LONG = "gpu-cluster-of-the-research-group-europe"
