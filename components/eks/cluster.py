@@ -1,5 +1,6 @@
 """An EKS cluster: control plane, who may use it, addons, one small autoscaled CPU node group."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 
@@ -16,6 +17,7 @@ from .cpu_pool import EksCpuPool
 from .iam import EksRole
 from .network import EksNetwork
 from .node_group import METADATA_OPTIONS, tag_specifications, volume
+from .pod_access import EFFECTIVE_SECONDS
 from .provider_args import AwsProviderArgs
 from .releases import addons_warning
 from .scaling import ignored, scaling_config, size_check
@@ -194,6 +196,13 @@ class EksCluster(pulumi.ComponentResource):
         options = pulumi.ResourceOptions(parent=self, deleted_with=self.control_plane)
         policies = f"arn:{regions.partition(region)}:eks::aws:cluster-access-policy"
         associations: list[pulumi.Resource] = []
+
+        async def wait(_: pulumi.ResourceHookArgs) -> None:
+            await asyncio.sleep(EFFECTIVE_SECONDS)
+
+        # Otherwise the system nodes take longer.
+        waits = args.scaler == "auto-mode"
+        effective = [pulumi.ResourceHook(f"{name}-admitted", wait)] if waits else []
         for arn in args.admins:
             account_and_path = arn.split(":", 4)[4]
             entry = aws.eks.AccessEntry(
@@ -209,7 +218,14 @@ class EksCluster(pulumi.ComponentResource):
                     principal_arn=entry.principal_arn,
                     policy_arn=f"{policies}/AmazonEKSClusterAdminPolicy",
                     access_scope={"type": "cluster"},
-                    opts=options,
+                    opts=pulumi.ResourceOptions.merge(
+                        options,
+                        pulumi.ResourceOptions(
+                            hooks=pulumi.ResourceHookBinding(after_create=list(effective))
+                        )
+                        if effective
+                        else None,
+                    ),
                 )
             )
         for arn, (groups, scopes) in entries(args.users).items():

@@ -60,6 +60,13 @@ def test_eks_may_launch_nodes_and_nodes_may_do_little(stack: Recording) -> None:
     assert nodes.key in stack.before(stack.one(CLUSTER))
 
 
+def test_nothing_enters_the_cluster_before_its_administrators(stack: Recording) -> None:
+    """No node group gives their access time to work."""
+    policies = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
+    assert {one.hooks for one in stack.of(policies)} == {("after_create=k8s-ml-admitted",)}
+    assert {one.hooks for one in declare().of(policies)} == {()}
+
+
 def test_nothing_runs_twice(stack: Recording) -> None:
     """No addon that Auto Mode has, no node group, no device plugin, no Karpenter, no autoscaler."""
     assert not stack.of("aws:eks/addon:Addon")
