@@ -233,10 +233,11 @@ class Sandbox:
 
     @property
     def _own_karpenter(self) -> bool:
-        """Whether the stack declares Karpenter, which then runs instead of the rehearsal's own."""
+        """Whether the stack declares Karpenter, or EKS does, which then runs instead of the
+        rehearsal's own."""
         settings = self.program.settings
         cluster = settings.cluster if settings else None
-        return getattr(cluster, "scaler", None) == "karpenter"
+        return getattr(cluster, "scaler", None) in ("karpenter", "auto-mode")
 
     @property
     def kubernetes_wanted(self) -> str:
@@ -261,7 +262,7 @@ class Sandbox:
                 self.cloud,
                 self.cluster_cache.pods,
                 self.cluster_cache.all("NodePool"),
-                self.cluster_cache.all("EC2NodeClass"),
+                [*self.cluster_cache.all("EC2NodeClass"), *self.cluster_cache.all("NodeClass")],
             )
         ]
         nodes: dict[str, list[dict[str, Any]]] = {group.name: [] for group in groups}

@@ -14,6 +14,7 @@ CONTROLLERS: Mapping[str, str] = {
     "kueue": "Kueue",
     "karpenter-aws": "Karpenter for AWS",
 }
+_AUTO_MODE = "auto-mode"
 
 
 def lines(
@@ -40,7 +41,13 @@ def lines(
     found += assumptions
     if kubernetes:
         found += _minor_differs(*kubernetes)
-    for name, tag in sorted(controllers(events).items()):
+    ran = controllers(events)
+    if ran.pop(_AUTO_MODE, None):
+        version = program("karpenter-aws").version()
+        found.append(
+            f"EKS Auto Mode: AWS's own Karpenter; upstream's, {version}, ran here in its place"
+        )
+    for name, tag in sorted(ran.items()):
         if (difference := differs(CONTROLLERS[name], tag, program(name).version())) is not None:
             found.append(difference)
     return found

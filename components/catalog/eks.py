@@ -70,6 +70,24 @@ MAX_DISK_GIB: Final = 65536
 """Of a gp3 volume (EBS user guide, 64 TiB)."""
 MAX_POOL_NODES: Final = 100_000
 """What the largest EKS cluster has. A node group begins with a quota of 450, which AWS raises."""
+AUTO_MODE_FAMILIES: Final = frozenset(
+    (
+        "c8id", "c8i", "c8i-flex", "c8gd", "c8gn", "c8g", "c8a", "c8gb", "c7a", "c7g", "c7gn",
+        "c7gd", "c7i", "c7i-flex", "c6a", "c6g", "c6i", "c6gn", "c6id", "c6in", "c6gd", "c5", "c5a",
+        "c5d", "c5ad", "c5n", "c4", "m8id", "m8i", "m8i-flex", "m8a", "m8azn", "m8gn", "m8gb",
+        "m8gd", "m8g", "m7i", "m7a", "m7g", "m7gd", "m7i-flex", "m6a", "m6i", "m6in", "m6g",
+        "m6idn", "m6id", "m6gd", "m5", "m5a", "m5ad", "m5n", "m5dn", "m5d", "m5zn", "m4", "r8id",
+        "r8i", "r8i-flex", "r8gn", "r8gb", "r8gd", "r8g", "r8a", "r7a", "r7iz", "r7gd", "r7i",
+        "r7g", "r6a", "r6i", "r6id", "r6in", "r6idn", "r6g", "r6gd", "r5", "r5n", "r5a", "r5dn",
+        "r5b", "r5ad", "r5d", "r4", "t4g", "t3", "t3a", "t2", "z1d", "x8aedz", "x8g", "x8i", "x2gd",
+        "i8ge", "i7i", "i8g", "i7ie", "i4g", "i4i", "i3", "i3en", "is4gen", "d3", "d3en", "im4gn",
+        "p6-b200", "p6-b300", "p5", "p5e", "p5en", "p4d", "p4de", "p3dn", "g7e", "g6", "gr6", "g6e",
+        "g5g", "g5", "g4dn", "g4ad", "inf2", "inf1", "trn1", "trn1n", "trn2", "hpc8a", "x2iezn",
+        "x2iedn", "x2idn",
+    )
+)  # fmt: skip
+"""Families of instance types that EKS Auto Mode starts; none of the sizes nano, micro and small
+(awsdocs/amazon-eks-user-guide 06faff1, automode-learn-instances.adoc, read 2026-11-24)."""
 REGIONS: Final = (
     "af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-1", "ap-northeast-2",
     "ap-northeast-3", "ap-south-1", "ap-south-2", "ap-southeast-1", "ap-southeast-2",

@@ -25,6 +25,7 @@ KINDS = {
     "HTTPRoute": "/apis/gateway.networking.k8s.io/v1/httproutes",
     "NodePool": "/apis/karpenter.sh/v1/nodepools",
     "EC2NodeClass": "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
+    "NodeClass": "/apis/eks.amazonaws.com/v1/nodeclasses",
 }
 
 

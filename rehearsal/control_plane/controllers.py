@@ -25,6 +25,7 @@ import yaml
 import tools
 from rehearsal.control_plane import mounted
 from rehearsal.control_plane.api import STRATEGIC, Api
+from rehearsal.control_plane.auto_mode import AutoModeController
 from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork
@@ -32,7 +33,7 @@ from rehearsal.event_log import EventLog
 from rehearsal.nodes.pods import full_name, phase
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.processes import ProcessError, Processes, free_port
-from rehearsal.simulators.cloud import Launching, RefusedError
+from rehearsal.simulators.cloud import Automatic, Launching, RefusedError
 from tools.build import build
 from tools.programs import HERE, program
 
@@ -56,7 +57,7 @@ def provide(config: Mapping[str, Any], pinned: Path = HERE) -> None:
     wanted = {
         "jobset": teams or batch.get("jobSet"),
         "kueue": teams or batch.get("queues"),
-        "karpenter-aws": cluster.get("scaler") == "karpenter",
+        "karpenter-aws": cluster.get("scaler") in ("karpenter", "auto-mode"),
     }
     named = [replace(program(name), tools=pinned) for name in PROGRAMS.values() if wanted[name]]
     if missing := [each for each in named if not each.folder().is_dir()]:
@@ -99,6 +100,9 @@ class Controllers:
         self._event_log = event_log
         self._simulated: dict[str, _Played] = {}
         """By the pod's uid."""
+        self._auto_mode = AutoModeController(
+            folder / "auto-mode", control_plane, processes, event_log
+        )
         self.pinned = HERE
         """The folder `tools` of the revision that is deployed first."""
         self._stopped = threading.Event()
@@ -118,6 +122,7 @@ class Controllers:
             self._thread.join(10)
         for uid in list(self._simulated):
             self._end(uid)
+        self._auto_mode.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self) -> None:
@@ -131,6 +136,9 @@ class Controllers:
                 self._event_log.finding("controllers", str(error))
 
     def _tick(self) -> None:
+        cloud = self._cloud()
+        if isinstance(cloud, Automatic):
+            self._auto_mode.follow(cloud.auto_mode())
         pods = {
             pod["metadata"]["uid"]: pod
             for pod in self._cluster_cache.pods

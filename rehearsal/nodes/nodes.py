@@ -158,7 +158,8 @@ class Nodes:
         for pool in self._cluster_cache.all("NodePool"):
             path = f"{NODE_POOLS}/{pool['metadata']['name']}"
             disruption = {"consolidateAfter": f"{EMPTY_SECONDS}s"}
-            if pool["spec"]["template"]["spec"]["nodeClassRef"]["kind"] == "EC2NodeClass":
+            kind = pool["spec"]["template"]["spec"]["nodeClassRef"]["kind"]
+            if kind in ("EC2NodeClass", "NodeClass"):
                 self._api.patch(path, {"spec": {"disruption": disruption}})
 
     def _followed(self) -> dict[str, list[Object]]:
@@ -193,7 +194,10 @@ class Nodes:
                         self._cloud,
                         self._pods,
                         self._cluster_cache.all("NodePool"),
-                        self._cluster_cache.all("EC2NodeClass"),
+                        [
+                            *self._cluster_cache.all("EC2NodeClass"),
+                            *self._cluster_cache.all("NodeClass"),
+                        ],
                     ),
                     self._nodes,
                     self._pods,

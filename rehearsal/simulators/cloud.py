@@ -299,6 +299,24 @@ class Launching(Protocol):
         with. Raises RefusedError if it gets no credentials."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoMode:
+    """An autoscaler that the cloud itself runs for its cluster: Karpenter of EKS Auto Mode."""
+
+    environment: Mapping[str, str]
+    """What the controller has in its environment, with its credentials."""
+    objects: Sequence[Mapping[str, Any]] = ()
+    """What the cloud creates in the cluster for it."""
+
+
+@runtime_checkable
+class Automatic(Protocol):
+    """A cloud that can run such an autoscaler."""
+
+    def auto_mode(self) -> AutoMode | None:
+        """It, while the cluster is there and has it on."""
+
+
 @runtime_checkable
 class Provisioner(Protocol):
     """A cloud that creates nodes to fit pods: GKE Autopilot."""

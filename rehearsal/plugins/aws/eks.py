@@ -64,6 +64,7 @@ class Cluster(EksKind):
         "name", "roleArn", "vpcConfig", "version", "accessConfig", "bootstrapSelfManagedAddons",
         "deletionProtection", "enabledClusterLogTypes", "encryptionConfig", "forceUpdateVersion",
         "kubernetesNetworkConfig", "upgradePolicy", "zonalShiftConfig", "tags",
+        "computeConfig", "storageConfig",
     )  # fmt: skip
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
@@ -107,7 +108,7 @@ class Cluster(EksKind):
         names = (
             "arn", "name", "endpoint", "certificateAuthority", "platformVersion", "status",
             "version", "roleArn", "kubernetesNetworkConfig", "accessConfig", "upgradePolicy",
-            "deletionProtection",
+            "deletionProtection", "computeConfig", "storageConfig",
         )  # fmt: skip
         return {name: row.get(name) for name in names} | {
             "identities": [{"oidcs": [{"issuer": row["identity"]["oidc"]["issuer"]}]}],
@@ -135,6 +136,9 @@ class Cluster(EksKind):
         for name in ("deletionProtection", "upgradePolicy", "zonalShiftConfig"):
             if new.get(name) is not None and old.get(name) != new[name]:
                 self._configure(identity, **{name: new[name]})
+        automatic = [_auto_mode(each) for each in (old, new)]
+        if automatic[1] and automatic[0] != automatic[1]:
+            self._configure(identity, **automatic[1])
         logs = [(each.get("enabledClusterLogTypes") or []) for each in (old, new)]
         if sorted(logs[0]) != sorted(logs[1]):
             self._configure(identity, logging=_logging(logs[0], new))
@@ -171,6 +175,16 @@ def _placed(config: Mapping[str, Any]) -> dict[str, Any]:
     if config.get("publicAccessCidrs"):
         found["publicAccessCidrs"] = config["publicAccessCidrs"]
     return found
+
+
+def _auto_mode(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of EKS Auto Mode, which the provider changes together (internal/service/eks/
+    cluster.go, updateCluster... of hashicorp/terraform-provider-aws)."""
+    given = {name: inputs[name] for name in ("computeConfig", "storageConfig") if inputs.get(name)}
+    balancing = (inputs.get("kubernetesNetworkConfig") or {}).get("elasticLoadBalancing")
+    if not given:
+        return {}
+    return given | {"kubernetesNetworkConfig": {"elasticLoadBalancing": balancing or {}}}
 
 
 def _logging(before: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:

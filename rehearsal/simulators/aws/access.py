@@ -18,6 +18,8 @@ ACCESS_POLICIES = (
     "AmazonEKSEditPolicy", "AmazonEKSSecretReaderPolicy", "AmazonEKSViewPolicy",
 )  # fmt: skip
 """Those that a STANDARD entry takes (general knowledge; `aws eks list-access-policies`)."""
+_TAKEN_BY = {"STANDARD": ACCESS_POLICIES, "EC2": ("AmazonEKSAutoNodePolicy",)}
+"""Type of an entry -> the access policies that it takes (create-node-class.html)."""
 
 
 @operation("eks", "CreateAccessEntry")
@@ -131,27 +133,28 @@ def associate_access_policy(account: Account, params: Params) -> Row:
             f"{principal}",
         )
     kind = cluster.entries[principal]["type"]
-    if kind != "STANDARD":
+    known = _TAKEN_BY.get(kind)
+    if known is None:
         raise Refusal(
             "InvalidRequestException",
-            "Access policies can only be associated with entries of the type STANDARD, "
-            f"{principal} has {kind}",
+            "Access policies can only be associated with entries of the type "
+            f"{' or '.join(_TAKEN_BY)}, {principal} has {kind}",
         )
     named = _POLICY.fullmatch(policy)
-    if not named or named["name"] not in ACCESS_POLICIES:
+    if not named or named["name"] not in known:
         raise invalid(
             f"The policyArn parameter format is not valid: {policy}: there are "
-            f"{', '.join(ACCESS_POLICIES)} under arn:aws:eks::aws:cluster-access-policy/"
+            f"{', '.join(known)} under arn:aws:eks::aws:cluster-access-policy/"
         )
     if (scope["type"] == "namespace") != bool(scope.get("namespaces")):
         words = "accessScope.namespaces goes with the type namespace, and only with it"
         raise invalid(words)
-    known = cluster.policies.setdefault(principal, {})
-    row, before = policy_row(policy, scope), known.get(policy, {})
+    held = cluster.policies.setdefault(principal, {})
+    row, before = policy_row(policy, scope), held.get(policy, {})
     if before.get("accessScope") != row["accessScope"]:
         cluster.granted[principal, policy] = time.monotonic()
     row["associatedAt"] = before.get("associatedAt", row["associatedAt"])
-    known[policy] = row
+    held[policy] = row
     return {
         "clusterName": params["clusterName"],
         "principalArn": principal,

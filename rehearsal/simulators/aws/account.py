@@ -40,6 +40,16 @@ class Pod:
     namespace: str
     service_account: str
 
+    @property
+    def automatic(self) -> bool:
+        """Whether it is no pod but EKS Auto Mode itself, with the cluster's role."""
+        return not self.namespace
+
+    @property
+    def words(self) -> str:
+        """What it is called in a report."""
+        return "EKS Auto Mode" if self.automatic else f"{self.namespace}/{self.service_account}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denied:

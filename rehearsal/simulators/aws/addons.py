@@ -233,7 +233,7 @@ def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, st
             f"its pods run as the service account {account_name}, which has no role"
             + (f": the addon's is {', '.join(given)}'s" if given else ""),
         )
-    if association and "eks-pod-identity-agent" not in cluster.addons:
+    if association and not cluster.identity_agent:
         return "AccessDenied", "the cluster has no eks-pod-identity-agent addon"
     documents = policies(account, role)
     missing = [

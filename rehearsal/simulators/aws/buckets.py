@@ -42,7 +42,7 @@ def why_not_mounted(mount: Mount, account: Account, cluster: Cluster) -> str:
         )
     identity = cluster.association(mount.namespace, mount.service_account)
     who = f"service account {mount.namespace}/{mount.service_account}"
-    if identity is None or "eks-pod-identity-agent" not in cluster.addons:
+    if identity is None or not cluster.identity_agent:
         return (
             f"bucket {bucket}: mount-s3: No signing credentials available: {who} has no Pod "
             "Identity association"

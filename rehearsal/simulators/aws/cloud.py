@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from rehearsal.simulators.aws import karpenter_pools, node_template_check, nodes
+from rehearsal.simulators.aws import auto_mode, karpenter_pools, node_template_check, nodes
 from rehearsal.simulators.aws.account import Account, Bucket, Pod
 from rehearsal.simulators.aws.addons import taints_taken_off, why_unrepaired
 from rehearsal.simulators.aws.ami_types import has_driver
@@ -33,6 +33,7 @@ from rehearsal.simulators.aws.served_account import serve
 from rehearsal.simulators.aws.states import states
 from rehearsal.simulators.cloud import (
     ApiFaults,
+    AutoMode,
     ControlPlane,
     Mount,
     NodeGroup,
@@ -129,13 +130,28 @@ class AwsCloud:
                 key = key_for(account, pod, made)
             except Refusal as error:
                 raise RefusedError(error.message) from error
+        return self._credentials(key)
+
+    def _credentials(self, key: str) -> Mapping[str, str]:
         return {
-            "AWS_ENDPOINT_URL": account.endpoint,
-            "AWS_REGION": account.region,
+            "AWS_ENDPOINT_URL": self.account.endpoint,
+            "AWS_REGION": self.account.region,
             "AWS_ACCESS_KEY_ID": key,
             "AWS_SECRET_ACCESS_KEY": "simulated",
             "AWS_EC2_METADATA_DISABLED": "true",
         }
+
+    def auto_mode(self) -> AutoMode | None:
+        """As `rehearsal.simulators.cloud.Automatic` has it."""
+        with self.account.lock, self.account.asking:
+            for name, cluster in self.account.clusters.items():
+                if cluster.automatic and cluster.row["status"] == "ACTIVE":
+                    own = self._credentials(auto_mode.key_for(self.account, name))
+                    return AutoMode(
+                        environment={**own, "CLUSTER_NAME": name},
+                        objects=auto_mode.built_in(cluster),
+                    )
+        return None
 
     def _group(self, name: str, group: Group) -> NodeGroup:
         account, held = self.account, group.row

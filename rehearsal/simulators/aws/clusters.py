@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.catalog import eks as catalog
+from rehearsal.simulators.aws import auto_mode
 from rehearsal.simulators.aws.account import NUMBER, Account
 from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.cluster_rules import (
@@ -70,6 +71,7 @@ def create_cluster(account: Account, params: Params) -> Row:
     require_trust(account, params["roleArn"], "eks.amazonaws.com", "sts:AssumeRole")
     vpc = check_network(account, name, params["resourcesVpcConfig"])
     check_public_networks(params["resourcesVpcConfig"])
+    auto_mode.check_create(account, params)
     for each in params.get("encryptionConfig") or []:
         check_key(account, each)
     cluster = Cluster(
@@ -81,6 +83,7 @@ def create_cluster(account: Account, params: Params) -> Row:
         creator = f"arn:aws:iam::{NUMBER}:root"
         cluster.entries[creator] = entry_row(account, name, creator, {"type": "STANDARD"})
         cluster.policies[creator] = {_ADMIN: policy_row(_ADMIN, {"type": "cluster"})}
+    auto_mode.admit_nodes(account, cluster)
     _log(account, cluster)
     threading.Thread(target=_start, args=(account, cluster), name="eks", daemon=True).start()
     return {"cluster": cluster.row}
@@ -108,7 +111,9 @@ def _row(account: Account, params: Params, vpc: str) -> Row:
         },
         "kubernetesNetworkConfig": {
             "ipFamily": "ipv4", "serviceIpv4Cidr": "172.20.0.0/16",
-        } | {key: network[key] for key in ("ipFamily", "serviceIpv4Cidr") if key in network},
+        } | {key: network[key] for key in ("ipFamily", "serviceIpv4Cidr") if key in network}
+        | auto_mode.load_balancing(params),
+        **auto_mode.rows(params),
         "logging": _logging(params.get("logging") or {}, {}),
         "identity": {
             "oidc": {"issuer": f"https://oidc.eks.{account.region}.amazonaws.com/id/{issuer}"}
@@ -135,6 +140,8 @@ def _start(account: Account, cluster: Cluster) -> None:
     try:
         if not failed:
             plane.ensure_started()
+            if cluster.automatic:
+                plane.define(auto_mode.definitions())
     except Exception as error:
         failed = str(error)
     with account.lock:
@@ -226,6 +233,8 @@ def update_cluster_config(account: Account, params: Params) -> Row:
     row, what = cluster.row, {key: params[key] for key in params if key not in _NO_CHANGE}
     kind = _CHANGES.get(next(iter(what), ""), "VpcConfigUpdate")
     check_no_update(cluster, kind)
+    if kind == "AutoModeUpdate":
+        return auto_mode.update(account, cluster, params)
     if "resourcesVpcConfig" in params:
         stands = row["resourcesVpcConfig"]
         config = stands | params["resourcesVpcConfig"]
@@ -255,6 +264,7 @@ _CHANGES = {
     "upgradePolicy": "UpgradePolicyUpdate",
     "zonalShiftConfig": "ZonalShiftConfigUpdate",
     "deletionProtection": "DeletionProtectionUpdate",
+    **dict.fromkeys(auto_mode.PARTS, "AutoModeUpdate"),
 }
 """What is changed -> the type of the update."""
 
@@ -313,6 +323,8 @@ def delete_cluster(account: Account, params: Params) -> Row:
         raise Refusal("ResourceInUseException", words)
     cluster.row["status"] = "DELETING"
     _withdraw(account, cluster)
+    if cluster.automatic:
+        auto_mode.end(account)
     account.backend("ec2").delete_security_group(group_id=cluster.security_group)
     threading.Thread(target=_stop, args=(account, cluster), name="eks", daemon=True).start()
     return {"cluster": cluster.row}

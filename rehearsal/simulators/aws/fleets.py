@@ -255,6 +255,8 @@ def _launch(account: Account, one: _Offering, tags: Mapping[str, Any]) -> str:
     )
     (made,) = reservation.instances
     made.launch_data = one.data
+    pod = caller(account)
+    made.automatic = pod is not None and pod.automatic
     made.instance_lifecycle = _MARKETS.get(one.market)
     if one.market == "spot":
         made.spot_instance_request_id = f"sir-{secrets.token_hex(4)}"

@@ -8,12 +8,13 @@ role may, and its security groups and subnet let it.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.kube import quantity
-from rehearsal.simulators.aws import nodes
+from rehearsal.simulators.aws import auto_mode, nodes
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.addons import taints_taken_off
 from rehearsal.simulators.aws.ami_types import has_driver
@@ -35,6 +36,7 @@ _MOST = 1000
 """Nodes of a pool without limits."""
 _TYPES = {**catalog.CPU_INSTANCE_TYPES, **catalog.INSTANCE_TYPES}
 _ABSENT = "no pod of Karpenter is ready in the cluster"
+_NOT_AUTOMATIC = "EKS Auto Mode is not enabled in the cluster"
 
 
 def groups(account: Account, objects: NodePools) -> Iterator[NodeGroup]:
@@ -42,12 +44,17 @@ def groups(account: Account, objects: NodePools) -> Iterator[NodeGroup]:
     cluster = next(iter(account.clusters.values()), None)
     if cluster is None:
         return
-    classes = {each["metadata"]["name"]: each for each in objects.classes}
+    classes = {(each["kind"], each["metadata"]["name"]): each for each in objects.classes}
     for pool in objects.pools:
         reference = pool["spec"]["template"]["spec"].get("nodeClassRef") or {}
-        if reference.get("kind") == NODE_CLASS:
-            node_class = classes.get(reference.get("name"))
-            yield _group(account, cluster, pool, node_class, controller=objects.controller)
+        kind = reference.get("kind")
+        node_class = classes.get((kind, reference.get("name")))
+        if kind == NODE_CLASS:
+            absent = "" if objects.controller else _ABSENT
+            yield _group(account, cluster, pool, node_class, absent=absent)
+        elif kind == auto_mode.NODE_CLASS:
+            absent = "" if cluster.automatic else _NOT_AUTOMATIC
+            yield _group(account, cluster, pool, node_class, absent=absent, automatic=True)
 
 
 def _group(
@@ -56,20 +63,26 @@ def _group(
     pool: Mapping[str, Any],
     node_class: Mapping[str, Any] | None,
     *,
-    controller: bool,
+    absent: str,
+    automatic: bool = False,
 ) -> NodeGroup:
+    """`absent`: why nothing scales it, if nothing does. `automatic`: whether it is one of EKS Auto
+    Mode, which has the driver and the device plugin in its image."""
     name, spec = pool["metadata"]["name"], pool["spec"]
     launched = [each for each in _running(account) if _tags(each).get(POOL_TAG) == name]
     failed = {each.id: why_not_in(account, cluster, each) for each in launched}
     row = instance(account, launched[0].instance_type if launched else _first_type(spec))
     image = _image(account, launched[0]) if launched else _image_of_class(account, node_class, row)
     prototype = _prototype(account, pool, row, image, node_class)
+    if automatic:
+        prototype = _automatic(prototype)
     unjoined = [
         f"instance {identity} runs and does not join the cluster: {why}"
         for identity, why in failed.items()
         if why
     ]
-    reasons = [*_why_never(pool, node_class), *unjoined, *still_denied(account)]
+    own = auto_mode.why_never(cluster, pool, node_class) if automatic else ()
+    reasons = [*own, *_why_never(pool, node_class), *unjoined, *still_denied(account)]
     gpus = int(row.gpus) if row.vendor == "NVIDIA" else 0
     fixed = spec.get("replicas")
     bottlerocket = image is not None and image.family == "bottlerocket"
@@ -81,11 +94,11 @@ def _group(
         template=prototype,
         node=prototype,
         driver="cloud" if image is None or has_driver(image.ami_type) or not gpus else "pod",
-        plugin="cloud" if bottlerocket or not gpus else "pod",
+        plugin="cloud" if bottlerocket or automatic or not gpus else "pod",
         node_os="bottlerocket" if bottlerocket else "al2023",
         spot=_values(spec, "karpenter.sh/capacity-type") == ["spot"],
         on_demand_per_hour=row.on_demand,
-        unscaled="; ".join(reasons) if controller else _ABSENT,
+        unscaled=absent or "; ".join(reasons),
         refused=account.unlaunched.get(name, ""),
         gpus=gpus,
         machines=tuple(
@@ -163,8 +176,12 @@ def why_not_in(account: Account, cluster: Cluster, made: Any) -> str:
     role = group.row["nodeRole"]
     if not role:
         return "it has no role: its instance profile has none"
+    if automatic := getattr(made, "automatic", False):
+        if why := auto_mode.why_unauthorized(cluster, role_name(role)):
+            return why
+        group.row["automatic"] = True
     entry = cluster.entries.get(role)
-    if entry is None or entry["type"] not in ("EC2_LINUX", "EC2"):
+    if not automatic and (entry is None or entry["type"] not in ("EC2_LINUX", "EC2")):
         return (
             f"its role {role_name(role)} has no access entry of the type EC2_LINUX in cluster "
             f"{cluster.row['name']}"
@@ -185,7 +202,17 @@ def _joining(account: Account, cluster: Cluster, made: Any) -> NodeTemplate:
     }
     taints = tuple(_kubelet_taints(config))
     found = NodeTemplate(labels=labels, taints=taints, capacity=nodes.capacity(group, row))
+    if getattr(made, "automatic", False):
+        found = _automatic(found)
     return found.without(taints_taken_off(account, cluster))
+
+
+def _automatic(node: NodeTemplate) -> NodeTemplate:
+    """The node as EKS Auto Mode has it, with labels of its own instead of Karpenter's."""
+    labels = {auto_mode.label(key): value for key, value in node.labels.items()} | {
+        "eks.amazonaws.com/compute-type": "auto"
+    }
+    return replace(node, labels=labels)
 
 
 def _of_machine(account: Account, row: InstanceType, zone: str) -> dict[str, str]:
@@ -272,7 +299,7 @@ def _disk_gib(node_class: Mapping[str, Any] | None) -> int:
 def _values(spec: Mapping[str, Any], key: str) -> list[str]:
     """What a pool's requirements allow of a label; empty if they do not say."""
     for each in spec["template"]["spec"].get("requirements") or []:
-        if each["key"] == key and each["operator"] == "In":
+        if each["key"] in (key, auto_mode.label(key)) and each["operator"] == "In":
             return list(each["values"])
     return []
 

@@ -48,7 +48,7 @@ def why_nodes_fail(account: Account, cluster: Cluster, group: Mapping[str, Any])
             "before the node group is made"
         )
     return (
-        _why_no_network(account, cluster, role)
+        (None if group.get("automatic") else _why_no_network(account, cluster, role))
         or _why_no_way_out(account, group["subnets"])
         or _why_endpoint_closed(account, cluster, group["subnets"])
     )

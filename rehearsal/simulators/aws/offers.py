@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from components.catalog import eks as catalog
-from rehearsal.simulators.aws import pod_calls
+from rehearsal.simulators.aws import auto_mode, pod_calls
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.refusal import Refusal
@@ -30,6 +30,9 @@ def describe_instance_types(account: Account, params: Params) -> dict[str, Any]:
     rows = account.backend("ec2").describe_instance_types(
         params.get("InstanceTypes") or [], _filters(params)
     )
+    pod = pod_calls.caller(account)
+    if pod is not None and pod.automatic:
+        rows = [row for row in rows if auto_mode.starts(row["InstanceType"])]
     # moto keeps members of its own with them.
     shown = [{key: row[key] for key in row if key[0].isupper()} for row in rows]
     most = {"MaxResults": min(params.get("MaxResults") or 100, 100)}

@@ -34,7 +34,7 @@ def why_not_scaled(account: Account, group: Group, scaler: Scaler) -> str:
     cluster, pod = account.clusters[group.cluster], (scaler.namespace, scaler.service_account)
     if cluster.association(*pod) is None:
         return f"the {scaler} has no role: there is no pod identity association for it"
-    if "eks-pod-identity-agent" not in cluster.addons:
+    if not cluster.identity_agent:
         return f"the {scaler} gets no role: the cluster has no eks-pod-identity-agent addon"
     # What a pod asks the agent with is put into it when it is made, whose time is known to the
     # second.

@@ -9,16 +9,20 @@ import secrets
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rehearsal.simulators.aws import auto_mode
 from rehearsal.simulators.aws.account import NUMBER, Account, Denied, Pod
 from rehearsal.simulators.aws.eks import identified_at
 from rehearsal.simulators.aws.evaluation import Context, allowed
 from rehearsal.simulators.aws.launch_templates import named_template
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.roles import policies, role_name
+from rehearsal.simulators.aws.rows import Cluster
 
 _CODES = {"ec2": "UnauthorizedOperation", "ssm": "AccessDeniedException",
           "eks": "AccessDeniedException", "pricing": "AccessDeniedException"}  # fmt: skip
 """Service -> how it calls a refusal; the others say AccessDenied."""
+_AS_THE_CLUSTER = ("CreateFleet", "RunInstances", "CreateLaunchTemplate")
+"""What EKS Auto Mode does with the role of the cluster (AmazonEKSComputePolicy)."""
 Need = tuple[str, str, Context]
 """Action, resource and the condition keys of the resource."""
 
@@ -30,7 +34,7 @@ def key_for(account: Account, pod: Pod, made: float) -> str:
     cluster = account.clusters[pod.cluster]
     if cluster.association(pod.namespace, pod.service_account) is None:
         raise Refusal("NoRole", f"{who} has no role: there is no pod identity association for it")
-    if "eks-pod-identity-agent" not in cluster.addons:
+    if not cluster.identity_agent:
         raise Refusal("NoRole", f"{who} gets no role: no eks-pod-identity-agent addon is there")
     effective = identified_at(cluster, (pod.namespace, pod.service_account))
     if effective is not None and made + 1 <= effective:
@@ -53,6 +57,8 @@ def check_key(
     pod = account.pods.get(key)
     if pod is None:
         return
+    if pod.automatic and (service != "ec2" or name not in _AS_THE_CLUSTER):
+        return  # EKS's own service-linked role
     for need in _needs(account, service, name, params):
         if (refused := refusal(account, pod, need)) is not None:
             raise refused
@@ -67,11 +73,10 @@ def refusal(account: Account, pod: Pod, need: Need) -> Refusal | None:
     """Why the pod's role may not do that, put on record; None if it may."""
     action, resource, own = need
     cluster = account.clusters.get(pod.cluster)
-    association = cluster and cluster.association(pod.namespace, pod.service_account)
-    role = association["roleArn"] if association else ""
+    role = _role(cluster, pod) if cluster else ""
     context: Context = {
         "aws:RequestedRegion": account.region,
-        "aws:PrincipalTag/eks-cluster-name": pod.cluster,
+        f"aws:PrincipalTag/{'eks:' if pod.automatic else ''}eks-cluster-name": pod.cluster,
         "aws:PrincipalTag/kubernetes-namespace": pod.namespace,
         "aws:PrincipalTag/kubernetes-service-account": pod.service_account,
         **own,
@@ -87,7 +92,7 @@ def refusal(account: Account, pod: Pod, need: Need) -> Refusal | None:
     )
     if not any((d.role, d.action) == (role, action) for d in account.denied):
         account.denied.append(denied)
-    user = f"arn:aws:sts::{NUMBER}:assumed-role/{role_name(role)}/{pod.service_account}"
+    user = f"arn:aws:sts::{NUMBER}:assumed-role/{role_name(role)}/{pod.service_account or 'eks'}"
     return Refusal(
         _CODES.get(action.partition(":")[0], "AccessDenied"),
         "You are not authorized to perform this operation. User: "
@@ -96,13 +101,20 @@ def refusal(account: Account, pod: Pod, need: Need) -> Refusal | None:
     )
 
 
+def _role(cluster: Cluster, pod: Pod) -> str:
+    if pod.automatic:
+        return str(cluster.row["roleArn"])
+    association = cluster.association(pod.namespace, pod.service_account)
+    return str(association["roleArn"]) if association else ""
+
+
 def still_denied(account: Account) -> Iterator[str]:
     """What pods asked for and may not do with the policies as they are now, a line each."""
     for each in account.denied:
         documents = policies(account, each.role)
         if not allowed(documents, each.action, each.resource, dict(each.context)):
             yield (
-                f"{each.pod.namespace}/{each.pod.service_account} with its role "
+                f"{each.pod.words} with its role "
                 f"{role_name(each.role)} may not do {each.action} on {each.resource}"
             )
 
@@ -110,7 +122,7 @@ def still_denied(account: Account) -> Iterator[str]:
 def launch_needs(account: Account, data: Mapping[str, Any], tags: Mapping[str, Any]) -> list[Need]:
     """What the launch of an instance of this launch template needs besides the call's own action:
     `tags` by resource type, as the request has them."""
-    image = str(data.get("ImageId"))
+    image, tags = str(data.get("ImageId")), _as_judged(account, tags)
     needs: list[Need] = [
         ("ec2:RunInstances", f"arn:aws:ec2:{account.region}::image/{image}", {}),
         ("ec2:RunInstances", account.arn("ec2", "subnet/subnet-0"), {}),
@@ -125,6 +137,16 @@ def launch_needs(account: Account, data: Mapping[str, Any], tags: Mapping[str, A
     if profile := (data.get("IamInstanceProfile") or {}).get("Name"):
         needs += _passed(account, profile)
     return needs
+
+
+def _as_judged(
+    account: Account, tags: Mapping[str, Mapping[str, str]]
+) -> Mapping[str, Mapping[str, str]]:
+    """The tags of a request as the policies of its caller know them."""
+    pod = caller(account)
+    if pod is None or not pod.automatic:
+        return tags
+    return {kind: auto_mode.request_tags(own) for kind, own in tags.items()}
 
 
 def _passed(account: Account, profile: str) -> Iterator[Need]:
@@ -188,7 +210,7 @@ def _elsewhere(account: Account, service: str, params: Mapping[str, Any]) -> str
 
 
 def _of_ec2(account: Account, name: str, params: Mapping[str, Any]) -> Iterator[Need]:
-    action, tags = f"ec2:{name}", request_tags(params)
+    action, tags = f"ec2:{name}", _as_judged(account, request_tags(params))
     if name in ("CreateFleet", "RunInstances"):
         for config in params.get("LaunchTemplateConfigs") or [params]:
             reference = config.get("LaunchTemplateSpecification") or config.get("LaunchTemplate")

@@ -63,6 +63,16 @@ class Cluster:
         """EKS's own, of control plane and nodes."""
         return str(self.row["resourcesVpcConfig"]["clusterSecurityGroupId"])
 
+    @property
+    def automatic(self) -> bool:
+        """Whether it is a cluster of EKS Auto Mode."""
+        return bool((self.row.get("computeConfig") or {}).get("enabled"))
+
+    @property
+    def identity_agent(self) -> bool:
+        """Whether pods get roles: by the addon, or by Auto Mode, which has it in its nodes."""
+        return "eks-pod-identity-agent" in self.addons or self.automatic
+
     def association(self, namespace: str, service_account: str) -> Row | None:
         """The pod identity association of a service account."""
         for row in self.associations.values():

@@ -1,0 +1,286 @@
+"""EKS Auto Mode: what EKS refuses of it, and what it has of it in the cluster and in the account.
+
+EKS runs Karpenter for such a cluster, with node classes of its own (`NodeClass`), as the cluster's
+role and in place of addons. API reference: CreateCluster, UpdateClusterConfig; user guide:
+create-node-class, auto-learn-iam, set-builtin-node-pools, automode-learn-instances (2026-11-24).
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import tools
+from components.catalog.eks import AUTO_MODE_FAMILIES
+from rehearsal.simulators.aws.account import NUMBER, Account, Pod
+from rehearsal.simulators.aws.api import Params, rule
+from rehearsal.simulators.aws.eks import begun, entry_row, policy_row
+from rehearsal.simulators.aws.evaluation import trusts
+from rehearsal.simulators.aws.refusal import Refusal, invalid
+from rehearsal.simulators.aws.roles import document, role_name, role_of
+from rehearsal.simulators.aws.rows import Cluster, Row
+
+NODE_CLASS = "NodeClass"
+NODE_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
+PARTS = ("computeConfig", "storageConfig", "kubernetesNetworkConfig")
+_BUILT_IN = ("general-purpose", "system")
+_TOO_SMALL = ("nano", "micro", "small")
+_DEFINITION = Path(__file__).with_name("auto_node_class.yaml")
+_TAGS = {
+    "karpenter.sh/nodepool": "eks:kubernetes-node-pool-name",
+    "karpenter.k8s.aws/ec2nodeclass": "eks:kubernetes-node-class-name",
+    "karpenter.sh/nodeclaim": "",
+    "Name": "",
+}
+"""A tag of Karpenter's -> that of Auto Mode, which AWS's policies for it know; empty: it has none.
+"""
+
+
+def rows(params: Params) -> Row:
+    """The three parts of it in what a cluster shows; none of a cluster that never had them."""
+    if not any(part in params for part in PARTS[:2]):
+        return {}
+    return {part: params[part] for part in PARTS[:2] if part in params}
+
+
+def load_balancing(params: Params) -> Row:
+    """Its part of `kubernetesNetworkConfig`."""
+    network = params.get("kubernetesNetworkConfig") or {}
+    return {key: network[key] for key in ("elasticLoadBalancing",) if key in network}
+
+
+def _switches(params: Mapping[str, Any]) -> tuple[bool | None, bool | None, bool | None]:
+    compute, storage, network = (params.get(part) or {} for part in PARTS)
+    return (
+        compute.get("enabled"),
+        (storage.get("blockStorage") or {}).get("enabled"),
+        (network.get("elasticLoadBalancing") or {}).get("enabled"),
+    )
+
+
+def check_create(account: Account, params: Params) -> None:
+    """Raises Refusal for a cluster that is Auto Mode's in part."""
+    switches = {bool(each) for each in _switches(params)}
+    if len(switches) > 1:  # kubernetes-sigs/cluster-api-provider-aws 5278
+        raise invalid(
+            "For EKS Auto Mode, please ensure that all required configs, including computeConfig, "
+            "kubernetesNetworkConfig, and blockStorage are all either fully enabled or fully "
+            "disabled."
+        )
+    _check_nodes(account, params.get("computeConfig") or {})
+    if switches == {False}:
+        return
+    # hashicorp/terraform-provider-aws website/docs/r/eks_cluster.html.markdown
+    if params.get("bootstrapSelfManagedAddons", True):
+        raise invalid("bootstrapSelfManagedAddons must be false for EKS Auto Mode")
+    if (params.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP") == "CONFIG_MAP":
+        raise invalid("EKS Auto Mode needs the authentication mode API or API_AND_CONFIG_MAP")
+
+
+def _check_nodes(account: Account, compute: Mapping[str, Any]) -> None:
+    role, pools = compute.get("nodeRoleArn"), compute.get("nodePools") or []
+    if pools and not role:  # terraform-aws-modules/terraform-aws-eks 3366
+        raise invalid(
+            "When Compute Config nodeRoleArn is null or empty, nodePool list cannot be populated."
+        )
+    if role and not pools:  # terraform-aws-modules/terraform-aws-eks 3238
+        raise invalid(
+            "When Compute Config nodeRoleArn is not null or empty, nodePool value(s) must be "
+            "provided."
+        )
+    if strange := [pool for pool in pools if pool not in _BUILT_IN]:
+        raise invalid(f"nodePools has {', '.join(strange)}: there are {', '.join(_BUILT_IN)}")
+    if role:
+        trust = document(role_of(account, role).assume_role_policy_document)
+        if not trusts(trust, "ec2.amazonaws.com", "sts:AssumeRole"):
+            raise invalid(f"The role {role} does not trust ec2.amazonaws.com")
+
+
+def update(account: Account, cluster: Cluster, params: Params) -> Row:
+    """Refused: some of the three parts, another role for nodes that run."""
+    given = {**params, "kubernetesNetworkConfig": load_balancing(params)}
+    if None in _switches(given):  # awsdocs/amazon-eks-user-guide 819
+        raise invalid("The type for cluster update was not provided.")
+    check_create(
+        account,
+        {**given, "bootstrapSelfManagedAddons": False, "accessConfig": cluster.row["accessConfig"]},
+    )
+    before, after = cluster.row.get("computeConfig") or {}, params["computeConfig"]
+    role = before.get("nodeRoleArn")
+    if cluster.automatic and after["enabled"] and role and after.get("nodeRoleArn", role) != role:
+        raise invalid(
+            "nodeRoleArn cannot be changed after the compute capability of EKS Auto Mode is enabled"
+        )
+    for part in PARTS[:2]:
+        cluster.row[part] = {**(cluster.row.get(part) or {}), **params[part]}
+    cluster.row["kubernetesNetworkConfig"] |= load_balancing(params)
+    admit_nodes(account, cluster)
+    return begun(cluster, "AutoModeUpdate", {"ComputeConfig": after})
+
+
+def admit_nodes(account: Account, cluster: Cluster) -> None:
+    """EKS creates the access entry for the role of the built-in node pools itself."""
+    role = (cluster.row.get("computeConfig") or {}).get("nodeRoleArn")
+    if cluster.automatic and role and role not in cluster.entries:
+        name = cluster.row["name"]
+        cluster.entries[role] = entry_row(account, name, role, {"type": "EC2"})
+        cluster.policies[role] = {NODE_POLICY: policy_row(NODE_POLICY, {"type": "cluster"})}
+
+
+def definitions() -> list[Mapping[str, Any]]:
+    """What EKS installs: its NodeClass, and Karpenter's own kinds with labels of its own."""
+    found = [yaml.safe_load(_DEFINITION.read_text())]
+    for file in tools.crds("karpenter-aws"):
+        if file.name in ("karpenter.sh_nodepools.yaml", "karpenter.sh_nodeclaims.yaml"):
+            text = file.read_text().replace(
+                '"karpenter.k8s.aws/ec2nodeclass"',
+                '"eks.amazonaws.com/nodeclass", "eks.amazonaws.com/compute-type"',
+            )
+            found.append(yaml.safe_load(text.replace("karpenter.k8s.aws", "eks.amazonaws.com")))
+    return found
+
+
+def built_in(cluster: Cluster) -> list[dict[str, Any]]:
+    """The objects that EKS creates in the cluster: the built-in node pools, with their class."""
+    compute, config = cluster.row["computeConfig"], cluster.row["resourcesVpcConfig"]
+    pools = compute.get("nodePools") or []
+    label = {"app.kubernetes.io/managed-by": "eks"}
+    objects: list[dict[str, Any]] = []
+    if pools:
+        objects.append(
+            {
+                "apiVersion": "eks.amazonaws.com/v1",
+                "kind": NODE_CLASS,
+                "metadata": {"name": "default", "labels": label},
+                "spec": {
+                    "role": role_name(compute["nodeRoleArn"]),
+                    "subnetSelectorTerms": [{"id": each} for each in config["subnetIds"]],
+                    "securityGroupSelectorTerms": [{"id": cluster.security_group}],
+                },
+            }
+        )
+    for pool in sorted(pools):
+        wanted = {
+            "karpenter.sh/capacity-type": ("In", ["on-demand"]),
+            "eks.amazonaws.com/instance-category": ("In", ["c", "m", "r"]),
+            "eks.amazonaws.com/instance-generation": ("Gt", ["4"]),
+            "kubernetes.io/arch": ("In", ["amd64", *(["arm64"] if pool == "system" else [])]),
+            "kubernetes.io/os": ("In", ["linux"]),
+        }
+        template: dict[str, Any] = {
+            "expireAfter": "336h",
+            "nodeClassRef": {
+                "group": "eks.amazonaws.com", "kind": NODE_CLASS, "name": "default",
+            },
+            "requirements": [
+                {"key": key, "operator": operator, "values": values}
+                for key, (operator, values) in wanted.items()
+            ],
+            "terminationGracePeriod": "24h0m0s",
+        }  # fmt: skip
+        if pool == "system":
+            template["taints"] = [{"key": "CriticalAddonsOnly", "effect": "NoSchedule"}]
+        objects.append(
+            {
+                "apiVersion": "karpenter.sh/v1",
+                "kind": "NodePool",
+                "metadata": {"name": pool, "labels": label},
+                "spec": {
+                    "disruption": {
+                        "budgets": [{"nodes": "10%"}],
+                        "consolidateAfter": "30s",
+                        "consolidationPolicy": "WhenEmptyOrUnderutilized",
+                    },
+                    "template": {"spec": template},
+                },
+            }
+        )
+    return objects
+
+
+def request_tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """Karpenter's tags as Auto Mode's."""
+    named = {_TAGS.get(key, key): value for key, value in tags.items()}
+    return {key: value for key, value in named.items() if key}
+
+
+def label(key: str) -> str:
+    """Karpenter's label as Auto Mode's."""
+    key = key.replace("karpenter.k8s.aws/ec2nodeclass", "eks.amazonaws.com/nodeclass")
+    return key.replace("karpenter.k8s.aws/", "eks.amazonaws.com/")
+
+
+def starts(instance_type: str) -> bool:
+    """Whether Auto Mode starts instances of the type."""
+    family, _, size = instance_type.partition(".")
+    return family in AUTO_MODE_FAMILIES and size not in _TOO_SMALL
+
+
+def why_never(cluster: Cluster, pool: Mapping[str, Any], node_class: Any) -> Iterator[str]:
+    """What keeps Auto Mode from launching nodes for the pool, as far as it is Auto Mode's own."""
+    role = node_class and node_class["spec"].get("role")
+    if role and (why := why_unauthorized(cluster, role)):
+        yield f"NodeClass {node_class['metadata']['name']}: InstanceProfileReady is False: {why}"
+    for each in pool["spec"]["template"]["spec"].get("requirements") or []:
+        values = each.get("values") or []
+        if each["operator"] != "In":
+            continue
+        known = {
+            "node.kubernetes.io/instance-type": starts,
+            "eks.amazonaws.com/instance-family": AUTO_MODE_FAMILIES.__contains__,
+        }.get(each["key"])
+        if known and not any(known(value) for value in values):
+            yield (
+                f"NodePool {pool['metadata']['name']}: EKS Auto Mode starts no instance of "
+                f"{', '.join(values)}, which {each['key']} asks for"
+            )
+
+
+def why_unauthorized(cluster: Cluster, role: str) -> str:
+    """Why nodes with this role may not join the cluster, as Auto Mode has it; empty if they may."""
+    for principal, entry in cluster.entries.items():
+        known = NODE_POLICY in cluster.policies.get(principal, {}) and entry["type"] == "EC2"
+        if known and role_name(principal) == role:
+            return ""
+    return (
+        f"Role {role} is unauthorized to join nodes to the cluster: it needs an access entry of "
+        "the type EC2 with the access policy AmazonEKSAutoNodePolicy"
+    )
+
+
+@rule("iam", "AddRoleToInstanceProfile")
+def check_role(account: Account, params: Params) -> None:
+    """Auto Mode gives no instance a role whose nodes could not join."""
+    pod = account.pods.get(account.asking.response.get_access_key())
+    if pod is None or not pod.automatic:
+        return
+    if why := why_unauthorized(account.clusters[pod.cluster], params["RoleName"]):
+        raise Refusal("AccessDenied", why)
+
+
+def key_for(account: Account, cluster: str) -> str:
+    """The access key of Auto Mode itself in this account."""
+    key = f"ASIAAUTOMODE{NUMBER[:8]}"
+    account.pods[key] = Pod(cluster=cluster, namespace="", service_account="")
+    return key
+
+
+def end(account: Account) -> None:
+    """What Auto Mode launched is deleted with its cluster."""
+    ec2, iam = account.client("ec2"), account.client("iam")
+    pools = [{"Name": "tag-key", "Values": ["karpenter.sh/nodepool"]}]
+    found = ec2.describe_instances(Filters=pools)["Reservations"]
+    rows = [one for each in found for one in each["Instances"]]
+    if ids := [one["InstanceId"] for one in rows if one["State"]["Name"] != "terminated"]:
+        ec2.terminate_instances(InstanceIds=ids)
+    classes = [{"Name": "tag-key", "Values": ["karpenter.k8s.aws/ec2nodeclass"]}]
+    for template in ec2.describe_launch_templates(Filters=classes)["LaunchTemplates"]:
+        ec2.delete_launch_template(LaunchTemplateId=template["LaunchTemplateId"])
+    for profile in iam.list_instance_profiles(PathPrefix="/karpenter/")["InstanceProfiles"]:
+        name = profile["InstanceProfileName"]
+        for role in profile["Roles"]:
+            iam.remove_role_from_instance_profile(
+                InstanceProfileName=name, RoleName=role["RoleName"]
+            )
+        iam.delete_instance_profile(InstanceProfileName=name)

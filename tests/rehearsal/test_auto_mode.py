@@ -1,0 +1,91 @@
+"""A stack of EKS Auto Mode, whose nodes upstream's Karpenter launches here in the place of AWS's,
+and three mistakes in it."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rehearsal.report import node_lives
+from rehearsal.scenario import Rehearsal
+from stacks.definition.program import Mutation
+from tests.rehearsal.conftest import Rehearse, changed, configured, entered, said
+
+pytestmark = [
+    # Each needs a control plane, and a minute.
+    pytest.mark.prove,
+]
+JOB = "pool train-gpu: Job default/sample-gpu-job "
+CLASS, POOL = (
+    "kubernetes:eks.amazonaws.com/v1:NodeClass",
+    "kubernetes:karpenter.sh/v1:NodePool",
+)
+
+
+def _automatic(config: dict) -> None:
+    cluster = config["gpu-cluster:cluster"]
+    cluster.pop("autoscaler", None)
+    cluster |= {"scaler": "auto-mode", "tags": {"team": "ml"}}
+    config["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = 2
+    jobs = config["gpu-cluster:workloads"]
+    jobs["other-gpu-job"] = dict(jobs["sample-gpu-job"])
+
+
+AUTO_MODE = configured(_automatic)
+
+
+def test_train_goes_from_zero_to_two_and_back(tmp_path: Path) -> None:
+    """Two nodes come with Auto Mode's labels and its own device plugin, and after destroy no
+    instance, launch template or instance profile is left."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "train", tmp_path / "sandbox", AUTO_MODE)
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        nodes = sandbox.cluster_cache.gpu_nodes
+        assert not sandbox.cluster_cache.all("DaemonSet")
+        assert rehearsal.teardown(), rehearsal.failures
+        lives = [life for life in node_lives(sandbox.event_log.events) if life.gpus]
+    for node in nodes:
+        labels = node["metadata"]["labels"]
+        assert labels["eks.amazonaws.com/compute-type"] == "auto"
+        assert labels["eks.amazonaws.com/nodeclass"] == "train-gpu"
+        assert labels["eks.amazonaws.com/instance-family"] == "g4dn"
+        assert labels["eks.amazonaws.com/instance-gpu-name"] == "t4"
+        assert not [key for key in labels if "karpenter.k8s.aws" in key]
+    assert [(life.group, life.used, life.left is not None) for life in lives] == [
+        ("train-gpu", True, True)
+    ] * 2
+    steps = {step.name: step.detail for step in rehearsal.steps}
+    assert steps["idempotency"] == "no changes"
+    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "names"),
+    [
+        (
+            changed(CLASS, 'props["spec"]["role"] = "somebody-elses"'),
+            "InstanceProfileReady is False: Role somebody-elses is unauthorized to join nodes",
+        ),
+        (
+            changed(CLASS, 'props["spec"]["subnetSelectorTerms"] = [{"id": "subnet-0"}]'),
+            "NodeClass train-gpu: SubnetsReady is False",
+        ),
+        (
+            changed(
+                POOL,
+                'for each in props["spec"]["template"]["spec"]["requirements"]:\n'
+                '    if each["key"] == "node.kubernetes.io/instance-type":\n'
+                '        each |= {"key": "eks.amazonaws.com/instance-family", "values": ["g7"]}',
+            ),
+            "NodePool train-gpu: EKS Auto Mode starts no instance of g7",
+        ),
+    ],
+)
+def test_a_pool_that_never_scales_says_why(
+    rehearse: Rehearse, mistake: Mutation, names: str
+) -> None:
+    """A role without an access entry, a wrong subnet, a family that Auto Mode lacks."""
+    rehearsal = rehearse(AUTO_MODE, mistake, stack="train", deadline=60)
+    (line,) = [line for line in said(rehearsal) if line.startswith(JOB)]
+    assert names in line

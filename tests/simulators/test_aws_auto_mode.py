@@ -1,0 +1,211 @@
+"""EKS Auto Mode in the simulated account: what EKS refuses of it, and what it launches as."""
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from rehearsal.simulators.cloud import NodePools
+from tests.simulators.aws_account import Account, account, role
+
+PARTS: dict[str, Any] = {
+    "computeConfig": {
+        "enabled": True,
+        "nodePools": ["general-purpose", "system"],
+        "nodeRoleArn": role("nodes"),
+    },
+    "storageConfig": {"blockStorage": {"enabled": True}},
+    "kubernetesNetworkConfig": {"elasticLoadBalancing": {"enabled": True}},
+}
+
+
+def create(of: Account, name: str = "ml", **changes: Any) -> None:
+    of.eks.create_cluster(
+        **{
+            "name": name,
+            "roleArn": role("control"),
+            "resourcesVpcConfig": {"subnetIds": of.subnets},
+            "accessConfig": {"authenticationMode": "API"},
+            "bootstrapSelfManagedAddons": False,
+            **copy.deepcopy(PARTS),
+            **changes,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def empty() -> Iterator[Account]:
+    """An account with a network and roles."""
+    with account() as made:
+        made.network()
+        made.roles()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def ml(empty: Account) -> Account:
+    """A cluster of Auto Mode."""
+    policy = "arn:aws:iam::aws:policy/AmazonEKSComputePolicy"
+    empty.iam.attach_role_policy(RoleName="control", PolicyArn=policy)
+    create(empty)
+    empty.eks.get_waiter("cluster_active").wait(name="ml", WaiterConfig={"Delay": 1})
+    return empty
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"storageConfig": {"blockStorage": {"enabled": False}}}, "all either fully enabled"),
+        ({"kubernetesNetworkConfig": {}}, "all either fully enabled"),
+        (
+            {"computeConfig": {"enabled": True, "nodePools": ["system"]}},
+            "nodeRoleArn is null or empty, nodePool list cannot be populated",
+        ),
+        (
+            {"computeConfig": {"enabled": True, "nodeRoleArn": role("nodes")}},
+            "nodePool value(s) must be provided",
+        ),
+        (
+            {"computeConfig": PARTS["computeConfig"] | {"nodePools": ["gpus"]}},
+            "there are general-purpose, system",
+        ),
+        (
+            {"computeConfig": PARTS["computeConfig"] | {"nodeRoleArn": role("pods")}},
+            "does not trust ec2.amazonaws.com",
+        ),
+        ({"bootstrapSelfManagedAddons": True}, "bootstrapSelfManagedAddons must be false"),
+        ({"accessConfig": {"authenticationMode": "CONFIG_MAP"}}, "needs the authentication mode"),
+    ],
+)
+def test_eks_refuses_half_an_auto_mode(empty: Account, changes: dict[str, Any], says: str) -> None:
+    """All three parts or none, and a role with the built-in pools."""
+    with pytest.raises(ClientError, match="InvalidParameterException") as refused:
+        create(empty, "other", **changes)
+    assert says in str(refused.value)
+
+
+def test_eks_admits_the_nodes_and_installs_its_kinds(ml: Account) -> None:
+    """The node role has an access entry; pods get roles without the addon."""
+    entry = ml.eks.describe_access_entry(clusterName="ml", principalArn=role("nodes"))
+    assert entry["accessEntry"]["type"] == "EC2"
+    found = ml.eks.list_associated_access_policies(clusterName="ml", principalArn=role("nodes"))
+    (policy,) = found["associatedAccessPolicies"]
+    assert policy["policyArn"].endswith("/AmazonEKSAutoNodePolicy")
+    assert "NodeClass" in ml.plane.kinds
+    mode = ml.cloud.auto_mode()
+    assert mode is not None
+    names = {one["kind"]: one["metadata"]["name"] for one in mode.objects}
+    assert names == {"NodeClass": "default", "NodePool": "system"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"computeConfig": {"enabled": False}}, "The type for cluster update was not provided"),
+        (
+            PARTS | {"computeConfig": PARTS["computeConfig"] | {"nodeRoleArn": role("team/admin")}},
+            "nodeRoleArn cannot be changed",
+        ),
+    ],
+)
+def test_eks_refuses_such_changes(ml: Account, changes: dict[str, Any], says: str) -> None:
+    """Another role for the nodes, and a part of the three parts."""
+    with pytest.raises(ClientError, match=says):
+        ml.eks.update_cluster_config(name="ml", **changes)
+
+
+def test_auto_mode_launches_with_the_role_of_the_cluster(ml: Account) -> None:
+    """Which AWS's policy lets it do with its own tags, and not with a user's."""
+    mode = ml.cloud.auto_mode()
+    assert mode is not None
+    key = mode.environment["AWS_ACCESS_KEY_ID"]
+    ec2 = boto3.client(
+        "ec2",
+        region_name="us-east-1",
+        endpoint_url=ml.cloud.endpoint,
+        aws_access_key_id=key,
+        aws_secret_access_key="simulated",
+    )
+    own = {
+        "eks:eks-cluster-name": "ml",
+        "karpenter.sh/nodepool": "train",
+        "karpenter.k8s.aws/ec2nodeclass": "train",
+        "karpenter.sh/nodeclaim": "train-1",
+    }
+
+    def template(**more: str) -> dict[str, Any]:
+        tags = [{"Key": key, "Value": value} for key, value in (own | more).items()]
+        return {
+            "LaunchTemplateName": f"karpenter.k8s.aws/{len(tags)}",
+            "LaunchTemplateData": {},
+            "TagSpecifications": [{"ResourceType": "launch-template", "Tags": tags}],
+        }
+
+    ec2.create_launch_template(**template())
+    with pytest.raises(ClientError, match="not authorized to perform: ec2:CreateLaunchTemplate"):
+        ec2.create_launch_template(**template(team="ml"))
+    types = [{"Name": "instance-type", "Values": ["g6.xlarge", "g6f.xlarge", "t3.micro"]}]
+    offered = ec2.describe_instance_types(Filters=types)["InstanceTypes"]
+    assert [one["InstanceType"] for one in offered] == ["g6.xlarge"]
+    said = {group.name: group.unscaled for group in groups(ml, "nodes")}
+    assert (
+        "EKS Auto Mode with its role control may not do ec2:CreateLaunchTemplate" in said["train"]
+    )
+
+
+def groups(ml: Account, node_role: str, **requirement: Any) -> Any:
+    """Those of a cluster with one NodePool."""
+    wanted = requirement or {"key": "node.kubernetes.io/instance-type", "values": ["g6.xlarge"]}
+    pool = {
+        "kind": "NodePool",
+        "metadata": {"name": "train"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "nodeClassRef": {"kind": "NodeClass", "name": "train"},
+                    "requirements": [{"operator": "In", **wanted}],
+                }
+            }
+        },
+    }
+    node_class = {"kind": "NodeClass", "metadata": {"name": "train"}, "spec": {"role": node_role}}
+    ml.cloud.declared(NodePools(pools=[pool], classes=[node_class]))
+    return ml.cloud.node_groups()
+
+
+def test_a_pool_says_what_auto_mode_lacks(ml: Account) -> None:
+    """A role that no access entry of the right type has, and a family that it does not start."""
+    (unknown,) = groups(ml, "pods")
+    assert "Role pods is unauthorized to join nodes to the cluster" in unknown.unscaled
+    family = {"key": "eks.amazonaws.com/instance-family", "values": ["g7"]}
+    (lacking,) = groups(ml, "nodes", **family)
+    assert "EKS Auto Mode starts no instance of g7" in lacking.unscaled
+    (fits,) = groups(ml, "nodes")
+    assert "g6.xlarge" not in fits.unscaled
+    assert (fits.driver, fits.plugin, fits.gpus) == ("cloud", "cloud", 1)
+
+
+def test_a_cluster_ends_with_what_auto_mode_launched(ml: Account) -> None:
+    """Launch templates and instance profiles; and EKS gives no instance an unknown role."""
+    mode = ml.cloud.auto_mode()
+    assert mode is not None
+    iam = boto3.client(
+        "iam",
+        region_name="us-east-1",
+        endpoint_url=ml.cloud.endpoint,
+        aws_access_key_id=mode.environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key="simulated",
+    )
+    iam.create_instance_profile(InstanceProfileName="ml_1", Path="/karpenter/us-east-1/ml/1/")
+    with pytest.raises(ClientError, match="Role pods is unauthorized to join nodes"):
+        iam.add_role_to_instance_profile(InstanceProfileName="ml_1", RoleName="pods")
+    iam.add_role_to_instance_profile(InstanceProfileName="ml_1", RoleName="nodes")
+    assert "launch template karpenter.k8s.aws/4" in ml.cloud.list_resources()
+    ml.eks.delete_cluster(name="ml")
+    left = json.dumps(ml.cloud.list_resources())
+    assert "karpenter" not in left
+    assert "ml_1" not in left
