@@ -6,7 +6,6 @@ What the values cannot show, which keys were written, it checks in a static meth
 """
 
 import dataclasses
-import difflib
 import json
 import sys
 import types
@@ -14,6 +13,7 @@ import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from .catalog.spelling import nearest
 from .renamed import COUNTERPARTS, RENAMED
 
 # What reads settings without an engine does without the SDK, which takes a second to import.
@@ -61,10 +61,8 @@ def camel(name: str) -> str:
 def unknown(word: str, allowed: Collection[str]) -> str:
     """What to say of a word that is not among `allowed`: the nearest one first."""
     # Whoever wrote more than this has not misspelt a name.
-    near = difflib.get_close_matches(word[:100], list(allowed), n=1, cutoff=0.6)
-    return (
-        (f"did you mean {near[0]!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
-    )
+    near = nearest(word[:100], allowed, 0.6)
+    return (f"did you mean {near!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
 
 
 def no_such_key(path: str, key: str, allowed: Collection[str]) -> str:

@@ -44,6 +44,11 @@ def read_batch(
             quota = pool_at(f"{path}.queues.{name}.pools[{position}]", pool, pools)
             at(f"{path}.queues.{name}", queue.quota, quota)
     if of_teams:
+        if isinstance(value, Mapping) and value.get("jobSet") is False:
+            raise ValueError(
+                f"{path}.jobSet: is false, and teams submit their jobs as JobSets; drop the key, "
+                "or teams"
+            )
         args = at(path, args.joined, of_teams)
     if args.priorities and not args.queues:
         raise ValueError(

@@ -4,7 +4,6 @@ Read on 2026-11-21 in google-cloud-container 2.67.0 and pulumi-gcp 10.2, where a
 source. The rows are in `gke_accelerators`, `gke_machines`, `gke_shapes` and `gke_zones`.
 """
 
-import difflib
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -28,6 +27,7 @@ from .gke_shapes import (
     n1_attach_limit,
 )
 from .gke_zones import ACCELERATOR_ZONES, MACHINE_ZONES, REGIONS
+from .spelling import nearest
 
 __all__ = [
     "ACCELERATORS",
@@ -212,8 +212,8 @@ def meant_location(location: str) -> str | None:
     names = {one.rstrip("0123456789") for one in REGIONS}
     if region in REGIONS or region.rstrip("0123456789") in names:
         return None
-    close = difflib.get_close_matches(region, REGIONS, n=1, cutoff=0.8)
-    return location.replace(region, close[0], 1) if close else None
+    close = nearest(region, REGIONS, 0.8)
+    return location.replace(region, close, 1) if close else None
 
 
 def zones_of(region: str) -> str:

@@ -1,9 +1,9 @@
 """What follows from the name of an AWS region: its partition, its zones' names, ARNs."""
 
-import difflib
 import re
 
 from ..catalog import eks as catalog
+from ..catalog.spelling import nearest
 
 REGION = re.compile(r"(us-gov|[a-z]{2})-[a-z]+-[0-9]")
 _COMPASS = ("north", "south", "east", "west", "central")
@@ -25,7 +25,7 @@ def meant_region(region: str) -> str | None:
     known = {one.rstrip("0123456789") for one in catalog.REGIONS}
     if region.rstrip("0123456789") in known:
         return None
-    return next(iter(difflib.get_close_matches(region, catalog.REGIONS, n=1, cutoff=0.8)), None)
+    return nearest(region, catalog.REGIONS, 0.8)
 
 
 def partition(region: str) -> str:

@@ -27,6 +27,8 @@ class GkeCluster(pulumi.ComponentResource):
     id: pulumi.Output[str]
     """`projects/...`, its full name."""
     identity: GkeNodeIdentity
+    node_account: pulumi.Output[str]
+    """The email of the service account that nodes run as, if their pool does not name its own."""
     before_nodes: Sequence[pulumi.Resource]
     """Must exist before a node starts, and outlive it."""
     machine_labels: None = None
@@ -56,6 +58,7 @@ class GkeCluster(pulumi.ComponentResource):
         self.identity = GkeNodeIdentity(
             name, project=project, image_streaming=image_streaming, opts=child
         )
+        self.node_account = self.identity.email
         secure_nodes = node_config(self.identity.email, secure_boot=True)
         self.cluster = gcp.container.Cluster(
             name,

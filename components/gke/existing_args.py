@@ -227,6 +227,11 @@ OTHER_BLOCKS = ("gpuPools", "serviceAccounts", "volumeClaims", "monitoring")
 """Blocks beside `cluster` that a line of `unfit` may be about."""
 
 
+def own_account(args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[Any]]) -> bool:
+    """Whether nodes run as a service account of the stack, because a pool does not name its own."""
+    return bool(args.cpu_pools) or any(pool.args.service_account is None for pool in pools.values())
+
+
 def no_dns(args: GkeExistingClusterArgs) -> str:
     """That nobody reaches the control plane by its DNS name, with the key in front."""
     key, instead = ("dnsEndpoint", ", or drop the key") if args.dns_endpoint else ("existing", "")

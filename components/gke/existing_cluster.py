@@ -9,19 +9,27 @@ import pulumi_gcp as gcp
 from .. import kubeconfig, ownership
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from .cpu_pool import GkeCpuPool
-from .existing_args import OTHER_BLOCKS, FoundCluster, GkeExistingClusterArgs, no_dns, unfit
+from .existing_args import (
+    OTHER_BLOCKS,
+    FoundCluster,
+    GkeExistingClusterArgs,
+    no_dns,
+    own_account,
+    unfit,
+)
 from .node_identity import GkeNodeIdentity
 
 
 class GkeExistingCluster(pulumi.ComponentResource):
-    """What nodes need to join a GKE cluster of another owner: a service account. The cluster itself
-    is read, if the settings do not say how it is reached."""
+    """What nodes need to join a GKE cluster of another owner: a service account, unless all pools
+    name their own. The cluster is read, if the settings do not say how it is reached."""
 
     cluster: None = None
     """The cluster is not a resource of this stack."""
     id: pulumi.Output[str]
     """`projects/...`; unknown to Google Cloud until the cluster has been seen to fit."""
-    identity: GkeNodeIdentity
+    node_account: pulumi.Input[str]
+    """The email of the service account that nodes run as; empty if every pool names its own."""
     before_nodes: Sequence[pulumi.Resource]
     """Must exist before a node starts, and outlive it."""
     machine_labels: Mapping[str, str]
@@ -41,14 +49,16 @@ class GkeExistingCluster(pulumi.ComponentResource):
         super().__init__("gpu-cluster:gke:ExistingCluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         (stack,) = ownership.google_labels().values()
-        self.identity = GkeNodeIdentity(
-            name,
-            project=project,
-            image_streaming=any(pool.args.image_streaming for pool in pools.values()),
-            stack=f"{pulumi.get_project()}/{pulumi.get_stack()}",
-            opts=child,
-        )
-        self.before_nodes = self.identity.grants
+        self.node_account, self.before_nodes = "", ()
+        if own_account(args, pools):
+            identity = GkeNodeIdentity(
+                name,
+                project=project,
+                image_streaming=any(pool.args.image_streaming for pool in pools.values()),
+                stack=f"{pulumi.get_project()}/{pulumi.get_stack()}",
+                opts=child,
+            )
+            self.node_account, self.before_nodes = identity.email, identity.grants
         self.machine_labels = {**args.labels, **ownership.google_labels()}
         reached: pulumi.Output[tuple[str, str | None]]
         if args.endpoint is not None:
@@ -82,7 +92,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
                 cpu,
                 zones=1,
                 cluster=self.id,
-                service_account=self.identity.email,
+                service_account=self.node_account,
                 depends_on=self.before_nodes,
                 machine_labels=self.machine_labels,
                 opts=child,

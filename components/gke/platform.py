@@ -60,7 +60,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             name,
             pool,
             cluster=gke.id,
-            service_account=gke.identity.email,
+            service_account=gke.node_account,
             depends_on=gke.before_nodes,
             deleted_with=gke.cluster,
             machine_labels=gke.machine_labels,
@@ -126,7 +126,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
                 name,
                 pool,
                 cluster=cluster,
-                service_account=gke.identity.email,
+                service_account=gke.node_account,
                 depends_on=gke.before_nodes,
                 opts=runs.component_options,
             )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..batch.team_args import TeamQueue
 from ..catalog import kubernetes as names
 from ..decode import NAMESPACE, unknown
 from ..gpu.acceptance_args import job_name
@@ -100,13 +101,41 @@ def check_groups(settings: Settings[Any]) -> list[str]:
 def warnings(settings: Settings[Any]) -> list[str]:
     """What is accepted and may not be meant. Each line begins with the key's path."""
     return [
-        *settings.own.warnings(settings.runs),
+        *map(_with_namespace, settings.own.warnings(settings.runs)),
         *check_groups(settings),
         *_past_queues(settings),
+        *_in_team_quotas(settings),
         *_without_pods(settings),
         *_overfull(settings),
         *_without_keda(settings),
     ]
+
+
+def _with_namespace(line: str) -> str:
+    """A platform's warning with the whole path of its key, which may be another provider's."""
+    return line if ":" in line.partition(": ")[0] else f"{NAMESPACE}:{line}"
+
+
+def _in_team_quotas(settings: Settings[Any]) -> Iterator[str]:
+    """Services in a team's namespace, whose GPUs its ResourceQuota counts with those of jobs."""
+    queues = settings.batch.queues if settings.batch else {}
+    teams = {
+        namespace: (name, queue)
+        for name, queue in queues.items()
+        if isinstance(queue, TeamQueue)
+        for namespace in queue.namespaces
+    }
+    services = {f"{NAMESPACE}:services.{name}" for name in settings.running["services"]}
+    for pods in settings.pod_groups:
+        if pods.path in services and pods.gpus and pods.namespace in teams:
+            name, queue = teams[pods.namespace]
+            taken, most = pods.count * pods.gpus, sum(queue.nominal_quota.values())
+            yield (
+                f"{pods.path}.namespace: {pods.namespace} is of team {name}, whose quota counts "
+                f"this service too: its pods take {taken} of the {most} GPUs that pods there can "
+                "have, and jobs that the queue has started may wait for them; choose another "
+                f"namespace, or raise teams.{name}.gpus"
+            )
 
 
 def _past_queues(settings: Settings[Any]) -> Iterator[str]:

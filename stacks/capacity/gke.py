@@ -6,6 +6,7 @@ from dataclasses import replace
 from components.catalog.gke import region_of
 from components.cluster import ResolvedPool
 from components.gke.cluster_args import GkeClusterArgs
+from components.gke.existing_args import own_account
 from components.gke.node_account import account_id
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
@@ -55,7 +56,11 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
 
         def existing(owner: str) -> list[Finding]:
             nodes = account_id(cluster.name, owner)
-            grants = google_grants.registry_findings(registry, own.project, nodes, api)
+            grants = (
+                google_grants.registry_findings(registry, own.project, nodes, api)
+                if own_account(cluster, own.pools)
+                else []
+            )
             simulated = endpoint is not None
             return [
                 *google_existing.findings(api, settings, owner, simulated=simulated),

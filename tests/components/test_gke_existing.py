@@ -1,6 +1,7 @@
 """GPU pools on a GKE cluster of another owner: what is declared, and what never is."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pulumi
@@ -107,6 +108,19 @@ def test_two_stacks_have_a_service_account_each() -> None:
     assert given.startswith("platform-")
     assert given.endswith("-nodes")
     assert len(given) == len("platform-000000-nodes")
+
+
+def test_pools_with_their_own_service_accounts_need_none_of_the_stack() -> None:
+    """Nor the right to create one; one pool without its own, or a CPU pool, does."""
+    accounts = "gcp:serviceaccount/account:Account"
+    own = replace(T4, service_account="theirs@my-project.iam.gserviceaccount.com")
+    found = declare(**REACHED, pools={"a": own})
+    assert not found.of(accounts)
+    assert not found.of("gcp:projects/iAMMember:IAMMember")
+    assert found.one(NODE_POOL).inputs["nodeConfig"]["serviceAccount"] == own.service_account
+    assert len(declare(**REACHED, pools={"a": own, "b": T4}).of(accounts)) == 1
+    cpu = {"loaders": GkeCpuPoolArgs(machine_type="n2-standard-4", zones=["us-central1-b"])}
+    assert len(declare(**REACHED, pools={"a": own}, cpu_pools=cpu).of(accounts)) == 1
 
 
 def test_what_exists_under_a_name_of_the_stack_is_not_taken_over() -> None:

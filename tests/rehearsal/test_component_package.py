@@ -75,7 +75,7 @@ def test_a_stack_lives_through_the_package(stack: str, tmp_path: Path) -> None:
         urns = [Urn.parse(row["urn"]) for row in sandbox.engine.resources()]
         ours = [urn for urn in urns if not urn.type.startswith("pulumi:") or urn.parents]
         assert len(ours) > 10
-        assert {(urn.parents + (urn.type,))[0] for urn in ours} == {COMPONENT}
+        assert {(*urn.parents, urn.type)[0] for urn in ours} == {COMPONENT}
         assert run.teardown(), run.failures
         assert [step.name for step in run.steps if not step.ok] == []
         assert sandbox.cloud.list_resources() == []

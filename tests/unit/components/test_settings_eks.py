@@ -27,6 +27,7 @@ from components.eks.regions import (
 )
 from components.eks.settings import EksSettings
 from components.settings import load as settings
+from components.settings.validate import warnings
 from tests.components.recording import record
 from tests.program.environments import config_of, run_program, without_keys
 from tests.unit.components.test_settings import changed, refusal
@@ -271,6 +272,9 @@ def test_warns_of_an_admin_whom_nobody_has() -> None:
         f"admins[1]: {example} is in an example account of AWS's documentation, which EKS refuses "
         "once the cluster exists; give the ARN of the identity that runs Pulumi"
     ]
+    lines = warnings(settings.from_config(changed("train", [admins, offices])))
+    assert "gpu-cluster:cluster.admins[1]" in {line.partition(": ")[0] for line in lines}
+    assert all(line.startswith(("gpu-cluster:", "aws:")) for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -277,3 +277,26 @@ def test_an_administrator_is_not_a_member_and_a_group_not_a_team() -> None:
     assert of_team(values) == (
         "research: is also a group of cluster.users, and a team is a group; choose another name"
     )
+
+
+def test_a_service_in_a_teams_namespace_counts_against_its_quota() -> None:
+    """A warning says how much; elsewhere it does not."""
+    values = gke()
+    service = {"pool": "train-gpu", "image": "a.example/b:1", "port": 80, "gpus": 1}
+    values["gpu-cluster:services"] = {
+        "chat": {**service, "namespace": "vision-a"}, "rank": service,
+    }  # fmt: skip
+    (line,) = (one for one in warnings(read(values)) if "quota counts" in one)
+    assert line.startswith("gpu-cluster:services.chat.namespace: vision-a is of team vision, whose")
+    assert "its pods take 1 of the 1 GPUs" in line
+    assert line.endswith("or raise teams.vision.gpus")
+
+
+def test_teams_need_job_sets() -> None:
+    """Turned off on purpose, they are refused; by default they come with teams."""
+    values = gke()
+    values["gpu-cluster:batch"] = {"jobSet": False}
+    assert refusal(as_engine_config(values)) == (
+        "gpu-cluster:batch.jobSet: is false, and teams submit their jobs as JobSets; drop the key, "
+        "or teams"
+    )
