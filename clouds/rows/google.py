@@ -92,6 +92,10 @@ class Row:
     is mostly the old one then, and for other types the one that was planned."""
     update: tuple[Request, ...] = ()
     """Requests of an update, in the provider's order."""
+    provider: Mapping[str, Any] = field(default_factory=dict)
+    """What the provider replaces, fills in and refuses of this type alone, in the words of
+    `clouds/overrides.yaml` and with its `why`, `source` and `read`; unless the SDK or
+    `clouds/generated` has it."""
 
     @property
     def in_path(self) -> list[str]:

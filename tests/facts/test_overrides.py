@@ -1,6 +1,7 @@
 """`clouds/overrides.yaml` has what nothing else says, and says why."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -32,12 +33,13 @@ def idle(row: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
 
 @pytest.mark.parametrize("token", sorted(facts.types()))
 def test_every_override_changes_what_is_known_without_it(token: str) -> None:
-    """What the SDK, a source or an earlier group says already is removed from the overrides."""
-    known = derived(token)
-    groups = [group["types"][token] for _, group in GROUPS if token in group["types"]]
-    for row in facts.rows(token):
-        if any(row is group for group in groups):
-            assert not list(idle(row, known))
+    """What the SDK, a source or an earlier group says already is removed from the overrides, and
+    from what the type's row says of the provider."""
+    by_hand = list(facts.overrides(token))
+    sources = list(facts.rows(token))[: -len(by_hand)]
+    known = facts.merged([derived(token), *sources])
+    for row in by_hand:
+        assert not list(idle(row, known))
         known = facts.merged([known, row])
 
 
@@ -49,6 +51,19 @@ def test_every_group_says_why() -> None:
         assert group["source"]
         assert group["read"].year >= 2026
         assert group["types"].keys() <= facts.types()
+
+
+ROWS = [row for name in facts.FILES.values() for row in read(f"rows/{name}").values()]
+
+
+@pytest.mark.parametrize("told", [row["provider"] for row in ROWS if "provider" in row])
+def test_a_row_says_why_too(told: Mapping[str, Any]) -> None:
+    """As a group does, in the words of the overrides."""
+    assert told["why"]
+    assert told["source"]
+    assert told["read"].year >= 2026
+    words = {each.name for each in fields(facts.Facts)} | {"stays_when_removed", "without"}
+    assert told.keys() - {"why", "source", "read"} <= words
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,9 @@ class Facts:
 @cache
 def types() -> frozenset[str]:
     """The tokens of all resource types of which something is known."""
-    return frozenset(token for name in FILES.values() for token in _generated(name))
+    names = FILES.values()
+    told = {token for name in names for token, row in read(f"rows/{name}").items() if _told(row)}
+    return frozenset(told.union(*map(_generated, names)))
 
 
 @cache
@@ -80,9 +82,21 @@ def _row(token: str) -> dict[str, Any]:
 
 def rows(token: str) -> Iterator[Mapping[str, Any]]:
     """What `clouds/` has of a type: first by each source, then what overrides them."""
+    yield from _generated(FILES[token.partition(":")[0]]).get(token, {}).values()
+    yield from overrides(token)
+
+
+def overrides(token: str) -> Iterator[Mapping[str, Any]]:
+    """What is written by hand of a type: with other types, and in its own row."""
     name = FILES[token.partition(":")[0]]
-    yield from _generated(name).get(token, {}).values()
     yield from (group["types"].get(token, {}) for group in read("overrides")[name])
+    yield _told(read(f"rows/{name}").get(token, {}))
+
+
+def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a row says of its provider, in the words of `clouds/overrides.yaml`."""
+    told: Mapping[str, Any] = row.get("provider", {})
+    return {word: told[word] for word in told if word not in ("why", "source", "read")}
 
 
 def _generated(name: str) -> Mapping[str, Mapping[str, Any]]:
