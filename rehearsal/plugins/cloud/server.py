@@ -188,7 +188,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                     # that reads it fails.
                     raise CloudError(
                         f"the simulated preview of {token} left out {', '.join(missing)}: name it "
-                        "in clouds/overrides.yaml, in kept_when_removed or not_inputs"
+                        "in its row in clouds/rows, provider: kept_when_removed or not_inputs"
                     )
         return provider_pb2.CreateResponse(id=identity, properties=_outputs(handler, outputs))
 
