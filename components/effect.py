@@ -17,8 +17,8 @@ class Sent:
     TYPE is the name of the resource's class, `PodSpec` for the pods of any resource that has some,
     or `ObjectMeta` for the metadata of any Kubernetes object. `path` is in camelCase, with `[]` for
     the elements of a list, or a resource option in parentheses. An input covers all that is beneath
-    it, a type without a path the whole resource. Of an input that is another resource's output, name
-    the block around it: what the output is, tests do not know.
+    it, a type without a path the whole resource. Of an input that is another resource's output,
+    name the block around it: what the output is, tests do not know.
     """
 
     def __init__(self, *inputs: str) -> None:
@@ -34,7 +34,8 @@ class Silent:
 
 class Tries:
     """Values that a stack's setting may be changed to, in place of those that follow from its type
-    and limits. `given`: other settings of the same block, by key, that they need; None drops one."""
+    and limits. `given`: other settings of the same block, by key, that they need; None drops
+    one."""
 
     def __init__(self, *values: Any, given: Mapping[str, Any] | None = None) -> None:
         self.values = values
