@@ -263,6 +263,7 @@ class Sandbox:
                 self.cluster_cache.pods,
                 self.cluster_cache.all("NodePool"),
                 [*self.cluster_cache.all("EC2NodeClass"), *self.cluster_cache.all("NodeClass")],
+                self.cluster_cache.config_maps,
             )
         ]
         nodes: dict[str, list[dict[str, Any]]] = {group.name: [] for group in groups}

@@ -20,7 +20,7 @@ from rehearsal.nodes.scale_down import evictable
 from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
-from rehearsal.simulators.cloud import ClassScaler, NodeGroup
+from rehearsal.simulators.cloud import ClassScaler, NodeGroup, Restocking
 from rehearsal.verify import assertions, fallbacks, probes, stack_output_checks, volumes, workers
 from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
@@ -205,7 +205,8 @@ class Rehearsal:
         if not self.workloads:
             return "the stack declares none"
         self._wait_for(self.workloads)
-        return f"all have reached their state: {', '.join(map(str, self.workloads))}"
+        reached = f"all have reached their state: {', '.join(map(str, self.workloads))}"
+        return "; ".join([reached, *fallbacks.seen(self.sandbox.event_log.events)])
 
     def _wait_for(
         self, workloads: list[Workload], excused: Callable[[Workload], bool] = lambda one: False
@@ -255,12 +256,12 @@ class Rehearsal:
     def _restocking(self) -> bool:
         """Whether machines that run out come back during this rehearsal."""
         cloud = self.sandbox.cloud
-        return isinstance(cloud, ClassScaler) and cloud.restocks
+        return isinstance(cloud, ClassScaler) and isinstance(cloud, Restocking) and cloud.restocks
 
     def _pods_move_back(self) -> str:
         """Once what ran out can be had again, no pod that may move is left on a later choice."""
         cloud, began = self.sandbox.cloud, time.monotonic()
-        assert isinstance(cloud, ClassScaler)
+        assert isinstance(cloud, Restocking)
         while cloud.restocking or self._on_later_choices() or self._moving():
             if time.monotonic() - began > self.deadline:
                 raise Failure("pods did not move back to an earlier choice of fallback")

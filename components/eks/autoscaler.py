@@ -22,6 +22,7 @@ from .iam import EksRole, document, pod_trust, role_name
 
 NAMESPACE = "kube-system"
 NAME = "cluster-autoscaler"
+PRIORITIES = f"{NAME}-priority-expander"
 _LABELS = {"app": NAME}
 
 
@@ -41,10 +42,12 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         control_plane: aws.eks.Cluster | None,
         region: str,
         startup_taints: Sequence[str] = (),
+        orders: Sequence[Sequence[str]] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`version`: the cluster's Kubernetes minor. `control_plane`: None if somebody else created
-        it. `startup_taints`: keys of taints with which nodes start and that somebody takes off."""
+        it. `startup_taints`: keys of taints with which nodes start and that somebody takes off.
+        `orders`: names of node groups of which the first that can grow does, for each pool."""
         super().__init__("gpu-cluster:eks:ClusterAutoscaler", name, None, opts)
         role = EksRole(
             role_name(cluster.name, "autoscaler"),
@@ -69,13 +72,25 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         account = kubernetes.core.v1.ServiceAccount(
             name, metadata=_metadata(), opts=cluster.options(self)
         )
-        permissions = self._permissions(name, cluster)
+        before: list[pulumi.Resource] = self._permissions(name, cluster)
+        if orders:
+            # Without it, an autoscaler with this expander scales nothing.
+            before.append(
+                kubernetes.core.v1.ConfigMap(
+                    f"{name}-priorities",
+                    metadata={**_metadata(), "name": PRIORITIES},
+                    data={"priorities": priorities(orders)},
+                    opts=cluster.options(self),
+                )
+            )
         self.deployment = kubernetes.apps.v1.Deployment(
             name,
             metadata=_metadata(),
-            spec=_deployment(options, cluster.name, version, region, startup_taints),
+            spec=_deployment(
+                options, cluster.name, version, region, startup_taints, ordered=bool(orders)
+            ),
             # Pod Identity gives credentials only to pods that start after the association.
-            opts=cluster.options(self, depends_on=[identity, account, *permissions]),
+            opts=cluster.options(self, depends_on=[identity, account, *before]),
         )
         self.register_outputs({})
 
@@ -105,6 +120,22 @@ class ClusterAutoscaler(pulumi.ComponentResource):
                 opts=options,
             ),
         ]
+
+
+def priorities(orders: Sequence[Sequence[str]]) -> str:
+    """The value of `priorities`: each number with expressions that the names of Auto Scaling groups
+    match; the largest number is tried first. EKS calls the group of a node group
+    `eks-NODEGROUP-UUID`. The groups of other pools match none, and among such the next expander
+    decides.
+
+    cluster-autoscaler/expander/priority of kubernetes/autoscaler, read 2026-11-24.
+    """
+    longest = max(map(len, orders))
+    lines = []
+    for rank in range(longest):
+        lines.append(f"{longest - rank}:")
+        lines += [f"  - ^eks-{order[rank]}-" for order in orders if rank < len(order)]
+    return "\n".join(lines) + "\n"
 
 
 def policy(cluster: str, region: str) -> str:
@@ -198,7 +229,7 @@ OWN_RULES: list[PolicyRuleArgsDict] = [
     _rule([""], ["configmaps"], "create", "list", "watch"),
     {
         **_rule([""], ["configmaps"], "get", "update", "delete"),
-        "resource_names": [f"{NAME}-status", f"{NAME}-priority-expander"],
+        "resource_names": [f"{NAME}-status", PRIORITIES],
     },
 ]
 
@@ -214,8 +245,12 @@ def _deployment(
     version: str,
     region: str,
     startup_taints: Sequence[str],
+    *,
+    ordered: bool,
 ) -> DeploymentSpecArgsDict:
     flags = {**options.flags(cluster), **options.extra_flags}
+    if ordered:
+        flags["expander"] = f"priority,{flags['expander']}"
     return {
         "replicas": 1,
         "selector": {"match_labels": _LABELS},

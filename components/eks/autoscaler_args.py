@@ -79,7 +79,8 @@ class EksAutoscalerArgs:
         "least-waste"
     )
     """Which of several pools that fit grows. `priority` reads the ConfigMap
-    cluster-autoscaler-priority-expander in kube-system, which is yours to write."""
+    cluster-autoscaler-priority-expander in kube-system, which is yours to write; for pools with
+    `fallback` the stack writes it, and among groups of the same rank this decides."""
     scan_interval: Annotated[Duration, Tries("20s")] = "10s"
     """How often the autoscaler looks for pods that need a node."""
     scale_down_enabled: bool = True
@@ -156,6 +157,29 @@ class EksPoolAutoscalerArgs:
             for name, value in given.items()
             if value is not None
         }
+
+
+def check_priorities(options: EksAutoscalerArgs | None) -> None:
+    """Raises ValueError for a Cluster Autoscaler that does not follow an order of choices.
+
+    Groups that are alike but for how they are bought count as similar, so that balancing would
+    spread new nodes over all choices (processors/nodegroupset/aws_nodegroups.go, read 2026-11-24).
+    """
+    if options is None:
+        raise ValueError(
+            "fallback: needs flags of Cluster Autoscaler, and that of the cluster is its owner's; "
+            "drop the key, or set cluster.autoscaler to {} to install one here"
+        )
+    if options.expander == "priority":
+        raise ValueError(
+            "fallback: the stack writes the order into the ConfigMap of the priority expander, and "
+            "cluster.autoscaler.expander priority leaves that to you; take another expander"
+        )
+    if options.balance_similar_node_groups:
+        raise ValueError(
+            "fallback: cluster.autoscaler.balanceSimilarNodeGroups spreads new nodes over all "
+            "choices; drop one of the two"
+        )
 
 
 def _text(value: Any) -> str:

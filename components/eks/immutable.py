@@ -4,6 +4,7 @@ Every other rule stands with its field, as `OnChange`. `make inject-faults` make
 setting; a replacement for which there is no rule fails it.
 """
 
+import json
 import re
 
 from ..on_change import Refusal, Verdict, kept
@@ -16,6 +17,12 @@ def bought(old: str, new: str) -> Verdict:
     """EKS keeps the `capacityType` of a node group; a reservation stands in its launch template,
     and another one recycles the nodes."""
     return None if CAPACITY_TYPES[old] == CAPACITY_TYPES[new] else "GPU pool"
+
+
+def choices_kept(old: str, new: str) -> Verdict:
+    """Each choice of `fallback` is a node group; without one, the pool is another group."""
+    before, after = json.loads(old), json.loads(new)
+    return None if before and {*before} <= {*after} else "GPU pool"
 
 
 def another_scaler(old: str, new: str) -> Verdict:

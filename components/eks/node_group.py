@@ -53,6 +53,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         encrypts the nodes' disks; None for the account's default."""
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
         args, self.pool = resolved.args, resolved.pool
+        path = f"gpuPools.{self.pool.name}"
         own_image = args.ami_id is not None
         template = aws.ec2.LaunchTemplate(
             name,
@@ -107,7 +108,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 delete_before_replace=args.delete_before_replace,
                 # The autoscaler owns the number of nodes.
                 ignore_changes=ignored(args.desired_nodes),
-                hooks=size_check(name, f"gpuPools.{name}", release_check(name, f"gpuPools.{name}")),
+                hooks=size_check(name, path, release_check(name, path)),
                 custom_timeouts=pulumi.CustomTimeouts(update=f"{args.update_minutes}m"),
             ),
         )

@@ -100,6 +100,11 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             version=args.version,
             control_plane=eks.control_plane,
             region=provider.region,
+            orders=[
+                list(pool.args.node_groups(name))
+                for name, pool in settings.pools.items()
+                if pool.args.fallback
+            ],
             startup_taints=sorted(
                 {
                     taint.key
@@ -120,8 +125,8 @@ def _node_groups(
     assert eks.node_role is not None
     return [
         EksGpuNodeGroup(
-            name,
-            pool,
+            group,
+            replace(pool, args=group_args),
             cluster=eks.name,
             version=args.version,
             control_plane=eks.control_plane,
@@ -136,6 +141,7 @@ def _node_groups(
             opts=opts,
         )
         for name, pool in settings.pools.items()
+        for group, group_args in pool.args.node_groups(name).items()
     ]
 
 

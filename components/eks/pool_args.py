@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval, Len, MinLen
@@ -19,11 +19,11 @@ from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
 from ..on_change import OnChange
 from ..scaler import NotWith, check_scaler
 from . import reservation as reservations
-from .autoscaler_args import EksPoolAutoscalerArgs
+from .autoscaler_args import EksPoolAutoscalerArgs, check_priorities
 from .cluster_args import check_desired, update_minutes
 from .disk_args import LEAST_DISK_GIB, DiskIops, DiskSize, DiskThroughput, check_iops
 from .existing_args import AnyEksClusterArgs
-from .immutable import bought, never_lower
+from .immutable import bought, choices_kept, never_lower
 from .karpenter_args import EksPoolKarpenterArgs, Scaler
 from .network_args import SubnetId
 from .node_args import (
@@ -43,6 +43,8 @@ from .user_data import Bootstrap, bottlerocket
 _MAX_TAGS = 32
 """An Auto Scaling group takes 50 tags: five are EKS's, and the stack's are three labels, a taint,
 five resources and four options of the autoscaler; those of `discoveryLabels` come on top."""
+_MAX_PREFIX = 37
+"""Characters of `nodeGroupNamePrefix`: the provider adds 26 to it, and EKS takes 63."""
 _MAX_UNAVAILABLE = 100
 """EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
 _OSES = ("al2023", "bottlerocket")
@@ -158,14 +160,15 @@ class EksGpuNodeGroupArgs:
         MinLen(2),
         Hint("name two ways of buying nodes or more, or set capacityType"),
         UNIQUE,
-        NotWith("cluster-autoscaler", "the nodes of a node group are all bought in the same way"),
-        Sent("NodePool spec.template.spec.requirements[].values[]"),
+        OnChange(choices_kept),
+        Sent("NodeGroup", "NodePool spec.template.spec.requirements[].values[]"),
         Tries(["spot", "on-demand"]),
     ] = ()
     """The ways of buying nodes, in the order in which they are tried: the words of `capacityType`,
-    which is left out then. Karpenter always tries reservations first, then Spot, then on demand;
-    when a choice has none left, the next one is tried within seconds, and the first again after
-    three minutes."""
+    which is left out then. With Cluster Autoscaler each is a node group of its own, of at most
+    `maxNodes`; the autoscaler leaves one that failed alone for 5 minutes, and for up to 30 if it
+    fails again. Karpenter always tries reservations first, then Spot, then on demand; when a choice
+    has none left, it takes the next one, and for 3 minutes does not try the first."""
     reservation: Annotated[
         ReservationName | None,
         Sent("LaunchTemplate capacityReservationSpecification"),
@@ -288,7 +291,7 @@ class EksGpuNodeGroupArgs:
             self._check_sharing(self.sharing)
         self._check_counts()
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
-        reservations.check_order(self.fallback)
+        reservations.check_choices(self.fallback)
         reservations.check(self.purchases, self.reservation, types, self.min_nodes)
         check_taints(self.taints, self.startup_taints)
         taints = len(self.taints) + len(self.startup_taints)
@@ -312,6 +315,21 @@ class EksGpuNodeGroupArgs:
     def purchases(self) -> Sequence[CapacityType]:
         """The ways of buying nodes, the first one first."""
         return self.fallback or (self.capacity_type,)
+
+    def node_groups(self, name: str) -> Mapping[str, "EksGpuNodeGroupArgs"]:
+        """The node groups of the pool `name`, one for each way of buying nodes, the first one
+        first. No pool has a name with an underscore."""
+        if not self.fallback:
+            return {name: self}
+        return {
+            f"{name}_{way}": replace(
+                self,
+                fallback=(),
+                capacity_type=way,
+                reservation=self.reservation if reservations.is_reserved(way) else None,
+            )
+            for way in self.fallback
+        }
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
@@ -396,6 +414,8 @@ class EksGpuNodeGroupArgs:
         places = self._places_in(cluster)
         check_scaler(self, cluster.scaler, type(cluster))
         reservations.check_scaler(self.reservation, cluster.scaler)
+        if self.fallback:
+            self._check_fallback(name, cluster)
         if cluster.scaler == "auto-mode":
             self._check_auto_mode_disk()
             at("karpenter", self.karpenter.check_auto_mode)
@@ -412,6 +432,25 @@ class EksGpuNodeGroupArgs:
             places=places,
             warnings=[f"gpuPools.{name}{one}" for one in self._warnings(cluster, places)],
         )
+
+    def _check_fallback(self, name: str, cluster: AnyEksClusterArgs) -> None:
+        if cluster.scaler != "cluster-autoscaler":
+            reservations.check_order(self.fallback)
+            return
+        for key, given in (("minNodes", self.min_nodes), ("desiredNodes", self.desired_nodes)):
+            if given:
+                raise ValueError(
+                    f"{key}: {given} is not possible with fallback and cluster.scaler "
+                    "cluster-autoscaler: each choice is a node group with a size of its own, and "
+                    "starts without nodes; drop the key"
+                )
+        check_priorities(cluster.autoscaler)
+        longest = max(map(len, self.node_groups(name))) + len("-ami-")
+        if longest > _MAX_PREFIX:
+            raise ValueError(
+                f"fallback: the name of a node group for each choice begins with the pool's, which "
+                f"is too long; allowed: {len(name) - longest + _MAX_PREFIX} characters"
+            )
 
     def _check_auto_mode_disk(self) -> None:
         # ephemeralStorage of a NodeClass: create-node-class.html, read 2026-11-24.

@@ -39,7 +39,21 @@ def is_group(reservation: str) -> bool:
     return reservation.startswith("arn:")
 
 
+def is_reserved(capacity_type: str) -> bool:
+    """Whether nodes that are bought in this way come out of a reservation."""
+    return capacity_type in _RESERVED
+
+
 _ORDER = ("capacity-block", "reservation", "spot", "on-demand")
+
+
+def check_choices(fallback: Sequence[str]) -> None:
+    """Raises ValueError for choices that no pool can have together."""
+    if {*_RESERVED} <= {*fallback}:
+        raise ValueError(
+            "fallback: has reservation and capacity-block, and a pool has one reservation; drop "
+            "one of the two"
+        )
 
 
 def check_order(fallback: Sequence[str]) -> None:
@@ -47,11 +61,6 @@ def check_order(fallback: Sequence[str]) -> None:
 
     https://karpenter.sh/docs/concepts/nodepools/, "Capacity Type", 1.14, read 2026-11-24.
     """
-    if {"capacity-block", "reservation"} <= {*fallback}:
-        raise ValueError(
-            "fallback: has reservation and capacity-block, and a pool has one reservation; drop "
-            "one of the two"
-        )
     in_order = sorted(fallback, key=_ORDER.index)
     if list(fallback) != in_order:
         raise ValueError(
@@ -66,7 +75,7 @@ def check(
 ) -> None:
     """Raises ValueError if this cannot be bought."""
     block = "capacity-block" in purchases
-    reserved = any(one in _RESERVED for one in purchases)
+    reserved = any(map(is_reserved, purchases))
     if reserved and reservation is None:
         raise ValueError("reservation: is missing; name the one that the nodes come out of")
     if not reserved and reservation is not None:

@@ -30,6 +30,7 @@ from rehearsal.nodes.autoscaler import (
     pool_name,
     remove_node,
 )
+from rehearsal.nodes.expander import Backoff
 from rehearsal.nodes.gpu_sharing import Reader, refused
 from rehearsal.nodes.gpus import (
     CLOUD_SECONDS,
@@ -131,8 +132,9 @@ class Nodes:
         self._offered: dict[str, int] = {}
         """Node -> the GPUs that it was given last."""
         self.refusals, self.sharing, self.outdated = {}, {}, {}
-        self._said: dict[str, str] = {}
-        """Pool whose machines somebody else launches -> the last refusal on record."""
+        self._attempts: dict[str, int] = {}
+        """Pool whose machines somebody else launches -> how many of its attempts are on record."""
+        self._backoff = Backoff()
         self._scale_down, self._migration = ScaleDown(), Migration()
         self._kept_templates = KeptTemplates()
         self._queued = QueuedNodes(lambda: self._api, self._event_log, self._cloud)
@@ -198,6 +200,7 @@ class Nodes:
                             *self._cluster_cache.all("EC2NodeClass"),
                             *self._cluster_cache.all("NodeClass"),
                         ],
+                        self._cluster_cache.config_maps,
                     ),
                     self._nodes,
                     self._pods,
@@ -207,8 +210,13 @@ class Nodes:
                 for name, group in self.outdated.items() if not updating else ():
                     self._event_log.finding(name, f"pool {name}: {group.outdated}")
                 before, believed = believed, {g.name: (g.unscaled, g.template) for g in found}
-                if cloud_changed or before != believed:
-                    self.refusals.clear()
+                over = self._backoff.over()
+                if cloud_changed or before != believed or over:
+                    self.refusals = {
+                        name: why
+                        for name, why in self.refusals.items()
+                        if self._backoff.holds(name)
+                    }
                     self._scale(groups)
                     cloud_changed = False
                 self._queued.turn(found, self._nodes, self._pods)
@@ -350,8 +358,10 @@ class Nodes:
         if name not in self._members:
             gpus = int(group.node.capacity.get(GPU, 0))
             self._members.add(name)
+            ways = {each.name: f"{group.name} as {each.bought}" for each in group.machines or ()}
             self._event_log.record(
-                "node", name, "member", group=group.name, gpus=gpus,
+                "node", name, "member", group=group.name, gpus=gpus, order=group.order,
+                choice=ways.get(name, group.name),
                 added=karpenters(node) or group.machines is not None,
             )  # fmt: skip
         try:
@@ -393,9 +403,13 @@ class Nodes:
             leaving = node["metadata"].get("deletionTimestamp")
             if node["spec"].get("providerID") not in running and not leaving:
                 self._api.delete(f"/api/v1/nodes/{name}")
-        if group.refused and group.refused != self._said.get(group.name):
-            self._event_log.record("cloud", group.name, "refused", message=group.refused)
-        self._said[group.name] = group.refused
+        for bought, why in group.attempts[self._attempts.get(group.name, 0) :]:
+            if why:
+                self._event_log.record(
+                    "cloud", group.name, "refused",
+                    message=why, order=group.order, choice=f"{group.name} as {bought}",
+                )  # fmt: skip
+        self._attempts[group.name] = len(group.attempts)
         if group.refused:
             self.refusals[group.name] = group.refused
         else:
@@ -416,7 +430,10 @@ class Nodes:
             return
         except (CloudError, RefusedError) as error:
             self.refusals[group.name] = str(error)
-            self._event_log.record("cloud", group.name, "refused", nodes=nodes, message=str(error))
+            self._event_log.record(
+                "cloud", group.name, "refused",
+                nodes=nodes, message=str(error), order=group.order, choice=group.name,
+            )  # fmt: skip
             added = [node for node in self._of_group(group) if karpenters(node)]
             added.sort(key=lambda node: self._order[node["metadata"]["name"]])
             for node in added[before - nodes :]:
@@ -424,6 +441,8 @@ class Nodes:
             # Karpenter would ask again at once; the cloud would say the same, and has to be asked
             # if Karpenter was creating another one.
             self._sizes[group.name] = min(before, nodes)
+            if group.choice and group.known_as:
+                self._backoff.failed(group.name)
             self._scale(groups)
         else:
             self._event_log.record("cloud", group.name, "size", nodes=nodes, before=before)

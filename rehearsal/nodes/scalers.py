@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
+from rehearsal.nodes.expander import ordered
 from rehearsal.nodes.node_registration import belongs
 from rehearsal.nodes.pods import holds, phase
 from rehearsal.nodes.scale_down import Rules
@@ -49,9 +51,10 @@ def scaled_groups(
     pods: Iterable[Mapping[str, Any]],
     pools: Iterable[Mapping[str, Any]] = (),
     classes: Iterable[Mapping[str, Any]] = (),
+    config_maps: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> list[NodeGroup]:
     """The cloud's groups; those that no autoscaler among the cluster's pods scales say why. `pools`
-    and `classes`: the cluster's NodePools and node classes."""
+    and `classes`: the cluster's NodePools and node classes; `config_maps`: by `namespace/name`."""
     pods = list(pods)
     if isinstance(cloud, Launching):
         at_work = any(is_karpenter(pod) and phase(pod) == "ready" for pod in pods)
@@ -61,7 +64,7 @@ def scaled_groups(
     scalers = running(pods)
     reasons = cloud.not_scaled(scalers)
     ignored = frozenset[str]().union(*(scaler.startup_taints for scaler in scalers))
-    return [
+    groups = [
         replace(
             group,
             unscaled=reasons.get(group.name, group.unscaled),
@@ -69,6 +72,7 @@ def scaled_groups(
         )
         for group in cloud.node_groups()
     ]
+    return ordered(groups, scalers, config_maps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +180,7 @@ def running(pods: Iterable[Mapping[str, Any]]) -> list[Scaler]:
             namespace=pod["metadata"]["namespace"],
             service_account=pod["spec"].get("serviceAccountName", "default"),
             discovers=tuple(_discovers(words)),
+            expanders=tuple(filter(None, _flags(words).get("expander", "").split(","))),
             startup_taints=frozenset(
                 word.removeprefix(_STARTUP) for word in words if word.startswith(_STARTUP)
             ),

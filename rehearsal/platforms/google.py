@@ -4,7 +4,9 @@ import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
+from typing import get_args
 
+from components.gke.pool_args import Capacity
 from rehearsal.cloud_simulators import Rehearsed, RunningSimulator
 from rehearsal.plugins import gcp
 from rehearsal.plugins.cloud.server import ProviderServer
@@ -14,9 +16,9 @@ from rehearsal.simulators.google_inventory import (
     gke_cluster,
     networks,
     not_granted,
-    stock,
 )
 from rehearsal.simulators.reservations import reservations
+from rehearsal.simulators.stock import stock
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
@@ -35,7 +37,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         quota_suffices=True,
         buckets=buckets(of.stack, of.inventories),
         not_granted=not_granted(of.stack, of.inventories),
-        stock=stock(of.stack, of.inventories),
+        stock=stock(of.stack, of.inventories, ways=get_args(Capacity)),
     )
     if foreign is not None:
         cloud.open(foreign)

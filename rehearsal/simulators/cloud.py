@@ -107,6 +107,8 @@ class Machine:
     provider_id: str
     node: NodeTemplate
     """As its kubelet registers it; what changes it later is the controller's business."""
+    bought: str = ""
+    """How, in the words of `capacityType`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,7 @@ class Choice:
     """One of several ways to get the nodes for the same pods."""
 
     of: str
-    """What all of them are for: the name of a compute class."""
+    """What all of them are for: the name of a compute class, or the labels that pods select."""
     rank: int
     """0 for what is tried first."""
     migrates: bool
@@ -175,7 +177,18 @@ class NodeGroup:
     queued: bool = False
     """Whether its nodes start only for ProvisioningRequests, all of one together."""
     refused: str = ""
-    """Why the cloud launched no machine for the pool when it was last asked; empty if it did."""
+    """Why the cloud launches no machine for the pool in any of the ways that it has; empty if it
+    does, or if one was not tried yet."""
+    attempts: tuple[tuple[str, str], ...] = ()
+    """How such a controller tried to buy machines, in the words of `capacityType`, and why it got
+    none, empty if it did: each change from the attempt before."""
+    known_as: str = ""
+    """The name by which Cluster Autoscaler knows it: that of its Auto Scaling group."""
+
+    @property
+    def order(self) -> str:
+        """The order of fallback that it is in, alone or with other groups; empty if in none."""
+        return self.choice.of if self.choice else self.name if self.machines is not None else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +201,8 @@ class Scaler:
     """Alternatives, each a list of tags, `key` or `key=value`, that a group must all have."""
     made: float | None = None
     """When its pod was created, in whole seconds since 1970."""
+    expanders: tuple[str, ...] = ()
+    """By which it chooses among groups, in this order."""
     startup_taints: frozenset[str] = frozenset()
     """Keys of taints that it takes to go away once a node has started."""
 
@@ -335,6 +350,11 @@ class ClassScaler(Protocol):
 
     def starts(self, group: str) -> bool:
         """Whether another node of this group would start now."""
+
+
+@runtime_checkable
+class Restocking(Protocol):
+    """A cloud whose machines run out in a rehearsal, and may come back."""
 
     @property
     def restocks(self) -> bool:

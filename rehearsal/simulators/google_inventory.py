@@ -15,7 +15,6 @@ from components.gke.cluster_args import KMS_KEY
 from components.gke.existing_args import GkeExistingClusterArgs
 from components.gke.network_args import GkeNetworkArgs
 from components.gke.node_account import foreign_repository
-from components.gke.pool_args import Capacity
 from components.gke.settings import GkeSettings
 from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.settings.model import Settings
@@ -118,20 +117,6 @@ class Bucket:
     """Whether there is no such bucket. One that the inventory does not have exists."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stock:
-    """Machines of which there are only so many, for everything in the project."""
-
-    machine_type: str
-    nodes: int = 0
-    zone: str = ""
-    """Empty for every zone."""
-    capacity_type: str = ""
-    """In the words of a pool's `capacityType`; empty for however they are bought."""
-    returns: float | None = None
-    """Seconds after the first refusal until there are enough again; None for never."""
-
-
 def buckets(stack: str, folder: Path = INVENTORIES) -> dict[str, Bucket]:
     """What `buckets` of a stack's inventory says, by name. Raises StackError for a wrong one."""
     found = inventory(stack, folder)
@@ -148,31 +133,6 @@ def buckets(stack: str, folder: Path = INVENTORIES) -> dict[str, Bucket]:
         name: Bucket(**{keys[key].name: value for key, value in row.items()})
         for name, row in rows.items()
     }
-
-
-def stock(stack: str, folder: Path = INVENTORIES) -> list[Stock]:
-    """What `stock` of a stack's inventory lists: machines of which there are only so many. Raises
-    StackError for a wrong one."""
-    found = inventory(stack, folder)
-    rows = found.get("stock", []) if isinstance(found, dict) else []
-    keys = {camel(one.name): one.name for one in fields(Stock)}
-    result = []
-    for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
-        at = f".stock[{number}]"
-        if not isinstance(row, dict) or not isinstance(row.get("machineType"), str):
-            raise wrong(
-                stack, at, "has no machineType; write it as { machineType: g2-standard-4, "
-                "capacityType: spot, nodes: 0 }"
-            )  # fmt: skip
-        for key, value in row.items():
-            kinds = (int, float) if key in ("nodes", "returns") else (str,)
-            if key not in keys or not isinstance(value, kinds):
-                raise wrong(stack, at, f"{key}: {value!r}; allowed: {', '.join(keys)}")
-        if (way := row.get("capacityType", "")) not in ("", *get_args(Capacity)):
-            allowed = ", ".join(get_args(Capacity))
-            raise wrong(stack, at, f"capacityType: {way!r} is not known; allowed: {allowed}")
-        result.append(Stock(**{keys[key]: value for key, value in row.items()}))
-    return result
 
 
 def not_granted(stack: str, folder: Path = INVENTORIES) -> frozenset[str]:

@@ -6,26 +6,28 @@ from rehearsal.event_log import Event
 
 
 def seen(events: Sequence[Event]) -> list[str]:
-    """A line for each node that came because an earlier choice was refused, and for each that was
-    left for a better one."""
-    refused: dict[str, float] = {}
-    """Group -> when the cloud first refused it."""
+    """A line for the first node of each order that came because an earlier choice was refused, and
+    for each that was left for a better one."""
+    refused: dict[str, dict[str, float]] = {}
+    """Order -> choice -> when the cloud first refused it."""
     lines: list[str] = []
-    members: dict[str, str] = {}
+    members: dict[str, tuple[str, str]] = {}
+    """Node -> its order and its choice."""
     for event in events:
         if event.kind == "cloud" and event.what == "refused":
-            refused.setdefault(event.subject, event.at)
+            choices = refused.setdefault(event.detail["order"], {})
+            choices.setdefault(event.detail["choice"], event.at)
         elif event.kind == "node" and event.what == "member":
-            members[event.subject] = event.detail["group"]
+            members[event.subject] = event.detail["order"], event.detail["choice"]
         elif event.kind == "node" and event.what == "gpus" and event.detail["gpus"]:
-            group = members.get(event.subject, event.detail["group"])
-            if refused and group not in refused and not lines:
-                first = min(refused.values())
-                names = ", then ".join(refused)
+            order, choice = members.get(event.subject, ("", ""))
+            if order and (earlier := refused.get(order)) and choice not in earlier:
+                first = min(earlier.values())
                 lines.append(
-                    f"{names} refused from {first:.1f} s on; {group} had GPUs "
+                    f"{', then '.join(earlier)} refused from {first:.1f} s on; {choice} had GPUs "
                     f"{event.at - first:.1f} s later"
                 )
+                del refused[order]
         elif event.kind == "node" and event.what == "moved back":
             lines.append(
                 f"pods moved from {event.detail['group']} back to {event.detail['to']} at "

@@ -8,7 +8,7 @@ import botocore.exceptions
 
 from components.cluster import ResolvedPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.reservation import is_group
+from components.eks.reservation import is_group, is_reserved
 from stacks.capacity.aws_account import unknown, zones_of
 from stacks.capacity.reserved import Held, Reserved, State, Wanted
 
@@ -39,8 +39,9 @@ def wanted(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], places: str) 
             types=tuple(pool.args.instance_types),
             places=places,
             zones=tuple(pool.places),
-            nodes=pool.pool.bounds[1],
-            kind=pool.args.purchases[0],
+            # A choice among several may be fewer machines than the pool has.
+            nodes=0 if pool.args.fallback else pool.pool.bounds[1],
+            kind=next(filter(is_reserved, pool.args.purchases)),
         )
         for name, pool in pools.items()
         if pool.args.reservation is not None

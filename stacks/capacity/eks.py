@@ -7,6 +7,7 @@ update fail is asked by `aws_account` and `aws_network`.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import botocore.exceptions
@@ -25,6 +26,7 @@ from stacks.capacity import (
     aws_existing,
     aws_network,
     aws_reservations,
+    choices,
     eks_addons,
 )
 from stacks.capacity.aws_account import unknown
@@ -54,13 +56,21 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
             "the nodes' account pull; each needs a policy with ecr:BatchGetImage and "
             "ecr:GetDownloadUrlForLayer: aws ecr set-repository-policy"
         )
+    reserved = aws_reservations.wanted(own.pools, places)
+    order = choices.lines(
+        own.pools,
+        reserved,
+        cloud=quotas,
+        cluster=own.cluster.name,
+        need=partial(one_node, region=own.region),
+    )
     addons, newer = eks_addons.compare(quotas.eks, own, simulated=endpoint is not None)
     return Questions(
         cloud=quotas,
         needs=found,
         wanted=aws_account.wanted(own),
-        reservations=aws_reservations.wanted(own.pools, places),
-        notes=[*notes, *newer],
+        reservations=reserved,
+        notes=[*notes, *order, *newer],
         findings=[*quotas.findings(own, settings.auxiliary.accounts, settings.mounted), *addons],
         existing=lambda owner: aws_existing.findings(
             quotas.eks, quotas.ec2, settings, owner, simulated=endpoint is not None
@@ -109,6 +119,15 @@ def needs(
         Need(quota=quota, scope=region, unit="vCPUs", pools=counted, link=_link(quota, region))
         for quota, counted in quotas.items()
     ], notes
+
+
+def one_node(pool: ResolvedPool[EksGpuNodeGroupArgs], way: str, *, region: str) -> Need:
+    """What a node of the pool takes of a quota if it is bought in this way."""
+    quotas: dict[str, dict[str, int]] = {}
+    for kind in pool.args.instance_types:
+        _count(quotas, pool.pool.name, kind, nodes=1, spot=way == "spot")
+    quota, counted = next(iter(quotas.items()))
+    return Need(quota=quota, scope=region, unit="vCPUs", pools=counted, link=_link(quota, region))
 
 
 def _count(

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
-from components.catalog.gke import region_of
+from components.catalog.gke import ACCELERATORS, region_of
 from components.cluster import ResolvedPool
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.existing_args import own_account
@@ -12,19 +13,19 @@ from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
 from stacks.capacity import (
+    choices,
     google_buckets,
-    google_choices,
     google_existing,
     google_grants,
     google_network,
 )
-from stacks.capacity.google import KEYS, GoogleQuotas, needs
+from stacks.capacity.google import KEYS, GoogleQuotas, metric_of, needs
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_reservations import machine
 from stacks.capacity.offers import Wanted
 from stacks.capacity.questions import Questions
 from stacks.capacity.reserved import Wanted as Reservation
-from stacks.capacity.verdict import Finding
+from stacks.capacity.verdict import Finding, Need
 from stacks.images import pulled
 
 __all__ = ["KEYS", "questions"]
@@ -40,8 +41,12 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     api = GoogleApi(endpoint)
     buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
     cloud, reserved = GoogleQuotas(own.project, region, api), reservations(own.pools)
-    order = google_choices.lines(
-        own.pools, reserved, cloud=cloud, cluster=own.cluster.name, region=region
+    order = choices.lines(
+        own.pools,
+        reserved,
+        cloud=cloud,
+        cluster=own.cluster.name,
+        need=partial(one_node, region=region),
     )
     asked = Questions(
         cloud=cloud,
@@ -87,6 +92,13 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
             ),
         ],
     )
+
+
+def one_node(pool: ResolvedPool[GkeGpuNodePoolArgs], way: str, *, region: str) -> Need:
+    """What a node of the pool takes of a quota if it is bought in this way."""
+    metric = metric_of(ACCELERATORS[pool.pool.accelerator], way)
+    counted = {pool.pool.name: pool.pool.gpus_per_node}
+    return Need(quota=metric, scope=region, unit="GPUs", pools=counted, link="")
 
 
 def pool_gpus(pools: Pools) -> dict[str, int]:

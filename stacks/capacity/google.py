@@ -41,7 +41,7 @@ def needs(
     notes = []
     for name, pool in pools.items():
         # A pool with an order of fallback needs room in its last choice, or it may wait; the others
-        # are in google_choices.
+        # are in choices.
         way = pool.args.order[-1]
         if way == "reservation":
             # The reservation itself was counted when it was made.

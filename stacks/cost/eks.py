@@ -13,6 +13,7 @@ from stacks.cost.bill_parts import (
     always,
     bought_as,
     bucket_notes,
+    choice_notes,
     claims,
     gpu_pool,
     hourly,
@@ -45,26 +46,32 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
     cluster = settings.own.cluster
     pools = {name: pool.args for name, pool in settings.own.pools.items()}
     items: list[Item] = []
+    choices: list[str] = []
     for name, pool in pools.items():
-        item = node_pool(
-            name,
-            eks_node(pool.instance_types),
-            f"{' or '.join(pool.instance_types)}, {pool.disk_size_gb} GiB",
-            _gpu_disk(pool),
-            (pool.min_nodes, pool.max_nodes),
-            # Of an order of fallback, the last choice: it costs the most.
-            bought_as(pool.purchases[-1]),
-            settings.pools[name].pool,
-        )
-        items += gpu_pool(item, pool.purchases[-1])
+        price, last = eks_node(pool.instance_types), pool.purchases[-1]
+        groups = cluster.scaler == "cluster-autoscaler"
+        # Each node group may reach maxNodes; Karpenter's pool is dearest as its last choice
+        for group, bought in (
+            [(group, one.capacity_type) for group, one in pool.node_groups(name).items()]
+            if groups
+            else [(name, last)]
+        ):
+            item = node_pool(
+                group,
+                price,
+                f"{' or '.join(pool.instance_types)}, {pool.disk_size_gb} GiB",
+                _gpu_disk(pool),
+                (pool.min_nodes, pool.max_nodes),
+                bought_as(bought),
+                settings.pools[name].pool,
+            )
+            items += gpu_pool(item, bought)
+        counted = "all of its choices, each with up to maxNodes nodes" if groups else last
+        choices += choice_notes(name, pool.fallback, counted, price)
     notes = [
         "Spot prices on AWS move by the hour and differ by zone: not known here",
         *pool_notes(pools),
-        *(
-            f"pool {name}: counted as {pool.fallback[-1]}, the last choice of its fallback"
-            for name, pool in pools.items()
-            if pool.fallback
-        ),
+        *choices,
     ]
     if cluster.scaler == "auto-mode":
         notes.append(

@@ -1,9 +1,13 @@
 """Cluster Autoscaler on EKS: its image, flags, identity and rights."""
 
+import re
 from typing import Any
 
 import pytest
+import yaml
 
+from components.eks.autoscaler_args import EksAutoscalerArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
 from tests.components.eks_stack import declare
 from tests.components.recording import Recording
 
@@ -111,3 +115,63 @@ def test_its_lease_and_status_are_its_own(stack: Recording) -> None:
         ("cluster-autoscaler-status", "cluster-autoscaler-priority-expander"),
     }
     assert stack.one(f"{RBAC}:Role").inputs["metadata"]["namespace"] == "kube-system"
+
+
+def test_each_choice_of_an_order_is_a_node_group() -> None:
+    """All of them have the pool's labels and bounds; only how they buy their nodes differs."""
+    stack = declare({"l4": ORDERED}, autoscaler=EksAutoscalerArgs(expander="most-pods"))
+    groups = {one.name: one.inputs for one in stack.of("aws:eks/nodeGroup:NodeGroup")}
+    bought = {name: one["capacityType"] for name, one in groups.items() if "l4" in name}
+    assert bought == {"l4_spot": "SPOT", "l4_reservation": "ON_DEMAND", "l4_on-demand": "ON_DEMAND"}
+    labels = [groups[name]["labels"] for name in bought]
+    assert labels[0]["gpu-cluster/pool"] == "l4"
+    assert labels[0] == labels[1] == labels[2]
+    assert {groups[name]["scalingConfig"]["maxSize"] for name in bought} == {4}
+    templates = {
+        one.name: one.inputs.get("capacityReservationSpecification")
+        for one in stack.of("aws:ec2/launchTemplate:LaunchTemplate")
+    }
+    assert templates["l4_spot"] is templates["l4_on-demand"] is None
+    assert templates["l4_reservation"]["capacityReservationTarget"] == {
+        "capacityReservationId": "cr-0123456789abcdef0"
+    }
+
+
+def test_the_autoscaler_follows_the_order() -> None:
+    """Auto Scaling calls the groups eks-NODEGROUP-UUID; other pools are in no order."""
+    other = EksGpuNodeGroupArgs(instance_types=["g5.xlarge"], fallback=["on-demand", "spot"])
+    plain = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"])
+    stack = declare({"l4": ORDERED, "a10g": other, "l4-spot": plain})
+    assert flags(stack)["expander"] == "priority,least-waste"
+    (config_map,) = [
+        one.inputs
+        for one in stack.of("kubernetes:core/v1:ConfigMap")
+        if one.inputs["metadata"]["name"] == "cluster-autoscaler-priority-expander"
+    ]
+    assert config_map["metadata"]["namespace"] == "kube-system"
+    rows = yaml.safe_load(config_map["data"]["priorities"])
+    found = {
+        name: [rank for rank, row in rows.items() for one in row if re.search(one, name)]
+        for name in (
+            "eks-l4_spot-2026-1f", "eks-l4_reservation-2026-1f", "eks-l4_on-demand-ami-2026-1f",
+            "eks-a10g_on-demand-2026-1f", "eks-a10g_spot-2026-1f",
+            "eks-l4-spot-2026-1f", "eks-system-2026-1f",
+        )
+    }  # fmt: skip
+    assert list(found.values()) == [[3], [2], [1], [3], [2], [], []]
+
+
+def test_without_an_order_no_config_map_is_needed(stack: Recording) -> None:
+    """An autoscaler with the expander and without the ConfigMap starts no node."""
+    assert flags(stack)["expander"] == "least-waste"
+    names = [one.inputs["metadata"]["name"] for one in stack.of("kubernetes:core/v1:ConfigMap")]
+    assert "cluster-autoscaler-priority-expander" not in names
+
+
+ORDERED = EksGpuNodeGroupArgs(
+    instance_types=["g6.xlarge"],
+    fallback=["spot", "reservation", "on-demand"],
+    reservation="cr-0123456789abcdef0",
+    zones=["us-east-1a"],
+    max_nodes=4,
+)

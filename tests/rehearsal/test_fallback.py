@@ -1,4 +1,4 @@
-"""An order of fallback on GKE: the next choice is taken, and pods move back."""
+"""An order of fallback: the next choice is taken, and on GKE pods move back."""
 
 import re
 from pathlib import Path
@@ -9,22 +9,27 @@ import yaml
 from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.verify.fallbacks import seen
+from stacks.definition.program import Mutation
+from tests.rehearsal.conftest import changed
 from tests.rehearsal.own_stacks import folder_of
 
-EXAMPLE = ROOT / "examples" / "fallback" / "Pulumi.fallback.yaml"
-STOCK = yaml.safe_load((EXAMPLE.parent / "inventory.yaml").read_text())
+EXAMPLES = ROOT / "examples" / "fallback"
+EXAMPLE, EKS = (EXAMPLES / f"Pulumi.fallback{end}.yaml" for end in ("", "-eks"))
 
 
-def rehearsed(tmp_path: Path, text: str) -> Rehearsal:
+def rehearsed(
+    tmp_path: Path, text: str, inventory: str = "inventory.yaml", mistake: Mutation | None = None
+) -> Rehearsal:
     """The example, with machines that run out."""
-    (tmp_path / "dev.yaml").write_text(yaml.safe_dump(STOCK))
+    (tmp_path / "dev.yaml").write_text((EXAMPLES / inventory).read_text())
     with Sandbox(
         "dev",
         source=folder_of("dev", tmp_path, text),
         folder=tmp_path / "sandbox",
+        mutate=mistake,
         options=SandboxOptions(inventories=tmp_path, job_seconds=2),
     ) as running:
-        rehearsal = Rehearsal(sandbox=running, deadline=90)
+        rehearsal = Rehearsal(sandbox=running, deadline=180)
         _ = rehearsal.run_until_ready() and rehearsal.teardown()
         return rehearsal
 
@@ -39,6 +44,38 @@ def test_the_next_choice_runs_the_pods_and_they_come_back(tmp_path: Path) -> Non
     assert "-spot-" in spot
     assert len({spot, flex, on_demand}) == 3
     assert back.startswith(f"pods moved from {on_demand} back to {spot}")
+
+
+@pytest.mark.prove(reason="the expander's and the simulator's tests have each step")
+@pytest.mark.parametrize(
+    ("scaler", "spot", "on_demand"),
+    [
+        ("cluster-autoscaler", r"l4_spot-\w+", r"l4_on-demand-\w+"),
+        ("karpenter", "l4 as spot", "l4 as on-demand"),
+    ],
+)
+def test_the_next_choice_runs_the_pods_on_eks(
+    tmp_path: Path, scaler: str, spot: str, on_demand: str
+) -> None:
+    """Spot is refused, and on demand runs: another node group, or the same NodePool."""
+    text = EKS.read_text().replace("scaler: cluster-autoscaler", f"scaler: {scaler}")
+    rehearsal = rehearsed(tmp_path, text, "inventory-eks.yaml")
+    assert rehearsal.failures == []
+    (line,) = seen(rehearsal.sandbox.event_log.events)
+    assert re.fullmatch(rf"{spot} refused from \S+ s on; {on_demand} had GPUs \S+ s later", line)
+    (step,) = [step for step in rehearsal.steps if step.name == "workloads run"]
+    assert step.detail.endswith(line)
+
+
+@pytest.mark.prove(reason="the expander's tests have the rule; this is a whole rehearsal")
+def test_an_autoscaler_without_its_order_is_named(tmp_path: Path) -> None:
+    """It starts no node, and says so only in its log."""
+    config_map = changed(
+        "kubernetes:core/v1:ConfigMap",
+        'if props["metadata"]["name"].endswith("priority-expander"): props["data"] = {}',
+    )
+    rehearsal = rehearsed(tmp_path, EKS.read_text(), "inventory-eks.yaml", config_map)
+    assert any("it starts no node" in line for line in rehearsal.failures), rehearsal.failures
 
 
 @pytest.mark.prove(reason="the components' tests refuse most mistakes before")

@@ -14,6 +14,7 @@ from rehearsal.simulators.cloud import NodeGroup, NodePools, NodeTaint, RefusedE
 from tests.simulators.aws_account import Account, role
 
 AL2023 = "/aws/service/eks/optimized-ami/{}/amazon-linux-2023/{}/{}/{}/image_id"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
 TEMPLATE = "karpenter.k8s.aws/1"
 POOL = {"karpenter.sh/nodepool": "train"}
 READY = {"type": "Ready", "status": "True"}
@@ -270,6 +271,28 @@ def test_a_full_zone_is_passed_over(ml: Account, template: dict[str, Any]) -> No
     assert error["ErrorCode"] == "InsufficientInstanceCapacity"
     assert overrides["AvailabilityZone"] == "us-east-1a"
     assert group(ml).refused == ""
+
+
+def test_a_pool_with_another_choice_is_not_refused_yet(
+    ml: Account, template: dict[str, Any]
+) -> None:
+    """What was tried is on record, each change once; the last choice decides."""
+    both = pool()
+    requirements = both["spec"]["template"]["spec"]["requirements"]
+    requirements[:] = [one for one in requirements if one["key"] != CAPACITY_TYPE]
+    requirements.append({"key": CAPACITY_TYPE, "operator": "In", "values": ["spot", "on-demand"]})
+    ml.cloud.account.attempts.clear()
+    ml.faults.no_capacity.append("*/*/*")
+    for market in ("spot", "spot", "on-demand"):
+        assert group(ml, pool=both).refused == ""
+        fleet(ml, template, market)
+        ml.ec2.delete_launch_template(LaunchTemplateName=TEMPLATE)
+    found = group(ml, pool=both)
+    assert [way for way, _ in found.attempts] == ["spot", "on-demand"]
+    assert found.refused.startswith("InsufficientInstanceCapacity: We currently")
+    ml.faults.no_capacity.clear()
+    fleet(ml, template, "spot")
+    assert group(ml, pool=both).refused == ""
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 which node groups get instances out of them, in AWS's words."""
 
 import itertools
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from rehearsal.simulators.cloud import RefusedError
 from rehearsal.simulators.reservations import Reservation
+from rehearsal.simulators.stock import Stock, Stocks
 from tests.simulators.aws_account import Account, account
 
 pytestmark = pytest.mark.usefixtures("emptied")
@@ -195,3 +197,40 @@ def test_a_group_reaches_as_far_as_its_reservations(
     if preference:
         with pytest.raises(RefusedError, match=FULL):
             ml.cloud.set_size("both", most + 1)
+
+
+def test_what_is_sold_out_does_not_start_and_what_is_reserved_does(ml: Account) -> None:
+    """Auto Scaling records a failure, which Cluster Autoscaler reads; a reservation is EC2's word
+    that the instance is there."""
+    ml.group("spot", capacityType="SPOT", subnets=ml.subnets[:1])
+    group(ml, "one", "cr-00000001")
+    ml.faults.no_capacity.append("g4dn.xlarge/us-east-1a/*")
+    try:
+        with pytest.raises(RefusedError, match=r"InsufficientInstanceCapacity - There is no Spot"):
+            ml.cloud.set_size("spot", 1)
+        ml.cloud.set_size("one", 1)
+        name = ml.described("spot")["resources"]["autoScalingGroups"][0]["name"]
+        ml.autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
+        found = ml.autoscaling.describe_scaling_activities(AutoScalingGroupName=name)
+        assert found["Activities"][0]["StatusCode"] == "Failed"
+        ml.group("wide", capacityType="SPOT")  # in another zone too
+        ml.cloud.set_size("wide", 1)
+    finally:
+        ml.faults.no_capacity.clear()
+
+
+def test_a_stock_has_only_so_many_until_it_returns(ml: Account) -> None:
+    """Whoever asks for more is refused, and some time after the first refusal nobody is."""
+    back = threading.Event()
+    row = Stock(machine_type="g4dn.xlarge", capacity_type="spot", nodes=1, returns=0.3)
+    ml.cloud.account.stock, before = Stocks([row], back.set), ml.cloud.account.stock
+    try:
+        ml.group("spot", capacityType="SPOT")
+        ml.cloud.set_size("spot", 1)
+        assert not ml.cloud.restocking
+        with pytest.raises(RefusedError, match="InsufficientInstanceCapacity"):
+            ml.cloud.set_size("spot", 2)
+        assert back.wait(10)
+        ml.cloud.set_size("spot", 2)
+    finally:
+        ml.cloud.account.stock = before

@@ -15,6 +15,7 @@ from rehearsal.simulators.aws.rows import Cluster, Group
 from rehearsal.simulators.cloud import ApiFaults, ControlPlane, NoFaults
 from rehearsal.simulators.inventory import EksCluster, Network
 from rehearsal.simulators.reservations import Reservation
+from rehearsal.simulators.stock import Stock, Stocks
 
 GLOBAL = ("iam", "sts")
 """Services that have no region."""
@@ -92,11 +93,14 @@ class Account:
         changed: Callable[[], None] = lambda: None,
         people: Callable[[], Collection[str]] = lambda: (),
         quota_suffices: bool = False,
+        stock: Sequence[Stock] = (),
+        restocked: Callable[[], None] = lambda: None,
     ) -> None:
         """`existing`, `cluster`, `reservations`, `buckets`: what exists before anything is created.
         `changed` is called, unlocked, after every request that changed something. `people`: ARNs of
         roles and users that exist although not created here. With `quota_suffices`, every node
-        group can grow to its maximum, as far as `faults` sets no quota."""
+        group can grow to its maximum, as far as `faults` sets no quota. `stock`: instances of which
+        there are only so many; `restocked` is called when some come back."""
         self.lock = threading.RLock()
         self.asking = Asking()
         self.faults = faults or NoFaults()
@@ -114,8 +118,10 @@ class Account:
         """By name."""
         self.images: dict[str, Any] = {}
         """EKS' images whose IDs somebody has asked for, by ID."""
-        self.unlaunched: dict[str, str] = {}
-        """NodePool of Karpenter -> why its last fleet request got no instance; empty if it did."""
+        self.attempts: dict[str, list[tuple[str, str]]] = {}
+        """NodePool of Karpenter -> its fleet requests: how they buy, and why they got no instance;
+        each change from the one before."""
+        self.stock = Stocks(stock, restocked)
         self.pods: dict[str, Pod] = {}
         """Access key -> the pod that got it by pod identity."""
         self.authorize: Callable[[str, str, Mapping[str, Any]], None] = lambda *_: None

@@ -48,6 +48,7 @@ from rehearsal.simulators.cloud import (
 )
 from rehearsal.simulators.inventory import EksCluster, Network
 from rehearsal.simulators.reservations import Reservation
+from rehearsal.simulators.stock import Stock
 
 _POLL_SECONDS = 0.05
 
@@ -67,6 +68,7 @@ class AwsCloud:
         on_access: Callable[[bool], None] = lambda granted: None,
         people: Callable[[], Collection[str]] = lambda: (),
         quota_suffices: bool = False,
+        stock: Sequence[Stock] = (),
     ) -> None:
         """As `Account` has them, and `on_access`."""
         self._lock = threading.Lock()
@@ -93,6 +95,8 @@ class AwsCloud:
             changed=self.notify,
             people=people,
             quota_suffices=quota_suffices,
+            stock=stock,
+            restocked=self._restocked,
         )
         self._stop = serve(self.account)
         self.faults = self.account.faults
@@ -107,6 +111,22 @@ class AwsCloud:
         if self._later is not None:
             self._later.cancel()
         self._stop()
+
+    def _restocked(self) -> None:
+        with self._lock:
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback()
+
+    @property
+    def restocks(self) -> bool:
+        """As `rehearsal.simulators.cloud.Restocking` has it."""
+        return self.account.stock.restocks
+
+    @property
+    def restocking(self) -> bool:
+        """As `rehearsal.simulators.cloud.Restocking` has it."""
+        return self.account.stock.restocking
 
     def node_groups(self) -> list[NodeGroup]:
         """One per managed node group, and one per NodePool of Karpenter."""
@@ -179,6 +199,7 @@ class AwsCloud:
             revision=group.revision,
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
             sharing=nodes.sharing(group),
+            known_as=group.scaling_group,
         )
 
     def set_size(self, group: str, nodes: int) -> None:

@@ -19,15 +19,16 @@ from rehearsal.simulators.aws.images import image_of
 from rehearsal.simulators.aws.instances import (
     instance,
     is_offered,
+    no_capacity,
     quota_name,
+    sold_out,
     used_vcpus,
     vcpu_limit,
 )
 from rehearsal.simulators.aws.launch_templates import named_template
 from rehearsal.simulators.aws.pod_calls import caller, launch_needs, refusal, request_tags
 from rehearsal.simulators.aws.refusal import Refusal
-from rehearsal.simulators.aws.reservations import take
-from rehearsal.simulators.cloud import exhausted
+from rehearsal.simulators.aws.reservations import names_reservation, take
 
 _MARKETS = {"spot": "spot", "capacity-block": "capacity-block"}
 
@@ -113,9 +114,15 @@ def create_fleet(account: Account, params: Params) -> dict[str, Any]:
     pool = tags.get("instance", {}).get("karpenter.sh/nodepool")
     if pool is not None:
         reasons = dict.fromkeys(f"{each['ErrorCode']}: {each['ErrorMessage']}" for each in errors)
-        account.unlaunched[pool] = "" if launched else "; ".join(reasons)
+        attempt = _bought_as(offerings[0]), "" if launched else "; ".join(reasons)
+        if attempt not in (attempts := account.attempts.setdefault(pool, []))[-1:]:
+            attempts.append(attempt)
     fleet = f"fleet-{secrets.token_hex(18)}"
     return {"FleetId": fleet, "Errors": errors, "Instances": launched}
+
+
+def _bought_as(one: _Offering) -> str:
+    return "reservation" if names_reservation(one.data) else one.market
 
 
 def _would_succeed() -> Refusal:
@@ -164,14 +171,11 @@ def _why_not(account: Account, one: _Offering, tags: Mapping[str, Any]) -> tuple
                 return refused.code, refused.message
     if wrong := _why_misfit(account, one) or _why_no_profile(account, one.data):
         return wrong
-    if exhausted(account.faults, name, zone, one.market):
-        return (
-            "InsufficientInstanceCapacity",
-            f"We currently do not have sufficient {name} capacity in the Availability Zone you "
-            f"requested ({zone}). Our system will be working on provisioning additional capacity.",
-        )
+    # EC2 keeps what is reserved for whoever reserved it.
     if reserved := take(account, one.data, name, zone):
         return None if reserved[0] else (reserved[1].partition(" - ")[0], reserved[1])
+    if sold_out(account, name, zone, one.market):
+        return "InsufficientInstanceCapacity", no_capacity(name, zone, one.market)
     return _why_no_quota(account, one)
 
 

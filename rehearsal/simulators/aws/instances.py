@@ -5,6 +5,7 @@ from the program's catalog: what that still knows and EC2 does not is refused he
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
@@ -12,6 +13,7 @@ from components.catalog.eks_instances import Quota
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.eks import running, subnets
 from rehearsal.simulators.aws.refusal import Refusal, invalid
+from rehearsal.simulators.cloud import exhausted
 
 DEFAULT_VCPUS = 2048
 """Of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""
@@ -79,6 +81,46 @@ def is_offered(account: Account, name: str, zone: str) -> bool:
     offered = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(account.region, [])
     return name in _ULTRA_SERVERS or any(
         row["InstanceType"] == name and row["Location"] == zone for row in offered
+    )
+
+
+def bought_as(made: Any) -> str:
+    """How an instance was bought, in the words of `capacityType`."""
+    market: str | None = getattr(made, "instance_lifecycle", None)
+    reserved = getattr(made, "capacity_reservation_id", None)
+    return market or ("reservation" if reserved else "on-demand")
+
+
+def sold_out(account: Account, name: str, zone: str, market: str, wanted: int = 1) -> bool:
+    """Whether EC2 has fewer than `wanted` more instances of the type in the zone; `market`:
+    `on-demand` or `spot`."""
+    if exhausted(account.faults, name, zone, market):
+        return True
+    for row in account.stock:
+        if row.machine_type != name or row.zone not in ("", zone):
+            continue
+        if row.capacity_type not in ("", market):
+            continue
+        used = sum(
+            each.instance_type == name
+            and each.state != "terminated"
+            and row.zone in ("", each.placement)
+            and row.capacity_type in ("", bought_as(each))
+            for each in account.backend("ec2").all_instances()
+        )
+        if used + wanted > row.nodes:
+            account.stock.refused(row)
+            return True
+    return False
+
+
+def no_capacity(name: str, zone: str, market: str) -> str:
+    """EC2's words for it."""
+    if market == "spot":
+        return "There is no Spot capacity available that matches your request."
+    return (
+        f"We currently do not have sufficient {name} capacity in the Availability Zone you "
+        f"requested ({zone}). Our system will be working on provisioning additional capacity."
     )
 
 

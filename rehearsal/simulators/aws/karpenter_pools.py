@@ -20,7 +20,7 @@ from rehearsal.simulators.aws.addons import taints_taken_off
 from rehearsal.simulators.aws.ami_types import has_driver
 from rehearsal.simulators.aws.first_boot import settings, why_not_joined
 from rehearsal.simulators.aws.images import Image, image_of
-from rehearsal.simulators.aws.instances import instance
+from rehearsal.simulators.aws.instances import bought_as, instance
 from rehearsal.simulators.aws.node_join_checks import why_nodes_fail
 from rehearsal.simulators.aws.pod_calls import still_denied
 from rehearsal.simulators.aws.roles import role_name
@@ -99,18 +99,32 @@ def _group(
         spot=_values(spec, "karpenter.sh/capacity-type") == ["spot"],
         on_demand_per_hour=row.on_demand,
         unscaled=absent or "; ".join(reasons),
-        refused=account.unlaunched.get(name, ""),
+        attempts=tuple(attempts := account.attempts.get(name, [])),
+        refused=_refused(attempts, _values(spec, "karpenter.sh/capacity-type")),
         gpus=gpus,
         machines=tuple(
             Machine(
                 name=each.private_dns_name,
                 provider_id=f"aws:///{each.availability_zone}/{each.id}",
                 node=_joining(account, cluster, each),
+                bought=bought_as(each),
             )
             for each in launched
             if not failed[each.id]
         ),
     )
+
+
+def _refused(attempts: Sequence[tuple[str, str]], ways: Sequence[str]) -> str:
+    """Why no way of buying instances is left to try: Karpenter takes them in a fixed order, and has
+    failed with the last of those that the pool has since it last got an instance."""
+    last = next((way for way in ("on-demand", "spot") if way in ways), "")
+    for way, why in reversed(attempts):
+        if not why:
+            return ""
+        if way == last or not last:
+            return why
+    return ""
 
 
 def _running(account: Account) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from rehearsal.simulators.aws.account import NUMBER, Account
 from rehearsal.simulators.aws.api import Params, operation
 from rehearsal.simulators.aws.eks import running, subnets
-from rehearsal.simulators.aws.instances import why_no_quota
+from rehearsal.simulators.aws.instances import no_capacity, sold_out, why_no_quota
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.reservations import Reservation
@@ -69,7 +69,25 @@ def why_not_launched(account: Account, group: Group, nodes: int) -> str:
     if target is not None and target.only:
         return _why_not_reserved(account, row, target, nodes) if nodes else ""
     spot = row["capacityType"] == "SPOT"
+    if wrong := _why_sold_out(account, group, "spot" if spot else "on-demand", nodes):
+        return wrong
     return why_no_quota(account, row["nodegroupName"], row["instanceTypes"], spot, nodes)
+
+
+def _why_sold_out(account: Account, group: Group, market: str, nodes: int) -> str:
+    """Auto Scaling tries each of a group's types in each of its zones."""
+    wanted, row = nodes - len(running(account, group)), group.row
+    zones = [subnet.availability_zone for subnet in subnets(account, row["subnets"])]
+    offerings = [(name, zone) for zone in zones for name in row["instanceTypes"]]
+    if wanted <= 0 or not all(
+        sold_out(account, name, zone, market, wanted) for name, zone in offerings
+    ):
+        return ""
+    kind = "Spot" if market == "spot" else "On-Demand"
+    return (
+        f"Could not launch {kind} Instances. InsufficientInstanceCapacity - "
+        f"{no_capacity(*offerings[0], market)} Launching EC2 instance failed."
+    )
 
 
 def _why_not_reserved(account: Account, row: Mapping[str, Any], target: Target, nodes: int) -> str:
@@ -133,6 +151,11 @@ def _fitting(account: Account, row: Mapping[str, Any], target: Target) -> list[R
 
 def _free(one: Reservation, taken: Mapping[str, int]) -> int:
     return max(one.count - one.used - taken.get(one.name, 0), 0)
+
+
+def names_reservation(data: Mapping[str, Any]) -> bool:
+    """Whether a launch template's data name a reservation."""
+    return _target(data) is not None
 
 
 def take(account: Account, data: Mapping[str, Any], name: str, zone: str) -> tuple[str, str] | None:

@@ -1,6 +1,5 @@
 """The simulated Google Cloud: what exists, what it may use, which nodes it would start."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -45,8 +44,9 @@ from rehearsal.simulators.google.resource import CloudResource
 from rehearsal.simulators.google.state import CloudState
 from rehearsal.simulators.google.states import states
 from rehearsal.simulators.google.stock import exhausted, short_of
-from rehearsal.simulators.google_inventory import Bucket, GkeCluster, Networks, Stock
+from rehearsal.simulators.google_inventory import Bucket, GkeCluster, Networks
 from rehearsal.simulators.reservations import Reservation
+from rehearsal.simulators.stock import Stock, Stocks
 
 DEFAULT_QUOTA = 16
 """GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""
@@ -88,8 +88,7 @@ class GoogleCloud(CloudState):
         """What GKE's controllers created -> the id of their cluster."""
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
-        self._stock = list(stock)
-        self._returning: set[Stock] = set()
+        self._stock = Stocks(stock, self._restocked)
         """What was refused and is on its way back."""
         self._classes: list[Mapping[str, Any]] = []
         if existing is not None:
@@ -333,7 +332,7 @@ class GoogleCloud(CloudState):
             return
         check_boot_disk(pool.state["config"])
         if (row := short_of(self._stock, self.pools(), pool, wanted)) is not None:
-            self._refill(row)
+            self._stock.refused(row)
             raise exhausted(pool)
         cluster = self.resources[pool.parent or ""]
         compute_classes.check_limits(cluster, self.pools(), pool, wanted)
@@ -344,34 +343,21 @@ class GoogleCloud(CloudState):
             metric = quota_metric(pool.state)
             self._check_quota(pool.state["name"], wanted * gpus[1], metric, region)
 
-    def _refill(self, row: Stock) -> None:
-        """Has what was refused come back in its time."""
-        if row.returns is None or row in self._returning:
-            return
-        self._returning.add(row)
-
-        def back() -> None:
-            with self.lock:
-                self._stock.remove(row)
-                callbacks = list(self._callbacks)
-            for callback in callbacks:
-                callback()
-
-        timer = threading.Timer(row.returns, back)
-        timer.daemon = True
-        timer.start()
+    def _restocked(self) -> None:
+        with self.lock:
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback()
 
     @property
     def restocks(self) -> bool:
-        """As `rehearsal.simulators.cloud.ClassScaler` has it."""
-        with self.lock:
-            return bool(self._returning) or any(row.returns is not None for row in self._stock)
+        """As `rehearsal.simulators.cloud.Restocking` has it."""
+        return self._stock.restocks
 
     @property
     def restocking(self) -> bool:
-        """As `rehearsal.simulators.cloud.ClassScaler` has it."""
-        with self.lock:
-            return bool(self._returning & {*self._stock})
+        """As `rehearsal.simulators.cloud.Restocking` has it."""
+        return self._stock.restocking
 
     def _check_auto_start(self, group: NodeGroup, wanted: int) -> None:
         for pool in self.pools():

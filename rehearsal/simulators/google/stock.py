@@ -1,12 +1,12 @@
 """Machines that Compute Engine runs out of on purpose, as `stock` of an inventory says."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rehearsal.simulators.google.container.reserved import affinity
 from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.resource import CloudResource
-from rehearsal.simulators.google_inventory import Stock
+from rehearsal.simulators.stock import Stock
 
 
 def bought_as(state: Mapping[str, Any]) -> str:
@@ -30,7 +30,7 @@ def covers(row: Stock, pool: CloudResource) -> bool:
 
 
 def short_of(
-    stock: Sequence[Stock], pools: Iterator[CloudResource], pool: CloudResource, wanted: int
+    stock: Iterable[Stock], pools: Iterator[CloudResource], pool: CloudResource, wanted: int
 ) -> Stock | None:
     """What there is too little of for the pool to have `wanted` nodes; `pools`: all that run."""
     others = [one for one in pools if one.identity != pool.identity]

@@ -63,8 +63,9 @@ def test_what_keeps_its_node_does_not_move(why: str) -> None:
 def test_the_report_says_what_was_refused_and_how_long_the_next_choice_took() -> None:
     """And where the pods went afterwards."""
     log = EventLog()
-    log.record("cloud", "nap-0", "refused", nodes=1)
-    log.record("node", "a", "member", group="nap-2", gpus=1, added=True)
+    log.record("cloud", "nap-0", "refused", nodes=1, order="l4", choice="nap-0")
+    log.record("cloud", "other", "refused", nodes=1, order="a100", choice="other")
+    log.record("node", "a", "member", group="nap-2", order="l4", choice="nap-2", added=True)
     log.record("node", "a", "gpus", gpus=1, group="nap-2")
     log.record("node", "a", "moved back", group="nap-2", to="nap-0")
     first, back = seen(log.events)

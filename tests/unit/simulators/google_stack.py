@@ -8,8 +8,8 @@ from rehearsal.plugins import gcp
 from rehearsal.plugins.faults import Faults
 from rehearsal.simulators.google import GoogleCloud, serve_api
 from rehearsal.simulators.google.api.server import Request
-from rehearsal.simulators.google_inventory import Stock
 from rehearsal.simulators.reservations import Reservation
+from rehearsal.simulators.stock import Stock
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 NETWORK = "gcp:compute/network:Network"

@@ -7,8 +7,8 @@ import pytest
 
 from rehearsal.simulators.cloud import NodeGroup, RefusedError
 from rehearsal.simulators.google.container.tokens import NODE_POOL
-from rehearsal.simulators.google_inventory import Stock
 from rehearsal.simulators.reservations import Reservation
+from rehearsal.simulators.stock import Stock
 from tests.unit.simulators.google_stack import GoogleStack
 
 SPOT, ON_DEMAND = (

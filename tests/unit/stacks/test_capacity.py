@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -15,6 +16,9 @@ from google.auth.exceptions import DefaultCredentialsError, RefreshError
 
 from components.batch.training_args import TrainingArgs
 from components.cluster import ResolvedPool
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.network_args import EksNetworkArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.node_account import registry_warnings
 from components.gke.pool_args import GkeGpuNodePoolArgs
@@ -22,15 +26,16 @@ from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.workload_args import WorkloadArgs
+from stacks.capacity import aws_reservations, choices, google_grants, offers
 from stacks.capacity import eks as aws_quota
 from stacks.capacity import gke as gke_quota
 from stacks.capacity import gke_autopilot as autopilot_quota
 from stacks.capacity import google as google_quota
-from stacks.capacity import google_choices, google_grants, offers
 from stacks.capacity import stack_capacity as quota
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.questions import simulator
+from stacks.capacity.reserved import Reserved
 from stacks.capacity.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, no_answer
 from stacks.definition.files import EXAMPLES, PLACEHOLDER
 from stacks.definition.settings import config_of, settings_of
@@ -150,11 +155,46 @@ def test_capacity_says_which_choice_would_be_taken_now() -> None:
     quotas = {"PREEMPTIBLE_NVIDIA_L4_GPUS": Known(limit=2, use=2),
               "NVIDIA_L4_GPUS": Known(limit=4, use=1)}  # fmt: skip
     cloud = Mock(answer=lambda need: quotas[need.quota])
-    (line,) = google_choices.lines(pools, [], cloud=cloud, cluster="c", region=REGION)
+    need = partial(gke_quota.one_node, region=REGION)
+    (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
     assert line == (
         "pool l4: as far as quotas and reservations tell, the next node would be on-demand (spot: "
         "0 of 2 PREEMPTIBLE_NVIDIA_L4_GPUS are left; on-demand: 3 of 4 NVIDIA_L4_GPUS are left); "
         "whether machines are free, no API says"
+    )
+
+
+def test_capacity_says_which_choice_would_be_taken_on_eks() -> None:
+    """The quotas are EC2's, and a reservation may be fewer machines than the pool has."""
+    cluster = EksClusterArgs(
+        name="c",
+        admins=["arn:aws:iam::123456789012:role/deployer"],
+        authorized_networks={"office": "203.0.113.0/24"},
+        network=EksNetworkArgs(zones=["us-east-1a", "us-east-1b"]),
+    )
+    args = EksGpuNodeGroupArgs(
+        instance_types=["g6.xlarge"],
+        fallback=["spot", "reservation", "on-demand"],
+        reservation="cr-0123456789abcdef0",
+        zones=["us-east-1a"],
+        max_nodes=9,
+    )
+    pools = {"l4": args.resolve("l4", cluster)}
+    (wanted,) = aws_reservations.wanted(pools, "zones")
+    assert (wanted.nodes, wanted.kind) == (0, "reservation")
+    quotas = {"L-3819A6DF G/VT Spot": Known(limit=8, use=6),
+              "L-DB2E81BA G/VT on demand": Known(limit=8, use=4)}  # fmt: skip
+    cloud = Mock(
+        answer=lambda need: quotas[need.quota],
+        reserved=lambda one, cluster: Reserved(wanted=one, held=[]),
+    )
+    need = partial(aws_quota.one_node, region="us-east-1")
+    (line,) = choices.lines(pools, [wanted], cloud=cloud, cluster="c", need=need)
+    assert line == (
+        "pool l4: as far as quotas and reservations tell, the next node would be on-demand (spot: "
+        "2 of 8 L-3819A6DF G/VT Spot are left; reservation: 0 machines of cr-0123456789abcdef0 are "
+        "free; on-demand: 4 of 8 L-DB2E81BA G/VT on demand are left); whether machines are free, "
+        "no API says"
     )
 
 

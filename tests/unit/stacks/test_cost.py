@@ -158,7 +158,22 @@ def test_an_order_of_fallback_costs_its_last_choice() -> None:
     known = item(bill, "train-gpu").cost("configured", "full")
     assert known is not None
     assert known == item(demand, "train-gpu").cost("configured", "full")
-    assert "pool train-gpu: counted as on-demand, the last choice of its fallback" in bill.notes
+    assert (
+        "pool train-gpu: counted as on-demand; a machine costs an hour: spot not known here, "
+        "on-demand $0.5260"
+    ) in bill.notes
+
+
+def test_each_choice_of_cluster_autoscaler_is_a_node_group_on_the_bill() -> None:
+    """Each may reach maxNodes, since no limit bounds them together."""
+    config = config_of("train")
+    demand = cost.bill_at("train", config)
+    config["gpu-cluster:gpuPools"]["train-gpu"]["fallback"] = ["spot", "on-demand"]
+    bill = cost.bill_at("train", config)
+    full = item(bill, "train-gpu_on-demand").cost("configured", "full")
+    assert full == item(demand, "train-gpu").cost("configured", "full")
+    assert item(bill, "train-gpu_spot").full == item(demand, "train-gpu").full
+    assert any("counted as all of its choices, each with up to" in note for note in bill.notes)
 
 
 def test_auto_mode_has_no_system_pool_and_a_fee_that_is_not_counted() -> None:

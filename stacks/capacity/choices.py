@@ -1,27 +1,27 @@
 """Which choice of a pool's order of fallback a node would come from now, as far as the API tells.
 
-Quotas and reservations are asked for. Whether Compute Engine has a machine, no API says.
+Quotas and reservations are asked for. Whether the cloud has a machine, no API says.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from components.catalog import gke as catalog
 from components.cluster import ResolvedPool
-from components.gke.pool_args import GkeGpuNodePoolArgs
 from stacks.capacity import reserved
-from stacks.capacity.google import GoogleQuotas, metric_of
+from stacks.capacity.questions import Cloud
 from stacks.capacity.verdict import Known, Need, Unknown
 
 
 def lines(
-    pools: Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]],
-    reservations: list[reserved.Wanted],
+    pools: Mapping[str, ResolvedPool[Any]],
+    reservations: Sequence[reserved.Wanted],
     *,
-    cloud: GoogleQuotas,
+    cloud: Cloud,
     cluster: str,
-    region: str,
+    need: Callable[[ResolvedPool[Any], str], Need],
 ) -> Iterator[str]:
-    """A line for each pool with an order, with the first choice that has room and why."""
+    """A line for each pool with an order, with the first choice that has room and why. `need`: what
+    a node of the pool takes of a quota, by how it is bought."""
     wanted = {one.pool: one for one in reservations}
     for name, pool in pools.items():
         if not pool.args.fallback:
@@ -30,8 +30,8 @@ def lines(
         for way in pool.args.fallback:
             room, words = (
                 _reserved(cloud.reserved(wanted[name], cluster))
-                if way == "reservation"
-                else _quota(cloud, pool, name, way, region)
+                if way in ("reservation", "capacity-block")
+                else _quota(cloud, need(pool, way))
             )
             said.append(f"{way}: {words}")
             if room and not taken:
@@ -50,15 +50,9 @@ def _reserved(found: reserved.Reserved) -> tuple[bool, str]:
     return free > 0, f"{free} machines of {found.wanted.reservation} are free"
 
 
-def _quota(
-    cloud: GoogleQuotas, pool: ResolvedPool[GkeGpuNodePoolArgs], name: str, way: str, region: str
-) -> tuple[bool, str]:
-    metric = metric_of(catalog.ACCELERATORS[pool.pool.accelerator], way)
-    need = Need(
-        quota=metric, scope=region, unit="GPUs", pools={name: pool.pool.gpus_per_node}, link=""
-    )
+def _quota(cloud: Cloud, need: Need) -> tuple[bool, str]:
     answer = cloud.answer(need)
     if isinstance(answer, Known):
         left = answer.limit - (answer.use or 0)
-        return left >= need.units, f"{left:g} of {answer.limit:g} {metric} are left"
+        return left >= need.units, f"{left:g} of {answer.limit:g} {need.quota} are left"
     return False, answer.reason

@@ -1,0 +1,93 @@
+"""Which of several node groups a Cluster Autoscaler grows, as its priority expander has it, and how
+long it leaves one alone that failed.
+
+From cluster-autoscaler/expander/priority, expander/factory/chain.go and
+utils/backoff/exponential_backoff.go of kubernetes/autoscaler (read 2026-11-24).
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import yaml
+
+from rehearsal.simulators.cloud import Choice, NodeGroup, Scaler
+
+_CONFIG_MAP, _KEY = "cluster-autoscaler-priority-expander", "priorities"
+_OF_CLOUD = ("kubernetes.io", "k8s.io", "eks.amazonaws.com")
+"""Domains of labels that groups may differ in although the same pods fit them."""
+_FIRST_SECONDS, _MOST_SECONDS = 300.0, 1800.0
+"""In life: --initial-node-group-backoff-duration and --max-node-group-backoff-duration."""
+_FASTER = 10.0
+"""How much sooner than in life it is tried again. Karpenter takes up to 10 s for the next group."""
+
+
+def ordered(
+    groups: Sequence[NodeGroup],
+    scalers: Sequence[Scaler],
+    config_maps: Mapping[str, Mapping[str, Any]],
+) -> list[NodeGroup]:
+    """The groups with their place in the order of the autoscaler's priority expander, if it has
+    one; without a valid order such an autoscaler starts nothing, which they say."""
+    for scaler in scalers:
+        if "priority" not in scaler.expanders:
+            continue
+        config_map = config_maps.get(f"{scaler.namespace}/{_CONFIG_MAP}") or {}
+        try:
+            ranks = _ranks((config_map.get("data") or {})[_KEY])
+        except (KeyError, ValueError, AttributeError, TypeError, re.error, yaml.YAMLError):
+            why = (
+                f"the {scaler} has the expander priority, and no ConfigMap {scaler.namespace}/"
+                f"{_CONFIG_MAP} has valid {_KEY}: it starts no node"
+            )
+            return [replace(one, unscaled=one.unscaled or why) if one.known_as else one
+                    for one in groups]  # fmt: skip
+        return [_placed(one, ranks) for one in groups]
+    return list(groups)
+
+
+def _ranks(text: str) -> list[list[re.Pattern[str]]]:
+    """The expressions, those of the greatest priority first."""
+    rows = yaml.safe_load(text)
+    return [[re.compile(one) for one in rows[key]] for key in sorted(map(int, rows), reverse=True)]
+
+
+def _placed(group: NodeGroup, ranks: Sequence[Sequence[re.Pattern[str]]]) -> NodeGroup:
+    for rank, expressions in enumerate(ranks):
+        if group.known_as and any(one.search(group.known_as) for one in expressions):
+            labels = sorted(
+                f"{key}={value}"
+                for key, value in group.template.labels.items()
+                if not key.partition("/")[0].endswith(_OF_CLOUD)
+            )
+            return replace(group, choice=Choice(of=",".join(labels), rank=rank, migrates=False))
+    return group
+
+
+@dataclass(slots=True, kw_only=True)
+class Backoff:
+    """Groups that failed to grow, and how long each is left alone."""
+
+    now: Callable[[], float] = time.monotonic
+    _held: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Group -> for how many seconds in life it is held, and until when here."""
+    _last: set[str] = field(default_factory=set)
+
+    def failed(self, group: str) -> None:
+        """Holds the group: twice as long as the last time, if that is over."""
+        seconds, until = self._held.get(group, (_FIRST_SECONDS / 2, 0.0))
+        if self.now() >= until:
+            seconds = min(2 * seconds, _MOST_SECONDS)
+            self._held[group] = seconds, self.now() + seconds / _FASTER
+
+    def over(self) -> bool:
+        """Whether some have stopped to be held since this was last asked."""
+        held = {group for group in self._held if self.holds(group)}
+        before, self._last = self._last, held
+        return bool(before - held)
+
+    def holds(self, group: str) -> bool:
+        """Whether the group is left alone now."""
+        return self.now() < self._held.get(group, (0.0, 0.0))[1]

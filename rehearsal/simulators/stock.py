@@ -1,0 +1,95 @@
+"""Machines of which a rehearsed cloud has only so many, as `stock` of an inventory says, and those
+that come back."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from components.decode import camel
+from rehearsal.simulators.inventory import INVENTORIES, inventory, wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stock:
+    """Machines of which there are only so many, for everything in the project or account."""
+
+    machine_type: str
+    """On EKS the `instanceType`."""
+    nodes: int = 0
+    zone: str = ""
+    """Empty for every zone."""
+    capacity_type: str = ""
+    """In the words of a pool's `capacityType`; empty for however they are bought."""
+    returns: float | None = None
+    """Seconds after the first refusal until there are enough again; None for never."""
+
+
+def stock(
+    stack: str, folder: Path = INVENTORIES, *, ways: Sequence[str], machine: str = "machineType"
+) -> list[Stock]:
+    """What `stock` of a stack's inventory lists. `ways`: the words that `capacityType` can be;
+    `machine`: the key of the machine type. Raises StackError for a wrong one."""
+    found = inventory(stack, folder)
+    rows = found.get("stock", []) if isinstance(found, dict) else []
+    keys = {camel(one.name): one.name for one in fields(Stock) if one.name != "machine_type"}
+    keys = {machine: "machine_type", **keys}
+    result = []
+    for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
+        at = f".stock[{number}]"
+        if not isinstance(row, dict) or not isinstance(row.get(machine), str):
+            raise wrong(
+                stack, at, f"has no {machine}; write it as {{ {machine}: TYPE, capacityType: spot, "
+                "nodes: 0 }"
+            )  # fmt: skip
+        for key, value in row.items():
+            kinds = (int, float) if key in ("nodes", "returns") else (str,)
+            if key not in keys or not isinstance(value, kinds):
+                raise wrong(stack, at, f"{key}: {value!r}; allowed: {', '.join(keys)}")
+        if (way := row.get("capacityType", "")) not in ("", *ways):
+            raise wrong(
+                stack, at, f"capacityType: {way!r} is not known; allowed: {', '.join(ways)}"
+            )  # fmt: skip
+        result.append(Stock(**{keys[key]: value for key, value in row.items()}))
+    return result
+
+
+class Stocks:
+    """Rows of stock, of which some are gone some time after they refused a machine."""
+
+    def __init__(self, rows: Sequence[Stock], back: Callable[[], None]) -> None:
+        """`back`: called after something came back."""
+        self._rows, self._back = list(rows), back
+        self._returning: set[Stock] = set()
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Stock]:
+        with self._lock:
+            return iter([*self._rows])
+
+    def refused(self, row: Stock) -> None:
+        """Has what was refused come back in its time."""
+        with self._lock:
+            if row.returns is None or row in self._returning:
+                return
+            self._returning.add(row)
+        timer = threading.Timer(row.returns, self._return, [row])
+        timer.daemon = True
+        timer.start()
+
+    def _return(self, row: Stock) -> None:
+        with self._lock:
+            self._rows.remove(row)
+        self._back()
+
+    @property
+    def restocks(self) -> bool:
+        """Whether machines that run out come back during the rehearsal."""
+        with self._lock:
+            return bool(self._returning) or any(row.returns is not None for row in self._rows)
+
+    @property
+    def restocking(self) -> bool:
+        """Whether some that were refused are on their way back now."""
+        with self._lock:
+            return bool(self._returning & {*self._rows})

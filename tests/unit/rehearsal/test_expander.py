@@ -1,0 +1,70 @@
+"""The order in which a simulated Cluster Autoscaler grows node groups, and its backoff."""
+
+from typing import Any
+
+import pytest
+
+from rehearsal.nodes.expander import Backoff, ordered
+from rehearsal.simulators.cloud import NodeGroup, Scaler
+from tests.unit.rehearsal.rehearsed import group
+
+SCALER = Scaler(
+    namespace="kube-system", service_account="ca", discovers=(), expanders=("priority", "random")
+)
+GROUPS = [group(f"l4_{way}", known_as=f"eks-l4_{way}-1f") for way in ("on-demand", "spot")]
+OTHER = group("a100", known_as="eks-a100-1f")
+
+
+def placed(priorities: str | None, scaler: Scaler = SCALER) -> list[NodeGroup]:
+    """The groups, with what the ConfigMap says."""
+    data = {} if priorities is None else {"priorities": priorities}
+    maps = {"kube-system/cluster-autoscaler-priority-expander": {"data": data}}
+    return ordered([*GROUPS, OTHER], [scaler], maps)
+
+
+def ranks(found: list[NodeGroup]) -> list[int | None]:
+    return [one.choice and one.choice.rank for one in found]
+
+
+def test_the_largest_number_is_tried_first() -> None:
+    """As numbers, not as text; a group that no expression matches has no place."""
+    found = placed("10: [^eks-l4_spot-]\n9: [l4_on]\n")
+    assert ranks(found) == [1, 0, None]
+    (spot, demand) = (one.choice for one in found[:2])
+    assert spot is not None
+    assert demand is not None
+    assert spot.of == demand.of
+
+
+def test_only_the_priority_expander_reads_the_order() -> None:
+    """Another one chooses by size."""
+    plain = Scaler(
+        namespace="kube-system", service_account="ca", discovers=(), expanders=("least-waste",)
+    )
+    assert ranks(placed("10: [spot]", plain)) == [None, None, None]
+
+
+@pytest.mark.parametrize("priorities", [None, "", "spot", "high: [spot]", "10: ['(']"])
+def test_without_a_valid_order_nothing_starts(priorities: str | None) -> None:
+    """No option is left, and the expanders after it choose among none."""
+    found = placed(priorities)
+    assert all("it starts no node" in one.unscaled for one in found)
+    assert ranks(found) == [None, None, None]
+
+
+def test_a_group_that_failed_is_left_alone_twice_as_long_each_time() -> None:
+    """5, 10, 20, then 30 minutes, a tenth of it here; failures meanwhile change nothing."""
+    clock = [1000.0]
+    backoff = Backoff(now=lambda: clock[0])
+    held: list[Any] = []
+    for _ in range(5):
+        backoff.failed("g")
+        began = clock[0]
+        assert not backoff.over()
+        while backoff.holds("g"):
+            backoff.failed("g")
+            clock[0] += 1
+        assert backoff.over()
+        assert not backoff.over()
+        held.append(clock[0] - began)
+    assert held == [30, 60, 120, 180, 180]
