@@ -277,6 +277,7 @@ class Sandbox:
             daemon_sets=self.cluster_cache.all("DaemonSet"),
             events=self.cluster_cache.all("Event"),
             refusals=dict(self.nodes.refusals),
+            waiting=dict(self.nodes.waiting),
             sharing=dict(self.nodes.sharing),
         )
 

@@ -36,6 +36,7 @@ class Batch(pulumi.ComponentResource):
             controller = kueue.kueue(
                 job_set=args.job_set,
                 fair_sharing=any(queue.sharing for queue in args.queues.values()),
+                pods_ready_minutes=args.pods_ready_minutes,
                 protected=protected,
                 cluster=cluster,
                 parent=self,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
-from annotated_types import Ge, Le, MinLen
+from annotated_types import Ge, Interval, Le, MinLen
 
 from ..cluster import GpuPool
 from ..decode import unknown
@@ -142,6 +142,15 @@ class BatchArgs:
     """What jobs may name as their `priority`, and its value; a job without one has 0. Within a
     queue, a job with a higher value goes first, and stops running jobs with a lower one if it needs
     their GPUs: these wait in the queue and start again."""
+    pods_ready_minutes: Annotated[
+        int | None,
+        Interval(ge=1, le=1440),
+        Sent("ConfigMap data.controller_manager_config.yaml.waitForPodsReady.timeout"),
+        Tries(30),
+    ] = None
+    """How long a job that has left its queue may take until all of its pods run; with any queues.
+    Then Kueue stops it, so that the nodes that it got become idle, and it waits in its queue again.
+    By default, as long as it takes."""
     deletion_protection: Annotated[
         bool | None, Sent("DeletionProtection (protect)", "CustomResourceDefinition (protect)")
     ] = None

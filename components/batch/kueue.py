@@ -83,15 +83,21 @@ JOB_SET_RULES: list[PolicyRuleArgsDict] = [
 
 
 def kueue(
-    *, job_set: bool, fair_sharing: bool, protected: bool, cluster: Cluster, parent: pulumi.Resource
-) -> Controller:
+    *, job_set: bool, fair_sharing: bool, pods_ready_minutes: int | None, protected: bool,
+    cluster: Cluster, parent: pulumi.Resource,
+) -> Controller:  # fmt: skip
     """The controller of this stack's version; with `job_set` also for JobSets. `fair_sharing`:
-    whether queues lend each other what is idle, by their weights."""
+    whether queues lend each other what is idle, by their weights. `pods_ready_minutes`: after how
+    long a job returns to its queue if not all of its pods run."""
     frameworks = ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_set else [])]
+    asked = {
+        "fairSharing": FAIR if fair_sharing else None,
+        "waitForPodsReady": {"timeout": f"{pods_ready_minutes}m"} if pods_ready_minutes else None,
+    }
     args = ControllerArgs(
         source="kueue",
         image=images.KUEUE,
-        config=_config(frameworks) | ({"fairSharing": FAIR} if fair_sharing else {}),
+        config={**_config(frameworks), **{key: value for key, value in asked.items() if value}},
         lease="c1f6bfd2.kueue.x-k8s.io",
         rules=[*RULES, *(JOB_SET_RULES if job_set else [])],
         webhooks=_webhooks(job_set),

@@ -55,6 +55,11 @@ def read_batch(
             f"{path}.priorities: order the jobs of queues, and there is none; add batch.queues or "
             "teams, or drop the key"
         )
+    if args.pods_ready_minutes is not None and not args.queues:
+        raise ValueError(
+            f"{path}.podsReadyMinutes: is for jobs of queues, and there is none; add batch.queues "
+            "or teams, or drop the key"
+        )
     return args if args.job_set or args.queues else None
 
 

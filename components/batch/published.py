@@ -78,8 +78,14 @@ def batch_of(args: BatchArgs, namespace: str) -> BatchArgs:
         for name, value in args.priorities.items()
         if all(name in each for each in allowed)
     }
-    # Protection is of no interest to them, and unknown to their older commands.
-    return dataclasses.replace(args, queues=queues, priorities=priorities, deletion_protection=None)
+    # The rest is of no interest to them, and unknown to their older commands.
+    return dataclasses.replace(
+        args,
+        queues=queues,
+        priorities=priorities,
+        pods_ready_minutes=None,
+        deletion_protection=None,
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -101,6 +101,8 @@ class Nodes:
         """Group -> why the cloud would not run another node of it."""
         self.outdated: dict[str, NodeGroup] = {}
         """Group -> the group with the earlier template that the autoscaler uses."""
+        self.waiting: dict[str, str] = {}
+        """Owner of a ProvisioningRequest -> why its nodes do not start."""
         self.sharing: dict[str, GpuSharing] = {}
         """Node -> how its device plugin shares out its GPUs."""
         cloud.on_change(lambda: self._changes.put("cloud"))
@@ -220,7 +222,7 @@ class Nodes:
                     self._scale(groups)
                     cloud_changed = False
                 self._queued.turn(found, self._nodes, self._pods)
-                self.refusals |= self._queued.refusals
+                self.waiting = self._queued.waiting
                 self._reconcile(groups)
                 self._drain(found)
                 self._attachments.follow(self._followed())

@@ -34,7 +34,7 @@ TAINT = {
 }
 BOOKED_SECONDS = 60.0
 """How long nodes wait for their pods; 10 minutes in life."""
-RETRY_SECONDS = 1.0
+RETRY_SECONDS, LOOK_SECONDS = 1.0, 3.0
 
 
 class QueuedNodes:
@@ -45,10 +45,11 @@ class QueuedNodes:
         self._granted: dict[str, int] = {}
         """Request -> how many nodes were started for it."""
         self._due: dict[str, float] = {}
+        self._next = 0.0
         self._used: set[str] = set()
         """Requests whose pods have been on their nodes."""
-        self.refusals: dict[str, str] = {}
-        """Group -> why the nodes of a request do not start."""
+        self.waiting: dict[str, str] = {}
+        """Owner of a request, `namespace/name` -> why its nodes do not start."""
         self.booked: Collection[str] = ()
         """Nodes that are kept for the pods of a request."""
 
@@ -57,9 +58,7 @@ class QueuedNodes:
     ) -> None:
         """Takes each request one step further."""
         queued = [group for group in groups if group.queued]
-        self.refusals = {}
-        if not queued or not isinstance(self._cloud, Queueing):
-            self.booked = ()
+        if not isinstance(self._cloud, Queueing) or not (queued or self._looks()):
             return
         own = [node for node in nodes if any(belongs(node, group) for group in queued)]
         names = {one["metadata"]["name"] for one in own}
@@ -69,7 +68,7 @@ class QueuedNodes:
             if pod["spec"].get("nodeName") in names
             and (request := (pod["metadata"].get("annotations") or {}).get(CONSUMES))
         }
-        booked = set[str]()
+        booked, self.waiting = set[str](), {}
         asked = [one for one in self._api().items(REQUESTS) if _class(one) == CLASS]
         for request in asked:
             try:
@@ -78,6 +77,12 @@ class QueuedNodes:
                 if error.status not in (404, 409):  # deleted, or changed, meanwhile
                     raise
         self.booked = booked
+
+    def _looks(self) -> bool:
+        """Whether it is time to look for requests where no group is for them."""
+        due = time.monotonic() >= self._next
+        self._next = time.monotonic() + LOOK_SECONDS if due else self._next
+        return due
 
     def _step(
         self, request: Object, groups: Sequence[NodeGroup], nodes: Sequence[Object]
@@ -112,10 +117,11 @@ class QueuedNodes:
         elif time.monotonic() >= self._due.get(uid, 0.0):
             self._due[uid] = time.monotonic() + RETRY_SECONDS
             self._ask(request, groups)
-        elif holds(request, "Accepted"):
-            group = request["status"]["provisioningClassDetails"]["NodePoolName"]
-            if said := condition(request, "Provisioned").get("message"):
-                self.refusals[group] = said
+        if not holds(request, "Provisioned") and uid not in self._granted:
+            said = condition(request, "Provisioned") or condition(request, "Accepted")
+            for owner in request["metadata"].get("ownerReferences") or []:
+                namespace = request["metadata"]["namespace"]
+                self.waiting[f"{namespace}/{owner['name']}"] = said.get("message", "")
         return {node["metadata"]["name"] for node in mine}
 
     def _ask(self, request: Object, groups: Sequence[NodeGroup]) -> None:
@@ -152,7 +158,6 @@ class QueuedNodes:
         try:
             self._cloud.start_together(group.name, needed)
         except RefusedError as error:
-            self.refusals[group.name] = str(error)
             if self._say(request, "Provisioned", "ResourcePoolExhausted", str(error),
                          status="False"):  # fmt: skip
                 self._log.record(

@@ -15,6 +15,7 @@ from rehearsal.control_plane.attachments import PROVISIONER
 from rehearsal.nodes.gpus import GPU, gpu_parts, installs_driver_on, is_device_plugin
 from rehearsal.nodes.matching import mismatches, shape_of
 from rehearsal.nodes.pods import allocatable_gpus, condition, full_name, gpus_asked, phase, workload
+from rehearsal.nodes.queued import CONSUMES
 from rehearsal.simulators.cloud import GpuSharing, NodeGroup
 
 Object = Mapping[str, Any]
@@ -33,6 +34,8 @@ class ClusterSnapshot:
     """The cluster's own events."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Group name -> why the cloud would not run another node of it."""
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    """Kueue's Workload, `namespace/name` -> why the cloud starts none of its nodes."""
     sharing: Mapping[str, GpuSharing] = field(default_factory=dict)
     """Node -> how its device plugin shares its GPUs, if not as the group's does."""
 
@@ -144,6 +147,12 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
         return Diagnosis(
             message=f"{start} cannot be scheduled: {_few(len(nodes))}, and none is added: "
             f"{group.unscaled}",
+            permanent=True,
+        )
+    if group.queued and CONSUMES not in (pod["metadata"].get("annotations") or {}):
+        return Diagnosis(
+            message=f"{start} cannot be scheduled: the pool is queued, and no ProvisioningRequest "
+            "asks for its nodes",
             permanent=True,
         )
     limit = group.max_nodes if group.autoscaled else group.target_nodes

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.nodes.matching import mismatches
 from rehearsal.nodes.pods import condition, full_name, holds, phase, workload
 from rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 
@@ -102,9 +101,7 @@ def why_not(wanted: Workload, item: Object | None, snapshot: ClusterSnapshot) ->
         return Diagnosis(message=f"{wanted} cannot make its pods: {refused}", permanent=True)
     if item["spec"].get("suspend"):
         return Diagnosis(
-            message=f"{wanted} is still in its queue{_queued(wanted, snapshot)}"
-            f"{_not_together(item, snapshot)}",
-            permanent=False,
+            message=f"{wanted} is still in its queue{_queued(wanted, snapshot)}", permanent=False
         )
     states = ", ".join(phase(pod) for pod in pods) or "none yet"
     return Diagnosis(message=f"{wanted} is not done: its pods are {states}", permanent=False)
@@ -120,20 +117,13 @@ def _queued(wanted: Workload, snapshot: ClusterSnapshot) -> str:
         and event["involvedObject"].get("namespace") == wanted.namespace
         and str(event["involvedObject"].get("name")).startswith(names)
     ]
+    for owner, why in snapshot.waiting.items():
+        if why and owner.startswith(tuple(f"{wanted.namespace}/{name}" for name in names)):
+            return f": the cloud starts all of its nodes or none: {why}"
     if not said:
         return ""
     last = max(said, key=lambda event: str(event.get("lastTimestamp") or ""))
     return f": Kueue says: {last.get('message', '')}"
-
-
-def _not_together(job: Object, snapshot: ClusterSnapshot) -> str:
-    """Why the cloud does not start all nodes of the job."""
-    spec = job["spec"]["template"]["spec"]
-    for group in snapshot.groups:
-        why = snapshot.refusals.get(group.name) if group.queued else None
-        if why and not mismatches(spec, group.node):
-            return f"; the cloud starts all of its nodes in pool {group.name} or none: {why}"
-    return ""
 
 
 def _failed_to_create(wanted: Workload, snapshot: ClusterSnapshot) -> str | None:

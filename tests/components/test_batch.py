@@ -126,6 +126,17 @@ def test_a_queue_hands_out_what_its_pools_can_have() -> None:
     assert config["resources"]["excludeResourcePrefixes"] == ["cpu", "memory", "ephemeral-storage"]
 
 
+def test_a_job_without_all_of_its_pods_returns_to_its_queue() -> None:
+    """After so many minutes; by default it keeps what it got."""
+
+    def configured(**changes: Any) -> Any:
+        data = of(batch(**changes), "ConfigMap", "kueue-manager-config").inputs["data"]
+        return json.loads(data["controller_manager_config.yaml"]).get("waitForPodsReady")
+
+    assert configured(pods_ready_minutes=30) == {"timeout": "30m"}
+    assert configured() is None
+
+
 def test_a_job_of_a_queued_pool_waits_for_all_of_its_nodes() -> None:
     """Its check is for that pool's jobs only, and leaves after the queue that names it."""
     asks = AllAtOnce(

@@ -25,7 +25,7 @@ from rehearsal.scenario import Rehearsal
 from stacks.outcome import ExitCode
 from tests.rehearsal.conftest import configured, entered, until, up
 from tests.rehearsal.test_disruptions import nodes_of
-from tests.rehearsal.test_queues import spans, with_provisioning, with_queues
+from tests.rehearsal.test_queues import spans, with_queues
 from tests.unit.stacks.test_jobs import JOB
 
 SUBMITTED = {**JOB, "volumes": {"code": {"mountPath": "/code", "files": ["train.py"]}}}
@@ -42,7 +42,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
         sandbox = entered(
             sandboxes, "train-gke", folder, change, team, options=SandboxOptions(job_seconds=8)
         )
-        found = with_provisioning(sandbox, deadline=90)
+        found = Rehearsal(sandbox=sandbox, deadline=90)
         assert found.run_up_only(), found.failures
         yield found
 

@@ -1,5 +1,6 @@
 """A training job on a queued pool gets all of its nodes or none."""
 
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,14 +9,23 @@ from typing import Any
 import pytest
 import yaml
 
+from rehearsal.nodes.queued import REQUESTS
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from stacks.definition.program import Mutation
-from tests.rehearsal.conftest import configured, entered
+from tests.rehearsal.conftest import changed, configured, entered
 
 GANG = 4
+WORKERS = "Job default/ddp-workers-0"
+KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
+EVICTED = "EvictedDueToPodsReadyTimeout"
+UNTOLERATED = (
+    "spec['tolerations'] = [t for t in spec['tolerations'] if not t['key'].endswith('queued')]"
+)
 MACHINE = "g2-standard-4"
+G_INSTANCES, VCPUS = "G_VT", 4
+"""The quota of g4dn.xlarge on demand, and what a machine counts."""
 QUEUES = Path(__file__).with_name("queues.yaml")
 
 
@@ -82,21 +92,101 @@ def test_all_nodes_of_a_job_start_together(tmp_path: Path) -> None:
     assert [event.detail["nodes"] for event in events if event.what == "together"] == [GANG]
     assert max(gpu_nodes(rehearsal)) == GANG
     assert gpu_nodes(rehearsal)[-1] == 0
-    workers = [pod for pod in pod_lives(events) if pod.workload == "Job default/ddp-workers-0"]
+    workers = [pod for pod in pod_lives(events) if pod.workload == WORKERS]
     assert [pod.state for pod in workers] == ["succeeded"] * GANG
     steps = {step.name: step.detail for step in rehearsal.steps}
     assert steps["idempotency"] == "no changes"
     assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
 
 
+def asked_again(sandbox: Sandbox) -> None:
+    """Somebody deletes the request; Kueue asks again."""
+    api, until = sandbox.control_plane.api, time.monotonic() + 60
+    (request,) = api.items(REQUESTS)
+    place = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
+    api.delete(f"{place}/{request['metadata']['name']}")
+    while time.monotonic() < until:
+        if [r for r in api.items(REQUESTS) if r["metadata"]["uid"] != request["metadata"]["uid"]]:
+            return
+        time.sleep(0.2)
+    raise AssertionError("Kueue made no other request")
+
+
 @pytest.mark.prove(reason="test_queued_nodes.py has each step; this is a whole rehearsal")
 def test_no_node_starts_if_one_is_missing(tmp_path: Path) -> None:
     """Of four machines three can be had: none starts, no pod is created, the report says why."""
-    rehearsal = rehearsed(tmp_path, stock=GANG - 1, deadline=20)
+    rehearsal = rehearsed(tmp_path, stock=GANG - 1, deadline=20, between=asked_again)
     events = rehearsal.sandbox.event_log.events
     assert gpu_nodes(rehearsal) in ([], [0])
     assert not [pod for pod in pod_lives(events) if "ddp" in pod.workload]
-    (line,) = (line for line in rehearsal.failures if "Job default/ddp-workers-0" in line)
-    assert "is still in its queue" in line
-    assert "all of its nodes in pool train-gpu" in line
-    assert "ZONE_RESOURCE_POOL_EXHAUSTED" in line
+    (line,) = (line for line in rehearsal.failures if WORKERS in line)
+    assert "is still in its queue: the cloud starts all of its nodes or none: ZONE_RES" in line
+
+
+@pytest.mark.prove(reason="each is a rehearsal of its own")
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {f"{KUEUE}:ClusterQueue": "del props['spec']['admissionChecksStrategy']"},
+            "the pool is queued, and no ProvisioningRequest asks for its nodes",
+        ),
+        (
+            {"gcp:container/nodePool:NodePool": "props['queued_provisioning'] = None"},
+            "No nodepool with QueuedProvisioning enabled is available for scale up",
+        ),
+        (
+            {
+                f"{KUEUE}:ResourceFlavor": f"spec = props['spec']\n{UNTOLERATED}",
+                "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet": (
+                    "spec = props['spec']['replicatedJobs'][0]['template']['spec']['template']"
+                    f"['spec']\n{UNTOLERATED}"
+                ),
+            },
+            "it does not tolerate the taint cloud.google.com/gke-queued",
+        ),
+    ],
+    ids=["no check", "no queued pool", "no toleration"],
+)
+def test_what_a_queued_pool_lacks_is_named(
+    tmp_path: Path, changes: dict[str, str], says: str
+) -> None:
+    """The report says why the job does not run."""
+    mutations = [changed(kind, code) for kind, code in changes.items()]
+    rehearsal = rehearsed(tmp_path, *mutations, stock=GANG, deadline=20)
+    assert any(says in line for line in rehearsal.failures), rehearsal.failures
+
+
+def without_enough(config: dict[str, Any]) -> None:
+    """The gang on EKS, whose Auto Scaling groups start what they can get."""
+    ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
+    config["gpu-cluster:batch"] = {
+        "jobSet": True,
+        "queues": {"training": {"pools": ["train-gpu"]}},
+        "podsReadyMinutes": 1,
+    }
+    config["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = GANG
+    config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": GANG}}
+    config["gpu-cluster:workloads"] = {}
+
+
+@pytest.mark.prove(reason="Kueue waits for a minute; this is a whole rehearsal")
+def test_a_job_without_all_of_its_pods_gives_its_nodes_back(tmp_path: Path) -> None:
+    """Some of four nodes start, and are gone again once Kueue has stopped the job."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, "train", tmp_path / "sandbox", configured(without_enough),
+            # Workers that wait for the last one end no sooner than that one.
+            options=SandboxOptions(job_seconds=600),
+        )  # fmt: skip
+        sandbox.cloud.faults.quota[G_INSTANCES] = (GANG - 1) * VCPUS  # type: ignore[attr-defined]
+        assert sandbox.engine.up().ok
+        until, counts, reasons = time.monotonic() + 240, [1], set[str]()
+        while time.monotonic() < until and not (counts[-1] == 0 and EVICTED in reasons):
+            time.sleep(0.5)
+            lives = node_lives(sandbox.event_log.events)
+            counts = [0, *(count for _, count in gpu_nodes_over_time(lives))]
+            reasons |= {str(one.get("reason")) for one in sandbox.cluster_cache.all("Event")}
+        assert 0 < max(counts) < GANG
+        assert counts[-1] == 0
+        assert EVICTED in reasons

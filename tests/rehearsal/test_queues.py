@@ -26,20 +26,6 @@ from tests.rehearsal.conftest import as_it_was, changed, configured, entered
 QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())
 FIRST, SECOND = "Job default/ddp-workers-0", "Job default/sweep"
 
-PROVISIONING = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "provisioningrequests.autoscaling.x-k8s.io",
-        "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/autoscaler"}},
-    "spec": {"group": "autoscaling.x-k8s.io",
-        "names": {"kind": "ProvisioningRequest", "plural": "provisioningrequests"},
-        "scope": "Namespaced",
-        "versions": [{"name": version, "served": True, "storage": version == "v1",
-            "schema": {"openAPIV3Schema": {"type": "object",
-            "x-kubernetes-preserve-unknown-fields": True}}} for version in ("v1", "v1beta1")]},
-}  # fmt: skip
-"""A kind that GKE serves and Kueue then watches; its fields do not matter here."""
-
 FLAVORS = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 THEIRS = {
@@ -53,13 +39,6 @@ def with_queues(config: dict[str, Any]) -> None:
     """Two nodes at most, and two jobs of which each needs both."""
     config.update(QUEUES)
     config["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = 2
-
-
-def with_provisioning(sandbox: Sandbox, deadline: float) -> Rehearsal:
-    """A rehearsal on a cluster that serves what GKE's does."""
-    sandbox.control_plane.ensure_started()
-    sandbox.control_plane.define([PROVISIONING])
-    return Rehearsal(sandbox=sandbox, deadline=deadline)
 
 
 Run = Callable[..., Rehearsal]
@@ -79,7 +58,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
             between: Callable[[Sandbox], None] = lambda sandbox: None,
         ) -> Rehearsal:
             sandbox = entered(sandboxes, stack, tmp_path / "sandbox", *mutations)
-            rehearsal = with_provisioning(sandbox, deadline)
+            rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
             if not whole:
                 rehearsal.run_up_only()
             elif rehearsal.run_until_ready():

@@ -18,7 +18,6 @@ from rehearsal.scenario import Rehearsal
 from stacks.jobs import cluster as jobs
 from stacks.outcome import ExitCode
 from tests.rehearsal.conftest import configured, entered, until
-from tests.rehearsal.test_queues import with_provisioning
 
 ADA = {"Impersonate-User": "ada@example.com"}
 """A member of team research."""
@@ -52,7 +51,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
             sandboxes, "train-gke", folder, configured(with_teams),
             options=SandboxOptions(job_seconds=15),
         )  # fmt: skip
-        found = with_provisioning(sandbox, deadline=90)
+        found = Rehearsal(sandbox=sandbox, deadline=90)
         assert found.run_up_only(), found.failures
         yield found
 

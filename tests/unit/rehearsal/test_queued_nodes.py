@@ -25,7 +25,12 @@ class Cluster(Api):
     def __init__(self, pods: int) -> None:
         self.request: dict[str, Any] = {
             "apiVersion": "autoscaling.x-k8s.io/v1",
-            "metadata": {"namespace": "default", "name": "ddp-1", "uid": "u"},
+            "metadata": {
+                "namespace": "default",
+                "name": "ddp-1",
+                "uid": "u",
+                "ownerReferences": [{"kind": "Workload", "name": "jobset-ddp-1"}],
+            },
             "spec": {
                 "provisioningClassName": CLASS,
                 "podSets": [{"podTemplateRef": {"name": "ppt"}, "count": pods}],
@@ -83,7 +88,7 @@ def test_a_request_waits_until_all_of_its_nodes_can_be_had(tmp_path: Any) -> Non
     assert cluster.nodes == []
     assert holds(cluster.request, "Accepted")
     assert condition(cluster.request, "Provisioned")["message"] == "3 machines are left"
-    assert nodes.refusals == {"train-gpu": "3 machines are left"}
+    assert nodes.waiting == {"default/jobset-ddp-1": "3 machines are left"}
     cloud.machines = 4
     for _ in range(3):
         nodes.turn([POOL], cluster.nodes, [])
@@ -91,7 +96,7 @@ def test_a_request_waits_until_all_of_its_nodes_can_be_had(tmp_path: Any) -> Non
     assert {one["metadata"]["labels"][LABEL] for one in cluster.nodes} == {
         cluster.request["status"]["provisioningClassDetails"]["ResizeRequestName"]
     }
-    assert nodes.refusals == {}
+    assert nodes.waiting == {}
 
 
 def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Any) -> None:
@@ -105,7 +110,8 @@ def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Any) -> None:
     nodes.turn([POOL], cluster.nodes, [worker])
     assert holds(cluster.request, "BookingExpired")
     assert nodes.booked == set()
-    nodes.turn([POOL], [], [])
+    for _ in range(2):
+        nodes.turn([POOL], [], [])
     assert holds(cluster.request, "CapacityRevoked")
 
 

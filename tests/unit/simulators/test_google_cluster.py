@@ -65,7 +65,7 @@ def test_managed_prometheus_brings_its_kinds_when_it_is_turned_on() -> None:
     network = stack.network()
     off = {"enableComponents": ["SYSTEM_COMPONENTS"], "managedPrometheus": {"enabled": False}}
     stack.up(CLUSTER, "dev", cluster(network, monitoringConfig=off))
-    assert {*stack.plane.kinds} == {"ComputeClass"}
+    assert {*stack.plane.kinds} == {"ComputeClass", "ProvisioningRequest"}
     stack.up(
         CLUSTER,
         "dev",
