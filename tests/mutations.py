@@ -132,13 +132,15 @@ def survivors() -> Iterator[str]:
     before, reach = [], defaultdict[int, list[int]](list)
     for position, (_, config, _) in enumerate(given):
         SWITCH.reached.clear()
-        before.append(declared(config))
+        before.append(declared(config, again=True))
         for number in SWITCH.reached:
             reach[number].append(position)
     for number, line in LINES.items():
         SWITCH.away = number
         try:
-            missed = any(declared(given[each][1]) != before[each] for each in reach[number])
+            missed = any(
+                declared(given[each][1], again=True) != before[each] for each in reach[number]
+            )
         except Exception:  # whatever it is, the line was missed
             missed = True
         SWITCH.away = None

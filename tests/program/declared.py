@@ -1,7 +1,7 @@
 """`python -m tests.program.declared`: writes what each environment declares, to review a change by.
 
-`declared/<environment>.txt` has every input and option of every resource, sorted by path; what fits
-in a line is one. `..._choices.txt` has what other settings (`quality/faults/changes.yaml`,
+`declared/<environment>.txt` has every input and option of every resource, sorted by path, so that a
+new input is one new line. `..._choices.txt` has what other settings (`quality/faults/changes.yaml`,
 `effects.yaml`) change of that: `-` what is gone, `+` what is new, `path old -> new`, and `as first
 above` for what an earlier choice declares too. Long texts are shown by their digest.
 """
@@ -33,10 +33,12 @@ Declared = Mapping[str, Any]
 """Type and name of a resource -> its options, their names in parentheses, and its inputs."""
 
 
-def declared(config: Mapping[str, Any], longest: float = float("inf")) -> Declared:
+def declared(
+    config: Mapping[str, Any], longest: float = float("inf"), *, again: bool = False
+) -> Declared:
     """What the program declares with this config, and its outputs. A JSON text of more than
-    `longest` values is one value."""
-    found = recorded(config)
+    `longest` values is one value; `again` runs the program if it has run with this config."""
+    found = recorded(config, again=again)
     rows = {f"{each.type} {each.name}": _of(each, longest) for each in found.resources}
     rows["outputs"] = tree(found.outputs)
     return dict(sorted(rows.items()))

@@ -11,10 +11,12 @@ LONGEST = 160
 
 
 def lines(value: Any, path: str = "", *, packed: bool = False) -> Iterator[str]:
-    """A line for each part of a value that fits in one, with its path; packed, for as many parts
-    as fit."""
+    """A line for each value with its path, for a list of plain values if it fits; packed, for as
+    many neighbors as fit."""
     text = _line(path, value)
-    if (path and len(text) <= WIDTH) or not value or not isinstance(value, Mapping | list):
+    whole = packed or (isinstance(value, list) and _scalars(value))
+    short = path and len(text) <= WIDTH and whole
+    if short or not value or not isinstance(value, Mapping | list):
         yield text
     elif isinstance(value, Mapping):
         # In a list the order counts; of a mapping, what does not fit can follow what does.

@@ -38,10 +38,10 @@ def test_inputs_are_sorted_by_path() -> None:
 
 
 def test_a_line_has_what_fits_in_it() -> None:
-    """In full each part has its own; packed, neighbors share one, and a wide part is opened."""
+    """In full each value has its own; packed, neighbors share one, and a wide part is opened."""
     value = {"a": 1, "b": {"c": [2], "d": {}}, "wide": {"x": "x" * 60, "y": "y" * 60}}
     assert [*lines(value)] == [
-        "a 1", "b {c: [2], d: {}}", f'wide.x "{"x" * 60}"', f'wide.y "{"y" * 60}"',
+        "a 1", "b.c [2]", "b.d {}", f'wide.x "{"x" * 60}"', f'wide.y "{"y" * 60}"',
     ]  # fmt: skip
     packed = [*lines(value, packed=True)]
     assert packed == ["a: 1, b: {c: [2], d: {}}", *(f'wide {{{k}: "{k * 60}"}}' for k in "xy")]
