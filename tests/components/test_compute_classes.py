@@ -8,7 +8,7 @@ from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.scaler import check_scaler, unsupported
 from tests.components.recording import Recording
-from tests.components.test_gke import CLUSTER, NODE_POOL, declare
+from tests.components.test_gke import CLUSTER, declare
 
 CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
 L4 = "g2-standard-4"
@@ -24,33 +24,6 @@ def spec_of(**pool: Any) -> Any:
     """The ComputeClass of a pool of these settings."""
     args = GkeGpuNodePoolArgs(**{"machine_type": L4, **pool})
     return classes({"pool": args}).one(CLASS, "pool").inputs["spec"]
-
-
-def test_a_class_stands_in_place_of_the_node_pool() -> None:
-    """GKE creates the node pools; the stack's only one is that of system pods."""
-    recording = classes()
-    assert recording.one(CLASS).inputs["metadata"]["name"] == "l4"
-    assert [pool.name for pool in recording.of(NODE_POOL)] == ["gpu-dev-system"]
-    spec = recording.one(CLASS).inputs["spec"]
-    assert spec["nodePoolAutoCreation"] == {"enabled": True}
-    assert spec["whenUnsatisfiable"] == "DoNotScaleUp"
-    assert spec["activeMigration"] == {"optimizeRulePriority": False}
-    assert spec["nodePoolConfig"] == {
-        "imageType": "cos_containerd",
-        "serviceAccount": "nodes@my-project.iam.gserviceaccount.com",
-        "nodeLabels": {"gpu-cluster/pool": "l4", "nvidia.com/gpu.present": "true"},
-        "imageStreaming": {"enabled": False},
-        "gvnic": {"enabled": True},
-    }
-    assert spec["priorities"] == [
-        {
-            "machineType": L4,
-            "gpu": {"type": "nvidia-l4", "count": 1, "driverVersion": "default"},
-            "storage": {"bootDiskType": "pd-balanced", "bootDiskSize": 100},
-            "location": {"locationPolicy": "ANY", "zones": ["us-central1-a"]},
-            "spot": False,
-        }
-    ]
 
 
 def test_a_fallback_is_the_order_of_the_priorities() -> None:
@@ -156,16 +129,6 @@ def test_pods_select_the_class_and_tolerate_what_gke_puts_on_its_nodes(bought: A
         "cloud.google.com/compute-class=l4:NoSchedule",
     ]
     assert pool.spot
-
-
-def test_node_pools_create_nothing_by_themselves() -> None:
-    """Said, since the provider would keep what was on before."""
-    assert declare().one(CLUSTER).inputs["clusterAutoscaling"] == {
-        "enabled": False,
-        "autoscalingProfile": "BALANCED",
-    }
-    packed = declare(autoscaling_profile="optimize-utilization").one(CLUSTER)
-    assert packed.inputs["clusterAutoscaling"]["autoscalingProfile"] == "OPTIMIZE_UTILIZATION"
 
 
 @pytest.mark.parametrize("name", ["default", "gke-l4", "autopilot"])

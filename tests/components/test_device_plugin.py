@@ -8,17 +8,12 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.catalog import images
 from components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint
 from components.gpu.device_plugin import DevicePlugin
 from tests.components.recording import Recording, record
 
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
-SOCKETS = {
-    "name": "kubelet-device-plugins",
-    "hostPath": {"path": "/var/lib/kubelet/device-plugins", "type": "Directory"},
-}
 
 
 def pool(name: str, **fields: Any) -> GpuPool:
@@ -83,37 +78,6 @@ def test_it_runs_on_the_pools_that_need_it_alone(plain: Recording) -> None:
     """One DaemonSet covers both pools, neither a CPU node nor a pool that has a plugin."""
     assert [r.name for r in plain.of(DAEMON_SET)] == ["nvidia-device-plugin"]
     assert terms(pod(plain)) == [{"gpu-cluster/pool": ["one"]}, {"gpu-cluster/pool": ["two"]}]
-
-
-def test_its_name_is_fixed_and_it_goes_before_its_successor(plain: Recording) -> None:
-    """Two plugins never run side by side, whatever of the DaemonSet changes."""
-    found = plain.one(DAEMON_SET)
-    assert found.inputs["metadata"]["name"] == "nvidia-device-plugin"
-    assert found.inputs["metadata"]["namespace"] == "kube-system"
-    assert found.delete_before_replace
-    assert found.inputs["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
-
-
-def test_it_has_no_privilege_and_one_host_path(plain: Recording) -> None:
-    """It drops every capability, and sees nothing of the host but the kubelet's plugin folder."""
-    spec = pod(plain)
-    (container,) = spec["containers"]
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert spec["volumes"] == [SOCKETS]
-    assert spec["automountServiceAccountToken"] is False
-    assert not any(key in spec for key in ("hostNetwork", "hostPID", "hostIPC"))
-
-
-def test_its_image_is_pinned_and_it_is_critical(plain: Recording) -> None:
-    """By digest, at a priority that no workload evicts, with no variable set."""
-    spec = pod(plain)
-    assert spec["containers"][0]["image"] == images.DEVICE_PLUGIN.reference
-    assert "@sha256:" in images.DEVICE_PLUGIN.reference
-    assert spec["priorityClassName"] == "system-node-critical"
-    assert env(spec) == {}
 
 
 def test_it_tolerates_every_taint_of_its_pools() -> None:
@@ -214,14 +178,3 @@ def test_partitions_are_plain_gpus_to_pods() -> None:
     assert spec["containers"][0]["securityContext"] == {
         "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
     }
-
-
-def test_on_gke_it_takes_the_driver_from_the_host() -> None:
-    """GKE's nodes have no NVIDIA runtime: the plugin sees devices and libraries by itself."""
-    spec = pod(declare(pool("one", driver_directory="/home/kubernetes/bin/nvidia")))
-    (container,) = spec["containers"]
-    assert container["securityContext"] == {"privileged": True}
-    assert env(spec) == {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64", "PASS_DEVICE_SPECS": "true"}
-    assert {"name": "driver", "hostPath": {"path": "/home/kubernetes/bin/nvidia"}} in spec[
-        "volumes"
-    ]

@@ -9,9 +9,8 @@ import pytest
 
 from components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint, Toleration
 from components.gpu.driver import DriverInstaller
-from components.gpu.resources_args import ResourcesArgs
 from components.gpu.workload import GpuWorkload
-from components.gpu.workload_args import ProbeArgs, WorkloadArgs
+from components.gpu.workload_args import WorkloadArgs
 from tests.components.recording import Recording, Registration, record
 
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
@@ -106,31 +105,6 @@ def test_each_os_and_each_own_image_has_its_daemon_set() -> None:
     }
 
 
-def test_a_driver_branch_is_told_to_the_installer_of_its_pool() -> None:
-    """As Google's manifest of the branch does; other Ubuntu pools get the installer's choice."""
-    recording = installers(
-        pool("a", installer="ubuntu"),
-        pool("b", installer="ubuntu", installer_version="570.124.06"),
-    )
-    found = {
-        each.name: each.inputs["spec"]["template"]["spec"]["initContainers"][0].get("env")
-        for each in recording.of(DAEMON_SET)
-    }
-    assert found == {
-        "nvidia-driver-installer-ubuntu": None,
-        "nvidia-driver-installer-ubuntu-b": [
-            {"name": "NVIDIA_DRIVER_VERSION", "value": "570.124.06"}
-        ],
-    }
-
-
-def test_a_new_installer_never_runs_beside_the_old_one() -> None:
-    """The DaemonSet has a fixed name and is deleted before it is replaced."""
-    daemon_set = installers(pool(installer="cos")).one(DAEMON_SET)
-    assert daemon_set.inputs["metadata"]["name"] == daemon_set.name
-    assert daemon_set.delete_before_replace
-
-
 def test_a_pod_reaches_its_pool_through_the_pool() -> None:
     """Selector, tolerations and resource are the pool's, whatever its taints."""
     target = pool(
@@ -163,41 +137,6 @@ def test_a_pod_enters_the_hosts_ipc_only_where_its_gpus_need_it() -> None:
     assert workload(pool(host_ipc=True), gpus=1)["hostIPC"] is True
     assert "hostIPC" not in workload(pool(host_ipc=True), gpus=0)
     assert "hostIPC" not in workload(pool(), gpus=1)
-
-
-def test_a_pod_has_no_credentials_and_cannot_gain_privileges() -> None:
-    """No token of the cluster is mounted, and no process gains more than it started with."""
-    spec = workload(pool())
-    assert spec["automountServiceAccountToken"] is False
-    assert spec["containers"][0]["securityContext"] == {"allowPrivilegeEscalation": False}
-    assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
-
-
-def test_probes_resources_and_driver_libraries_arrive() -> None:
-    """What scenario S3 asks of a pod is expressed as Kubernetes has it."""
-    spec = workload(
-        pool(runtime_class="nvidia"),
-        ports={"tf": 8888},
-        readiness_probe=ProbeArgs(port="tf"),
-        requests=ResourcesArgs(cpu="200m", memory="256Mi"),
-        limits=ResourcesArgs(cpu="300m", memory="512Mi"),
-        driver_libraries="/usr/lib/nvidia",
-    )
-    (container,) = spec["containers"]
-    assert container["ports"] == [{"name": "tf", "containerPort": 8888}]
-    assert container["readinessProbe"] == {
-        "httpGet": {"path": "/", "port": "tf"},
-        "initialDelaySeconds": 10,
-        "periodSeconds": 5,
-    }
-    assert container["resources"] == {
-        "requests": {"cpu": "200m", "memory": "256Mi"},
-        "limits": {"cpu": "300m", "memory": "512Mi", "nvidia.com/gpu": "1"},
-    }
-    assert spec["volumes"] == [
-        {"name": "driver", "hostPath": {"path": "/usr/lib/nvidia", "type": "Directory"}}
-    ]
-    assert spec["runtimeClassName"] == "nvidia"
 
 
 def test_a_pod_brings_the_driver_where_nobody_else_does() -> None:
@@ -283,22 +222,6 @@ def job(target: GpuPool) -> Registration:
     return recording.one("kubernetes:batch/v1:Job")
 
 
-def test_a_running_job_keeps_its_node_and_its_retries() -> None:
-    """The autoscaler drains half-empty GPU nodes; a pod that was evicted did not fail."""
-    spec = job(pool()).inputs["spec"]
-    annotations = spec["template"]["metadata"]["annotations"]
-    assert annotations == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-    assert spec["podFailurePolicy"] == {
-        "rules": [
-            {
-                "action": "Ignore",
-                "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-            }
-        ]
-    }
-    assert spec["template"]["spec"]["restartPolicy"] == "Never"
-
-
 def test_what_may_move_does() -> None:
     """A deployment's pods go where the autoscaler wants them; on their own they are never evicted;
     GKE Autopilot does not let Spot pods stay."""
@@ -309,15 +232,6 @@ def test_what_may_move_does() -> None:
     bound = job(pool(keeps_pods=False)).inputs["spec"]
     assert not bound["template"]["metadata"].get("annotations")
     assert "podFailurePolicy" in bound
-
-
-def test_a_job_of_an_older_version_is_not_run_again() -> None:
-    """Neither field can change in a Job that is there."""
-    assert job(pool()).ignore_changes == (
-        "spec.podFailurePolicy",
-        'spec.template.metadata.annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"]',
-        'spec.template.metadata.annotations["karpenter.sh/do-not-disrupt"]',
-    )
 
 
 SHARED_MEMORY = {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}

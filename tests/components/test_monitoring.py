@@ -13,13 +13,10 @@ from components.gpu.monitoring_args import MonitoringArgs
 from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 
-NAMESPACE = "gpu-monitoring-system"
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 SERVICE = "kubernetes:core/v1:Service"
 POD_MONITORING = "kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"
-SERVICE_MONITOR = "kubernetes:monitoring.coreos.com/v1:ServiceMonitor"
-RULE = "kubernetes:monitoring.coreos.com/v1:PrometheusRule"
 DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
 POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
 CLUSTER = "gcp:container/cluster:Cluster"
@@ -121,14 +118,6 @@ def test_the_gpu_taint_is_tolerated_where_somebody_else_made_the_nodes() -> None
     assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
 
 
-def test_two_exporters_never_meet_on_a_node() -> None:
-    """The name is fixed, and the old one goes before the new one comes."""
-    daemon_set = declare(pool("a")).one(DAEMON_SET)
-    assert daemon_set.inputs["metadata"]["name"] == "dcgm-exporter"
-    assert daemon_set.inputs["metadata"]["namespace"] == NAMESPACE
-    assert daemon_set.delete_before_replace
-
-
 def test_a_daemon_set_s_pods_are_its_own() -> None:
     """Where there are two, neither selects the other's pods."""
     recording = declare(pool("a"), pool("b", runtime_class="nvidia"))
@@ -146,19 +135,6 @@ def test_the_runtime_class_is_the_pool_s() -> None:
     recording = declare(pool("a", runtime_class="nvidia"))
     assert pod(recording, "dcgm-exporter-nvidia")["runtimeClassName"] == "nvidia"
     assert "runtimeClassName" not in pod(declare(pool("a")))
-
-
-def test_with_an_nvidia_runtime_the_exporter_is_not_privileged() -> None:
-    """The runtime gives it the GPUs; of the host it sees the kubelet's list of devices alone."""
-    spec = pod(declare(pool("a")))
-    (container,) = spec["containers"]
-    assert container["securityContext"] == {
-        "runAsUser": 0,
-        "runAsNonRoot": False,
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
-    }
-    assert host_paths(spec) == {"/var/lib/kubelet/pod-resources"}
 
 
 def test_on_gke_the_exporter_finds_the_driver_by_itself() -> None:
@@ -213,27 +189,6 @@ def test_the_exporter_reads_our_counters_and_knows_its_node() -> None:
     assert template["metadata"]["annotations"]["gpu-cluster/counters"]
 
 
-def test_the_metrics_port_is_where_the_exporter_listens() -> None:
-    """Port 9400, by the name that Service and scrape resources use."""
-    (container,) = pod(declare(pool("a")))["containers"]
-    assert container["ports"] == [{"name": "metrics", "containerPort": 9400}]
-    assert env(pod(declare(pool("a"))))["DCGM_EXPORTER_LISTEN"] == ":9400"
-
-
-def test_the_namespace_admits_what_reads_the_hardware() -> None:
-    """The stack makes the namespace, and everything inside waits for it."""
-    recording = declare(pool("a"))
-    namespace = recording.one("kubernetes:core/v1:Namespace")
-    assert namespace.inputs["metadata"] == {
-        "name": NAMESPACE,
-        "labels": {"pod-security.kubernetes.io/enforce": "privileged"},
-    }
-    for token in (CONFIG_MAP, SERVICE):
-        for found in recording.of(token):
-            assert found.inputs["metadata"]["namespace"] == NAMESPACE
-            assert any("Namespace::" in urn for urn in found.depends_on)
-
-
 def test_google_s_prometheus_keeps_the_holder_s_labels() -> None:
     """It reads every exporter, and puts none of the exporter's own labels over the pod's."""
     recording = declare(pool("a", device_plugin=False), google=True, interval_seconds=60)
@@ -249,46 +204,6 @@ def test_google_s_prometheus_keeps_the_holder_s_labels() -> None:
     assert [one.name for one in recording.of(CONFIG_MAP)] == ["dcgm-exporter"]
 
 
-def test_a_plain_prometheus_finds_a_headless_service_and_a_rules_file() -> None:
-    """Without the operator no resource type is needed that might not be there."""
-    recording = declare(pool("a"))
-    service = recording.one(SERVICE).inputs
-    labels = recording.one(DAEMON_SET).inputs["spec"]["template"]["metadata"]["labels"]
-    assert service["spec"]["clusterIP"] == "None"
-    assert service["spec"]["selector"].items() <= labels.items()
-    assert service["spec"]["ports"] == [{"name": "metrics", "port": 9400, "targetPort": "metrics"}]
-    # A pool at zero has no pod that the Service could be waited for.
-    assert service["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
-    rules = json.loads(recording.one(CONFIG_MAP, "gpu-alerts").inputs["data"]["gpu-alerts.yaml"])
-    assert [rule["alert"] for rule in rules["groups"][0]["rules"]] == [
-        "GpuXidError", "GpuThermalThrottling", "GpuPowerThrottling", "GpuIdle",
-    ]  # fmt: skip
-    assert not recording.of(SERVICE_MONITOR)
-    assert not recording.of(RULE)
-
-
-def test_the_prometheus_operator_gets_its_own_kinds() -> None:
-    """A ServiceMonitor that honours the exporter's labels, and a PrometheusRule."""
-    recording = declare(
-        pool("a"), prometheus_operator=True, prometheus_labels={"release": "prometheus"}
-    )
-    monitor, rule = recording.one(SERVICE_MONITOR).inputs, recording.one(RULE).inputs
-    service = recording.one(SERVICE).inputs
-    assert (
-        monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    )
-    assert monitor["spec"]["endpoints"] == [
-        {"port": "metrics", "interval": "30s", "honorLabels": True}
-    ]
-    for found in (monitor, rule):
-        assert found["metadata"]["labels"] == {"release": "prometheus"}
-    idle = rule["spec"]["groups"][0]["rules"][-1]
-    assert (idle["alert"], idle["for"], idle["labels"]) == (
-        "GpuIdle", "60m", {"severity": "warning"},
-    )  # fmt: skip
-    assert "gpu-alerts" not in {one.name for one in recording.of(CONFIG_MAP)}
-
-
 def test_grafana_s_dashboard_is_a_config_map_that_its_sidecar_loads() -> None:
     """The label is the one that Grafana's chart looks for, and the content is a dashboard."""
     found = declare(pool("a")).one(CONFIG_MAP, "gpu-dashboard").inputs
@@ -297,18 +212,6 @@ def test_grafana_s_dashboard_is_a_config_map_that_its_sidecar_loads() -> None:
     dashboard = json.loads(text)
     assert dashboard["title"] == "GPUs of lab"
     assert all(panel["targets"][0]["expr"] for panel in dashboard["panels"])
-
-
-def test_managed_dcgm_is_a_setting_of_the_cluster() -> None:
-    """GKE's own exporter is on where it is the source, and off beside the stack's own."""
-    for args, components in (
-        ({}, ["SYSTEM_COMPONENTS"]),
-        ({"metrics": "exporter"}, ["SYSTEM_COMPONENTS"]),
-        ({"metrics": "managed"}, ["SYSTEM_COMPONENTS", "DCGM"]),
-    ):
-        config = gke(**args).one(CLUSTER).inputs["monitoringConfig"]
-        assert config["enableComponents"] == components
-        assert config["managedPrometheus"] == {"enabled": True}
 
 
 def test_autopilot_has_managed_dcgm() -> None:
@@ -379,9 +282,3 @@ def test_google_s_alerts_are_policies_that_reach_the_given_channels() -> None:
         "GpuPowerThrottling": ("1800s", "WARNING"),
         "GpuIdle": ("3600s", "WARNING"),
     }
-
-
-def test_without_monitoring_nothing_of_it_is_declared() -> None:
-    """No dashboard and no policy unless somebody asks for them."""
-    recording = gke()
-    assert not [one for one in recording.resources if one.type.startswith("gcp:monitoring")]
