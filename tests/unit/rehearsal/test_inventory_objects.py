@@ -43,17 +43,11 @@ def test_the_owners_autoscaler_is_written_as_it_was_described(
 
 PLUGIN = {
     "metadata": {"name": "nvdp", "namespace": "gpu"},
-    "spec": {
-        "selector": {"matchLabels": {"app": "nvdp"}},
-        "template": {
-            "metadata": {"labels": {"app": "nvdp"}},
-            "spec": {
-                "tolerations": [{"operator": "Exists"}],
-                "containers": [{"name": "p", "image": "nvcr.io/nvidia/k8s-device-plugin:1"}],
-            },
-        },
-    },
-}
+    "spec": {"selector": {"matchLabels": {"app": "nvdp"}},
+        "template": {"metadata": {"labels": {"app": "nvdp"}},
+            "spec": {"tolerations": [{"operator": "Exists"}], "containers": [{"name": "p",
+            "image": "nvcr.io/nvidia/k8s-device-plugin:1"}]}}},
+}  # fmt: skip
 
 
 def test_what_shares_something_with_the_stack_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

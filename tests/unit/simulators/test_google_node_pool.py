@@ -345,14 +345,10 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
         ({"location": "us-central1-b"}, "locations/us-central1-b/clusters/dev' was not found"),
         ({"name": "GPU"}, 'Invalid value for field "node_pool.name": "GPU"'),
         ({"name": "a" * 41}, "must be no longer than 40 characters"),
-        (
-            {"nodeConfig": t4(diskType="hyperdisk-balanced"), "initialNodeCount": 1},
-            "hyperdisk-balanced disk type cannot be used by n1-standard-4 machine type",
-        ),
-        (
-            {"nodeConfig": {"machineType": "g4-standard-48"}, "initialNodeCount": 1} | G4_ZONE,
-            "pd-balanced disk type cannot be used by g4-standard-48 machine type",
-        ),
+        ({"nodeConfig": t4(diskType="hyperdisk-balanced"), "initialNodeCount": 1},
+            "hyperdisk-balanced disk type cannot be used by n1-standard-4 machine type"),
+        ({"nodeConfig": {"machineType": "g4-standard-48"}, "initialNodeCount": 1} | G4_ZONE,
+            "pd-balanced disk type cannot be used by g4-standard-48 machine type"),
         ({"nodeLocations": ["us-central1-d"]}, "'nvidia-tesla-t4' does not exist in zone"),
         ({"nodeLocations": ["us-east1-c"]}, "Node location 'us-east1-c' is not in region"),
         ({"nodeConfig": {"machineType": "n1-standart-4"}}, "'n1-standart-4' does not exist"),
@@ -362,14 +358,10 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
         ({"nodeConfig": accelerator("nvidia-tesla-k80")}, "'nvidia-tesla-k80' does not exist"),
         ({"nodeConfig": accelerator("t4")}, "Accelerator type 't4' does not exist"),
         ({"nodeConfig": t4(imageType="COS_DOCKER")}, "Image type 'COS_DOCKER' is not supported"),
-        (
-            {"nodeConfig": driver("LATEST", "UBUNTU_CONTAINERD")},
-            "gpuDriverVersion LATEST is only for Container-Optimized OS",
-        ),
-        (
-            {"nodeConfig": accelerator(gpuPartitionSize="1g.5gb")},
-            "'nvidia-tesla-t4' has no gpuPartitionSize '1g.5gb': it has none",
-        ),
+        ({"nodeConfig": driver("LATEST", "UBUNTU_CONTAINERD")},
+            "gpuDriverVersion LATEST is only for Container-Optimized OS"),
+        ({"nodeConfig": accelerator(gpuPartitionSize="1g.5gb")},
+            "'nvidia-tesla-t4' has no gpuPartitionSize '1g.5gb': it has none"),
         (
             {
                 "nodeConfig": accelerator(
@@ -392,19 +384,13 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
             },
             "maxSharedClientsPerGpu 49 is not within 2 to 48",
         ),
-        (
-            {"autoscaling": {"minNodeCount": 1, "totalMaxNodeCount": 3}},
-            "total and per-zone node counts exclude each other",
-        ),
-        (
-            {"autoscaling": {"minNodeCount": 3, "maxNodeCount": 2}},
-            "the minimum 3 is more than the maximum 2",
-        ),
+        ({"autoscaling": {"minNodeCount": 1, "totalMaxNodeCount": 3}},
+            "total and per-zone node counts exclude each other"),
+        ({"autoscaling": {"minNodeCount": 3, "maxNodeCount": 2}},
+            "the minimum 3 is more than the maximum 2"),
         ({"nodeCount": 1, "initialNodeCount": 1}, "cannot set both initial_node_count and node"),
-        (
-            {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 0}},
-            "maxSurge and maxUnavailable cannot both be 0",
-        ),
+        ({"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 0}},
+            "maxSurge and maxUnavailable cannot both be 0"),
         ({"nodeConfig": t4(spot=True, preemptible=True)}, "spot excludes preemptible"),
         ({"nodeConfig": t4(flexStart=True)}, "flexStart needs management.autoRepair false"),
         (
@@ -415,10 +401,8 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
             },
             "exclude reservation ANY_RESERVATION",
         ),
-        (
-            {"nodeConfig": t4(serviceAccount="gone@p.iam.gserviceaccount.com")},
-            "Service account 'gone@p.iam.gserviceaccount.com' does not exist",
-        ),
+        ({"nodeConfig": t4(serviceAccount="gone@p.iam.gserviceaccount.com")},
+            "Service account 'gone@p.iam.gserviceaccount.com' does not exist"),
         (
             {
                 "placementPolicy": {"type": "COMPACT"},
@@ -426,14 +410,10 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
             },
             "COMPACT placement needs exactly one zone",
         ),
-        (
-            {**QUEUED, "autoscaling": {"totalMinNodeCount": 1, "totalMaxNodeCount": 4}},
-            "queuedProvisioning needs autoscaling from 0 nodes",
-        ),
-        (
-            {**QUEUED, "placementPolicy": {"type": "COMPACT"}},
-            "queuedProvisioning excludes COMPACT placement",
-        ),
+        ({**QUEUED, "autoscaling": {"totalMinNodeCount": 1, "totalMaxNodeCount": 4}},
+            "queuedProvisioning needs autoscaling from 0 nodes"),
+        ({**QUEUED, "placementPolicy": {"type": "COMPACT"}},
+            "queuedProvisioning excludes COMPACT placement"),
         (
             {
                 "placementPolicy": {"type": "COMPACT"},
@@ -444,7 +424,7 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
             "COMPACT placement with flexStart is only supported for A3 Ultra, A4 and H4D",
         ),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_pool_is_refused(changes: dict[str, Any], reason: str) -> None:
     """What GKE refuses is one line with the reason, and no pool is left."""
     stack = GoogleStack.with_cluster()
