@@ -13,7 +13,7 @@ import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
-from .. import definitions
+from .. import definitions, rights
 from ..cluster import Cluster
 from . import controller_pod
 from .controller_args import WEBHOOK_PORT, ControllerArgs, Webhook, rule
@@ -89,36 +89,15 @@ class Controller(pulumi.ComponentResource):
 
     def _rights(self) -> list[pulumi.Resource]:
         name, options = self._manager, self._options()
-        account = kubernetes.core.v1.ServiceAccount(
-            name, metadata=self._metadata(name), opts=options
-        )
-        subjects: list[kubernetes.rbac.v1.SubjectArgsDict] = [
-            {"kind": "ServiceAccount", "name": name, "namespace": self._home}
-        ]
-        group = "rbac.authorization.k8s.io"
         return [
-            account,
-            kubernetes.rbac.v1.ClusterRole(
+            kubernetes.core.v1.ServiceAccount(name, metadata=self._metadata(name), opts=options),
+            *rights.declare(
                 name,
-                metadata=self._metadata(name, namespaced=False),
-                rules=[*self._args.rules, *_webhook_rules(self._configurations)],
-                opts=options,
-            ),
-            kubernetes.rbac.v1.ClusterRoleBinding(
-                name,
-                metadata=self._metadata(name, namespaced=False),
-                role_ref={"api_group": group, "kind": "ClusterRole", "name": name},
-                subjects=subjects,
-                opts=options,
-            ),
-            kubernetes.rbac.v1.Role(
-                name, metadata=self._metadata(name), rules=_own_rules(self._args), opts=options
-            ),
-            kubernetes.rbac.v1.RoleBinding(
-                name,
-                metadata=self._metadata(name),
-                role_ref={"api_group": group, "kind": "Role", "name": name},
-                subjects=subjects,
+                account=name,
+                namespace=self._home,
+                labels=controller_pod.labels(self._args),
+                cluster_rules=[*self._args.rules, *_webhook_rules(self._configurations)],
+                own_rules=_own_rules(self._args),
                 opts=options,
             ),
         ]

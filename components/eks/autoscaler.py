@@ -16,6 +16,7 @@ from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
 from ..catalog import images
 from ..cluster import Cluster
+from ..rights import declare as declare_rights
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
 from .iam import EksRole, document, pod_trust, role_name
@@ -95,31 +96,15 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _permissions(self, name: str, cluster: Cluster) -> list[pulumi.Resource]:
-        options = cluster.options(self)
-        subjects: list[kubernetes.rbac.v1.SubjectArgsDict] = [
-            {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
-        ]
-        group = "rbac.authorization.k8s.io"
-        return [
-            kubernetes.rbac.v1.ClusterRole(
-                name, metadata=_metadata(None), rules=CLUSTER_RULES, opts=options
-            ),
-            kubernetes.rbac.v1.ClusterRoleBinding(
-                name,
-                metadata=_metadata(None),
-                role_ref={"api_group": group, "kind": "ClusterRole", "name": NAME},
-                subjects=subjects,
-                opts=options,
-            ),
-            kubernetes.rbac.v1.Role(name, metadata=_metadata(), rules=OWN_RULES, opts=options),
-            kubernetes.rbac.v1.RoleBinding(
-                name,
-                metadata=_metadata(),
-                role_ref={"api_group": group, "kind": "Role", "name": NAME},
-                subjects=subjects,
-                opts=options,
-            ),
-        ]
+        return declare_rights(
+            name,
+            account=NAME,
+            namespace=NAMESPACE,
+            labels=_LABELS,
+            cluster_rules=CLUSTER_RULES,
+            own_rules=OWN_RULES,
+            opts=cluster.options(self),
+        )
 
 
 def priorities(orders: Sequence[Sequence[str]]) -> str:
@@ -234,9 +219,8 @@ OWN_RULES: list[PolicyRuleArgsDict] = [
 ]
 
 
-def _metadata(namespace: str | None = NAMESPACE) -> ObjectMetaArgsDict:
-    metadata: ObjectMetaArgsDict = {"name": NAME, "labels": _LABELS}
-    return {**metadata, "namespace": namespace} if namespace else metadata
+def _metadata() -> ObjectMetaArgsDict:
+    return {"name": NAME, "labels": _LABELS, "namespace": NAMESPACE}
 
 
 def _deployment(

@@ -17,6 +17,7 @@ from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 from .. import definitions
 from ..catalog import images
 from ..cluster import Cluster
+from ..rights import declare as declare_rights
 from .iam import EksRole, pod_trust, role_name
 from .interruptions import EksInterruptions
 from .karpenter_args import EksKarpenterArgs
@@ -106,28 +107,15 @@ class Karpenter(pulumi.ComponentResource):
 
     def _permissions(self, name: str, cluster: Cluster) -> list[pulumi.Resource]:
         options = cluster.options(self)
-        group = "rbac.authorization.k8s.io"
-        subjects: list[kubernetes.rbac.v1.SubjectArgsDict] = [
-            {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
-        ]
         return [
             kubernetes.core.v1.ServiceAccount(name, metadata=_metadata(), opts=options),
-            kubernetes.rbac.v1.ClusterRole(
-                name, metadata=_metadata(None), rules=CLUSTER_RULES, opts=options
-            ),
-            kubernetes.rbac.v1.ClusterRoleBinding(
+            *declare_rights(
                 name,
-                metadata=_metadata(None),
-                role_ref={"api_group": group, "kind": "ClusterRole", "name": NAME},
-                subjects=subjects,
-                opts=options,
-            ),
-            kubernetes.rbac.v1.Role(name, metadata=_metadata(), rules=OWN_RULES, opts=options),
-            kubernetes.rbac.v1.RoleBinding(
-                name,
-                metadata=_metadata(),
-                role_ref={"api_group": group, "kind": "Role", "name": NAME},
-                subjects=subjects,
+                account=NAME,
+                namespace=NAMESPACE,
+                labels=_LABELS,
+                cluster_rules=CLUSTER_RULES,
+                own_rules=OWN_RULES,
                 opts=options,
             ),
         ]
@@ -182,9 +170,8 @@ OWN_RULES: list[PolicyRuleArgsDict] = [
 ]
 
 
-def _metadata(namespace: str | None = NAMESPACE) -> ObjectMetaArgsDict:
-    metadata: ObjectMetaArgsDict = {"name": NAME, "labels": _LABELS}
-    return {**metadata, "namespace": namespace} if namespace else metadata
+def _metadata() -> ObjectMetaArgsDict:
+    return {"name": NAME, "labels": _LABELS, "namespace": NAMESPACE}
 
 
 def _environment(

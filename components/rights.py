@@ -1,0 +1,39 @@
+"""What the service account of a controller may do: in the whole cluster, and in its namespace."""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
+from pulumi_kubernetes.rbac import v1 as rbac
+
+
+def declare(
+    name: str,
+    *,
+    account: str,
+    namespace: str,
+    labels: Mapping[str, str],
+    cluster_rules: Sequence[rbac.PolicyRuleArgsDict],
+    own_rules: Sequence[rbac.PolicyRuleArgsDict],
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """`account`: the service account's name, which roles and bindings have too."""
+    everywhere: ObjectMetaArgsDict = {"name": account, "labels": dict(labels)}
+    inside: ObjectMetaArgsDict = {**everywhere, "namespace": namespace}
+    subject: rbac.SubjectArgsDict = {
+        "kind": "ServiceAccount", "name": account, "namespace": namespace,
+    }  # fmt: skip
+
+    def role(kind: str) -> rbac.RoleRefArgsDict:
+        return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": account}
+
+    return [
+        rbac.ClusterRole(name, metadata=everywhere, rules=cluster_rules, opts=opts),
+        rbac.ClusterRoleBinding(
+            name, metadata=everywhere, role_ref=role("ClusterRole"), subjects=[subject], opts=opts
+        ),
+        rbac.Role(name, metadata=inside, rules=own_rules, opts=opts),
+        rbac.RoleBinding(
+            name, metadata=inside, role_ref=role("Role"), subjects=[subject], opts=opts
+        ),
+    ]
