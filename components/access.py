@@ -88,11 +88,13 @@ class ServiceAccountArgs:
     def __post_init__(self) -> None:
         check_limits(self)
         if self.bucket_keys and not self.buckets:
-            raise ValueError("bucketKeys: are of no bucket; name those in buckets, or drop the key")
+            raise ValueError(
+                "bucketKeys: is set without buckets; name the buckets, or drop the key"
+            )
         for key, given in (("roles", self.roles), ("policies", self.policies)):
             ends = [each.rpartition("/")[2] for each in given]
             if double := sorted({each for each in ends if ends.count(each) > 1}):
-                raise ValueError(f"{key}: {double[0]!r} is there twice; name it once")
+                raise ValueError(f"{key}: {double[0]!r} is a duplicate; list it once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,24 +169,24 @@ class Access:
         """Raises ValueError if the platform cannot give the account what it names."""
         for key, given in (("roles", account.roles), ("policies", account.policies)):
             if given and key != self.rights:
-                instead = f"it has {self.rights}" if self.rights else "give rights there yourself"
-                raise ValueError(f"{key}: platform {platform} has none; {instead}")
+                instead = f"use {self.rights}" if self.rights else "grant the permissions yourself"
+                raise ValueError(f"{key}: is not available on platform {platform}; {instead}")
         if account.this_cluster_only and self.rights != "roles":
             raise ValueError(
-                f"thisClusterOnly: rights on platform {platform} hold in one cluster anyway, or "
-                "are not this stack's; drop the key"
+                f"thisClusterOnly: on platform {platform} permissions apply to one cluster "
+                "anyway, or are not managed by this stack; drop the key"
             )
         if account.bucket_keys and self.rights != "policies":
-            raise ValueError(f"bucketKeys: platform {platform} needs none; drop the key")
+            raise ValueError(f"bucketKeys: platform {platform} does not need it; drop the key")
         for position, arn in enumerate(account.bucket_keys):
             if self.disks is not None and f":kms:{self.disks.region}:" not in arn:
                 raise ValueError(
-                    f"bucketKeys[{position}]: {arn!r} is not in {self.disks.region}; S3 encrypts "
-                    "with a key of the bucket's region, and buckets are in that of the cluster"
+                    f"bucketKeys[{position}]: {arn!r} is not in {self.disks.region}; S3 needs a "
+                    "key in the bucket's region, and buckets are in the region of the cluster"
                 )
         if account.buckets and self.buckets is None:
             raise ValueError(
-                f"buckets: platform {platform} mounts none; take volumes with existingClaim"
+                f"buckets: platform {platform} cannot mount buckets; use volumes with existingClaim"
             )
         if self.buckets is not None and not self.buckets.inline:
             for bucket in account.buckets:

@@ -23,7 +23,7 @@ def _network(text: str) -> ipaddress.IPv4Network:
     """A single address is refused: Python takes it for a network of one, and GKE does not."""
     try:
         if "/" not in text and (address := ipaddress.IPv4Address(text)):
-            raise ValueError(f"it has no prefix; write {address}/32 for only that address")
+            raise ValueError(f"it has no prefix length; write {address}/32 for a single address")
         block = ipaddress.IPv4Network(text, strict=False)
         if f"{block.network_address}" != text.partition("/")[0]:
             raise ValueError(f"it has host bits set; write {block}")
@@ -47,8 +47,8 @@ def cidr(least: int, most: int, *, private: bool = False, why: str = "") -> Limi
             return f"{text!r} has /{block.prefixlen}; allowed: /{least} to /{most}{why}"
         if private and not is_private(block):
             return (
-                f"{text!r} is not private address space; take some of 10.0.0.0/8, "
-                "172.16.0.0/12 or 192.168.0.0/16"
+                f"{text!r} is not a private address range; use part of 10.0.0.0/8, 172.16.0.0/12 "
+                "or 192.168.0.0/16"
             )
         return None
 
@@ -77,9 +77,9 @@ def _too_large(text: str) -> str | None:
         return str(error)
     if block.prefixlen >= (_PUBLIC if block.is_global else _PRIVATE):
         return None
-    whom = "the world" if block.prefixlen < _PRIVATE else "networks of many others"
+    whom = "the world" if block.prefixlen < _PRIVATE else "the networks of many others"
     return (
-        f"{text!r} opens the control plane to {whom}; allowed: private networks up to "
+        f"{text!r} would open the control plane to {whom}; allowed: private networks up to "
         f"/{_PRIVATE}, and public ones up to /{_PUBLIC} that you know"
     )
 
@@ -91,8 +91,8 @@ AuthorizedNetworks = Mapping[str, Annotated[str, Limit(_too_large, _form(_PRIVAT
 def example_warnings(networks: Mapping[str, str], then: str) -> list[str]:
     """A line for each network that nobody has, with what the cloud does `then`."""
     return [
-        f"authorizedNetworks.{name}: {text} is a documentation address, which is never in use; "
-        f"{then}; give the network from which you come"
+        f"authorizedNetworks.{name}: {text} is a range that is reserved for documentation; {then}; "
+        "give the network from which you connect"
         for name, text in networks.items()
         if is_example(ipaddress.IPv4Network(text))
     ]

@@ -195,7 +195,7 @@ class GpuPool:
         Raises ValueError for another.
         """
         if self.min_nodes is None or self.max_nodes is None:
-            raise ValueError(f"pool {self.name}: its size is not this stack's")
+            raise ValueError(f"pool {self.name}: its size is not managed by this stack")
         return self.min_nodes, self.max_nodes
 
     @property

@@ -110,8 +110,8 @@ def refuse_output(path: str, value: object) -> None:
     """Raises ValueError for a value that may only be known during an update."""
     if is_output(value):
         raise ValueError(
-            f"{path}: is an output, whose value may only be known during an update, and decides "
-            "what is declared; give a plain value"
+            f"{path}: is an output, whose value may only be known during an update, but it "
+            "decides which resources are declared; give a plain value"
         )
 
 
@@ -223,5 +223,5 @@ def shown(value: object) -> str:
     try:
         text = repr(value[:60]) if isinstance(value, str) else json.dumps(value, default=str)
     except RecursionError:
-        text = "a value nested too deep"
+        text = "a value nested too deeply"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -19,13 +19,13 @@ def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[
     gpu = GPUS[model]
     if gpu.product is None:
         raise ValueError(
-            f"discoveryLabels: what GPU feature discovery calls the {model} is not known here; "
-            f"drop the key, or set {GPU_RESOURCE}.product in labels"
+            f"discoveryLabels: the name that GPU feature discovery gives the {model} is not "
+            f"known; drop the key, or set {GPU_RESOURCE}.product in labels"
         )
     if sharing is not None and sharing.partition is not None:
         raise ValueError(
             "discoveryLabels: GPU feature discovery labels MIG partitions by their own memory, "
-            "which is not known here; drop the key"
+            "which is not known; drop the key"
         )
     shared = sharing is not None and sharing.replicas > 1
     labels = {

@@ -49,8 +49,8 @@ def sysctl_for_pods(name: str) -> str | None:
     if re.fullmatch(r"(?:kernel[.](?:shm|msg|sem)|fs[.]mqueue[.]|net[.])[a-z0-9_.]*[*]?", name):
         return None
     return (
-        f"{name!r} is not a sysctl that pods have of their own; give one such as "
-        "net.core.somaxconn, or a pattern such as net.core.*"
+        f"{name!r} is not a namespaced sysctl; give one such as net.core.somaxconn, or a pattern "
+        "such as net.core.*"
     )
 
 

@@ -42,7 +42,7 @@ def warn(
         pool = "GPU-POOL" if path.startswith("gpuPools.") else "SYSTEM-POOL"
         pulumi.log.warn(
             f"{path}: an update of {', '.join(differ)} recycles its nodes, {least} to {most} of "
-            "them and one at a time: each is drained and replaced, and the pods on it start again "
+            "them and one at a time: each is drained and replaced, and its pods start again "
             f"[GPUC-RECYCLE-{pool}]"
         )
 

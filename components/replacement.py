@@ -21,7 +21,7 @@ from .on_change import ChangeRules, Kept, Loss, Refusal, Rule, Verdict
 from .renamed import present
 
 _LOST: Mapping[Loss, str] = {
-    "cluster": "everything in it is deleted, for good",
+    "cluster": "everything in it is deleted permanently",
     "node pools": "their nodes are deleted, and the pods on them start again",
     "GPU pool": "its nodes are deleted, and the pods on them start again",
     "system pool": "its nodes are deleted, and the pods on them start again",
@@ -97,12 +97,13 @@ def warnings(
         values = f"{key}: {changed[key]} -> {after[key]}"
         if isinstance(verdict, Kept):
             way = f"{verdict.way} [GPUC-KEPT]"
-            yield f"{values} changes nothing: the cloud keeps what it has; {way}"
+            yield f"{values} has no effect: the cloud keeps the current value; {way}"
         elif verdict == "cluster" and claims:
             raise ValueError(
                 f"{values} replaces the cluster, and would leave the disks of volumeClaims "
-                f"{', '.join(claims)} behind: take them and what mounts them out of the stack in "
-                "an update before, which deletes the disks, or put the old value back [GPUC-CLAIMS]"
+                f"{', '.join(claims)} behind: first remove them and what mounts them in a "
+                "separate update, which deletes the disks, or put the old value back "
+                "[GPUC-CLAIMS]"
             )
         elif isinstance(verdict, str):
             code = f"GPUC-REPLACE-{verdict.replace(' ', '-').upper()}"

@@ -106,7 +106,7 @@ def mig_profile(resource: Resource) -> Iterator[str]:
     for who, model, size in asked:
         row = ACCELERATORS.get(model) if isinstance(model, str) else None
         if row is not None and isinstance(size, str) and size and size not in row.mig:
-            allowed = ", ".join(row.mig) or "none, it has no MIG"
+            allowed = ", ".join(row.mig) or "none, because it does not support MIG"
             yield f"{who} asks for MIG partition {size} of {model}; allowed: {allowed}"
 
 

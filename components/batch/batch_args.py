@@ -66,19 +66,20 @@ class QueueArgs:
         if pool.max_nodes is None:
             if given is None:
                 raise ValueError(
-                    f"nominalQuota.{pool.name}: is missing, and the pool has no maxNodes to tell "
-                    "it from; set how many GPUs the queue may hand out"
+                    f"nominalQuota.{pool.name}: is missing, and cannot be derived because the "
+                    "pool has no maxNodes; set how many GPUs the queue may hand out"
                 )
             return given
         most = pool.max_nodes * pool.allocatable
         if not most:
             raise ValueError(
-                f"pools: {pool.name} has maxNodes 0 and so no GPU; raise it, or drop the pool"
+                f"pools: {pool.name} has maxNodes 0 and therefore no GPUs; raise maxNodes, or "
+                "drop the pool"
             )
         if given is not None and given > most:
             raise ValueError(
-                f"nominalQuota.{pool.name}: {given} are more than the pool can have, {most}; ask "
-                "for fewer, or raise its maxNodes"
+                f"nominalQuota.{pool.name}: {given} is more than the pool can have ({most}); "
+                "request fewer, or raise its maxNodes"
             )
         return most if given is None else given
 
@@ -165,13 +166,13 @@ class BatchArgs:
             if queue.groups and not self.job_set:
                 raise ValueError(
                     f"queues.{name}.groups: submit JobSets, whose controller this stack does not "
-                    "run; set jobSet: true, or drop the key"
+                    "install; set jobSet: true, or drop the key"
                 )
             for pool in queue.pools:
                 if pool in owners and not queue.sharing:
                     raise ValueError(
-                        f"queues.{name}.pools: {pool!r} is a pool of queue {owners[pool]} already, "
-                        "and two queues would hand out the same GPUs; name it in one"
+                        f"queues.{name}.pools: {pool!r} already belongs to queue {owners[pool]}, "
+                        "and two queues would hand out the same GPUs; list it in only one"
                     )
                 owners[pool] = name
 
@@ -182,14 +183,14 @@ class BatchArgs:
         """
         for name, queue in self.queues.items():
             if name in teams:
-                raise ValueError(f"queues.{name}: is also a team, which has a queue of its name; "
-                                 "choose another")  # fmt: skip
+                raise ValueError(f"queues.{name}: is also the name of a team, whose queue has "
+                                 "that name; choose another")  # fmt: skip
             for team, its in teams.items():
                 for key in ("pools", "namespaces"):
                     if both := [one for one in getattr(queue, key) if one in getattr(its, key)]:
                         raise ValueError(
-                            f"queues.{name}.{key}: {both[0]!r} is of team {team}; drop it, or make "
-                            "the queue a team too"
+                            f"queues.{name}.{key}: {both[0]!r} belongs to team {team}; drop it, "
+                            "or make the queue a team too"
                         )
         return replace(self, job_set=True, queues={**self.queues, **teams})
 
@@ -202,7 +203,7 @@ class BatchArgs:
         name, pool = asked.queue, asked.pool
         if name is None:
             if asked.priority is not None:
-                raise ValueError("priority: is of no use without a queue; drop it, or set queue")
+                raise ValueError("priority: has no effect without a queue; drop it, or set queue")
             if pool.all_at_once is not None:
                 raise ValueError(
                     f"queue: is missing, and pool {pool.name} is queued: its nodes start only for "
@@ -215,7 +216,7 @@ class BatchArgs:
         args = self.queues[name]
         if asked.namespace not in args.namespaces:
             raise ValueError(
-                f"queue: {name} takes no jobs of namespace {asked.namespace}; allowed: "
+                f"queue: {name} does not accept jobs from namespace {asked.namespace}; allowed: "
                 f"{', '.join(args.namespaces)}"
             )
         if pool.name not in args.pools:
@@ -225,14 +226,14 @@ class BatchArgs:
             )
         if not asked.gpus:
             raise ValueError(
-                f"queue: {name} hands out GPUs, and gpus is 0; ask for GPUs, or drop the queue"
+                f"queue: {name} hands out GPUs, and gpus is 0; request GPUs, or drop the queue"
             )
         self._check_priority(name, asked.priority)
         if asked.pods * asked.gpus > (quota := args.quota(pool)):
             bound = "the queue's nominalQuota" if pool.name in args.nominal_quota else "maxNodes"
             raise ValueError(
                 f"queue: {name} hands out {quota} GPUs of pool {pool.name}, and {asked.pods} pods "
-                f"with {asked.gpus} each would wait for ever; ask for fewer, or raise {bound}"
+                f"with {asked.gpus} each would wait forever; request fewer, or raise {bound}"
             )
 
     def check_priority(self, path: str, priority: str) -> None:
@@ -250,7 +251,7 @@ class BatchArgs:
         allowed = self.queues[queue].priorities
         if allowed is not None and priority not in allowed:
             raise ValueError(
-                f"priority: {priority} is not for jobs of team {queue}; "
+                f"priority: {priority} is not available to jobs of team {queue}; "
                 + (f"allowed: {', '.join(allowed)}" if allowed else "drop it")
             )
 
@@ -276,6 +277,6 @@ class BatchArgs:
             ways.append(f"{' + '.join(f'{key}.{pool.name}' for key in quotas)} to at most {free}")
         way = f"set {', or '.join(ways)}" if ways else "choose another pool"
         return (
-            f"{what} does not wait for its turn, and a job that the queue has started may wait for "
-            f"its GPUs; {way}"
+            f"{what} does not wait in the queue, so a job that the queue has started may have to "
+            f"wait for its GPUs; {way}"
         )

@@ -52,8 +52,8 @@ def read_batch(
         args = at(path, args.joined, of_teams)
     if args.priorities and not args.queues:
         raise ValueError(
-            f"{path}.priorities: order the jobs of queues, and there is none; add batch.queues or "
-            "teams, or drop the key"
+            f"{path}.priorities: has no effect without queues; add batch.queues or teams, or drop "
+            "the key"
         )
     if args.pods_ready_minutes is not None and not args.queues:
         raise ValueError(
@@ -95,8 +95,8 @@ def read_training_jobs(
         pool = pool_at(f"{path}.{name}.pool", job.pool, available.pools)
         if job.queue is None and (owners := batch.owners(job.pool) if batch else []):
             raise ValueError(
-                f"{path}.{name}.queue: is missing, and pool {job.pool} is handed out by queue "
-                f"{' or '.join(owners)}; set it"
+                f"{path}.{name}.queue: is missing, and the GPUs of pool {job.pool} are handed out "
+                f"by queue {' or '.join(owners)}; set it"
             )
         check_pods(f"{path}.{name}", job, job.request(pool), available)
     return jobs

@@ -87,7 +87,7 @@ def check_creatable(path: str, namespace: str) -> None:
     if names.RESERVED_NAMESPACE.fullmatch(namespace):
         raise ValueError(
             f"{path}: {shown(namespace)} belongs to Kubernetes, the cloud or a controller; give a "
-            "namespace of the team's own"
+            "namespace that belongs to the team"
         )
 
 

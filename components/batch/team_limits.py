@@ -62,13 +62,14 @@ class TeamLimits(pulumi.ComponentResource):
                 # Kueue takes it for the job's priority, and the scheduler stops pods of others.
                 "expression": "object.spec.replicatedJobs.all(job, "
                 "!has(job.template.spec.template.spec.priorityClassName))",
-                "message": "priorityClassName: is not for training jobs of a team; set priority",
+                "message": "priorityClassName: cannot be set in training jobs of a team; set "
+                "priority",
             },
         ]
         if queue.priorities is not None:
             expression = f"{label.format(names.PRIORITY_LABEL)} in {['', *queue.priorities]}"
             allowed = ", ".join(queue.priorities) or "none"
-            message = f"priority: is not for jobs of team {name}; allowed: {allowed}"
+            message = f"priority: is not available to jobs of team {name}; allowed: {allowed}"
             validations.append({"expression": expression, "message": message})
         namespaces: LabelSelectorRequirementArgsDict = {
             "key": "kubernetes.io/metadata.name",

@@ -93,7 +93,7 @@ class TrainingArgs(PodArgs):
         """Raises ValueError if `pool` could never carry all workers at once."""
         if pool.sharing is not None:
             raise ValueError(
-                f"pool: {pool.name} shares its GPUs, and NCCL needs whole ones; take a pool "
+                f"pool: {pool.name} shares its GPUs, and NCCL needs whole GPUs; use a pool "
                 "without sharing"
             )
         gpus = self.worker_gpus(pool)
@@ -105,6 +105,6 @@ class TrainingArgs(PodArgs):
         PodArgs.check_fits(self, pool)
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
             raise ValueError(
-                f"nodes: {self.nodes} are more than pool {pool.name} can have, {pool.max_nodes}; "
-                "ask for fewer, or raise its maxNodes"
+                f"nodes: {self.nodes} is more than pool {pool.name} can have ({pool.max_nodes}); "
+                "request fewer, or raise its maxNodes"
             )

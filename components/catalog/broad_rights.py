@@ -38,4 +38,4 @@ def too_broad(right: str, patterns: Sequence[str]) -> str | None:
     kind, name = ("policy", right.rpartition("/")[2]) if "roles/" not in right else ("role", right)
     if not any(fnmatchcase(name, pattern) for pattern in patterns):
         return None
-    return f"{name} has far more rights than one task needs; choose a {kind} with only those"
+    return f"{name} grants far more permissions than one task needs; choose a narrower {kind}"

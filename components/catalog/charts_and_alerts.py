@@ -86,8 +86,9 @@ ALERTS: Final = (
         "(DCGM_EXP_XID_ERRORS_COUNT{{matchers}}) > 0",
         minutes=0,
         severity="critical",
-        text="The driver reported an error of the GPU. Look up the code in NVIDIA's XID catalogue; "
-        "13, 31 and 43 are mostly the program's own, others call for a drained node.",
+        text="The driver reported an error of the GPU. Look up the code in NVIDIA's XID "
+        "catalogue; 13, 31 and 43 are mostly caused by the program, for others drain the "
+        "node.",
     ),
     Alert(
         name="GpuThermalThrottling",
@@ -96,8 +97,8 @@ ALERTS: Final = (
         "(rate(DCGM_FI_DEV_THERMAL_VIOLATION{{matchers}}[5m])) / 1e9 > 0.05",
         minutes=10,
         severity="warning",
-        text="More than 5 % of the time the GPU runs slower because it is too hot. On one's own "
-        "machines look at the cooling; in a cloud drain and delete the node.",
+        text="More than 5 % of the time the GPU runs slower because it is too hot. On your own "
+        "machines check the cooling; in a cloud, drain and delete the node.",
     ),
     Alert(
         name="GpuPowerThrottling",
@@ -120,7 +121,7 @@ ALERTS: Final = (
         'or max_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE{pod!="", {matchers}}[5m])) < 0.005',
         minutes=60,
         severity="warning",
-        text="A pod holds the GPU and does nothing with it, while others may wait. Delete the pod, "
+        text="A pod holds the GPU without using it, while others may be waiting. Delete the pod, "
         "or ask its owner.",
     ),
 )

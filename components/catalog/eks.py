@@ -254,7 +254,7 @@ def instance_type(name: str) -> InstanceType | None:
 
 _SUCCESSORS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "V100 16GB": "g4dn.xlarge (one T4), or p3dn.24xlarge where it must be a V100",
+        "V100 16GB": "g4dn.xlarge (one T4), or p3dn.24xlarge if you need a V100",
         "M60": "g4dn.xlarge (one T4)",
     }
 )
@@ -273,29 +273,28 @@ def refusal(name: str) -> str | None:
         ]
         reasons = {known: refusal(known) for known in family}
         if usable := [known for known, reason in reasons.items() if reason is None]:
-            return f"does not exist: take one of {', '.join(usable)}"
+            return f"does not exist: use one of {', '.join(usable)}"
         if family:
             return reasons[family[0]]
-        return "is not among the GPU instance types known here: take e.g. g4dn.xlarge (one T4)"
+        return "is not a known GPU instance type: use, for example, g4dn.xlarge (one T4)"
     if row.vendor is None:
-        return "has no GPU: take e.g. g4dn.xlarge (one T4) or g6.xlarge (one L4)"
+        return "has no GPU: use, for example, g4dn.xlarge (one T4) or g6.xlarge (one L4)"
     if row.vendor == "AMD":
-        return "has AMD GPUs, for which EKS has no image: take e.g. g4dn.xlarge (one T4)"
+        return "has AMD GPUs, for which EKS has no image: use, for example, g4dn.xlarge (one T4)"
     if row.retired:
         return (
-            f"is retired: EC2 has launched none since {row.retired}; take e.g. "
+            f"is retired: EC2 has not launched it since {row.retired}; use, for example, "
             f"{_SUCCESSORS[row.gpu_model or '']}"
         )
     if row.fractional:
         return (
-            f"has {row.gpus:g} of a GPU, and a pool here has whole ones; driver "
-            f"{DRIVERS[-1]} leaves it out as well: take a g6 such as g6.xlarge (one "
-            f"{row.gpu_model})"
+            f"has {row.gpus:g} of a GPU, and a pool needs whole GPUs; driver {DRIVERS[-1]} does "
+            f"not support it either: use a g6 such as g6.xlarge (one {row.gpu_model})"
         )
     if row.gpu_model == "K80":
         return (
-            "has K80 GPUs, whose last driver is 470, which no EKS image carries: "
-            "take e.g. g4dn.xlarge (one T4)"
+            "has K80 GPUs, whose last driver is 470, which no EKS image has: use, for example, "
+            "g4dn.xlarge (one T4)"
         )
     return None
 
@@ -331,15 +330,15 @@ def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str,
     without a release, EKS takes the newest.
     """
     if os == "bottlerocket" and row.arch == "arm64" and not row.name.startswith(_BOTTLEROCKET_ARM):
-        return "os", f"bottlerocket has no image for {row.name}; take al2023"
+        return "os", f"bottlerocket has no image for {row.name}; use al2023"
     if row.first_driver is None or row.first_driver <= DRIVERS[0]:
         return None
     needs = f"{row.name} needs driver {row.first_driver}"
     if os == "bottlerocket":
-        return "os", f"{needs}, and bottlerocket carries only {DRIVERS[0]}; take al2023"
+        return "os", f"{needs}, and bottlerocket has only {DRIVERS[0]}; use al2023"
     if release is not None and release.rpartition("-")[2] < BOTH_DRIVERS_SINCE:
         return "releaseVersion", (
-            f"{release!r} carries only driver {DRIVERS[0]}, and {needs}; give one of "
+            f"{release!r} has only driver {DRIVERS[0]}, and {needs}; give one from "
             f"{BOTH_DRIVERS_SINCE} or later, or drop the key for the newest"
         )
     return None

@@ -160,7 +160,7 @@ def invalid_label_key(key: str) -> str | None:
     """Why this is no key of a label, taint or annotation, or None."""
     prefix, slash, name = key.rpartition("/")
     if slash and (not prefix or (reason := invalid_dns_subdomain(prefix))):
-        return f"has a prefix that {reason}" if prefix else "has nothing before its slash"
+        return f"has a prefix that {reason}" if prefix else "has an empty prefix before its slash"
     if not name:
         return "has no name after its slash" if slash else "is empty"
     if len(name) > 63:
@@ -188,7 +188,7 @@ def invalid_image(image: str) -> str | None:
         return "is empty; give an image with a tag or digest"
     shown = repr(image if len(image) <= 60 else f"{image[:57]}...")
     if any(letter.isspace() for letter in image):
-        return f"{shown} has a blank in it; take it out"
+        return f"{shown} contains a space; remove it"
     if not IMAGE.fullmatch(image):
         return (
             f"{shown} is not an image; allowed: [registry/]repository[:tag][@sha256:digest], the "
@@ -206,8 +206,8 @@ def check_pinned(image: str) -> None:
     """Raises ValueError, as of the key `image`, for one that can be another image tomorrow."""
     if unpinned(image):
         raise ValueError(
-            f"image: {image!r} can be another image tomorrow; give a tag other than latest, or a "
-            "digest"
+            f"image: {image!r} may refer to another image tomorrow; give a tag other than latest, "
+            "or a digest"
         )
 
 

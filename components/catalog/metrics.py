@@ -49,7 +49,7 @@ _ROWS: Final = (
     Metric(
         "DCGM_FI_DEV_GPU_UTIL",
         "gauge",
-        "time in which a kernel ran, percent; not there with MIG",
+        "time in which a kernel ran, percent; not available with MIG",
         managed=True,
     ),
     Metric(
@@ -76,7 +76,7 @@ _ROWS: Final = (
     Metric(
         "DCGM_FI_DEV_SYNC_BOOST_VIOLATION",
         "counter",
-        "time throttled for another GPU's sake, ns",
+        "time throttled because of another GPU, ns",
         default=False,
     ),
     Metric(
@@ -88,7 +88,7 @@ _ROWS: Final = (
     Metric(
         "DCGM_FI_DEV_LOW_UTIL_VIOLATION",
         "counter",
-        "time throttled for want of work, ns",
+        "time throttled for lack of work, ns",
         default=False,
     ),
     Metric(
@@ -120,7 +120,7 @@ _ROWS: Final = (
         "counter",
         "memory rows remapped for correctable errors",
     ),
-    Metric("DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "1 where no spare memory row is left"),
+    Metric("DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "1 if no spare memory row is left"),
     Metric(
         "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
         "gauge",

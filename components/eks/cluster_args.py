@@ -79,8 +79,8 @@ def _not_a_cpu_instance_type(name: str) -> str | None:
     if not row.gpus:
         return None
     return (
-        f"{name} carries GPUs; give a CPU instance type here such as m7i.large, and the GPUs a "
-        "pool under gpuPools"
+        f"{name} has GPUs; give a CPU instance type such as m7i.large here, and add a pool under "
+        "gpuPools for GPUs"
     )
 
 
@@ -333,15 +333,15 @@ class EksClusterArgs:
             self._check_auto_mode()
         if (self.karpenter.replicas or 0) > self.system_pool.min_nodes:
             raise ValueError(
-                f"karpenter.replicas: {self.karpenter.replicas} controllers need a node of the "
-                f"system pool each, and systemPool.minNodes is {self.system_pool.min_nodes}; lower "
-                "it, or raise that"
+                f"karpenter.replicas: {self.karpenter.replicas} controllers need one node each in "
+                f"the system pool, and systemPool.minNodes is {self.system_pool.min_nodes}; lower "
+                "replicas, or raise systemPool.minNodes"
             )
         for name, pool in self.cpu_pools.items():
             for zone in pool.zones:
                 if zone not in self.network.places:
                     raise ValueError(
-                        f"cpuPools.{name}.zones: {zone!r} is not of the cluster's network; "
+                        f"cpuPools.{name}.zones: {zone!r} is not in the cluster's network; "
                         f"allowed: {', '.join(self.network.places)}"
                     )
         mountpoint = self.addon_versions.get("aws-mountpoint-s3-csi-driver", "v2.5")
@@ -357,8 +357,8 @@ class EksClusterArgs:
             for position, arn in enumerate(user.principals):
                 if arn in self.admins:
                     raise ValueError(
-                        f"users.{group}.principals[{position}]: {arn!r} is one of admins, and has "
-                        "every right there is; drop it from one of the two"
+                        f"users.{group}.principals[{position}]: {arn!r} is also in admins and "
+                        "already has all permissions; remove it from one of the two"
                     )
         if not self.authorized_networks and not self.private_endpoint:
             raise ValueError(
@@ -515,5 +515,5 @@ def check_keys(keys: Mapping[str, str | None], region: str) -> None:
         key = KMS_KEY.fullmatch(arn or "")
         if key and key["region"] != region:
             raise ValueError(
-                f"{name}: {arn!r} is not in {region}; EKS takes a key of the cluster's own region"
+                f"{name}: {arn!r} is not in {region}; EKS needs a key in the cluster's region"
             )

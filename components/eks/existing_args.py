@@ -160,8 +160,8 @@ class EksExistingClusterArgs:
         if (self.endpoint is None) != (self.certificate_authority is None):
             missing = "endpoint" if self.endpoint is None else "certificateAuthority"
             raise ValueError(
-                f"{missing}: endpoint and certificateAuthority belong together; give both, or drop "
-                "both and they are read by name"
+                f"{missing}: endpoint and certificateAuthority belong together; give both, or "
+                "drop both to have them read from the cluster"
             )
 
         check_options(
@@ -173,17 +173,18 @@ class EksExistingClusterArgs:
         if self.scaler != "cluster-autoscaler" and unread:
             raise ValueError(
                 f"network.securityGroupIds: {self.scaler} names the security groups of its nodes; "
-                "name them, or drop endpoint and the cluster's own is read by name"
+                "name them, or drop endpoint to have the cluster's own security group read"
             )
         if (self.scaler == "karpenter" and self.karpenter is None) != (
             self.karpenter_node_role is not None
         ):
             raise ValueError(
-                "karpenterNodeRole: belongs to scaler karpenter without karpenter, for the one "
-                "that the cluster has; name the role of its nodes, or set karpenter: {} to install "
-                "one"
+                "karpenterNodeRole: is missing, and scaler karpenter without the key karpenter "
+                "uses the cluster's own Karpenter; name the role of that Karpenter's nodes, or "
+                "set karpenter: {} to install one"
                 if self.karpenter_node_role is None
-                else "karpenterNodeRole: is of a Karpenter that the cluster has; drop it"
+                else "karpenterNodeRole: is only for a Karpenter that the cluster already has; "
+                "drop it"
             )
 
     @property
@@ -236,9 +237,9 @@ def unfit(
         )
     if mode == "CONFIG_MAP":
         return (
-            f"existing: {name} has authentication mode CONFIG_MAP and takes no access entry for "
-            "the GPU nodes; ask its owner to run aws eks update-cluster-config --name "
-            f"{name} --access-config authenticationMode=API_AND_CONFIG_MAP, which keeps aws-auth"
+            f"existing: {name} has authentication mode CONFIG_MAP and accepts no access entry for "
+            f"the GPU nodes; ask its owner to run aws eks update-cluster-config --name {name} "
+            "--access-config authenticationMode=API_AND_CONFIG_MAP, which keeps aws-auth"
         )
     if ip_family == "ipv6" and args.network.cni_policy:
         # https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html

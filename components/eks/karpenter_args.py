@@ -92,6 +92,6 @@ class EksPoolKarpenterArgs:
         if seconds > AUTO_MODE_HOURS * 3600:
             raise ValueError(
                 f"expireAfter: {self.expire_after} is not possible with cluster.scaler auto-mode: "
-                "a node of it is gone after 21 days, of which its pods have the last 24 hours to "
-                f"end; set at most {AUTO_MODE_HOURS}h"
+                "it deletes nodes after 21 days, and their pods have the last 24 hours to end; "
+                f"set at most {AUTO_MODE_HOURS}h"
             )

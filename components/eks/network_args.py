@@ -108,13 +108,14 @@ class EksNetworkArgs:
                 )
             if zone == excluded:
                 raise ValueError(
-                    f"zones[{position}]: {zone!r} hosts no EKS control plane; take another zone"
+                    f"zones[{position}]: {zone!r} cannot host an EKS control plane; choose "
+                    "another zone"
                 )
             # Which name the excluded zone has differs by account; only this one is well known.
             if zone == "us-east-1e":
                 raise ValueError(
-                    f"zones[{position}]: {zone!r} is {excluded} in most accounts, which hosts no "
-                    "EKS control plane; take another zone, or give IDs such as use1-az1"
+                    f"zones[{position}]: {zone!r} is {excluded} in most accounts, which cannot "
+                    "host an EKS control plane; choose another zone, or give IDs such as use1-az1"
                 )
 
 

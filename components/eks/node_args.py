@@ -157,7 +157,9 @@ class EksKubeletArgs:
         ):
             if lone := [signal for signal in one if signal not in other]:
                 partner = "evictionSoft" if "Grace" in key else "evictionSoftGracePeriod"
-                raise ValueError(f"{key}.{lone[0]}: the kubelet needs it in {partner} too; add it")
+                raise ValueError(
+                    f"{key}.{lone[0]}: the kubelet also needs it in {partner}; add it there"
+                )
         cpus = [each.get("cpu") for each in (self.kube_reserved, self.system_reserved)]
         none = cpus[0] is not None and not any(float(quantity.parse(cpu)) for cpu in cpus if cpu)
         if self.cpu_manager_policy == "static" and none:

@@ -110,7 +110,7 @@ class EksNodeRepairArgs:
         default = self.__dataclass_fields__
         given = [name for name in default if getattr(self, name) != default[name].default]
         if not self.enabled and given != ["enabled"]:
-            raise ValueError("enabled: is false, and nothing else counts then; drop the rest")
+            raise ValueError("enabled: is false, so the other keys have no effect; drop them")
 
     @property
     def effective_overrides(self) -> list[EksNodeRepairOverrideArgs]:

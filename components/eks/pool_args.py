@@ -48,16 +48,18 @@ _MAX_PREFIX = 37
 _MAX_UNAVAILABLE = 100
 """EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
 _OSES = ("al2023", "bottlerocket")
-_IMAGE = NotWith("auto-mode", "it chooses the image, a Bottlerocket of AWS's, and how it starts")
-_NO_SIZE = "nodes follow pods, and minNodes of them stay"
-_NO_GROUP = "no node group is replaced: nodes are, one by one"
-_CA_ONLY = "it is an option of Cluster Autoscaler; take karpenter.consolidateAfter"
-_AL2 = "is gone: EKS publishes no Amazon Linux 2 images since 2025-11-26"
+_IMAGE = NotWith(
+    "auto-mode", "it chooses the image, a Bottlerocket built by AWS, and its configuration"
+)
+_NO_SIZE = "it starts nodes for pods and keeps minNodes of them"
+_NO_GROUP = "it replaces nodes one by one instead of node groups"
+_CA_ONLY = "it is an option of Cluster Autoscaler; use karpenter.consolidateAfter instead"
+_AL2 = "is no longer available: EKS has published no Amazon Linux 2 images since 2025-11-26"
 
 
 def _not_an_os(os: str) -> str | None:
     if os.lower() in ("al2", "amazonlinux2", "amazon-linux-2"):
-        return f"{os!r} {_AL2}, and none for Kubernetes 1.33 and later; take {' or '.join(_OSES)}"
+        return f"{os!r} {_AL2}, and none for Kubernetes 1.33 and later; use {' or '.join(_OSES)}"
     return one_of(*_OSES).refusal(os)
 
 
@@ -67,7 +69,9 @@ def _not_an_instance_type(name: str) -> str | None:
 
 
 _OS = Limit(_not_an_os, {"enum": _OSES})
-_AMI_TYPE = none_of(*catalog.REMOVED_AMI_TYPES, why=f"{_AL2}; drop the key, and it follows from os")
+_AMI_TYPE = none_of(
+    *catalog.REMOVED_AMI_TYPES, why=f"{_AL2}; drop the key, so that it follows from os"
+)
 _INSTANCE_TYPE = Limit(
     _not_an_instance_type,
     {"enum": [name for name in catalog.INSTANCE_TYPES if catalog.refusal(name) is None]},
@@ -158,7 +162,7 @@ class EksGpuNodeGroupArgs:
     fallback: Annotated[
         Sequence[CapacityType],
         MinLen(2),
-        Hint("name two ways of buying nodes or more, or set capacityType"),
+        Hint("name at least two ways of buying nodes, or set capacityType"),
         UNIQUE,
         OnChange(choices_kept),
         Sent("NodeGroup", "NodePool spec.template.spec.requirements[].values[]"),
@@ -211,7 +215,9 @@ class EksGpuNodeGroupArgs:
     security_group_ids: SECURITY_GROUPS = ()
     """Security groups of the nodes, at most 4, in addition to the cluster's own, which they
     keep."""
-    metadata_hop_limit: Annotated[HOP_LIMIT, NotWith("auto-mode", "it sets the limit to 1")] = 1
+    metadata_hop_limit: Annotated[
+        HOP_LIMIT, NotWith("auto-mode", "it always sets the limit to 1")
+    ] = 1
     """The maximum distance, in network hops, at which the instance metadata answers. Above 1, every
     pod can use the node's role, which the policy `imds` refuses."""
     delete_before_replace: Annotated[
@@ -264,7 +270,7 @@ class EksGpuNodeGroupArgs:
         EksNodeRepairArgs,
         NotWith(
             "karpenter",
-            "it repairs by its own rules, if cluster.karpenter.nodeRepair says so",
+            "it repairs nodes by its own rules if cluster.karpenter.nodeRepair is true",
             but=(EksNodeRepairArgs(enabled=False),),
         ),
         NotWith("auto-mode", "it repairs nodes by its own rules"),
@@ -279,7 +285,7 @@ class EksGpuNodeGroupArgs:
     """Options of Cluster Autoscaler for this pool only; by default, the cluster's."""
     karpenter: Annotated[
         EksPoolKarpenterArgs,
-        NotWith("cluster-autoscaler", "it has options of Karpenter; take autoscaler"),
+        NotWith("cluster-autoscaler", "its options are Karpenter's; use autoscaler instead"),
     ] = field(default_factory=EksPoolKarpenterArgs)
     """How nodes of this pool are removed, with `cluster.scaler` karpenter or auto-mode."""
 
@@ -298,8 +304,8 @@ class EksGpuNodeGroupArgs:
         most = _MAX_TAGS - len(self._discovered)
         if len(self.labels) + taints > most:
             raise ValueError(
-                f"labels: {len(self.labels)} labels and {taints} taints do not fit on an "
-                f"Auto Scaling group as tags; allowed: {most} together"
+                f"labels: {len(self.labels)} labels and {taints} taints exceed the tags of an "
+                f"Auto Scaling group; allowed: {most} together"
             )
         check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops)
         check_one_of_two(self, "max_unavailable", "max_unavailable_percentage")
@@ -522,11 +528,13 @@ class EksGpuNodeGroupArgs:
             ("subnetIds", "zones", self.subnet_ids, network.subnet_ids),
         ):
             if given and not offered:
-                raise ValueError(f"{key}: the cluster's network is given by {other}; name those")
+                raise ValueError(
+                    f"{key}: the cluster's network is configured by the key {other}; use that"
+                )
             for one in given:
                 if one not in offered:
                     raise ValueError(
-                        f"{key}: {one!r} is not of the cluster's network; allowed: "
+                        f"{key}: {one!r} is not in the cluster's network; allowed: "
                         f"{', '.join(offered)}"
                     )
         key = "subnetIds" if network.subnet_ids else "zones"
@@ -549,9 +557,9 @@ class EksGpuNodeGroupArgs:
         if self.max_nodes > 1 and len(places) > 1 and groups:
             key = "subnetIds" if cluster.network.subnet_ids else "zones"
             yield (
-                f".{key}: in several zones, Auto Scaling may terminate a node to even them out, "
+                f".{key}: with several zones, Auto Scaling may terminate a node to balance them, "
                 "whatever runs on it, and one zone without capacity stops the whole pool from "
-                "growing; name one, and add a pool for each other zone"
+                "growing; name one zone, and add a pool for each of the others"
             )
         row = self.instance_type
         if row.uncertain:
@@ -561,20 +569,21 @@ class EksGpuNodeGroupArgs:
         if last and self.os == "bottlerocket" and self.release_version is None:
             yield (
                 f": the last driver for {self.gpu_model} is of branch {last}, and a newer "
-                "Bottlerocket may carry another: take al2023, or make the pool with a "
-                f"releaseVersion whose driver is {last}, since EKS does not move an existing "
-                "pool to an older one"
+                "Bottlerocket may carry another: use al2023, or create the pool with a "
+                f"releaseVersion whose driver is {last}, since EKS does not move an existing pool "
+                "to an older one"
             )
         if row.arch == "arm64" and self.node_repair.enabled and groups:
             yield (
                 f".nodeRepair: EKS sees no GPU fault on {row.name}: eks-node-monitoring-agent up "
-                "to v1.7.0 does not watch GPUs on arm64, so that only nodes whose kubelet fails "
-                "are repaired; set cluster.addonVersions.eks-node-monitoring-agent to a newer one"
+                "to v1.7.0 does not watch GPUs on arm64, so that only nodes with a failed "
+                "kubelet are repaired; set cluster.addonVersions.eks-node-monitoring-agent to a "
+                "newer one"
             )
         if self.desired_nodes is not None:
             yield (
-                f".desiredNodes: sets the size to {self.desired_nodes} whatever the autoscaler "
-                "set; remove it after this update"
+                f".desiredNodes: sets the size to {self.desired_nodes} whatever size the "
+                "autoscaler chose; remove it after this update"
             )
 
     def _check_instance_types(self) -> None:
@@ -589,7 +598,8 @@ class EksGpuNodeGroupArgs:
             if row.vcpu < first.vcpu or row.memory_gib < first.memory_gib:
                 raise ValueError(
                     f"instanceTypes[{position}]: {name} is smaller than {first.name}; put the "
-                    "smallest first: the autoscaler takes the first for what all of them have"
+                    "smallest first: the autoscaler assumes that all have the resources of the "
+                    "first"
                 )
         accelerator = catalog.accelerator_label(self.gpu_model)
         if self.accelerator not in (None, accelerator):
@@ -609,15 +619,15 @@ class EksGpuNodeGroupArgs:
                 raise ValueError(": ".join(found))
         if self.ami_id is not None and self.release_version is not None:
             raise ValueError(
-                "releaseVersion: is of EKS's own images, and amiId names another; drop one of the "
-                "two"
+                "releaseVersion: applies only to EKS images, and amiId names another image; drop "
+                "one of the two"
             )
         if self.device_plugin == "none" and self.os == "bottlerocket":
             # A setting that stops it was merged after Bottlerocket 1.54, the newest release whose
             # settings are documented (bottlerocket-core-kit PR 914, read 2026-11-24).
             raise ValueError(
-                "devicePlugin: none does not go with os bottlerocket, whose host runs the device "
-                "plugin as a service; take os al2023"
+                "devicePlugin: none cannot be combined with os bottlerocket, whose host runs the "
+                "device plugin as a service; use os al2023"
             )
         if self.ami_type not in (None, self.image):
             raise ValueError(
@@ -635,8 +645,8 @@ class EksGpuNodeGroupArgs:
         for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if given and row.max_pods is not None and given > row.max_pods:
                 raise ValueError(
-                    f"kubelet.maxPods: {given} is above {row.max_pods}, the pods that {row.name} "
-                    "has addresses for; lower it"
+                    f"kubelet.maxPods: {given} is above {row.max_pods}, the number of pods for "
+                    f"which {row.name} has addresses; lower it"
                 )
 
     def _check_sharing(self, sharing: EksSharingArgs) -> None:

@@ -11,11 +11,11 @@ from ..limits import LABEL_KEY, LABEL_VALUE, Limit, node_label_key
 
 def _length(key: str) -> str | None:
     most = catalog.LABEL_KEY_MAX
-    return None if len(key) <= most else f"has {len(key)} characters; EKS takes at most {most}"
+    return None if len(key) <= most else f"has {len(key)} characters; EKS allows at most {most}"
 
 
 def _label_value(value: str) -> str | None:
-    return None if value else "has an empty value, which EKS refuses; give it one"
+    return None if value else "has an empty value, which EKS refuses; give it a value"
 
 
 NodeLabels = Mapping[
@@ -43,7 +43,10 @@ def check_taints(taints: Sequence[Taint], startup: Sequence[Taint]) -> None:
         if reason is None and len(taint.key) > catalog.TAINT_KEY_MAX:
             reason = f"has {len(taint.key)} characters, EKS takes {catalog.TAINT_KEY_MAX}"
         if reason is None and taint.key in seen:
-            reason = "is a duplicate, and the group's tag has room for one effect; drop it"
+            reason = (
+                "is a duplicate, and the tag of the Auto Scaling group can hold only one "
+                "effect; drop it"
+            )
         if reason is not None:
             raise ValueError(f"{path}: {taint.key!r} {reason}")
         seen.add(taint.key)

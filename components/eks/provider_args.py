@@ -59,8 +59,8 @@ def _assumed_role(config: Mapping[str, str]) -> str | None:
         ) from None
     if len(roles) > 1:
         raise ValueError(
-            f"aws:assumeRoles: has {len(roles)} roles, and aws eks get-token assumes one; give the "
-            "last, and put those before it into the profile"
+            f"aws:assumeRoles: has {len(roles)} roles, and aws eks get-token can assume only one; "
+            "give the last one, and configure the others in the profile"
         )
     # https://github.com/aws/aws-cli/issues/5942, open on 2026-11-23.
     if any(role.get("externalId") for role in maps):

@@ -31,8 +31,8 @@ def check_release(path: str, before: str | None, release: str | None) -> None:
     """
     if before and release and _is_older(release, before):
         raise ValueError(
-            f"{path}.releaseVersion: {release} is older than the group's {before}, and EKS does "
-            "not move a node group back; drop the key, or add another pool with it"
+            f"{path}.releaseVersion: {release} is older than the group's {before}, and EKS cannot "
+            "downgrade a node group; drop the key, or add another pool with it"
         )
 
 

@@ -51,8 +51,8 @@ def check_choices(fallback: Sequence[str]) -> None:
     """Raises ValueError for choices that no pool can have together."""
     if {*_RESERVED} <= {*fallback}:
         raise ValueError(
-            "fallback: has reservation and capacity-block, and a pool has one reservation; drop "
-            "one of the two"
+            "fallback: lists both reservation and capacity-block, and a pool can have only one "
+            "reservation; drop one of the two"
         )
 
 
@@ -64,9 +64,10 @@ def check_order(fallback: Sequence[str]) -> None:
     in_order = sorted(fallback, key=_ORDER.index)
     if list(fallback) != in_order:
         raise ValueError(
-            f"fallback: {', '.join(fallback)} is not an order that Karpenter has, which takes what "
-            f"is paid for already first and then the cheapest; write [{', '.join(in_order)}], or "
-            "make two pools and give the first a larger karpenter.weight"
+            f"fallback: {', '.join(fallback)} is not an order that Karpenter can follow, because "
+            "it uses reserved capacity first and then the cheapest; write "
+            f"[{', '.join(in_order)}], or create two pools and give the first a larger "
+            "karpenter.weight"
         )
 
 
@@ -77,7 +78,7 @@ def check(
     block = "capacity-block" in purchases
     reserved = any(map(is_reserved, purchases))
     if reserved and reservation is None:
-        raise ValueError("reservation: is missing; name the one that the nodes come out of")
+        raise ValueError("reservation: is missing; name the reservation that the nodes use")
     if not reserved and reservation is not None:
         raise ValueError(
             f"reservation: is not used with capacityType {' or '.join(purchases)}; set "
@@ -91,8 +92,8 @@ def check(
         )
     if first.blocks == "none" and block:
         raise ValueError(
-            f"capacityType: EC2 has {first.name} in no Capacity Block; take reservation, with an "
-            "on-demand Capacity Reservation"
+            f"capacityType: EC2 does not offer {first.name} in Capacity Blocks; use reservation, "
+            "with an on-demand Capacity Reservation"
         )
     if reservation is None:
         return
@@ -104,10 +105,10 @@ def check(
         )
     if len(types) > 1 and not is_group(reservation):
         raise ValueError(
-            "instanceTypes: a Capacity Block is of one instance type; name that one"
+            "instanceTypes: a Capacity Block reserves one instance type; list only that one"
             if block
-            else f"instanceTypes: {reservation} is of one instance type; name that one, or the "
-            "resource group of several reservations"
+            else f"instanceTypes: {reservation} reserves one instance type; list only that one, "
+            "or name the resource group of several reservations"
         )
     if block and min_nodes:
         raise ValueError(
@@ -134,8 +135,8 @@ def check_place(reservation: str | None, key: str, places: Sequence[str], *, blo
         return
     what = "a Capacity Block" if block else "a Capacity Reservation"
     raise ValueError(
-        f"{key}: {what} is in one zone; name {'the subnet' if key == 'subnetIds' else 'the one'} "
-        f"of {reservation}, whose zone this says: aws ec2 describe-capacity-reservations "
+        f"{key}: {what} is in one zone; name {'the subnet in ' * (key == 'subnetIds')}the zone "
+        f"of {reservation}, which this command prints: aws ec2 describe-capacity-reservations "
         f"--capacity-reservation-ids {reservation} --query "
         "'CapacityReservations[].[AvailabilityZone,AvailabilityZoneId]'"
     )

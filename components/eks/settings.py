@@ -62,8 +62,8 @@ class EksSettings:
                 region=self.region,
                 zones=tuple(self.cluster.network.zones),
                 pool_key="subnetIds" if self.cluster.network.subnet_ids else "zones",
-                shared="take a bucket, or install a driver such as aws-efs-csi-driver yourself and "
-                "name its claim in existingClaim",
+                shared="use a bucket, or install a driver such as aws-efs-csi-driver yourself "
+                "and name its claim in existingClaim",
                 other_class="create a claim of that class yourself and name it in existingClaim",
             ),
             editors=self._namespaces("edit"),
@@ -91,7 +91,7 @@ def resolve(
     if not is_region(region):
         raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
     if meant := meant_region(region):
-        raise ValueError(f"aws:region: there is no region {region}; did you mean {meant!r}?")
+        raise ValueError(f"aws:region: {region} is not a region; did you mean {meant!r}?")
     provider = provider_args(config, region)
     at(f"{NAMESPACE}:cluster", cluster.check_in, region)
     at(f"{NAMESPACE}:cluster", cluster.check_support, date.today())
@@ -108,13 +108,15 @@ def resolve(
         other, held = holders.setdefault(pool.reservation, (name, pool))
         if list(held.instance_types) != list(pool.instance_types):
             raise ValueError(
-                f"{NAMESPACE}:gpuPools.{name}.reservation: {pool.reservation} is of one instance "
-                f"type, and pool {other} takes {held.instance_types[0]} from it; name another"
+                f"{NAMESPACE}:gpuPools.{name}.reservation: {pool.reservation} reserves one "
+                f"instance type, and pool {other} uses it for {held.instance_types[0]}; name "
+                "another reservation"
             )
     for name in getattr(cluster, "cpu_pools", {}):
         if name in pools:
             raise ValueError(
-                f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; take another"
+                f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; choose "
+                "another"
             )
     return EksSettings(
         provider=provider,
@@ -154,8 +156,8 @@ def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeG
     for name, pool in {**cpu_pools, **pools}.items():
         if pool.min_nodes and (other := paths.get(f"{name}-static")):
             raise ValueError(
-                f"{other}: is the NodePool of the {pool.min_nodes} nodes that pool {name} always "
-                "has; give the pool another name"
+                f"{other}: is the name of the NodePool for the minNodes of pool {name}; "
+                "give the pool another name"
             )
 
 
@@ -168,15 +170,16 @@ def check_existing(path: str, pool: EksGpuNodeGroupArgs, cluster: EksExistingClu
         ):
             if given:
                 raise ValueError(
-                    f"{path}.{key}: needs Karpenter's feature gate {gate}, which is its owner's to "
-                    "turn on; drop the key, or set cluster.karpenter to {} to install one here"
+                    f"{path}.{key}: needs Karpenter's feature gate {gate}, which its owner must "
+                    "enable; drop the key, or set cluster.karpenter to {} to install one here"
                 )
     if pool.ami_id is not None and cluster.scaler == "cluster-autoscaler":
         raise ValueError(
-            f"{path}.amiId: its bootstrap needs a cluster that the stack creates; drop the key"
+            f"{path}.amiId: is supported only on clusters that the stack creates; drop the key"
         )
     if pool.security_group_ids and not cluster.network.security_group_ids:
         raise ValueError(
-            f"{path}.securityGroupIds: replace the security group that EKS made with the cluster; "
-            "name that one, or that of the other nodes, in cluster.network.securityGroupIds"
+            f"{path}.securityGroupIds: replaces the security group that EKS created with the "
+            "cluster; name that one, or the one of the other nodes, in "
+            "cluster.network.securityGroupIds"
         )

@@ -19,10 +19,7 @@ _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.[0-9]+")
 def _not_on_eks(strategy: str) -> str | None:
     if strategy != "mig":
         return None
-    return (
-        "mig partitions the GPUs of each new node, which this stack does only on GKE; take "
-        "time-slicing"
-    )
+    return "mig is supported only on GKE; use time-slicing"
 
 
 _STRATEGY = Limit(_not_on_eks, {"enum": ["time-slicing", "mps"]})
@@ -54,12 +51,12 @@ class EksSharingArgs:
             return
         if not GPUS[gpu_model].supports_mps:
             raise ValueError(
-                f"strategy: mps does not keep clients' memory apart on {gpu_model}; take "
+                f"strategy: mps does not keep clients' memory apart on {gpu_model}; use "
                 "time-slicing"
             )
         release = _RELEASE.match(release_version or "") if os == "bottlerocket" else None
         if release and (int(release[1]), int(release[2])) < _BOTTLEROCKET_WITH_MPS:
             raise ValueError(
-                f"strategy: mps is unknown to Bottlerocket {release[0]}; raise releaseVersion to "
-                "1.54.0 or later, or take time-slicing"
+                f"strategy: mps is not supported by Bottlerocket {release[0]}; raise "
+                "releaseVersion to 1.54.0 or later, or use time-slicing"
             )

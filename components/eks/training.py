@@ -18,9 +18,9 @@ def training_warnings(
         instance_type = pools[name].args.instance_type
         if count > 1 and instance_type.efa_interfaces:
             found.append(
-                f"gpuPools.{name}: a training job takes {count} nodes of {instance_type.name}, "
+                f"gpuPools.{name}: a training job uses {count} nodes of {instance_type.name}, "
                 "which talk over TCP through one network interface, a fraction of the machine's "
-                f"network: this stack does not set up EFA ({instance_type.efa_interfaces} "
+                f"bandwidth: this stack does not set up EFA ({instance_type.efa_interfaces} "
                 "interfaces); use one node, or smaller machines"
             )
     return found

@@ -18,7 +18,7 @@ _PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=
 def _not_a_principal(arn: str) -> str | None:
     if ":assumed-role/" in arn:
         return (
-            f"{arn!r} is a session of a role; give the role's own ARN, "
+            f"{arn!r} is the session of a role; give the ARN of the role itself, "
             "arn:aws:iam::ACCOUNT:role/NAME"
         )
     if _PRINCIPAL.fullmatch(arn):
@@ -67,14 +67,16 @@ class EksUserArgs:
         for position, namespace in enumerate(self.namespaces):
             if self.access == "edit" and names.RESERVED_NAMESPACE.fullmatch(namespace):
                 raise ValueError(
-                    f"namespaces[{position}]: edit in {namespace} is a right to the service "
-                    "accounts of Kubernetes or of controllers; give a namespace of the group's own"
+                    f"namespaces[{position}]: edit in {namespace} would give access to the "
+                    "service accounts of Kubernetes or of controllers; give a namespace that "
+                    "belongs to the group"
                 )
         if self.namespaces and self.access is None:
             raise ValueError("namespaces: has no effect without access; set access, or drop it")
         if self.access == "edit" and not self.namespaces:
             raise ValueError(
-                "access: edit in every namespace includes the cluster's own; name namespaces"
+                "access: edit in every namespace would include the system namespaces; list "
+                "namespaces"
             )
 
 

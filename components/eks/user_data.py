@@ -90,7 +90,7 @@ def bottlerocket(
             # bottlerocket-settings-sdk, modeled-types, KubernetesReservedResourceKey, 2026-11-24.
             raise ValueError(
                 f"kubelet.{camel(key)}.pid: is not a setting of Bottlerocket; leave it out, or "
-                "take os: al2023"
+                "use os: al2023"
             )
     settings: dict[str, Any] = {}
     if bootstrap:
@@ -113,7 +113,7 @@ def bottlerocket(
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(
-            f"userData: is not TOML that goes with this stack's own settings: {error}"
+            f"userData: cannot be merged with this stack's settings as TOML: {error}"
         ) from None
     return text or None
 

@@ -43,7 +43,9 @@ class ExistingClusterArgs:
     def __post_init__(self) -> None:
         check_limits(self)
         if self.kubeconfig is not None and self.kubeconfig_file is not None:
-            raise ValueError("kubeconfigFile: and kubeconfig exclude each other; drop one")
+            raise ValueError(
+                "kubeconfigFile: cannot be combined with kubeconfig; drop one of the two"
+            )
 
     def committed(self) -> bool:
         """Whether the kubeconfig comes with the stack's file, from the author of that file: its
@@ -78,13 +80,15 @@ class ExistingClusterArgs:
         cluster = _by_name(document.get("clusters"), "cluster").get(str(context.get("cluster")))
         user = _by_name(document.get("users"), "user").get(str(context.get("user")))
         if cluster is None or user is None:
-            raise ValueError(f"context: {name!r} names a cluster or user that is not there")
+            raise ValueError(
+                f"context: {name!r} names a cluster or user that the kubeconfig does not have"
+            )
         within = None
         if self.committed():
             within = folder.resolve()
             if reason := credentials.unsafe(user):
                 raise ValueError(
-                    f"{key}: its user {reason}. A kubeconfig outside of the repository may do so: "
+                    f"{key}: its user {reason}. A kubeconfig outside the repository may do so: "
                     "name it in kubeconfigFile or $KUBECONFIG"
                 )
         return json.dumps(
@@ -104,7 +108,7 @@ class ExistingClusterArgs:
         if isinstance(self.kubeconfig, str):
             return "kubeconfig", self.kubeconfig, Path()
         if self.kubeconfig is not None:  # an output's value has not been looked at before
-            raise ValueError("kubeconfig: is not a string; give its text, as fn::toJSON makes it")
+            raise ValueError("kubeconfig: is not a string; give its text, as fn::toJSON writes it")
         # The same order as kubectl's; a list of files is not merged.
         key, path = "kubeconfigFile", self.kubeconfig_file
         if path is None:
@@ -141,7 +145,7 @@ def _inline(
             path = folder / Path(str(value)).expanduser()
             if within is not None and not path.resolve().is_relative_to(within):
                 raise ValueError(
-                    f"{key}: {name} {value!r} is outside of the kubeconfig's folder; put the file "
+                    f"{key}: {name} {value!r} is outside the kubeconfig's folder; put the file "
                     f"below it, or write its content as {_FILE_KEYS[name]}"
                 )
             try:

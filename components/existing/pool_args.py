@@ -40,7 +40,9 @@ class ExistingGpuPoolArgs:
     node_selector: Annotated[
         Labels,
         MinLen(1),
-        Hint("without it every node would count as a GPU node; name a label that only these have"),
+        Hint(
+            "without it every node would count as a GPU node; name a label that only GPU nodes have"
+        ),
         Sent("Pod spec.nodeSelector", "DaemonSet spec.template.spec.affinity"),
         Tries({"gpus": "yes"}),
     ]
@@ -48,7 +50,7 @@ class ExistingGpuPoolArgs:
     gpus_per_node: Annotated[
         int,
         Interval(ge=1, le=16),
-        Silent("describes existing nodes; it decides what a pod may ask for"),
+        Silent("describes existing nodes; it decides what a pod may request"),
     ]
     """GPUs of a node."""
     accelerator: Annotated[str, Sent("ConfigMap data.settings.pools"), Tries("a100")] = "nvidia"

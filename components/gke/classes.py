@@ -33,7 +33,7 @@ def check_names(pools: Iterable[str]) -> None:
         if name == "default" or name.startswith(("gke", "autopilot")):
             raise ValueError(
                 f"{NAMESPACE}:gpuPools.{name}: cannot be the name of a compute class: GKE keeps "
-                "default and names that begin with gke or autopilot for itself; take another"
+                "default and names that begin with gke or autopilot for itself; choose another"
             )
 
 
@@ -143,7 +143,7 @@ def resource_limits(
     shapes += [(pool.args.machine_type, pool.args.max_nodes) for pool in pools.values()]
     for machine_type, nodes in shapes:
         machine = catalog.machine_type(machine_type)
-        assert machine is not None, "checked where it is given"
+        assert machine is not None, "checked when the args are created"
         amounts["cpu"] += machine.vcpu * nodes
         memory += machine.memory_gib * nodes
     amounts["memory"] = math.ceil(memory)

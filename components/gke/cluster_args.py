@@ -34,7 +34,7 @@ def unknown_location(location: str) -> str | None:
         )
     if meant := catalog.meant_location(location):
         what = "zone" if catalog.is_zone(location) else "region"
-        return f"there is no such {what} as {location}; did you mean {meant!r}?"
+        return f"{location!r} is not a {what} of Google Cloud; did you mean {meant!r}?"
     return None
 
 
@@ -50,8 +50,8 @@ def _not_a_system_machine(name: str) -> str | None:
         )
     if machine.accelerator is not None:
         return (
-            f"{name!r} carries GPUs; give a CPU machine type here such as e2-standard-2, and the "
-            "GPUs a pool under gpuPools"
+            f"{name!r} has GPUs; give a CPU machine type such as e2-standard-2 here, and add a "
+            "pool under gpuPools for GPUs"
         )
     return None
 
@@ -189,15 +189,16 @@ class GkeControlPlaneArgs:
             if self.private_endpoint and ipaddress.IPv4Network(text).is_global:
                 raise ValueError(
                     f"authorizedNetworks.{name}: {text!r} is public, and with privateEndpoint "
-                    "only private addresses reach the control plane; drop it or privateEndpoint"
+                    "only private addresses reach the control plane; drop it, or drop "
+                    "privateEndpoint"
                 )
         if (key := self.secrets_encryption_key) is not None:
             found = KMS_KEY.fullmatch(key)
             assert found
             if found["location"] != self.region:
                 raise ValueError(
-                    f"secretsEncryptionKey: {key!r} is in {found['location']}, and GKE takes a key "
-                    f"of the cluster's region; give one in {self.region}"
+                    f"secretsEncryptionKey: {key!r} is in {found['location']}, and GKE needs a "
+                    f"key in the cluster's region; give one in {self.region}"
                 )
 
     @property
@@ -207,20 +208,20 @@ class GkeControlPlaneArgs:
 
     def warnings(self) -> list[str]:
         """What GKE takes and is of no use, each with its key in front."""
-        then = "GKE takes it, and the update ends at the first Kubernetes object, out of reach"
+        then = "GKE would accept it, but Pulumi could then not reach the control plane"
         found = example_warnings(self.authorized_networks, then)
         if self.private_endpoint and not self.authorized_networks and not self.dns_endpoint:
             found.append(
                 "privateEndpoint: without authorizedNetworks only the cluster's own subnetwork "
-                "reaches the control plane, and the update ends at the first Kubernetes object "
-                "where Pulumi runs elsewhere; name the network from which you come, or set "
+                "reaches the control plane, and the update fails at the first Kubernetes object "
+                "if Pulumi runs elsewhere; name the network from which you connect, or set "
                 "dnsEndpoint: true"
             )
         elif self.private_endpoint and not self.dns_endpoint:
             found.append(
-                "privateEndpoint: the private endpoint answers only clients that come from "
-                f"{self.region}, also over a VPN or an Interconnect; if yours ends in another "
-                "region, set dnsEndpoint: true"
+                f"privateEndpoint: the private endpoint answers only clients in {self.region}, "
+                "also over a VPN or an Interconnect; if yours ends in another region, set "
+                "dnsEndpoint: true"
             )
         return found
 
@@ -270,7 +271,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     zones: Annotated[
         Sequence[Annotated[str, ZONE]],
         UNIQUE,
-        OnChange(kept("name the zones that its nodes shall be in")),
+        OnChange(kept("name the zones of its nodes")),
         Sent("Cluster nodeLocations[]"),
         Tries(["us-central1-a", "us-central1-b"], given={"location": "us-central1"}),
     ] = ()
@@ -311,8 +312,8 @@ class GkeClusterArgs(GkeControlPlaneArgs):
             and catalog.meets(self.version, first) is False
         ):
             raise ValueError(
-                f"scaler: compute-classes needs GKE {' or '.join(first)}, from which on they label "
-                f"and taint their nodes; raise version {self.version}, or leave it out"
+                f"scaler: compute-classes needs GKE {' or '.join(first)}, the first version in "
+                f"which they label and taint their nodes; raise version {self.version}, or drop it"
             )
         check_zones(self.cpu_pools, self.region)
         for zone in self.zones:
@@ -333,15 +334,15 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         machine = catalog.machine_type(self.system_pool.machine_type)
         if machine is not None and machine.uncertain:
             found.append(
-                f"systemPool.machineType: {machine.name} is of no size that is listed here, so "
-                "neither its price nor whether Google Cloud offers it is known; gcloud compute "
-                f"machine-types describe {machine.name} --zone ZONE says whether it does"
+                f"systemPool.machineType: {machine.name} is not a listed size, so its price and "
+                "whether Google Cloud offers it are unknown; check it with gcloud compute "
+                f"machine-types describe {machine.name} --zone ZONE"
             )
         if machine is not None and machine.arch == "arm64":
             found.append(
                 f"systemPool.machineType: {machine.name} is Arm, and GKE taints Arm nodes with "
                 "kubernetes.io/arch=arm64:NoSchedule, so that the controllers of batch never run "
-                "there; take an x86 machine type such as e2-standard-2"
+                "there; use an x86 machine type such as e2-standard-2"
             )
         return found
 

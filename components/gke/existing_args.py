@@ -133,8 +133,8 @@ class GkeExistingClusterArgs:
         check_limits(self)
         if self.endpoint is None and self.certificate_authority is not None:
             raise ValueError(
-                "endpoint: is missing, of which certificateAuthority is; give both, or drop both "
-                "and they are read by name"
+                "endpoint: is missing although certificateAuthority is set; give both, or drop "
+                "both to have them read from the cluster"
             )
         if self.endpoint is not None:
             self._check_endpoint(self.endpoint)
@@ -155,11 +155,12 @@ class GkeExistingClusterArgs:
             )
         if by_name == (self.certificate_authority is not None):
             raise ValueError(
-                "certificateAuthority: the certificate of a name under gke.goog is of a public "
+                "certificateAuthority: names under gke.goog have a certificate from a public "
                 "authority; drop the key"
                 if by_name
-                else "certificateAuthority: is missing, by which the control plane at "
-                f"{endpoint} is known; give both keys, or drop both and they are read by name"
+                else "certificateAuthority: is missing, and is needed to verify the control "
+                     f"plane at {endpoint}; give both keys, or drop both to have them read from "
+                     "the cluster"
             )
 
     @property
@@ -258,8 +259,9 @@ def unfit(
     update = f"gcloud container clusters update {name} --location {args.location}"
     if found.autopilot:
         yield (
-            f"existing: {name} is an Autopilot cluster, which has no node pools: GKE starts a node "
-            "for each pod that asks for GPUs; take platform existing for queues and jobs in it"
+            f"existing: {name} is an Autopilot cluster, which has no node pools: GKE starts a "
+            "node for each pod that requests GPUs; use platform existing for queues and jobs in "
+            "it"
         )
         return
     if found.confidential:
@@ -269,8 +271,8 @@ def unfit(
         )
     if not found.workload_pool:
         yield (
-            f"existing: {name} has no Workload Identity Federation, by which the nodes of this "
-            f"stack keep their own credentials from pods; ask its owner to run {update} "
+            f"existing: {name} has no Workload Identity Federation, which the nodes of this stack "
+            f"need to hide their own credentials from pods; ask its owner to run {update} "
             f"--workload-pool={project}.svc.id.goog, which changes no existing node pool"
         )
     if args.version and catalog.meets(found.version, (_exact(args.version),)) is False:
@@ -283,8 +285,8 @@ def unfit(
         if kind and owner != stack:
             yield (
                 f"{kind}.{label}: the node pool {physical} of {owner or 'another owner'} has the "
-                f"label {POOL_LABEL}={label} in {name}, and pods of the one would run on the "
-                "other; choose another name"
+                f"label {POOL_LABEL}={label} in {name}, and pods of one pool would run on the "
+                "other's nodes; choose another name"
             )
     yield from _drivers(runs, found, f"{name} does not have; ask its owner to run {update}")
     yield from _metrics(runs, found, name, update)

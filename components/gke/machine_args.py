@@ -25,8 +25,8 @@ def _not_a_gpu_machine(name: str) -> str | None:
         )
     if machine.fractional:
         return (
-            f"{name} has a fraction of a GPU, which Kubernetes cannot count; take one with a whole "
-            "GPU and set sharing"
+            f"{name} has a fraction of a GPU, which Kubernetes cannot count; use one with a whole "
+            "GPU, and set sharing"
         )
     return None
 
@@ -36,7 +36,7 @@ def _not_an_accelerator(name: str) -> str | None:
         return None
     if row := catalog.ACCELERATORS.get(name):
         return (
-            f"{name} is retired: Google Cloud has started none since {row.retired_since}; take "
+            f"{name} is retired: Google Cloud has not started it since {row.retired_since}; use "
             f"{row.replacement} instead"
         )
     right = catalog.spelling(name)

@@ -61,15 +61,19 @@ def _not_a_start(text: str) -> str | None:
 
 def _yaml_date(text: str) -> str | None:
     """YAML reads a time without quotes as a date, which the engine then writes its own way."""
-    return f"{text!r} is a date to YAML; put the time in quotes" if text.endswith(" UTC") else None
+    return (
+        f"{text!r} is read as a date by YAML; put the time in quotes"
+        if text.endswith(" UTC")
+        else None
+    )
 
 
 _START = Limit(_not_a_start, pattern(_TIME_OF_DAY, _INSTANT))
 _TIME = Limit(_not_an_instant, pattern(_INSTANT))
 _PART = f"INTERVAL=0*[1-9][0-9]*|(?:{'|'.join(_PARTS)})=[^;]+"
 _RULE = matching(
-    "a recurrence rule that GKE takes; give one such as FREQ=WEEKLY;BYDAY=SA,SU, with FREQ one of "
-    f"{', '.join(_FREQUENCIES)} and INTERVAL, if any, 1 or more",
+    "a recurrence rule that GKE accepts; give one such as FREQ=WEEKLY;BYDAY=SA,SU, with FREQ one "
+    f"of {', '.join(_FREQUENCIES)} and INTERVAL, if any, 1 or more",
     re.compile(
         rf"(?=(?:.*;)?FREQ=(?:{'|'.join(_FREQUENCIES)})(?:;|$))(?:{_PART})(?:;(?:{_PART}))*"
     ),
@@ -107,7 +111,7 @@ class GkeMaintenanceExclusionArgs:
         if self.scope == "no-upgrades" and end - start > _MOST_NO_UPGRADES:
             raise ValueError(
                 f"end: {self.end!r} is more than 30 days after start {self.start}, which scope "
-                "no-upgrades does not allow; end it earlier, or take scope "
+                "no-upgrades does not allow; end it earlier, or use scope "
                 "no-minor-or-node-upgrades"
             )
 
@@ -153,8 +157,8 @@ class GkeMaintenanceArgs:
             for key in ("end", "recurrence"):
                 if getattr(self, key) is not None:
                     raise ValueError(
-                        f"{key}: does not go with start {self.start!r}, a time of day; drop it, or "
-                        "give start with a date, such as 2026-01-03T02:00:00Z"
+                        f"{key}: cannot be combined with start {self.start!r}, which is a time of "
+                        "day; drop it, or give start with a date, such as 2026-01-03T02:00:00Z"
                     )
         else:
             self._check_recurring()
@@ -168,8 +172,8 @@ class GkeMaintenanceArgs:
         length = _utc(self.end) - _utc(self.start)
         if length < _LEAST_WINDOW:
             raise ValueError(
-                f"end: {self.end!r} leaves less than four hours after start {self.start}, which "
-                "GKE does not count; end it later"
+                f"end: {self.end!r} is less than four hours after start {self.start}, and GKE "
+                "does not count shorter windows; end it later"
             )
         times = _occurrences(_rule(self.recurrence))
         if times is not None and length * times < _LEAST_AVAILABLE:

@@ -31,10 +31,10 @@ NETWORK_NAME = matching(
 """Of a network, a subnetwork, a secondary range."""
 _RANGE = cidr(8, 27)
 _NAMED = {
-    "vpc": "the VPC network that it is in",
+    "vpc": "the VPC network of the subnetwork",
     "subnetwork": "the subnetwork",
-    "pods_range": "its secondary range for pods",
-    "services_range": "its secondary range for services",
+    "pods_range": "the subnetwork's secondary range for pods",
+    "services_range": "the subnetwork's secondary range for services",
 }
 """Of an existing subnetwork: key -> what is to be named."""
 _OWN = ("nodes_cidr", "pods_cidr", "services_cidr", "flow_logs")
@@ -144,13 +144,13 @@ class GkeNetworkArgs:
         for key, what in _NAMED.items():
             if getattr(self, key) is None:
                 raise ValueError(
-                    f"{camel(key)}: is missing; an existing network takes vpc, subnetwork, "
+                    f"{camel(key)}: is missing; an existing network needs vpc, subnetwork, "
                     f"podsRange and servicesRange: name {what}"
                 )
         if self.pods_range == self.services_range:
             raise ValueError(
-                f"servicesRange: {self.services_range!r} is podsRange as well; name another "
-                "secondary range, of which GKE wants two"
+                f"servicesRange: {self.services_range!r} is also podsRange, and GKE needs two "
+                "different secondary ranges; name another"
             )
 
     def _check_ranges(self) -> None:

@@ -43,8 +43,8 @@ def registry_warnings(config: Mapping[str, str], project: str, account: str) -> 
     account = f"{account}@{project}.iam.gserviceaccount.com"
     return [
         f"images.registry: it is in project {repository[1]}, where the nodes' service account has "
-        "no role, and without one no pod of the stack gets its image; once the account exists: "
-        f"{grant_command(repository, account)}"
+        "no role, so that no pod of the stack could pull its image; once the account exists, "
+        f"run: {grant_command(repository, account)}"
     ]
 
 

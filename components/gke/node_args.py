@@ -210,7 +210,7 @@ def _kept_whole(old: str, new: str) -> Verdict:
     before, after = json.loads(old) or {}, json.loads(new)
     if after.get("cpu_cfs_quota") is False and before.get("cpu_cfs_quota") is not False:
         # Its update leaves out what is false; its create does not.
-        return Kept("cpuCfsQuota: false is for pools with another name")
+        return Kept("cpuCfsQuota: false is accepted only for pools with another name")
     gone = [key for key in _COMPUTED if before.get(key) is not None and after.get(key) is None]
     return Kept(f"write {camel(gone[0])} with GKE's default") if gone else None
 
@@ -259,7 +259,9 @@ class GkeUpgradeArgs:
         }
         given = next((key for key, value in blue.items() if value is not None), None)
         if self.strategy == "surge" and given:
-            raise ValueError(f"{given}: needs strategy blue-green; drop the key or set strategy")
+            raise ValueError(
+                f"{given}: needs strategy blue-green; drop the key, or set strategy: blue-green"
+            )
         if self.strategy == "blue-green" and (self.max_surge, self.max_unavailable) != (0, 1):
             key = "maxSurge" if self.max_surge else "maxUnavailable"
             raise ValueError(f"{key}: needs strategy surge; drop the key or the strategy")

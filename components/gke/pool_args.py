@@ -94,7 +94,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     min_nodes: Annotated[
         int,
         Ge(0),
-        _not_in_classes("GKE creates the node pools of a class when pods need them"),
+        _not_in_classes("GKE creates the node pools of a compute class when pods need them"),
         Sent("NodePool autoscaling.totalMinNodeCount"),
     ] = 0
     """The minimum number of nodes in the whole pool, see limitsPer. GKE starts a pool with equally
@@ -109,7 +109,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     GPUs, by model: the pools of one model have together at most as many as all their nodes."""
     limits_per: Annotated[
         Literal["pool", "zone"],
-        _not_in_classes("GKE limits the GPUs of the whole cluster"),
+        _not_in_classes("GKE limits GPUs per cluster"),
         Sent("NodePool autoscaling"),
     ] = "pool"
     """Whether minNodes and maxNodes apply to the whole pool, or to each of its zones."""
@@ -207,7 +207,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     says."""
     driver: Annotated[
         Literal["managed", "daemonset", "none"],
-        _not_in_classes("GKE installs the driver on the nodes of a class"),
+        _not_in_classes("GKE installs the driver on nodes of a compute class"),
         OnChange("GPU pool"),
         Sent(
             "NodePool nodeConfig.guestAccelerators[].gpuDriverInstallationConfig.gpuDriverVersion",
@@ -239,14 +239,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     have: replace them after a change."""
     device_plugin: Annotated[
         Literal["gke", "nvidia", "none"],
-        _not_in_classes("the nodes of a class have GKE's device plugin"),
+        _not_in_classes("nodes of a compute class have GKE's device plugin"),
         Sent("DevicePlugin", "NodePool nodeConfig.labels"),
     ] = "gke"
     """Which device plugin runs: GKE's (`gke`), NVIDIA's in a DaemonSet of this stack (`nvidia`), or
     somebody else's (`none`), such as NVIDIA's GPU Operator's."""
     sharing: Annotated[
         GkeSharingArgs | None,
-        _not_in_classes("a class has whole GPUs"),
+        _not_in_classes("compute classes have only whole GPUs"),
         OnChange("GPU pool"),
         Tries({"strategy": "time-slicing", "replicas": 2}),
     ] = None
@@ -270,7 +270,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     Registry, and the API containerfilesystem.googleapis.com enabled. `false` turns it off again."""
     secure_boot: Annotated[
         bool | None,
-        _not_in_classes("the nodes of all classes have it", but=(True,)),
+        _not_in_classes("the nodes of all compute classes have it", but=(True,)),
         Sent("NodePool nodeConfig.shieldedInstanceConfig.enableSecureBoot"),
         Tries(False),
     ] = None
@@ -288,14 +288,16 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """Settings of the kubelet; by default, GKE's. A change recycles the nodes."""
     linux: Annotated[LINUX, _NODE_SYSTEM] = None
     """Settings of the nodes' kernel; by default, GKE's. A change recycles the nodes."""
-    network_tags: Annotated[NETWORK_TAGS, _not_in_classes("a class has no network tags")] = ()
+    network_tags: Annotated[
+        NETWORK_TAGS, _not_in_classes("compute classes have no network tags")
+    ] = ()
     """Network tags of the nodes, by which firewall rules and routes find them."""
     service_account: SERVICE_ACCOUNT = None
     """The email of your own service account, as which the nodes run; by default, the cluster's. It
     needs `roles/container.defaultNodeServiceAccount`, and a role to pull the images."""
     upgrade: Annotated[
         GkeUpgradeArgs | None,
-        _not_in_classes("all classes have the cluster's way of upgrading"),
+        _not_in_classes("all compute classes are upgraded as the cluster is configured"),
         Sent("NodePool upgradeSettings"),
     ] = None
     """How nodes are replaced; by default, a node is deleted before its successor is created, which
@@ -312,7 +314,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     minutes."""
     delete_before_replace: Annotated[
         bool,
-        _not_in_classes("Pulumi replaces no pool, since GKE creates them"),
+        _not_in_classes("GKE, not Pulumi, creates and replaces the node pools"),
         Sent("NodePool (delete_before_replace)"),
     ] = True
     """Whether a pool that is replaced is deleted first. `false` keeps the old nodes while a
@@ -341,8 +343,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self._check_queued()
         if self.compact_placement and self.machine.family == "n1":
             raise ValueError(
-                f"compactPlacement: {self.machine_type} cannot have it, N1 is not among the "
-                "machine types that can; drop it, or take one of G2, A2, A3 or later"
+                f"compactPlacement: {self.machine_type} does not support it; drop it, or use a "
+                "machine type of G2, A2, A3 or later"
             )
         if (
             self.compact_placement
@@ -350,8 +352,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             and self.machine_type not in catalog.FLEX_START_COMPACT
         ):
             raise ValueError(
-                f"compactPlacement: {self.machine_type} cannot have it with capacityType "
-                f"flex-start; machine types that can: {', '.join(catalog.FLEX_START_COMPACT)}; "
+                f"compactPlacement: {self.machine_type} does not support it with capacityType "
+                f"flex-start; machine types that do: {', '.join(catalog.FLEX_START_COMPACT)}; "
                 "drop it"
             )
 
@@ -402,7 +404,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         check_scaler(self, cluster.scaler, type(cluster))
         zones = self._zones_in(cluster.location)
         if cluster.version is not None and (reason := self.needs_newer(cluster.version)):
-            raise ValueError(f"{reason}; raise cluster.version {cluster.version}, or leave it out")
+            raise ValueError(f"{reason}; raise cluster.version {cluster.version}, or drop it")
         least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
         pool = replace(self.gpu_pool(name), min_nodes=least, max_nodes=most)
         if cluster.scaler == _CLASS:
@@ -412,9 +414,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             pool=pool,
             places=zones,
             warnings=[
-                f"gpuPools.{name}.driver: NVIDIA's GPU Operator installs no driver on cos, so none "
-                "means that Google's installer is in the cluster; take osImage ubuntu for the "
-                "Operator's driver, or driver daemonset for this stack's"
+                f"gpuPools.{name}.driver: NVIDIA's GPU Operator does not install drivers on cos, "
+                "so driver: none is only right if Google's installer runs in the cluster; use "
+                "osImage ubuntu for the Operator's driver, or driver daemonset for this stack's"
             ]
             if self.driver == "none" and self.os_image == "cos"
             else [],
@@ -445,8 +447,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         wanted = tuple(self.zones) or ((location,) if zonal else tuple(offered))
         if not wanted:
             raise ValueError(
-                f"accelerator: {self.machine_type} with {gpu_model.name} is in no zone of "
-                f"{region}; regions that have it: {self._regions()}"
+                f"accelerator: {self.machine_type} with {gpu_model.name} is not offered in any "
+                f"zone of {region}; regions that have it: {self._regions()}"
             )
         for zone in wanted:
             if zone not in offered and not gpu_model.zones_partial:
@@ -468,8 +470,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         alone = self.reservation is not None and not self.fallback
         if alone and not self.zones and len(wanted) > 1:
             raise ValueError(
-                f"reservation: {self.reservation!r} is of a zone, and the pool has "
-                f"{', '.join(wanted)}; set zones to the reservation's"
+                f"reservation: {self.reservation!r} is in one zone, and the pool has zones "
+                f"{', '.join(wanted)}; set zones to the reservation's zone"
             )
         most = catalog.MAX_POOL_NODES_PER_ZONE * len(wanted) // self._places(wanted)
         if self.max_nodes > most:
@@ -482,8 +484,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if first > self.max_nodes * self._places(wanted):
             raise ValueError(
                 f"minNodes: {self.min_nodes} would start {first} nodes, as many in each of "
-                f"{', '.join(wanted)}, which is above maxNodes {self.max_nodes}; raise that, or "
-                "set zones to fewer"
+                f"{', '.join(wanted)}, which is above maxNodes {self.max_nodes}; raise maxNodes, "
+                "or set fewer zones"
             )
         return wanted
 
@@ -625,7 +627,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             # NVIDIA/aicr docs/integrator/gke-gpu-setup.md and PR 2047 (read 2026-11-24).
             raise ValueError(
                 "driver: managed is installed by the DaemonSet of GKE's device plugin, which "
-                f"devicePlugin {self.device_plugin} turns off; take daemonset, or none if somebody "
+                f"devicePlugin {self.device_plugin} turns off; use daemonset, or none if somebody "
                 "else installs the driver"
             )
         if self.driver == "none" and self.driver_version != "default":
@@ -634,7 +636,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 "the installer of the driver chooses it; drop the key"
             )
         if self.driver != "daemonset" and self.installer_image is not None:
-            raise ValueError("installerImage: needs driver daemonset; drop the key or set driver")
+            raise ValueError(
+                "installerImage: needs driver daemonset; drop the key, or set driver: daemonset"
+            )
         if self.driver_branch is not None:
             if self.driver != "daemonset" or self.os_image != "ubuntu":
                 raise ValueError(
@@ -643,12 +647,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 )
             if self.installer_image is not None:
                 raise ValueError(
-                    "driverBranch: cannot be combined with installerImage, which installs the "
-                    "driver of its own; drop one of the two"
+                    "driverBranch: cannot be combined with installerImage, which installs its "
+                    "own driver; drop one of the two"
                 )
         if self.os_image == "ubuntu" and self.driver_version == "latest":
             raise ValueError(
-                "driverVersion: latest exists for cos only; take default, or osImage cos"
+                "driverVersion: latest exists only for cos; use default, or osImage cos"
             )
         if self.os_image == "ubuntu" and self.image_streaming:
             raise ValueError("imageStreaming: needs osImage cos; drop one of the two")
@@ -657,17 +661,17 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if self.sharing is None:
             return
         if self.device_plugin != "gke":
-            raise ValueError("sharing: is GKE's own on this platform; set devicePlugin: gke")
+            raise ValueError("sharing: is done by GKE on this platform; set devicePlugin: gke")
         self.sharing.check(self.gpu_model)
         if self.sharing.partition and self.driver == "none":
             raise ValueError(
-                "sharing.partition: GKE's installers of the driver create MIG partitions, and with "
-                "driver none neither runs; take driver managed"
+                "sharing.partition: GKE's driver installers create the MIG partitions, and none "
+                "runs with driver: none; set driver: managed"
             )
         if self.sharing.partition and self.driver == "daemonset" and self.os_image == "ubuntu":
             raise ValueError(
-                "sharing.partition: the driver's installer creates MIG partitions, and the one for "
-                "Ubuntu does not; take driver managed, or osImage cos"
+                "sharing.partition: the driver installer for Ubuntu does not create MIG "
+                "partitions; set driver: managed, or osImage: cos"
             )
         if (
             self.sharing.partition
@@ -675,20 +679,22 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             and self.sharing.partition not in PARTITION_SIZES
         ):
             raise ValueError(
-                f"sharing.partition: {self.sharing.partition!r} is not among the sizes that the "
-                "driver's installer knows, which would crash on the node; take driver managed"
+                f"sharing.partition: {self.sharing.partition!r} is not a partition that the "
+                "driver installer knows, and the installer would crash on the node; set driver: "
+                "managed"
             )
 
     def _check_disk(self) -> None:
         only = self.machine.boot_disk
         if only is not None and self.boot_disk != only:
             raise ValueError(
-                f"diskType: {self.disk_type} does not go with {self.machine_type}; allowed: {only}"
+                f"diskType: {self.disk_type} cannot be used with {self.machine_type}; allowed: "
+                f"{only}"
             )
         if self.machine.family == "n1" and self.boot_disk.startswith("hyperdisk"):
             allowed = ", ".join(one for one in catalog.DISK_TYPES if one.startswith("pd-"))
             raise ValueError(
-                f"diskType: {self.disk_type} does not go with {self.machine_type}; allowed: "
+                f"diskType: {self.disk_type} cannot be used with {self.machine_type}; allowed: "
                 f"{allowed}"
             )
 
@@ -697,13 +703,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             return
         if self.capacity_type == "flex-start":
             raise ValueError(
-                "upgrade: flex-start nodes are never upgraded, GKE starts new ones; drop the key"
+                "upgrade: flex-start nodes are never upgraded, because GKE starts new ones "
+                "instead; drop the key"
             )
         # cluster-toolkit, modules/compute/gke-node-pool, preconditions (read 2026-11-21)
         if self.compact_placement and self.upgrade.strategy == "blue-green":
             raise ValueError(
                 "upgrade.strategy: blue-green is not possible with compactPlacement, whose nodes "
-                "have one place; take surge, or drop compactPlacement"
+                "must stay close together; use surge, or drop compactPlacement"
             )
 
     def _check_taints(self) -> None:

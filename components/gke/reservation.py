@@ -46,7 +46,7 @@ def check(order: Sequence[str], reservation: str | None) -> None:
     """Raises ValueError unless a reservation is named exactly if nodes come out of one; `order`:
     the ways in which they are bought."""
     if "reservation" in order and reservation is None:
-        raise ValueError("reservation: is missing; name the one that the nodes come out of")
+        raise ValueError("reservation: is missing; name the reservation that the nodes use")
     if "reservation" not in order and reservation is not None:
         raise ValueError(
             f"reservation: is not used with capacityType {', '.join(order)}; set capacityType or "

@@ -46,7 +46,9 @@ class GkeSettings:
         return Metrics(
             sources=("exporter", "managed"),
             managed_prometheus=True,
-            needs="" if collects else "cluster.managedPrometheus, which collects; set that to true",
+            needs=""
+            if collects
+            else "cluster.managedPrometheus, which collects the metrics; set that to true",
         )
 
     @property
@@ -66,7 +68,8 @@ def resolve(
     for name in cluster.cpu_pools:
         if name in pools:
             raise ValueError(
-                f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; take another"
+                f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; choose "
+                "another"
             )
     if cluster.scaler == "compute-classes":
         check_names(pools)

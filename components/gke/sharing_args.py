@@ -55,7 +55,7 @@ class GkeSharingArgs:
 
     def check(self, gpu_model: catalog.Accelerator) -> None:
         """Raises ValueError for what GKE cannot do with this GPU; the keys are a pool's."""
-        mig = ", ".join(gpu_model.mig) or "none, it has no MIG"
+        mig = ", ".join(gpu_model.mig) or "none, because it does not support MIG"
         if self.strategy == "mig" and self.partition is None:
             raise ValueError(f"sharing.partition: is missing; allowed on {gpu_model.name}: {mig}")
         if self.partition is not None and self.partition not in gpu_model.mig:
@@ -64,7 +64,9 @@ class GkeSharingArgs:
                 f"allowed: {mig}"
             )
         if self.strategy == "mps" and self.partition is not None:
-            raise ValueError("sharing.partition: MPS does not run on MIG; take time-slicing or mig")
+            raise ValueError(
+                "sharing.partition: MPS does not run on MIG partitions; use time-slicing or mig"
+            )
         if self.strategy == "mig" and self.replicas != 1:
             raise ValueError(
                 f"sharing.replicas: {self.replicas} needs strategy time-slicing, which may have a "

@@ -37,8 +37,8 @@ def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str])
     given = [f"gcp:{key}" for key in _CONFIG if config.get(f"gcp:{key}")]
     given += [name for name in _ENVIRONMENT if environment.get(name)]
     return [
-        f"{name}: signs in to Google Cloud and not to the cluster, for which "
-        "gke-gcloud-auth-plugin takes only Application Default Credentials; drop it, and run "
+        f"{name}: signs in to Google Cloud but not to the cluster, for which "
+        "gke-gcloud-auth-plugin accepts only Application Default Credentials; drop it, and run "
         "gcloud auth application-default login or set GOOGLE_APPLICATION_CREDENTIALS"
         for name in given
     ]

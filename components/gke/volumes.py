@@ -49,8 +49,8 @@ def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
     refused: dict[str, str] = {}
     if isinstance(network, GkeExistingNetworkArgs) and network.vpc is None:
         refused = {
-            name: "puts the file system into a VPC network that the stack has to be told; set "
-            "cluster.network.vpc to that of the cluster"
+            name: "puts the file system into a VPC network that the stack does not know; set "
+            "cluster.network.vpc to the cluster's network"
             for name, row in {**catalog.GKE_CLASSES, **catalog.STACK_CLASSES}.items()
             if row.driver == catalog.FILESTORE
         }
@@ -64,7 +64,7 @@ def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
         }
         refused = {
             name: "puts the file system into the VPC network default, where the cluster's nodes "
-            f"do not reach it; take {instead[row.kind]}, which this stack creates for the "
+            f"cannot reach it; use {instead[row.kind]}, which this stack creates for the "
             "cluster's network"
             for name, row in catalog.GKE_CLASSES.items()
             if row.driver == catalog.FILESTORE

@@ -59,16 +59,17 @@ def training_warnings(
         if isinstance(cluster, GkeControlPlaneArgs) and cluster.maintenance is None:
             found.append(
                 f"gpuPools.{name}: trainingJobs run there, and GKE may upgrade its nodes at any "
-                "time, which starts them again; set cluster.maintenance, with an exclusion for a "
+                "time, which restarts the jobs; set cluster.maintenance, with an exclusion for a "
                 "long run"
             )
         gpu_model, gpus = nodes[name]
         # The smaller machines of these families have one interface.
         if count > 1 and gpu_model.machine_family in _FABRIC and gpus == max(gpu_model.counts):
             found.append(
-                f"gpuPools.{name}: a training job takes {count} nodes of {gpus} {gpu_model.name}, "
-                "which talk over one gVNIC, a fraction of the machine's network: this stack sets "
-                "up neither GPUDirect nor RDMA; take one node, or machines without that network"
+                f"gpuPools.{name}: a training job uses {count} nodes of {gpus} {gpu_model.name}, "
+                "which talk over one gVNIC, a fraction of the machine's bandwidth: this stack "
+                "sets up neither GPUDirect nor RDMA; use one node, or machines without that "
+                "network"
             )
     return found
 
@@ -80,8 +81,9 @@ def shared_rights(accounts: Mapping[str, ServiceAccountArgs], project: str) -> l
     """
     return [
         f"serviceAccounts.{name}.namespace: default/{name} is one identity in every cluster of "
-        f"project {project}, so pods in namespace default of any of them have its rights; give the "
-        "account a namespace that no other cluster of the project has, or set thisClusterOnly"
+        f"project {project}, so pods in namespace default of any of these clusters have its "
+        "permissions; give the account a namespace that no other cluster of the project has, or "
+        "set thisClusterOnly"
         for name, account in accounts.items()
         if account.namespace == "default"
         and (account.buckets or account.roles)

@@ -83,8 +83,8 @@ class GkeAutopilotPoolArgs:
             if self.sharing.strategy == "mps":
                 # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus
                 raise ValueError(
-                    "sharing.strategy: mps is only for GKE Standard; take time-slicing, or "
-                    "platform gke"
+                    "sharing.strategy: mps is only available on GKE Standard; use time-slicing, "
+                    "or platform gke"
                 )
             self.sharing.check(gpu_model)
 
@@ -169,5 +169,5 @@ class GkeAutopilotPoolArgs:
         if first and catalog.meets(version, first) is False:
             raise ValueError(
                 f"accelerator: {self.accelerator} needs GKE {' or '.join(first)}; raise "
-                f"cluster.version {version}, or leave it out"
+                f"cluster.version {version}, or drop it"
             )

@@ -100,8 +100,9 @@ class GpuTestArgs:
         if pool.sharing is not None:
             what = pool.sharing.partition or f"{pool.sharing.strategy} by {pool.sharing.replicas}"
             raise ValueError(
-                f"pools: {pool.name} shares its GPUs ({what}), and half a GPU says nothing of the "
-                "whole; name a pool without sharing, or drop its sharing for the time"
+                f"pools: {pool.name} shares its GPUs ({what}), and a test of a share says nothing "
+                "about the whole GPU; name a pool without sharing, or turn off its sharing for "
+                "the test"
             )
         if pool.all_at_once is not None:
             raise ValueError(
@@ -110,15 +111,15 @@ class GpuTestArgs:
             )
         if self.mounts and not pool.host_paths:
             raise ValueError(
-                "mounts: the platform admits no directory of the host; drop the key, and take an "
-                "image with PyTorch"
+                "mounts: the platform does not allow directories of the host; drop the key, and "
+                "use an image with PyTorch"
             )
         check_room(self.requests, ResourcesArgs(), pool)
         gpus = self.gpus_on(pool)
         if gpus > pool.gpus_per_node:
             raise ValueError(
-                f"gpus: {gpus} are more than a node of pool {pool.name} has, {pool.gpus_per_node}; "
-                "lower it, or leave it out"
+                f"gpus: {gpus} is more than a node of pool {pool.name} has "
+                f"({pool.gpus_per_node}); lower it, or drop the key"
             )
         if pool.pod_gpus and gpus not in pool.pod_gpus:
             raise ValueError(

@@ -30,8 +30,8 @@ class ThresholdsArgs:
             if share is not None and not 0 < share <= 1:
                 key = "allReduce" if field.name == "all_reduce" else field.name
                 raise ValueError(
-                    f"{key}: {share:g} is out of range; allowed: above 0 and up to 1, the share of "
-                    "the data sheet's figure"
+                    f"{key}: {share:g} is out of range; allowed: above 0 and up to 1, as a share "
+                    "of the data sheet's figure"
                 )
 
     def on(self, sheet: DataSheet) -> dict[str, float]:

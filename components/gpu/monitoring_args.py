@@ -54,7 +54,9 @@ class MonitoringArgs:
     def __post_init__(self) -> None:
         check_limits(self)
         if self.prometheus_labels and not self.prometheus_operator:
-            raise ValueError("prometheusLabels: needs prometheusOperator true; set it or drop both")
+            raise ValueError(
+                "prometheusLabels: needs prometheusOperator: true; set it, or drop both"
+            )
 
     def on(self, platform: str, metrics: Metrics) -> "MonitoringArgs | None":
         """The same with `source` decided, None where it is not enabled.
@@ -68,8 +70,8 @@ class MonitoringArgs:
         source = self.source or metrics.sources[0]
         if source not in metrics.sources:
             why = {
-                "exporter": f"runs privileged on the nodes, which {platform} refuses",
-                "managed": f"is GKE's, and the platform is {platform}",
+                "exporter": f"runs privileged on the nodes, which {platform} does not allow",
+                "managed": f"exists only on GKE, and the platform is {platform}",
             }[source]
             raise ValueError(f"source: {source} {why}; allowed there: {', '.join(metrics.sources)}")
         if metrics.managed_prometheus and self.prometheus_operator:
@@ -78,7 +80,7 @@ class MonitoringArgs:
             )
         if not metrics.managed_prometheus and self.notification_channels:
             raise ValueError(
-                "notificationChannels: are Google Cloud's; drop the key, and let Alertmanager "
-                "decide who hears of alerts"
+                "notificationChannels: exist only in Google Cloud; drop the key, and configure "
+                "receivers in Alertmanager"
             )
         return replace(self, source=source)

@@ -146,14 +146,14 @@ class PodArgs:
         for name, volume in self.volumes.items():
             if other := paths.get(volume.mount_path):
                 raise ValueError(
-                    f"volumes.{name}.mountPath: {volume.mount_path} is volume {other}'s already; "
-                    "choose another"
+                    f"volumes.{name}.mountPath: {volume.mount_path} is already used by volume "
+                    f"{other}; choose another"
                 )
             paths[volume.mount_path] = name
             if volume.bucket and self.service_account is None:
                 raise ValueError(
-                    f"volumes.{name}.bucket: {volume.bucket} is mounted with the rights of the "
-                    "pod's service account, and there is none; set serviceAccount"
+                    f"volumes.{name}.bucket: {volume.bucket} is mounted with the permissions of "
+                    "the pod's service account, and the pod has none; set serviceAccount"
                 )
 
     def check_auxiliary(self, auxiliary: Auxiliary, *, nodes: int, pool: GpuPool) -> None:
@@ -164,7 +164,8 @@ class PodArgs:
             path = f"volumes.{name}"
             if volume.host_file and not pool.host_paths:
                 raise ValueError(
-                    f"{path}.hostFile: the platform admits nothing of the host; drop the volume"
+                    f"{path}.hostFile: the platform does not allow files of the host; drop the "
+                    "volume"
                 )
             if volume.bucket and account is not None:
                 _check_right(path, volume, str(self.service_account), account)
@@ -182,8 +183,8 @@ class PodArgs:
             raise ValueError(f"serviceAccount: {name!r} is not a service account; {allowed}")
         if (other := auxiliary.accounts[name].namespace) != namespace:
             raise ValueError(
-                f"serviceAccount: {name} is of namespace {other}, and the pods are in {namespace}; "
-                "pods take one of their own"
+                f"serviceAccount: {name} is in namespace {other}, and the pods are in "
+                f"{namespace}; pods can use only accounts of their own namespace"
             )
         return auxiliary.accounts[name]
 
@@ -194,13 +195,13 @@ def _check_right(path: str, volume: VolumeArgs, name: str, account: ServiceAccou
     if right is None:
         have = ", ".join(sorted(account.buckets)) or "none"
         raise ValueError(
-            f"{path}.bucket: service account {name} may not read {bucket}; it may: {have}. Add "
+            f"{path}.bucket: service account {name} may not read {bucket}, only {have}; add "
             f"{bucket}: read to serviceAccounts.{name}.buckets"
         )
     if volume.writable and right != "write":
         raise ValueError(
-            f"{path}.readOnly: service account {name} may read {bucket} and not write to it; drop "
-            f"the key, or set serviceAccounts.{name}.buckets.{bucket} to write"
+            f"{path}.readOnly: service account {name} may only read {bucket}; drop the key, or "
+            f"set serviceAccounts.{name}.buckets.{bucket} to write"
         )
 
 
@@ -212,7 +213,7 @@ def _check_attachable(path: str, name: str, claim: VolumeClaimArgs, pool: GpuPoo
     change = f"set {key} to {pool.attachable}" if pool.attachable else f"drop {key}"
     raise ValueError(
         f"{path}.claim: nodes of pool {pool.name} cannot attach the disk of {name}, whose "
-        f"storageClass is {given or 'the default one'}; {change}, or take a bucket. A claim that "
+        f"storageClass is {given or 'the default one'}; {change}, or use a bucket. A claim that "
         "exists cannot change its class: add one with another name"
     )
 
@@ -228,20 +229,20 @@ def _check_claim(
     if name not in claims:
         allowed = unknown(name, claims) if claims else "volumeClaims has none"
         raise ValueError(
-            f"{path}.claim: {name!r} is not one of volumeClaims; {allowed}. Name a claim "
-            "that somebody else created in existingClaim"
+            f"{path}.claim: {name!r} is not one of volumeClaims; {allowed}. If somebody else "
+            "created the claim, name it in existingClaim"
         )
     claim = claims[name]
     if claim.namespace != namespace:
         raise ValueError(
-            f"{path}.claim: {name} is of namespace {claim.namespace}, and the pods are in "
-            f"{namespace}; pods mount those of their own"
+            f"{path}.claim: {name} is in namespace {claim.namespace}, and the pods are in "
+            f"{namespace}; pods can mount only claims of their own namespace"
         )
     if nodes > 1 and not claim.several_nodes:
         raise ValueError(
-            f"{path}.claim: {name} is {claim.access_mode}, for one node, and the pods are on "
-            f"{nodes}; take a bucket or, except on EKS, accessMode ReadWriteMany and a "
-            "storageClass that has it"
+            f"{path}.claim: {name} is {claim.access_mode}, which only one node can mount, and the "
+            f"pods run on {nodes} nodes; use a bucket or, except on EKS, accessMode ReadWriteMany "
+            "and a storageClass that supports it"
         )
     if volume.writable and claim.access_mode == "ReadOnlyMany":
         raise ValueError(f"{path}.readOnly: {name} is ReadOnlyMany; drop the key")

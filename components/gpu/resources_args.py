@@ -40,6 +40,6 @@ def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool) ->
             if most is not None and quantity.parse(asked) > quantity.parse(f"{most}{unit}"):
                 raise ValueError(
                     f"{key}.{resource}: {asked} is more than a node of pool {pool.name} has for "
-                    f"pods, {most}{unit}; ask for less, or give the pool larger nodes"
+                    f"pods ({most}{unit}); request less, or give the pool larger nodes"
                 )
             break

@@ -136,9 +136,9 @@ class ScalingArgs:
         # read 2026-11-24). No cloud of the catalog has 1.37.
         if self.metric and not self.min_replicas:
             raise ValueError(
-                "minReplicas: 0 is refused for a HorizontalPodAutoscaler by Kubernetes before "
-                "1.37, whose feature gate HPAScaleToZero is off; set it to 1, or take prometheus "
-                "in place of metric, which needs KEDA in the cluster"
+                "minReplicas: Kubernetes before 1.37 refuses 0 in a HorizontalPodAutoscaler, "
+                "because its feature gate HPAScaleToZero is off; set it to 1, or use prometheus "
+                "instead of metric, which needs KEDA in the cluster"
             )
 
 
@@ -180,7 +180,7 @@ class ServiceArgs(GpuPodArgs):
         # A dataclass with slots is another class, which zero-argument super() does not find.
         GpuPodArgs.__post_init__(self)
         if self.scaling and self.replicas is not None:
-            raise ValueError("replicas: scaling decides how many pods there are; drop one of both")
+            raise ValueError("replicas: scaling sets the number of pods; drop one of the two")
 
     @property
     def pods(self) -> int:

@@ -18,8 +18,8 @@ VolumeName = Annotated[
     DNS_LABEL,
     none_of("shared-memory", "driver", why="is the name of a volume of this stack; choose another"),
 ]
-TAKEN = {"/dev/shm": "the pod's shared memory is", names.DRIVER_MOUNT: "the driver's libraries are"}
-"""Mount path of such a volume -> why no other can be there."""
+TAKEN = {"/dev/shm": "the pod's shared memory", names.DRIVER_MOUNT: "the driver's libraries"}
+"""Mount path of a volume that the stack itself adds -> what is mounted there."""
 LARGEST_DISK, LARGEST_FILE_SYSTEM = "64Ti", "8Pi"
 """Of a gp3 volume, a Persistent Disk or a Hyperdisk; of Managed Lustre, the largest file system
 that either cloud provisions for a claim."""
@@ -39,12 +39,12 @@ def _below_root(example: str) -> Limit:
 
     def refusal(path: str) -> str | None:
         if not path.startswith("/"):
-            return f"{path!r} is not an absolute path; write it from the root on, such as {example}"
+            return f"{path!r} is not an absolute path; begin it with a slash, such as {example}"
         if not (short := posixpath.normpath(path).lstrip("/")):
-            return f"{path!r} is the root itself; give a path below it, such as {example}"
+            return f"{path!r} is the root directory; give a path below it, such as {example}"
         if path == f"/{short}":
             return None
-        return f"{path!r} is another way to write /{short}; write that"
+        return f"{path!r} is another spelling of /{short}; write that"
 
     return Limit(refusal, {"pattern": "^/[^/]"})
 
@@ -52,7 +52,7 @@ def _below_root(example: str) -> Limit:
 def _taken(path: str) -> str | None:
     for taken, why in TAKEN.items():
         if path == taken or path.startswith(f"{taken}/"):
-            return f"{path} is not free, {why} there; choose another"
+            return f"{path} is already used for {why}; choose another"
     return None
 
 
@@ -134,7 +134,10 @@ class VolumeArgs:
             raise ValueError(f"mountPath: has no source; give one of {', '.join(words)}")
         if len(given) > 1:
             first, second = (_WORDS.get(key, key) for key in given[:2])
-            raise ValueError(f"{second}: a volume has one source, and this one {first}; drop one")
+            raise ValueError(
+                f"{second}: a volume has only one source, and this one already has "
+                f"{first}; drop one of the two"
+            )
         (source,) = given
         self._check_names()
         if self.read_only is False and source not in _WRITABLE and source != "memory":
@@ -142,7 +145,9 @@ class VolumeArgs:
                 f"readOnly: nothing can be written to {_WORDS.get(source, source)}; drop the key"
             )
         if self.read_only and source == "memory":
-            raise ValueError("readOnly: memory would stay empty; drop the key")
+            raise ValueError(
+                "readOnly: a read-only volume in memory would stay empty; drop the key"
+            )
 
     def _check_names(self) -> None:
         seen: dict[str, str] = {}
@@ -150,7 +155,7 @@ class VolumeArgs:
             name = Path(file).name
             if name in seen:
                 raise ValueError(
-                    f"files[{position}]: {file!r} and {seen[name]!r} have one name, and a "
+                    f"files[{position}]: {file!r} and {seen[name]!r} have the same name, and a "
                     "ConfigMap has no folders; rename one"
                 )
             seen[name] = file
@@ -175,7 +180,7 @@ class VolumeArgs:
             path = root / file
             if not path.resolve().is_relative_to(root.resolve()):
                 raise ValueError(
-                    f"{key}: {file!r} is a link that leads out of {root.resolve()}; put the file "
+                    f"{key}: {file!r} is a link to a file outside {root.resolve()}; put the file "
                     "itself there"
                 )
             try:
@@ -188,8 +193,8 @@ class VolumeArgs:
                 ) from None
             if "-----BEGIN" in text and "PRIVATE KEY-----" in text:
                 raise ValueError(
-                    f"{key}: {file!r} holds a private key, which everyone who reads ConfigMaps "
-                    "could read; create a Secret and name it in secret"
+                    f"{key}: {file!r} holds a private key, which everyone who can read ConfigMaps "
+                    "could see; create a Secret and name it in secret"
                 )
             found[Path(file).name] = text
         if (size := sum(len(text.encode()) for text in found.values())) > FILES_LIMIT:
@@ -240,10 +245,9 @@ class VolumeClaimArgs:
             raise ValueError(f"size: {self.size} is too large; {what} has at most {most}")
         if self.storage_class is None and self.several_nodes:
             raise ValueError(
-                f"accessMode: {self.access_mode} needs a file system that several nodes mount, and "
-                "the default class is a disk of one; on EKS take a bucket, on GKE name a "
-                "storageClass such as "
-                "gpu-cluster-filestore"
+                f"accessMode: {self.access_mode} needs a file system that several nodes can "
+                "mount, and the default class creates a disk for one node; on EKS use a bucket, "
+                "on GKE name a storageClass such as gpu-cluster-filestore"
             )
 
     @property

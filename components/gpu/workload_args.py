@@ -34,7 +34,7 @@ def _not_a_gpu_resource(resource: str) -> str | None:
     if resource == GPU_RESOURCE:
         return None
     new, since = names.REMOVED_RESOURCES.get(resource, (GPU_RESOURCE, None))
-    why = f"is gone since Kubernetes {since}" if since else "is not a GPU resource"
+    why = f"was removed in Kubernetes {since}" if since else "is not a GPU resource"
     return f"{shown(resource)} {why}; ask for {new}"
 
 
@@ -95,8 +95,8 @@ class GpuPodArgs(PodArgs):
             return
         if quantity.parse(self.shared_memory) > quantity.parse(limit):
             raise ValueError(
-                f"sharedMemory: {self.shared_memory} is above limits.memory {limit}, of which it "
-                "is a part; lower it, or raise the limit"
+                f"sharedMemory: {self.shared_memory} is above limits.memory {limit}, which "
+                "includes it; lower it, or raise the limit"
             )
 
     def uses_host(self, pool: GpuPool) -> bool:
@@ -108,13 +108,13 @@ class GpuPodArgs(PodArgs):
         """Raises ValueError if no node of `pool` could ever carry one of the pods."""
         if self.driver_libraries and not pool.host_paths:
             raise ValueError(
-                "driverLibraries: the platform admits no directory of the host, and mounts the "
-                "driver itself; drop the key"
+                "driverLibraries: the platform does not allow directories of the host, and "
+                "mounts the driver itself; drop the key"
             )
         if self.gpus > pool.allocatable:
             raise ValueError(
-                f"gpus: {self.gpus} are more than a node of pool {pool.name} has, "
-                f"{pool.allocatable}; ask for fewer, or give the pool larger nodes"
+                f"gpus: {self.gpus} is more than a node of pool {pool.name} has "
+                f"({pool.allocatable}); request fewer, or give the pool larger nodes"
             )
         if self.gpus and pool.pod_gpus and self.gpus not in pool.pod_gpus:
             raise ValueError(
@@ -123,12 +123,12 @@ class GpuPodArgs(PodArgs):
             )
         if self.gpus > 1 and pool.sharing is not None and pool.sharing.replicas > 1:
             raise ValueError(
-                f"gpus: {self.gpus} shares of pool {pool.name} may all be of one GPU; ask for 1, "
-                "or drop the pool's sharing"
+                f"gpus: {self.gpus} shares of pool {pool.name} may all be of the same GPU; "
+                "request 1, or drop the pool's sharing"
             )
         if self.shared_memory is not None and pool.host_ipc and self.gpus:
             raise ValueError(
-                f"sharedMemory: pods of pool {pool.name} have the host's, through which they reach "
+                f"sharedMemory: pods of pool {pool.name} use the host's shared memory to reach "
                 "MPS; drop the key"
             )
         PodArgs.check_fits(self, pool)
@@ -162,8 +162,8 @@ class GpuPodArgs(PodArgs):
         held = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
         if self.gpus and held is not None and pods > held:
             raise ValueError(
-                f"{key}: {pods} are more than pool {pool.name} holds, {held} pods with "
-                f"{self.gpus} each on {pool.max_nodes} nodes; ask for fewer, or raise its maxNodes"
+                f"{key}: {pods} is more than pool {pool.name} can run: {held} pods with "
+                f"{self.gpus} each on {pool.max_nodes} nodes; request fewer, or raise its maxNodes"
             )
 
 
@@ -191,11 +191,11 @@ class WorkloadArgs(GpuPodArgs):
     backoff_limit: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.backoffLimit")] = None
     """The retries of a job; by default, 3."""
     resource: Annotated[
-        str, _RESOURCE, Silent("one name is allowed, which pods have without it as well")
+        str, _RESOURCE, Silent("only the pool's own value is allowed, which pods have anyway")
     ] = GPU_RESOURCE
     """The resource to request; no other name is supported any more."""
     api_version: Annotated[
-        str | None, Silent("one is allowed for each kind, which objects have without it as well")
+        str | None, Silent("only one value is allowed for each kind, which objects have anyway")
     ] = None
     """The API version of the kind; by default, the kind's own."""
     queue: Annotated[str | None, Sent("ObjectMeta labels")] = None
@@ -229,12 +229,14 @@ class WorkloadArgs(GpuPodArgs):
         kind, current = _API_VERSIONS[self.kind]
         if self.api_version not in (None, current):
             _, since = names.REMOVED_API_VERSIONS.get((self.api_version or "", kind), ("", None))
-            why = f"serves no {kind} since Kubernetes {since}" if since else f"has no {kind}"
+            why = f"has not served {kind} since Kubernetes {since}" if since else f"has no {kind}"
             raise ValueError(f"apiVersion: {self.api_version!r} {why}; write {current}")
 
     def _check_kind(self, key: str, value: object, kind: str) -> None:
         if value is not None and self.kind != kind:
-            raise ValueError(f"{key}: a {self.kind} has none; drop it, or set kind to {kind}")
+            raise ValueError(
+                f"{key}: cannot be set for a {self.kind}; drop it, or set kind: {kind}"
+            )
 
     @property
     def pods(self) -> int:

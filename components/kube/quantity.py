@@ -51,7 +51,7 @@ def parse(value: str | float) -> Decimal:
     if amount and power < -_DIGITS:
         amount = _NANO
     elif amount and power > _DIGITS:
-        raise ValueError(f"{text!r} is a larger quantity than anything has")
+        raise ValueError(f"{text!r} is too large a quantity")
     else:
         amount = amount.scaleb(power, _CONTEXT)
     amount = amount.quantize(_NANO, context=_CONTEXT)

@@ -39,13 +39,13 @@ def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> N
     if disks is None:
         if claim.zone is not None:
             raise ValueError(
-                f"zone: on platform {platform} the cluster chooses where the disk is; drop the key"
+                f"zone: on platform {platform} the cluster chooses the disk's zone; drop the key"
             )
         return
     if claim.several_nodes:
         raise ValueError(
-            f"accessMode: {claim.access_mode} needs a file system that several nodes mount, and on "
-            f"platform {platform} a claim is a disk of one node; {disks.shared}"
+            f"accessMode: {claim.access_mode} needs a file system that several nodes can mount, "
+            f"and on platform {platform} a claim is a disk for one node; {disks.shared}"
         )
     if claim.storage_class is not None:
         raise ValueError(
@@ -61,7 +61,7 @@ def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> N
         )
     if claim.zone is not None and disks.zones and claim.zone not in disks.zones:
         raise ValueError(
-            f"zone: {claim.zone!r} is not of the cluster's network; allowed: "
+            f"zone: {claim.zone!r} is not in the cluster's network; allowed: "
             f"{', '.join(disks.zones)}"
         )
     if claim.zone is not None and not disks.zones and claim.zone[:-1] != disks.region:
@@ -109,9 +109,9 @@ def _check_class(claim: VolumeClaimArgs, platform: str, classes: VolumeClasses) 
         raise ValueError(f"storageClass: on platform {platform} {storage_class} {reason}")
     if storage_class in classes.disks and claim.several_nodes:
         raise ValueError(
-            f"accessMode: {claim.access_mode} needs a file system that several nodes mount, and "
-            f"{storage_class} is a disk of one; name another storageClass, such as "
-            "gpu-cluster-filestore on GKE, or take a bucket"
+            f"accessMode: {claim.access_mode} needs a file system that several nodes can mount, "
+            f"and {storage_class} creates a disk for one node; name another storageClass, such as "
+            "gpu-cluster-filestore on GKE, or use a bucket"
         )
     least = classes.least_gib.get(storage_class, 0)
     if quantity.parse(claim.size) < least * 2**30:

@@ -137,8 +137,8 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
     for outer in ("cluster", "batch"):
         if nested := [key for key in _structured(given, outer) if key in _KEYS]:
             raise ValueError(
-                f"{NAMESPACE}:{outer}.{nested[0]}: does not belong in {outer}; call the key "
-                f"{NAMESPACE}:{nested[0]} and put it below config"
+                f"{NAMESPACE}:{outer}.{nested[0]}: does not belong in {outer}; rename the key to "
+                f"{NAMESPACE}:{nested[0]} and move it directly below config"
             )
     values = {key: _structured(given, key) for key in _KEYS}
     check_entry_names(values)
@@ -162,8 +162,8 @@ def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
             return values, name
     if not isinstance(values["cluster"], Mapping):
         raise ValueError(
-            f"{NAMESPACE}:cluster: {shown(values['cluster'])} is not the args of a platform; give "
-            "such as EksClusterArgs, or a map with the key platform"
+            f"{NAMESPACE}:cluster: {shown(values['cluster'])} is not the args class of a "
+            "platform; give, for example, EksClusterArgs, or a map with the key platform"
         )
     cluster = values["cluster"] = dict(values["cluster"])
     return values, _platform(cluster)
@@ -226,13 +226,13 @@ def _check_namespace(key: str) -> None:
     namespace, _, name = key.partition(":")
     if name.startswith("config:"):
         meant = f"{namespace}:{name.removeprefix('config:')}"
-        raise ValueError(f"{key}: is an old form; call the key {meant}")
+        raise ValueError(f"{key}: has an old form; rename the key to {meant}")
     package = f"pulumi_{namespace.replace('-', '_')}"
     known = (NAMESPACE, *_PROVIDERS)
     if namespace in known or (package.isidentifier() and find_spec(package)):
         return
     near = difflib.get_close_matches(namespace[:100], known, n=1)
-    what = f"call the key {near[0]}:{name}" if near else f"allowed: {', '.join(sorted(known))}"
+    what = f"rename the key to {near[0]}:{name}" if near else f"allowed: {', '.join(sorted(known))}"
     raise ValueError(f"{key}: nothing reads the namespace {namespace!r}; {what}")
 
 
@@ -265,7 +265,7 @@ def _check_owner_keys(platform: str, cluster: Any) -> None:
                 "that is the cluster's name" if key == "name" else "the cluster's owner decides it"
             )
             raise ValueError(
-                f"{NAMESPACE}:cluster.{key}: there is no such key with existing: {what}; drop it"
+                f"{NAMESPACE}:cluster.{key}: is not available with existing: {what}; drop it"
             )
 
 
@@ -275,7 +275,7 @@ def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except RecursionError:
-        raise ValueError(f"{path}: a value is nested too deep; write it flat") from None
+        raise ValueError(f"{path}: a value is nested too deeply; flatten it") from None
     except ValueError:
         raise ValueError(
             f"{path}: {shown(text)} is not a map; write it as YAML below the key"

@@ -33,8 +33,8 @@ def read_teams(value: object) -> Mapping[str, TeamArgs]:
             for position, entry in enumerate(entries):
                 if (other := owners.setdefault((key, entry), name)) != name:
                     raise ValueError(
-                        f"{PATH}.{name}.{key}[{position}]: {shown(entry)} is of team {other} "
-                        "already; name it in one"
+                        f"{PATH}.{name}.{key}[{position}]: {shown(entry)} already belongs to team "
+                        f"{other}; list it in only one"
                     )
     return teams
 
@@ -49,8 +49,8 @@ def read_cluster(kind: type[Any], value: dict[str, Any], teams: Mapping[str, Tea
     for name in teams:
         if name in cluster.users:
             raise ValueError(
-                f"{PATH}.{name}: is also a group of cluster.users, and a team is a group; choose "
-                "another name"
+                f"{PATH}.{name}: is also a group of cluster.users, and every team is a group; "
+                "choose another name"
             )
     members = {name: {"principals": list(team.members)} for name, team in teams.items()}
     try:
@@ -91,7 +91,7 @@ def queues_of(
             if totals[pool] > most:
                 others = f", of which the teams above have {before}" if before else ""
                 raise ValueError(
-                    f"{path}: {gpus} exceeds what the pool can have, {most} at most{others}; give "
+                    f"{path}: {gpus} is more than the pool can have, at most {most}{others}; give "
                     "less, or raise its maxNodes"
                 )
     subjects = {name: _subjects(name, team, access) for name, team in teams.items()}
@@ -106,19 +106,23 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
     for position, member in enumerate(team.members):
         if member.startswith("arn:") and not access.emails:
             raise ValueError(
-                f"{PATH}.{name}.members[{position}]: {shown(member)} is for a cluster that the "
-                f"stack creates; give group:{name}, and have this cluster's owner map the role to "
-                f"the Kubernetes group {name}: aws eks create-access-entry --kubernetes-groups "
-                f"{name}"
+                f"{PATH}.{name}.members[{position}]: {shown(member)} is accepted only on a "
+                f"cluster that the stack creates; give group:{name}, and have this cluster's "
+                f"owner map the role to the Kubernetes group {name}: aws eks create-access-entry "
+                f"--kubernetes-groups {name}"
             )
         parts = _MEMBER.fullmatch(member)
         if parts is None or (access.emails and "@" not in parts["name"]):
             what = "an e-mail address" if access.emails else "the name that the cluster knows"
             raise ValueError(
-                f"{PATH}.{name}.members[{position}]: {shown(member)} is not a member here; give "
-                f"user: or group: and {what}, such as group:researchers"
+                f"{PATH}.{name}.members[{position}]: {shown(member)} is not accepted as a member "
+                f"here; give user: or group: and {what}, such as group:researchers"
                 + ("@example.com" if access.emails else "")
-                + ("; those of system: are Kubernetes' own" if ":system:" in member else "")
+                + (
+                    "; names that begin with system: belong to Kubernetes"
+                    if ":system:" in member
+                    else ""
+                )
             )
         found[parts["kind"]].append(parts["name"])
     return found["group"], found["user"]

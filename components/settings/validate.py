@@ -32,7 +32,7 @@ def check_names(settings: Settings[Any]) -> None:
                 raise ValueError(f"{path}: is also the name of a workload; choose another")
             if test and name in measuring and entry.namespace == test.namespace:
                 raise ValueError(
-                    f"{path}: is the name of the Job that measures pool {measuring[name]}; take "
+                    f"{path}: is the name of the Job that tests pool {measuring[name]}; choose "
                     "another"
                 )
 
@@ -58,7 +58,7 @@ def check_namespaces(settings: Settings[Any]) -> None:
         if name not in (*settings.namespaces, *names.OWN_NAMESPACES) and not existing:
             raise ValueError(
                 f"{path}: nothing creates the namespace {name!r}; add it to "
-                f"{NAMESPACE}:namespaces, with existing: true if somebody else creates it, or take "
+                f"{NAMESPACE}:namespaces, with existing: true if somebody else creates it, or use "
                 f"one of {', '.join([*settings.namespaces, 'default'])}"
             )
         if uses_host and name in created and created[name].pod_security != "privileged":
@@ -89,7 +89,8 @@ def check_groups(settings: Settings[Any]) -> list[str]:
         ]
         warnings += [
             f"{path}: the groups of the queue can run privileged pods in {namespace} unless that "
-            "enforces a Pod Security Standard; check its label pod-security.kubernetes.io/enforce"
+            "namespace enforces a Pod Security Standard; check its label "
+            "pod-security.kubernetes.io/enforce"
             for namespace in unknown
         ]
         for position, namespace in enumerate(queue.namespaces if queue.submitters else ()):
@@ -196,9 +197,9 @@ def _overfull(settings: Settings[Any]) -> Iterator[str]:
         most = None if pool.max_nodes is None else pool.max_nodes * pool.allocatable
         if most is not None and before <= most < needed[pods.pool]:
             yield (
-                f"{pods.path}: some of its pods never start: with those above, the pods that run "
-                f"all the time need {needed[pods.pool]} GPUs of pool {pods.pool}, which has {most} "
-                "at most; lower replicas, or raise its maxNodes"
+                f"{pods.path}: some of its pods never start: together with the entries above, the "
+                f"pods that run all the time need {needed[pods.pool]} GPUs of pool {pods.pool}, "
+                f"which has at most {most}; lower replicas, or raise its maxNodes"
             )
 
 
@@ -222,7 +223,7 @@ def _check_members(settings: Settings[Any]) -> None:
                 allowed = unknown(group, known) if known else "cluster.users has none"
                 raise ValueError(
                     f"{NAMESPACE}:{queue.key(name, 'groups')}[{position}]: {group!r} is not a "
-                    f"group in cluster.users, so nobody is in it; {allowed}"
+                    f"group in cluster.users, so it has no members; {allowed}"
                 )
 
 

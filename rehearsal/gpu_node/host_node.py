@@ -100,8 +100,7 @@ def pool_of(stack: str) -> str:
         if not is_existing(config):
             raise NodeError(
                 f"--node gpu needs a cluster that is already there, and {stack} is on "
-                f"{platform_of(config)}: "
-                "take onprem"
+                f"{platform_of(config)}: use onprem"
             )
         found = described_machines(stack)
         real, *_ = with_real_node(stack, checked_machines(stack, found) if found else [], {})

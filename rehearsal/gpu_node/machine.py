@@ -66,8 +66,8 @@ def look(ask: Callable[[Path], str] | None = None) -> Machine:
         )
     if (kubelet := running_kubelet()) is not None:
         raise NodeError(
-            "--node gpu needs a machine that is not a node of a cluster yet, and "
-            f"{kubelet} runs here: its pods would be offered the same GPUs; take another machine"
+            f"--node gpu needs a machine that is not a node of a cluster yet, and {kubelet} runs "
+            "here: its pods would be offered the same GPUs; choose another machine"
         )
     own = DRIVER_FOLDER / "lib64"
     machine = read((ask or _ask)(found))

@@ -160,8 +160,8 @@ def _pools(eks: Any, settings: Settings[EksSettings], name: str, owner: str) -> 
         if pool in settings.own.pools and theirs != owner:
             yield (
                 f"gpuPools.{pool}: the node group {group['nodegroupName']} of "
-                f"{theirs or 'another owner'} is a pool of this name on {name}, and pods of the "
-                "one would run on the other; choose another name"
+                f"{theirs or 'another owner'} is a pool of this name on {name}, and pods of one "
+                "pool would run on the other's nodes; choose another name"
             )
 
 

@@ -102,7 +102,7 @@ class _Asked:
         if self._nodes is not None and room < self._nodes:
             yield _wrong(
                 key,
-                f"{block} has room for {room} nodes, and the pools grow to {self._nodes}; take a "
+                f"{block} has room for {room} nodes, and the pools grow to {self._nodes}; use a "
                 "larger one, or lower maxNodes",
             )
 

@@ -61,7 +61,7 @@ class Offer:
         if self.in_region:
             return f"{said}; zones of {wanted.region} that have it: {', '.join(self.in_region)}"
         if self.regional:
-            return f"{said}, nor anywhere else in {wanted.region}; take another type"
+            return f"{said}, nor anywhere else in {wanted.region}; choose another type"
         regions = sorted({zone.rpartition("-")[0] for zone in self.zones})
         elsewhere = ", ".join(regions) or "none that this account sees"
         return f"{said}, nor anywhere else in {wanted.region}; regions that have it: {elsewhere}"

@@ -35,8 +35,8 @@ from stacks.outcome import Answer, ExitCode
 _MOST = 100
 """Findings after which nothing more is read."""
 _HINT = re.compile(r"there is no such key; did you mean '([^']+)'|is called (\S+) now")
-_UNKNOWN = re.compile(r"there is no such key|is called \S+ now")
-_MOVED = re.compile(r"; call the key ([\w-]+:\w+)")
+_UNKNOWN = re.compile(r"there is no such key|is called \S+ now|is not available with existing")
+_MOVED = re.compile(r"; rename the key to ([\w-]+:\w+)")
 _NOBODYS = re.compile(r"nothing creates the namespace '([^']+)'")
 _EXISTING = {"existing": True}
 _NAMED = [key for key, block in RUNNING.items() if block.names is not None]

@@ -134,7 +134,7 @@ def test_pods_select_the_class_and_tolerate_what_gke_puts_on_its_nodes(bought: A
 @pytest.mark.parametrize("name", ["default", "gke-l4", "autopilot"])
 def test_a_class_cannot_have_a_name_of_gke_s(name: str) -> None:
     """`default` would be every pod's."""
-    with pytest.raises(ValueError, match="for itself; take another"):
+    with pytest.raises(ValueError, match="for itself; choose another"):
         classes({name: GkeGpuNodePoolArgs(machine_type=L4)})
 
 

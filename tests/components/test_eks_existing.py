@@ -196,7 +196,7 @@ def test_the_cluster_s_own_karpenter_launches_the_pools() -> None:
     assert custom(stack, "NodePool")["limits"] == {"nodes": "1", "nvidia.com/gpu": "1"}
     assert not stack.of("kubernetes:apps/v1:Deployment")
     assert not [one for one in stack.resources if one.type.startswith("aws:iam")]
-    with pytest.raises(ValueError, match=r"^karpenterNodeRole: belongs to scaler karpenter"):
+    with pytest.raises(ValueError, match=r"^karpenterNodeRole: is missing, and scaler karpenter"):
         declare(scaler="karpenter", network=groups, **REACHED)
     with pytest.raises(ValueError, match=r"minNodes: needs Karpenter's feature gate StaticCap"):
         declare(

@@ -109,7 +109,7 @@ def test_the_dns_endpoint_lets_in_without_a_network() -> None:
     ("networks", "dns", "warned"),
     [
         ({}, False, "only the cluster's own subnetwork"),
-        ({"vpn": "10.200.0.0/16"}, False, "only clients that come from us-central1"),
+        ({"vpn": "10.200.0.0/16"}, False, "only clients in us-central1"),
         ({}, True, ""),
     ],
 )

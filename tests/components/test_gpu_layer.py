@@ -281,5 +281,5 @@ def test_a_pod_is_not_replaced_for_a_shared_memory_that_nobody_asked_for() -> No
 def test_shared_memory_and_mps_exclude_each_other() -> None:
     """On GKE, MPS clients reach their daemon through the host's."""
     args = WorkloadArgs(kind="pod", pool="train", image="example.com/i:1", shared_memory="1Gi")
-    with pytest.raises(ValueError, match=r"^sharedMemory: pods of pool train have the host's"):
+    with pytest.raises(ValueError, match=r"^sharedMemory: pods of pool train use the host's"):
         args.check_fits(pool(host_ipc=True))

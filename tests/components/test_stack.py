@@ -94,7 +94,7 @@ def test_every_sample_is_declared_below_a_component(environment: str) -> None:
 
 
 REFUSED = {
-    "cluster: 3": "gpu-cluster:cluster: 3 is not the args of a platform; give such",
+    "cluster: 3": "gpu-cluster:cluster: 3 is not the args class of a platform; give",
     "cluster: {name: x}": "gpu-cluster:cluster.platform: is missing; allowed: ",
     "cluster: {platform: existing, name: x}\nworklods: {}": "gpu-cluster:worklods: there is no",
 }

@@ -91,7 +91,7 @@ IMPERSONATED = resource(
     {"role": "roles/iam.workloadIdentityUser", "member": "serviceAccount:p.svc.id.goog[a/b]"},
 )
 """What that role is for: one account."""
-BROAD = "{}: {} has far more rights than one task needs; choose a {} with only those"
+BROAD = "{}: {} grants far more permissions than one task needs; choose a narrower {}"
 DEFAULT = (
     "runs its nodes as the project's default account, which may do nearly everything; set {path}"
 )

@@ -98,7 +98,8 @@ ROWS: Rows = {
          "pool a100 asks for MIG partition 1g.10gb of nvidia-tesla-a100; allowed: 1g.5gb, 2g.10gb, "
          "3g.20gb, 7g.40gb"),
         ((T4_POOL,), ("nodeConfig", "guestAccelerators", 0, "gpuPartitionSize"), "1g.5gb",
-         "pool t4 asks for MIG partition 1g.5gb of nvidia-tesla-t4; allowed: none, it has no MIG"),
+         "pool t4 asks for MIG partition 1g.5gb of nvidia-tesla-t4; allowed: none, because it "
+         "does not support MIG"),
         ((A100_POOL,), ("nodeConfig", "guestAccelerators", 0, "gpuSharingConfig"),
          {"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": 2},
          "pool a100 shares MIG partitions by MPS, which does not run on them; set "

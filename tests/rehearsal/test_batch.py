@@ -177,8 +177,8 @@ def test_a_user_submits_lists_and_cancels_a_job(
     code, _, said = user.submit(nodes=3)
     assert (code, said) == (
         ExitCode.UNKNOWN,
-        "gpu-cluster job submit: trainingJobs.first.nodes: 3 are more than pool train-gpu can "
-        "have, 2; ask for fewer, or raise its maxNodes\n",
+        "gpu-cluster job submit: trainingJobs.first.nodes: 3 is more than pool train-gpu can "
+        "have (2); request fewer, or raise its maxNodes\n",
     )
     assert user.submit() == (ExitCode.OK, "first: submitted\n", "")
     assert "has one of that name already" in user.submit()[2]

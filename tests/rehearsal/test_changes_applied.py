@@ -61,7 +61,7 @@ def test_a_cluster_is_replaced_with_all_that_was_in_it(
     """
     engine = runner.sandbox.engine
     change(runner.sandbox, "cluster", **values)
-    lost = "everything in it is deleted, for good [GPUC-REPLACE-CLUSTER]"
+    lost = "everything in it is deleted permanently [GPUC-REPLACE-CLUSTER]"
     said = f"cluster.{reason} replaces the cluster: {lost}"
     assert of(engine.preview().warnings, " replaces ") == [said]
     runner.sandbox.cloud.faults.errors[CLUSTER] = ["googleapi: Error 403: no"]  # type: ignore[attr-defined]
@@ -105,8 +105,9 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Sandboxes) -> None:
     outcome = sandbox.engine.up()
     assert outcome.ok
     words = (
-        "{}: an update of nodeConfig.diskSizeGb ({}) recycles its nodes, {} to 3 of them and one "
-        "at a time: each is drained and replaced, and the pods on it start again [GPUC-RECYCLE-{}]"
+        "{}: an update of nodeConfig.diskSizeGb ({}) recycles its nodes, {} to 3 of them "
+        "and one at a time: each is drained and replaced, and its pods start again "
+        "[GPUC-RECYCLE-{}]"
     )
     assert sorted(of(outcome.warnings, " recycles ")) == [
         words.format("cluster.systemPool", "50 -> 100", 1, "SYSTEM-POOL"),

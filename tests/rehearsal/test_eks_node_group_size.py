@@ -186,7 +186,7 @@ def test_an_older_image_than_the_pool_has_is_refused(stack: Stack, eks: NodeGrou
     said = stack.up("0,3,", fails=True)
     assert (
         "gpuPools.train-gpu.releaseVersion: 1.35.6-20260714 is older than the group's "
-        "1.35.6-20260917, and EKS does not move a node group back"
+        "1.35.6-20260917, and EKS cannot downgrade a node group"
     ) in " ".join(said.split())
     assert eks.held["releaseVersion"] == "1.35.6-20260917"
     stack.environment["RELEASE"] = "1.35.7-20261015"

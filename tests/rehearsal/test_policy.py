@@ -99,7 +99,7 @@ ON_GKE = [
           "pool train-gpu runs its nodes as the project's default account"),
     Break("permissions-too-broad", changed("gcp:projects/iAMMember:IAMMember",
               'props["role"] = "roles/editor"'),
-          "gpu-dev-artifactregistry.reader: roles/editor has far more rights"),
+          "gpu-dev-artifactregistry.reader: roles/editor grants far more permissions"),
     Break("image-pinned", changed(DEPLOYMENT, POD + 'main["image"] = "docker.io/nvidia/cuda"'),
           "container sample-gpu-pod runs docker.io/nvidia/cuda, which has no tag"),
     Break("gpu-limits", added("kubernetes.core.v1.Pod('greedy', metadata={'name': 'greedy'}, spec={"
@@ -184,7 +184,8 @@ ON_EKS = [
     Break("permissions-too-broad", changed("aws:iam/rolePolicyAttachment:RolePolicyAttachment",
               'props["policy_arn"] = "arn:aws:iam::aws:policy/AdministratorAccess"',
               name="k8s-ml-nodes-AmazonEKSWorkerNodePolicy"),
-          "k8s-ml-nodes-AmazonEKSWorkerNodePolicy: AdministratorAccess has far more rights"),
+          "k8s-ml-nodes-AmazonEKSWorkerNodePolicy: AdministratorAccess grants far more "
+          "permissions"),
     # tests/policy/config.json asks the next one of this stack.
     Break("pod-security-restricted", lambda program: None,
           "in namespace default: container sample-gpu-job: securityContext.runAsNonRoot is not "

@@ -203,7 +203,7 @@ def test_a_job_past_the_queue_and_one_beyond_the_quota_are_refused(
     assert "wait in the queue of team research: set queue to research" in refused.value.body
     for labels, pod, reason in (
         ({}, {"priorityClassName": "system-node-critical"}, "set priority"),
-        ({"kueue.x-k8s.io/priority-class": "urgent"}, {}, "not for jobs of team vision"),
+        ({"kueue.x-k8s.io/priority-class": "urgent"}, {}, "not available to jobs of team vision"),
     ):
         queue = {"kueue.x-k8s.io/queue-name": "vision"}
         spec = {**template, "spec": {**template["spec"], **pod}}

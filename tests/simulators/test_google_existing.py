@@ -175,7 +175,7 @@ FILES = [
         ([], {"autoscaling": {"enableNodeAutoprovisioning": True, "resourceLimits": [
             {"resourceType": "nvidia-tesla-t4", "maximum": "1"}]}}, "gpuPools",
          "at maxNodes they have 2 of nvidia-tesla-t4, and node auto-provisioning limits the whole"),
-        ([[CLUSTER, "dnsEndpoint", True]], {}, "cluster.dnsEndpoint", "answers nobody; ask its"),
+        ([[CLUSTER, "dnsEndpoint", True]], {}, "cluster.dnsEndpoint", "is disabled; ask its"),
         ([], {"controlPlaneEndpointsConfig": BY_NAME_ONLY}, "cluster.existing",
          "the DNS name, the only endpoint of platform answers nobody; ask its owner to run gcloud "
          "container clusters update platform --location us-central1 --enable-dns-access"),

@@ -58,7 +58,7 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
     try:
         driver = Driver()
     except OSError as error:
-        document["unmeasured"] = f"the NVIDIA driver cannot be asked: {error}"
+        document["unmeasured"] = f"the NVIDIA driver cannot be queried: {error}"
         return {**document, "verdict": judge(document)}
     document["driver"] = driver.version
     gpus = driver.gpus()
@@ -99,7 +99,7 @@ def _measured(uuid: str | None, command: Sequence[str]) -> dict[str, Any]:
     lines = done.stdout.splitlines()
     if done.returncode == -signal.SIGKILL:
         # A fault of the GPU ends a process otherwise; so does the kernel where memory is short.
-        return {"unmeasured": "its process was killed, as where memory is short: ask for more"}
+        return {"unmeasured": "its process was killed, perhaps for lack of memory: request more"}
     if done.returncode < 0:
         return {"broken": f"its process was ended by signal {-done.returncode}"}
     if done.returncode or not lines:

@@ -215,16 +215,18 @@ def main(matrix: str | None, gpu: Gpu) -> dict[str, Any]:
     except ImportError as error:
         return {"unmeasured": f"this image has no PyTorch: {error}"}
     if not torch.cuda.is_available():
-        return {"unmeasured": "PyTorch finds no GPU: its build, or the driver, does not fit"}
+        return {"unmeasured": "PyTorch finds no GPU: its build or the driver does not match"}
     gpu.listen()
     try:
         result = measure(matrix, gpu, torch)
     except torch.cuda.OutOfMemoryError as error:
-        return {"unmeasured": f"the GPU's memory is taken by others: {_line(error)}"}
+        return {"unmeasured": f"the GPU's memory is used by other programs: {_line(error)}"}
     except RuntimeError as error:
         if _NO_KERNEL in str(error):
             build = f"PyTorch {torch.__version__} for CUDA {torch.version.cuda}"
-            return {"unmeasured": f"this image's {build} knows no such GPU: take another image"}
+            return {
+                "unmeasured": f"this image's {build} does not support this GPU: use another image"
+            }
         return {"broken": _line(error), "xids": gpu.xids()}
     return {**result, "xids": gpu.xids(), "seconds": round(time.monotonic() - began, 1)}
 

@@ -45,8 +45,8 @@ def judge(document: Document) -> dict[str, Any]:
             "gpu": row["gpu"],
             "kind": "slow",
             "message": f"{row['measure']} {number(row['value'])} {row['unit']} are "
-            f"{row['share']:.0%} of the data sheet's {number(row['sheet'])}, at least "
-            f"{row['least']:.0%} wanted",
+            f"{row['share']:.0%} of the data sheet's {number(row['sheet'])}, and at "
+            f"least {row['least']:.0%} is required",
         }
         for row in rows
         if row["verdict"] == "slow"
@@ -90,7 +90,7 @@ def _found(document: Document) -> Iterator[tuple[int | str, str, str]]:
     if "unmeasured" in document:
         yield "all", "unmeasured", document["unmeasured"]
     elif len(gpus) < asked:
-        yield "all", "missing", f"the pod asked for {asked} and sees {len(gpus)}"
+        yield "all", "missing", f"the pod requested {asked} GPUs and sees {len(gpus)}"
     for gpu in gpus:
         index = gpu["index"]
         for kind, message in (*_measuring(gpu), *_errors(gpu), *_load(gpu)):
@@ -105,11 +105,11 @@ def _found(document: Document) -> Iterator[tuple[int | str, str, str]]:
 
 def _measuring(gpu: Document) -> Iterator[tuple[str, str]]:
     if gpu.get("wrongModel"):
-        yield "wrong GPU model", f"it is a {gpu['name']}, and the pool's is {gpu['wrongModel']}"
+        yield "wrong GPU model", f"it is a {gpu['name']}, and the pool has {gpu['wrongModel']}"
     elif gpu.get("sheet") is None:
         yield "unmeasured", f"no data sheet of {gpu['name']} is known, so nothing is compared"
     if gpu.get("otherPrograms"):
-        yield "note", f"{gpu['otherPrograms']} other programs computed on it when this began"
+        yield "note", f"{gpu['otherPrograms']} other programs used it when the test began"
     if "unmeasured" in gpu:
         yield "unmeasured", gpu["unmeasured"]
     if "broken" in gpu:
@@ -131,11 +131,11 @@ def _errors(gpu: Document) -> Iterator[tuple[str, str]]:
     if errors.get("rowsRemapFailed"):
         yield "broken", "a bad memory row could not be replaced: have the GPU replaced"
     if errors.get("rowsRemapPending") or errors.get("pagesPending"):
-        yield "broken", "bad memory is still to be replaced: reset the GPU, or restart the node"
+        yield "broken", "bad memory has not been remapped yet: reset the GPU, or restart the node"
     if errors.get("uncorrectedEver"):
         yield "note", f"{errors['uncorrectedEver']} uncorrected memory errors in its life"
     if gpu.get("xids"):
-        yield "broken", f"XID errors while it was measured: {numbers(gpu['xids'])}"
+        yield "broken", f"XID errors during the measurement: {numbers(gpu['xids'])}"
     if errors.get("xidsInKernelLog"):
         xids = numbers(errors["xidsInKernelLog"])
         yield "note", f"XID errors in the node's kernel log, also of other programs: {xids}"

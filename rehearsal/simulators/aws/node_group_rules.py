@@ -138,7 +138,7 @@ def _check_image(group: Mapping[str, Any], types: Sequence[InstanceType]) -> Non
     image, version = group["amiType"], group["version"]
     if image in catalog.REMOVED_AMI_TYPES and minor(version) > _AL2_LAST:
         raise invalid(
-            f"AMI Type {image} is only supported for kubernetes versions 1.32 or earlier: take "
+            f"AMI Type {image} is only supported for kubernetes versions 1.32 or earlier: use "
             f"{catalog.REMOVED_AMI_TYPES[image]}"
         )
     arch = image_arch(image)

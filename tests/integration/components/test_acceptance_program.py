@@ -36,4 +36,4 @@ def test_it_runs_from_a_folder_of_its_own_and_says_that_there_is_no_driver(tmp_p
     assert found is not None
     assert found["pool"] == "train"
     (finding,) = found["verdict"]["findings"]
-    assert finding["message"].startswith("the NVIDIA driver cannot be asked: ")
+    assert finding["message"].startswith("the NVIDIA driver cannot be queried: ")

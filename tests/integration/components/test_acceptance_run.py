@@ -27,7 +27,7 @@ def python(code: str) -> list[str]:
         ("os.kill(os.getpid(), signal.SIGSEGV)", {"broken": "its process was ended by signal 11"}),
         (
             "os.kill(os.getpid(), signal.SIGKILL)",
-            {"unmeasured": "its process was killed, as where memory is short: ask for more"},
+            {"unmeasured": "its process was killed, perhaps for lack of memory: request more"},
         ),
         ("sys.exit(3)", {"unmeasured": "its process ended with 3; see the log above"}),
         ("", {"unmeasured": "its process ended with 0; see the log above"}),
@@ -116,7 +116,7 @@ def test_another_card_than_the_pool_s_is_measured_by_its_own_sheet(
     assert found["gpus"][0]["sheet"]["model"] == "A100 80GB"
     (finding,) = found["verdict"]["findings"]
     assert finding["kind"] == "wrong GPU model"
-    assert finding["message"] == "it is a NVIDIA A100-SXM4-80GB, and the pool's is H200"
+    assert finding["message"] == "it is a NVIDIA A100-SXM4-80GB, and the pool has H200"
     assert found["verdict"]["exit"] == 1
 
 

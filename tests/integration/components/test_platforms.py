@@ -32,7 +32,7 @@ def test_its_stack_file_is_validated(toy: tuple[Path, list[str]]) -> None:
     text = file.read_text()
     for change, finding in (
         ("  toy:account: mine\n", ""),
-        ("  joy:account: mine\n", "call the key toy:account"),
+        ("  joy:account: mine\n", "rename the key to toy:account"),
     ):
         file.write_text(text.replace("config:\n", f"config:\n{change}"))
         done = python(toy[0], "-m", "cli", "validate", "toy")

@@ -130,8 +130,8 @@ def test_ec2_is_asked_for_every_instance_type_in_every_zone() -> None:
     assert offers_of(elsewhere, eks_settings(zones, amd))[0] == (
         "system",
         "not offered",
-        "m7a.large is not in us-east-1a, us-east-1b, nor anywhere else in "
-        "us-east-1; take another type",
+        "m7a.large is not in us-east-1a, us-east-1b, nor anywhere else in us-east-1; choose "
+        "another type",
     )
 
 

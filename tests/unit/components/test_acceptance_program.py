@@ -66,7 +66,8 @@ def test_a_figure_below_its_threshold_is_slow(document: dict[str, Any]) -> None:
         {
             "gpu": 0,
             "kind": "slow",
-            "message": "copy 2000 GB/s are 60% of the data sheet's 3350, at least 80% wanted",
+            "message": "copy 2000 GB/s are 60% of the data sheet's 3350, and at least 80% is "
+            "required",
         }
     ]
 
@@ -90,20 +91,20 @@ def test_a_threshold_is_met_when_it_is_reached(document: dict[str, Any]) -> None
         ("errors.rowsRemapFailed", True, "broken",
          "a bad memory row could not be replaced: have the GPU replaced"),
         ("errors.rowsRemapPending", True, "broken",
-         "bad memory is still to be replaced: reset the GPU, or restart the node"),
+         "bad memory has not been remapped yet: reset the GPU, or restart the node"),
         ("errors.pagesPending", True, "broken",
-         "bad memory is still to be replaced: reset the GPU, or restart the node"),
-        ("xids", [48, 48, 63], "broken", "XID errors while it was measured: 48 63"),
+         "bad memory has not been remapped yet: reset the GPU, or restart the node"),
+        ("xids", [48, 48, 63], "broken", "XID errors during the measurement: 48 63"),
         ("load.throttling", {"hardware thermal slowdown": 0.5}, "broken",
          "hardware thermal slowdown in 50% of the samples under load"),
         ("wrongModel", "A100 80GB", "wrong GPU model",
-         "it is a NVIDIA H100 80GB HBM3, and the pool's is A100 80GB"),
+         "it is a NVIDIA H100 80GB HBM3, and the pool has A100 80GB"),
         ("broken", "CUDA error: an illegal memory access", "broken",
          "CUDA error: an illegal memory access"),
         ("unmeasured", "this image has no PyTorch", "unmeasured", "this image has no PyTorch"),
         ("sheet", None, "unmeasured",
          "no data sheet of NVIDIA H100 80GB HBM3 is known, so nothing is compared"),
-        ("otherPrograms", 1, "note", "1 other programs computed on it when this began"),
+        ("otherPrograms", 1, "note", "1 other programs used it when the test began"),
         ("errors.uncorrectedEver", 7, "note", "7 uncorrected memory errors in its life"),
         ("errors.xidsInKernelLog", [31], "note",
          "XID errors in the node's kernel log, also of other programs: 31"),
@@ -147,7 +148,7 @@ def test_a_missing_gpu_is_a_finding(document: dict[str, Any]) -> None:
     document["gpusAsked"] = 2
     verdict = judge(document)
     assert verdict["exit"] == BAD
-    assert verdict["findings"][0]["message"] == "the pod asked for 2 and sees 1"
+    assert verdict["findings"][0]["message"] == "the pod requested 2 GPUs and sees 1"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_a_missing_gpu_is_a_finding(document: dict[str, Any]) -> None:
         (
             {"value": 200.0, "unit": "GB/s", "right": True},
             BAD,
-            "allReduce 200 GB/s are 44% of the data sheet's 450, at least 60% wanted",
+            "allReduce 200 GB/s are 44% of the data sheet's 450, and at least 60% is required",
         ),
         ({"value": 360.0, "unit": "GB/s", "right": False}, BAD, "the all-reduce gave a wrong sum"),
         ({}, BAD, "the all-reduce over all GPUs failed or hung; see the log above"),

@@ -28,8 +28,8 @@ OFFICE = {"office": "203.0.113.0/24", "vpn": "10.8.0.0/16"}
 def test_an_example_left_in_is_said_before_anything_is_made() -> None:
     """Each of RFC 5737's, and networks inside them; no other."""
     assert example_warnings(OFFICE, "EKS refuses it") == [
-        "authorizedNetworks.office: 203.0.113.0/24 is a documentation address, which is never in "
-        "use; EKS refuses it; give the network from which you come"
+        "authorizedNetworks.office: 203.0.113.0/24 is a range that is reserved for documentation; "
+        "EKS refuses it; give the network from which you connect"
     ]
     inside = {"a": "192.0.2.7/32", "b": "198.51.100.0/25", "c": "203.0.112.0/23"}
     assert [line.split(":")[0] for line in example_warnings(inside, "")] == [
@@ -42,7 +42,7 @@ def test_gke_takes_it_and_is_then_out_of_reach() -> None:
     """So a cluster would stand before the update fails."""
     args = GkeClusterArgs(name="a", location="us-central1-a", authorized_networks=OFFICE)
     (line,) = args.warnings()
-    assert "GKE takes it" in line
+    assert "GKE would accept it" in line
     assert control_plane_warnings(args, "acme-ml") == [f"cluster.{line}"]
 
 
@@ -82,7 +82,7 @@ def test_every_platform_refuses_a_single_address(platform: Callable[[Mapping], o
         *(
             (
                 network,
-                "is not private address space; take some of 10.0.0.0/8, 172.16.0.0/12 or "
+                "is not a private address range; use part of 10.0.0.0/8, 172.16.0.0/12 or "
                 "192.168.0.0/16",
             )
             for network in ("11.0.0.0/16", "127.0.0.0/16", "198.18.0.0/16", "172.32.0.0/16")
@@ -98,7 +98,7 @@ def test_a_network_has_a_prefix_and_an_address_space(text: str, says: str | None
 @pytest.mark.parametrize("text", ["0.0.0.0/0", "128.0.0.0/1"])
 def test_the_world_is_refused(text: str) -> None:
     """Whatever it is called."""
-    with pytest.raises(ValueError, match=r"authorizedNetworks\.all: .* opens the control plane"):
+    with pytest.raises(ValueError, match=r"authorizedNetworks\.all: .* would open the control plane"):
         gke_cluster({"all": text})
 
 

@@ -31,7 +31,7 @@ def test_every_instance_type_is_accepted_with_all_it_needs_or_refused() -> None:
         reason = eks.refusal(row.name)
         if reason is not None:
             refused.add(row.name)
-            assert "take " in reason, row.name
+            assert "use" in reason, row.name
             assert "\n" not in reason
             continue
         assert row.gpus >= 1, row.name
@@ -55,20 +55,26 @@ def test_every_instance_type_is_accepted_with_all_it_needs_or_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("g4ad.xlarge", "has AMD GPUs, for which EKS has no image: take e.g. g4dn.xlarge"),
+        ("g4ad.xlarge", "has AMD GPUs, for which EKS has no image: use, for example, g4dn.xlarge"),
         (
             "g6f.large",
-            "has 0.125 of a GPU, and a pool here has whole ones; driver 595 leaves it out",
+            "has 0.125 of a GPU, and a pool needs whole GPUs; driver 595 does not support it",
         ),
         ("p2.xlarge", "has K80 GPUs, whose last driver is 470"),
-        ("m6i.large", "has no GPU: take"),
-        ("g5.3xlarge", "does not exist: take one of g5.xlarge, g5.2xlarge, g5.4xlarge"),
+        ("m6i.large", "has no GPU: use"),
+        ("g5.3xlarge", "does not exist: use one of g5.xlarge, g5.2xlarge, g5.4xlarge"),
         ("g6f.9xlarge", "has 0.125 of a GPU"),
-        ("p3.8xlarge", "is retired: EC2 has launched none since 2026-05; take e.g. g4dn.xlarge"),
+        (
+            "p3.8xlarge",
+            "is retired: EC2 has not launched it since 2026-05; use, for example, g4dn.xlarge",
+        ),
         ("p3.9xlarge", "is retired"),
-        ("g3.4xlarge", "is retired: EC2 has launched none since 2025-10; take e.g. g4dn.xlarge"),
+        (
+            "g3.4xlarge",
+            "is retired: EC2 has not launched it since 2025-10; use, for example, g4dn.xlarge",
+        ),
         ("p2.9xlarge", "has K80 GPUs"),
-        ("n1-standard-4", "is not among the GPU instance types known here: take"),
+        ("n1-standard-4", "is not a known GPU instance type: use"),
     ],
 )
 def test_a_refusal_says_what_to_take(name: str, words: str) -> None:

@@ -288,7 +288,7 @@ def test_a_size_that_is_not_listed_is_taken_with_its_familys_disk(name: str, dis
         system_pool=pool,
     )  # fmt: skip
     warning, *more = cluster.warnings()
-    assert warning.startswith(f"systemPool.machineType: {name} is of no size")
+    assert warning.startswith(f"systemPool.machineType: {name} is not a listed size")
     arm = f"systemPool.machineType: {name} is Arm, and GKE taints Arm nodes with "
     assert [line.startswith(arm) for line in more] == [True] * (row.arch == "arm64")
     assert gke_node(name).on_demand is None

@@ -57,7 +57,7 @@ def test_shared_gpus_say_so() -> None:
 @pytest.mark.parametrize(
     ("make", "given", "says"),
     [
-        (EksGpuNodeGroupArgs, {"instance_types": ["g5g.xlarge"]}, "calls the T4G is not known"),
+        (EksGpuNodeGroupArgs, {"instance_types": ["g5g.xlarge"]}, "gives the T4G is not known"),
         (
             GkeGpuNodePoolArgs,
             {
@@ -95,7 +95,5 @@ def test_they_count_as_tags_of_the_auto_scaling_group() -> None:
     """Which takes fifty: with three labels of feature discovery, three fewer of the user's."""
     labels = {f"label-{number}": "x" for number in range(31)}
     EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], labels=labels)
-    with pytest.raises(
-        ValueError, match="do not fit on an Auto Scaling group as tags; allowed: 29"
-    ):
+    with pytest.raises(ValueError, match="exceed the tags of an Auto Scaling group; allowed: 29"):
         EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], labels=labels, discovery_labels=True)

@@ -28,8 +28,8 @@ def test_an_older_release_is_refused(before: str | None, release: str | None, go
     with pytest.raises(ValueError, match=r"^gpuPools\.t4\.releaseVersion: ") as refusal:
         check_release("gpuPools.t4", before, release)
     assert str(refusal.value) == (
-        f"gpuPools.t4.releaseVersion: {release} is older than the group's {before}, and EKS does "
-        "not move a node group back; drop the key, or add another pool with it"
+        f"gpuPools.t4.releaseVersion: {release} is older than the group's {before}, and EKS "
+        "cannot downgrade a node group; drop the key, or add another pool with it"
     )
 
 

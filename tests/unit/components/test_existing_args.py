@@ -169,7 +169,7 @@ def test_what_comes_with_the_stack_s_file_runs_nothing(
     with pytest.raises(ValueError, match=r"^kubeconfig(File)?: its user ") as refused:
         args.read_kubeconfig()
     assert str(refused.value).partition("its user ")[2] == (
-        f"{says}. A kubeconfig outside of the repository may do so: name it in kubeconfigFile or "
+        f"{says}. A kubeconfig outside the repository may do so: name it in kubeconfigFile or "
         "$KUBECONFIG"
     )
     assert ExistingClusterArgs(name="c", kubeconfig_file=str(outside)).read_kubeconfig()
@@ -207,7 +207,7 @@ def test_files_outside_of_its_folder_do_not_travel_with_it(
     given = path.format(outside=outside)
     document = signing_in_by({"token": "t"})
     document["clusters"][0]["cluster"]["certificate-authority"] = given
-    with pytest.raises(ValueError, match="is outside of the kubeconfig's folder; put the file"):
+    with pytest.raises(ValueError, match="is outside the kubeconfig's folder; put the file"):
         ExistingClusterArgs(name="c", kubeconfig=yaml.safe_dump(document)).read_kubeconfig()
     document["clusters"][0]["cluster"]["certificate-authority"] = "ca"
     assert ExistingClusterArgs(name="c", kubeconfig=yaml.safe_dump(document)).read_kubeconfig()

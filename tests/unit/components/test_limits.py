@@ -190,7 +190,7 @@ def beyond(hint: Any) -> Any:
     ("limit", "value", "says"),
     [
         (IMAGE, "", "is empty; give an image with a tag or digest"),
-        (IMAGE, "nvidia/cuda: 12", "'nvidia/cuda: 12' has a blank in it; take it out"),
+        (IMAGE, "nvidia/cuda: 12", "'nvidia/cuda: 12' contains a space; remove it"),
         (
             IMAGE,
             "nvidia/CUDA:12",

@@ -72,7 +72,7 @@ def test_an_update_that_recycles_nodes_is_warned_of(
     """With the number of nodes, and the code by which programs know it."""
     assert update(path, GROUP, GROUP | changed) == [
         f"{path}: an update of {differs} recycles its nodes, 0 to 3 of them and one at a time: "
-        f"each is drained and replaced, and the pods on it start again [GPUC-RECYCLE-{code}]"
+        f"each is drained and replaced, and its pods start again [GPUC-RECYCLE-{code}]"
     ]
 
 

@@ -203,7 +203,8 @@ KEPT = kept("give another")
 def test_what_was_taken_away_and_stays_is_named(old: str, new: str, stays: bool) -> None:
     """The provider keeps it without a word, and so does the preview."""
     line = (
-        f"k: {old} -> {new} changes nothing: the cloud keeps what it has; give another [GPUC-KEPT]"
+        f"k: {old} -> {new} has no effect: the cloud keeps the current value; give another "
+        "[GPUC-KEPT]"
     )
     assert list(warnings({"k": old}, {"k": new}, {"k": KEPT})) == [line] * stays
 
@@ -239,7 +240,7 @@ def test_a_release_may_rise_or_be_first() -> None:
     assert not list(warnings({"k": "1.35.6-20260714"}, {"k": "1.36.2-20260714"}, rule))
     assert not list(warnings({"k": "null"}, {"k": "1.35.6-20260714"}, rule))
     (line,) = warnings({"k": "1.35.6-20260714"}, {"k": "null"}, rule)
-    assert "changes nothing: the cloud keeps what it has" in line
+    assert "has no effect: the cloud keeps the current value" in line
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ def test_a_workload_on_autopilot_mounts_nothing_of_the_host() -> None:
     name = next(iter(values_of("autopilot")["gpu-cluster:workloads"]))
     changes = [["gpu-cluster:workloads", name, "driverLibraries", "/usr/local/nvidia"]]
     assert refusal(changed("autopilot", changes)) == (
-        f"gpu-cluster:workloads.{name}.driverLibraries: the platform admits no directory of the "
-        "host, and mounts the driver itself; drop the key"
+        f"gpu-cluster:workloads.{name}.driverLibraries: the platform does not allow directories "
+        "of the host, and mounts the driver itself; drop the key"
     )
 
 

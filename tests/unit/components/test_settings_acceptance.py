@@ -68,24 +68,25 @@ def test_it_takes_every_gpu_of_a_node(stack: str, pool: dict[str, Any], gpus: in
         ("dev", {"pools": ["train-gpus"], "image": IMAGE}, {},
          "pools[0]: 'train-gpus' is not a pool; did you mean 'train-gpu'? allowed: train-gpu"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE, "gpus": 2}, {},
-         "gpus: 2 are more than a node of pool train-gpu has, 1; lower it, or leave it out"),
+         "gpus: 2 is more than a node of pool train-gpu has (1); lower it, or drop the key"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE, "thresholds": {"matmul": 60}}, {},
-         "thresholds.matmul: 60 is out of range; allowed: above 0 and up to 1, the share of the "
+         "thresholds.matmul: 60 is out of range; allowed: above 0 and up to 1, as a share of the "
          "data sheet's figure"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE, "thresholds": {"allReduce": 0}}, {},
-         "thresholds.allReduce: 0 is out of range; allowed: above 0 and up to 1, the share of the "
-         "data sheet's figure"),
+         "thresholds.allReduce: 0 is out of range; allowed: above 0 and up to 1, as a share of "
+         "the data sheet's figure"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE, "thresholds": {"bf16": 0.5}}, {},
          "thresholds.bf16: there is no such key; allowed: allReduce, fp32, matmul, memory, pcie"),
         ("train", {"pools": ["train-gpu"], "image": IMAGE},
          {"sharing": {"strategy": "time-slicing", "replicas": 4}},
-         "pools: train-gpu shares its GPUs (time-slicing by 4), and half a GPU says nothing of the "
-         "whole; name a pool without sharing, or drop its sharing for the time"),
+         "pools: train-gpu shares its GPUs (time-slicing by 4), and a test of a share says "
+         "nothing about the whole GPU; name a pool without sharing, or turn off its sharing for "
+         "the test"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE},
          {"machineType": "a2-highgpu-1g", "accelerator": "nvidia-tesla-a100",
           "sharing": {"strategy": "mig", "partition": "1g.5gb"}},
-         "pools: train-gpu shares its GPUs (1g.5gb), and half a GPU says nothing of the whole; "
-         "name a pool without sharing, or drop its sharing for the time"),
+         "pools: train-gpu shares its GPUs (1g.5gb), and a test of a share says nothing about "
+         "the whole GPU; name a pool without sharing, or turn off its sharing for the test"),
     ],
 )  # fmt: skip
 def test_refuses_what_cannot_be_measured(
@@ -100,7 +101,9 @@ def test_refuses_what_cannot_be_measured(
 def test_autopilot_mounts_nothing_of_the_host() -> None:
     """Said before GKE's admission does."""
     check = {"pools": [pool_of("autopilot")], "image": IMAGE, "mounts": {"/opt": "/opt"}}
-    with pytest.raises(ValueError, match=r"gpuTest\.mounts: the platform admits no directory"):
+    with pytest.raises(
+        ValueError, match=r"gpuTest\.mounts: the platform does not allow directories"
+    ):
         read("autopilot", check)
 
 
@@ -116,7 +119,7 @@ def test_a_workload_may_not_take_the_job_s_name() -> None:
     values = {**values_of("dev"), KEY: {"pools": ["train-gpu"], "image": IMAGE}}
     sample = next(iter(values["gpu-cluster:workloads"].values()))
     values["gpu-cluster:workloads"] = {"gpu-test-train-gpu": sample}
-    with pytest.raises(ValueError, match="is the name of the Job that measures") as refused:
+    with pytest.raises(ValueError, match="is the name of the Job that tests") as refused:
         settings.from_config(as_engine_config(values))
     assert str(refused.value).startswith("gpu-cluster:workloads.gpu-test-train-gpu: ")
 

@@ -83,8 +83,8 @@ def test_a_pool_without_maximum_needs_a_number() -> None:
         }
     )
     assert refusal(as_engine_config(values)) == (
-        "gpu-cluster:batch.queues.q.nominalQuota.gpus: is missing, and the pool has no maxNodes to "
-        "tell it from; set how many GPUs the queue may hand out"
+        "gpu-cluster:batch.queues.q.nominalQuota.gpus: is missing, and cannot be derived because "
+        "the pool has no maxNodes; set how many GPUs the queue may hand out"
     )
 
 
@@ -159,9 +159,9 @@ def test_a_job_past_the_queue_of_its_pool_is_a_warning() -> None:
         found[quota] = of_workloads(values)
     past = (
         "gpu-cluster:workloads.sweep.queue: is missing, and pool train-gpu belongs to queue "
-        "training: the job does not wait for its turn, and a job that the queue has started may "
-        "wait for its GPUs; set queue: training, or batch.queues.training.nominalQuota.train-gpu "
-        "to at most 1"
+        "training: the job does not wait in the queue, so a job that the queue has started may "
+        "have to wait for its GPUs; set queue: training, or "
+        "batch.queues.training.nominalQuota.train-gpu to at most 1"
     )
     assert found == {1: [], 2: [past], 3: [past]}
 
@@ -176,8 +176,8 @@ def test_what_has_no_queue_and_bypasses_that_of_its_pool_is_a_warning(kind: str)
     }  # fmt: skip
     says = (
         "gpu-cluster:workloads.{}.pool: train-gpu belongs to queue training, and a {} has no "
-        "queue: it does not wait for its turn, and a job that the queue has started may wait for "
-        "its GPUs; {}"
+        "queue: it does not wait in the queue, so a job that the queue has started may have to "
+        "wait for its GPUs; {}"
     )
     key = "batch.queues.training.nominalQuota.train-gpu"
     assert of_workloads(whole) == [says.format("sample-gpu-pod", kind, f"set {key} to at most 2")]
@@ -206,7 +206,7 @@ def test_a_job_of_a_whole_pool_has_only_the_queue() -> None:
         ],
     )
     (line,) = of_workloads(values)
-    assert line.endswith("may wait for its GPUs; set queue: training")
+    assert line.endswith("may have to wait for its GPUs; set queue: training")
 
 
 @pytest.mark.parametrize(("kind", "key"), [("deployment", "replicas"), ("job", "parallelism")])

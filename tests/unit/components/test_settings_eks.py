@@ -228,9 +228,9 @@ def test_warns_where_a_newer_image_may_drop_the_gpu() -> None:
     v100: Any = {"instance_types": ["p3dn.24xlarge"]}
     assert warnings_of(**v100) == []
     assert warnings_of(**v100, os="bottlerocket") == [
-        "gpuPools.p: the last driver for V100 32GB is of branch 580, and a newer Bottlerocket may "
-        "carry another: take al2023, or make the pool with a releaseVersion whose driver is 580, "
-        "since EKS does not move an existing pool to an older one"
+        "gpuPools.p: the last driver for V100 32GB is of branch 580, and a newer Bottlerocket "
+        "may carry another: use al2023, or create the pool with a releaseVersion whose driver is "
+        "580, since EKS does not move an existing pool to an older one"
     ]
     assert warnings_of(**v100, os="bottlerocket", release_version="1.54.0-5a8d13d7") == []
     assert warnings_of(instance_types=["g4dn.xlarge"], os="bottlerocket") == []
@@ -240,9 +240,9 @@ def test_warns_of_a_pool_that_auto_scaling_would_even_out() -> None:
     """Several zones and more than one node: either alone is fine."""
     several = read([*POOL, "maxNodes", 4])
     assert several.pools["train-gpu"].warnings == [
-        "gpuPools.train-gpu.zones: in several zones, Auto Scaling may terminate a node to even "
-        "them out, whatever runs on it, and one zone without capacity stops the whole pool "
-        "from growing; name one, and add a pool for each other zone"
+        "gpuPools.train-gpu.zones: with several zones, Auto Scaling may terminate a node to "
+        "balance them, whatever runs on it, and one zone without capacity stops the whole pool "
+        "from growing; name one zone, and add a pool for each of the others"
     ]
     one = read([*POOL, "maxNodes", 4], [*POOL, "zones", ["us-east-1b"]])
     assert one.pools["train-gpu"].warnings == []

@@ -66,13 +66,13 @@ def test_google_cloud_learns_source_and_channels() -> None:
         (
             "autopilot",
             {"enabled": True, "source": "exporter"},
-            "source: exporter runs privileged on the nodes, which gke-autopilot refuses; allowed "
-            "there: managed",
+            "source: exporter runs privileged on the nodes, which gke-autopilot does not allow; "
+            "allowed there: managed",
         ),
         (
             "train",
             {"enabled": True, "source": "managed"},
-            "source: managed is GKE's, and the platform is eks; allowed there: exporter",
+            "source: managed exists only on GKE, and the platform is eks; allowed there: exporter",
         ),
         (
             "dev",
@@ -82,8 +82,8 @@ def test_google_cloud_learns_source_and_channels() -> None:
         (
             "train",
             {"enabled": True, "notificationChannels": [CHANNEL]},
-            "notificationChannels: are Google Cloud's; drop the key, and let Alertmanager decide "
-            "who hears of alerts",
+            "notificationChannels: exist only in Google Cloud; drop the key, and configure "
+            "receivers in Alertmanager",
         ),
         (
             "dev",
@@ -99,7 +99,7 @@ def test_google_cloud_learns_source_and_channels() -> None:
         (
             "train",
             {"enabled": True, "prometheusLabels": {"release": "prometheus"}},
-            "prometheusLabels: needs prometheusOperator true; set it or drop both",
+            "prometheusLabels: needs prometheusOperator: true; set it, or drop both",
         ),
         (
             "train",

@@ -39,8 +39,8 @@ def test_two_stacks_may_add_to_one_cluster() -> None:
         ),
         (
             [CLUSTER, "endpoint", "absent"],
-            "endpoint: endpoint and certificateAuthority belong together; give both, or drop both "
-            "and they are read by name",
+            "endpoint: endpoint and certificateAuthority belong together; give both, or drop "
+            "both to have them read from the cluster",
         ),
         ([CLUSTER, "endpoint", "a.eks.amazonaws.com"], "endpoint: 'a.eks.amazonaws.com' is not the "
          "URL of a control plane such as https://0123ABCD.gr7.us-east-1.eks.amazonaws.com"),
@@ -55,19 +55,20 @@ def test_two_stacks_may_add_to_one_cluster() -> None:
         ),
         (
             [CLUSTER, "admins", []],
-            "admins: there is no such key with existing: the cluster's owner decides it; drop it",
+            "admins: is not available with existing: the cluster's owner decides it; drop it",
         ),
         (
             [CLUSTER, "name", "ml"],
-            "name: there is no such key with existing: that is the cluster's name; drop it",
+            "name: is not available with existing: that is the cluster's name; drop it",
         ),
         ([CLUSTER, "systemPol", {}], "systemPol: there is no such key; ..."),
         ([CLUSTER, "network", "cidr", "10.0.0.0/16"], "network.cidr: there is no such key; ..."),
         (
             [CLUSTER, "disksEncryptionKey", "arn:aws:kms:us-west-2:123456789012:key/"
              "00000000-0000-0000-0000-000000000000"],
-            "disksEncryptionKey: 'arn:aws:kms:us-west-2:123456789012:key/00000000-0000-0000-0000-"
-            "000000000000' is not in us-east-1; EKS takes a key of the cluster's own region",
+            "disksEncryptionKey: "
+            "'arn:aws:kms:us-west-2:123456789012:key/00000000-0000-0000-0000-000000000000' is "
+            "not in us-east-1; EKS needs a key in the cluster's region",
         ),
         ([CLUSTER, "existing", ""], "existing: '' is not an EKS cluster name"),
         ([CLUSTER, "platform", "gke-autopilot"], "existing: there is no such key; allowed: ..."),

@@ -43,7 +43,9 @@ def test_settings_refuse_the_rights_that_the_policies_refuse(setting: str, key: 
         right = pattern.replace("*", "x")
         name = right if key == "roles" else f"arn:aws:iam::aws:policy/{right}"
         account: dict[str, Any] = {key: [name]}
-        with pytest.raises(ValueError, match=rf"^{key}\[0\]: {right} has far more rights than"):
+        with pytest.raises(
+            ValueError, match=rf"^{key}\[0\]: {right} grants far more permissions than"
+        ):
             ServiceAccountArgs(**account)
 
 
@@ -53,12 +55,12 @@ def test_settings_refuse_the_rights_that_the_policies_refuse(setting: str, key: 
         (
             "train",
             {"roles": ["roles/bigquery.jobUser"]},
-            "trainer.roles: platform eks has none; it has policies",
+            "trainer.roles: is not available on platform eks; use policies",
         ),
         (
             "autopilot",
             {"policies": ["arn:aws:iam::123456789012:policy/p"]},
-            "trainer.policies: platform gke-autopilot has none; it has roles",
+            "trainer.policies: is not available on platform gke-autopilot; use roles",
         ),
         (
             "train",
@@ -69,18 +71,19 @@ def test_settings_refuse_the_rights_that_the_policies_refuse(setting: str, key: 
         (
             "train",
             {"thisClusterOnly": True},
-            "trainer.thisClusterOnly: rights on platform eks hold in one cluster anyway, or are "
-            "not this stack's; drop the key",
+            "trainer.thisClusterOnly: on platform eks permissions apply to one cluster anyway, "
+            "or are not managed by this stack; drop the key",
         ),
         (
             "onprem",
             {"buckets": {"data": "read"}},
-            "trainer.buckets: platform existing mounts none; take volumes with existingClaim",
+            "trainer.buckets: platform existing cannot mount buckets; use volumes with "
+            "existingClaim",
         ),
         (
             "onprem",
             {"roles": ["roles/bigquery.jobUser"]},
-            "trainer.roles: platform existing has none; give rights there yourself",
+            "trainer.roles: is not available on platform existing; grant the permissions yourself",
         ),
     ],
 )
@@ -102,8 +105,8 @@ def test_autopilot_mounts_no_file_of_the_host() -> None:
            "volumes": {"conf": {"mountPath": "/conf", "hostFile": "/etc/nccl.conf"}}}]],
     )  # fmt: skip
     assert refusal(config) == (
-        "gpu-cluster:workloads.gpu-workload.volumes.conf.hostFile: the platform admits nothing of "
-        "the host; drop the volume"
+        "gpu-cluster:workloads.gpu-workload.volumes.conf.hostFile: the platform does not allow "
+        "files of the host; drop the volume"
     )
 
 
@@ -201,7 +204,7 @@ def test_a_link_does_not_lead_out_of_the_repository(tmp_path: Path) -> None:
     (root / "data.json").symlink_to(tmp_path / "credentials.json")
     (root / "home").symlink_to(tmp_path)
     for file in ("data.json", "home/credentials.json"):
-        with pytest.raises(ValueError, match="is a link that leads out of"):
+        with pytest.raises(ValueError, match="is a link to a file outside"):
             VolumeArgs(mount_path="/a", files=[file]).contents(root)
 
 

@@ -77,9 +77,9 @@ def test_pods_that_run_all_the_time_and_do_not_all_fit_are_a_warning() -> None:
         line for line in warnings(from_config(as_engine_config(values))) if "never start" in line
     )
     assert line == (
-        "gpu-cluster:services.last: some of its pods never start: with those above, the pods that "
-        "run all the time need 4 GPUs of pool train-gpu, which has 3 at most; lower replicas, or "
-        "raise its maxNodes"
+        "gpu-cluster:services.last: some of its pods never start: together with the entries "
+        "above, the pods that run all the time need 4 GPUs of pool train-gpu, which has at most "
+        "3; lower replicas, or raise its maxNodes"
     )
 
 

@@ -39,7 +39,7 @@ def shared(stack: str, sharing: Any, *, gpus: int = 1, **pool: Any) -> model.Set
 
 REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("dev", {"strategy": "mps", "replicas": 4, "partition": "1g.5gb"}, A100,
-     "sharing.partition: MPS does not run on MIG; take time-slicing or mig"),
+     "sharing.partition: MPS does not run on MIG partitions; use time-slicing or mig"),
     ("dev", {"strategy": "mig", "partition": "1g.10gb"}, A100,
      "sharing.partition: '1g.10gb' is not a partition of nvidia-tesla-a100; allowed: 1g.5gb, "
      "2g.10gb, 3g.20gb, 7g.40gb"),
@@ -50,26 +50,25 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("dev", {"strategy": "time-slicing"}, {},
      "sharing.replicas: 1 is out of range; allowed: 2 to 48"),
     ("dev", SLICED, {"devicePlugin": "nvidia"},
-     "sharing: is GKE's own on this platform; set devicePlugin: gke"),
+     "sharing: is done by GKE on this platform; set devicePlugin: gke"),
     ("dev", SLICED, {"devicePlugin": "none"},
-     "sharing: is GKE's own on this platform; set devicePlugin: gke"),
+     "sharing: is done by GKE on this platform; set devicePlugin: gke"),
     ("train", SLICED, {"devicePlugin": "none"},
      "sharing: is done by the device plugin; set devicePlugin: nvidia, or drop the key"),
     ("dev", {"strategy": "timeslicing", "replicas": 4}, {},
      "sharing.strategy: 'timeslicing' is not known; did you mean 'time-slicing'? allowed: mig, "
      "mps, time-slicing"),
     ("autopilot", {"strategy": "mps", "replicas": 4}, {},
-     "sharing.strategy: mps is only for GKE Standard; take time-slicing, or platform gke"),
+     "sharing.strategy: mps is only available on GKE Standard; use time-slicing, or platform gke"),
     ("autopilot", {"strategy": "mig", "partition": "1g.5gb"}, {},
-     "sharing.partition: '1g.5gb' is not a partition of nvidia-tesla-t4; allowed: none, it has no "
-     "MIG"),
+     "sharing.partition: '1g.5gb' is not a partition of nvidia-tesla-t4; allowed: none, because "
+     "it does not support MIG"),
     ("autopilot", {"strategy": "time-slicing", "replicas": 1}, {},
      "sharing.replicas: 1 is out of range; allowed: 2 to 48"),
     ("train", {"strategy": "time-slicing", "replicas": 49}, {},
      "sharing.replicas: 49 is out of range; allowed: 2 to 48"),
     ("train", {"strategy": "mig", "replicas": 4}, {},
-     "sharing.strategy: mig partitions the GPUs of each new node, which this stack does only "
-            "on GKE; take time-slicing"),
+     "sharing.strategy: mig is supported only on GKE; use time-slicing"),
     ("train", {"strategy": "time-slicing", "replicas": 4, "partition": "1g.5gb"}, {},
      "sharing.partition: there is no such key; allowed: replicas, strategy"),
     ("onprem", {"strategy": "time-slicing", "replicas": 1}, {},
@@ -99,7 +98,7 @@ def test_a_sample_asks_for_one_share(stack: str) -> None:
     with pytest.raises(ValueError, match=r"workloads\.") as refusal:
         shared(stack, SLICED, gpus=2)
     said = str(refusal.value)
-    assert f"gpus: 2 shares of pool {POOLS[stack]} may all be of one GPU; ask for 1" in said
+    assert f"gpus: 2 shares of pool {POOLS[stack]} may all be of the same GPU; request 1" in said
     assert "\n" not in said
 
 

@@ -133,11 +133,13 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
     [
         (
             {"members": ["user:ben@example.com"]},
-            "vision.members[0]: 'user:ben@example.com' is of team research already; name it in one",
+            "vision.members[0]: 'user:ben@example.com' already belongs to team research; list it "
+            "in only one",
         ),
         (
             {"namespaces": ["vision-b"]},
-            "vision.namespaces[1]: 'vision-b' is of team research already; name it in one",
+            "vision.namespaces[1]: 'vision-b' already belongs to team research; list it in only "
+            "one",
         ),
         (
             {"priorities": ["urgent"]},
@@ -146,7 +148,7 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
         (
             {"namespaces": ["kube-public"]},
             "research.namespaces[0]: 'kube-public' belongs to Kubernetes, the cloud or a "
-            "controller; give a namespace of the team's own",
+            "controller; give a namespace that belongs to the team",
         ),
         (
             {"namespaces": ["Research"]},
@@ -159,12 +161,12 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
         ),
         (
             {"gpus": {"train-gpu": 4}},
-            "research.gpus.train-gpu: 4 exceeds what the pool can have, 3 at most; give less, or "
+            "research.gpus.train-gpu: 4 is more than the pool can have, at most 3; give less, or "
             "raise its maxNodes",
         ),
         (
             {"gpus": {"train-gpu": 3}},
-            "vision.gpus.train-gpu: 1 exceeds what the pool can have, 3 at most, of which the "
+            "vision.gpus.train-gpu: 1 is more than the pool can have, at most 3, of which the "
             "teams above have 3; give less, or raise its maxNodes",
         ),
         (
@@ -182,14 +184,14 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
         ),
         (
             {"members": ["ada"]},
-            "research.members[0]: 'ada' is not a member here; give user: or group: and an e-mail "
-            "address, such as group:researchers@example.com",
+            "research.members[0]: 'ada' is not accepted as a member here; give user: or group: "
+            "and an e-mail address, such as group:researchers@example.com",
         ),
         (
             {"members": ["group:system:masters"]},
-            "research.members[0]: 'group:system:masters' is not a member here; give user: or "
-            "group: and an e-mail address, such as group:researchers@example.com; those of system: "
-            "are Kubernetes' own",
+            "research.members[0]: 'group:system:masters' is not accepted as a member here; give "
+            "user: or group: and an e-mail address, such as group:researchers@example.com; names "
+            "that begin with system: belong to Kubernetes",
         ),
     ],
 )  # fmt: skip
@@ -209,24 +211,24 @@ def test_refuses_what_no_team_can_be(change: dict[str, Any], says: str) -> None:
         ),
         (
             ["gpu-cluster:batch", {"queues": {"vision": {"pools": ["train-gpu"]}}}],
-            "gpu-cluster:batch.queues.vision: is also a team, which has a queue of its name; "
-            "choose another",
+            "gpu-cluster:batch.queues.vision: is also the name of a team, whose queue has that "
+            "name; choose another",
         ),
         (
             ["gpu-cluster:batch", {"queues": {"other": {"pools": ["train-gpu"]}}}],
-            "gpu-cluster:batch.queues.other.pools: 'train-gpu' is of team research; drop it, or "
-            "make the queue a team too",
+            "gpu-cluster:batch.queues.other.pools: 'train-gpu' belongs to team research; drop "
+            "it, or make the queue a team too",
         ),
         (
             ["gpu-cluster:trainingJobs",
              {"ddp": {"pool": "train-gpu", "nodes": 1, "image": "i:1", "command": ["a"]}}],
-            "gpu-cluster:trainingJobs.ddp.queue: is missing, and pool train-gpu is handed out by "
-            "queue research or vision or interns; set it",
+            "gpu-cluster:trainingJobs.ddp.queue: is missing, and the GPUs of pool train-gpu are "
+            "handed out by queue research or vision or interns; set it",
         ),
         (
             ["gpu-cluster:teams", "kube-team", {"members": ["user:d@e.com"], "gpus": {"t": 1}}],
             "kube-team: 'kube-team' belongs to Kubernetes, the cloud or a controller; give a "
-            "namespace of the team's own",
+            "namespace that belongs to the team",
         ),
     ],
 )  # fmt: skip
@@ -261,7 +263,7 @@ def test_on_an_existing_cluster_its_owner_maps_roles_to_groups() -> None:
     team = {"members": [f"{ROLE}research"], "gpus": {"train-gpu": 1}}
     values["gpu-cluster:teams"] = {"research": team}
     assert of_team(values).startswith(
-        f"research.members[0]: '{ROLE}research' is for a cluster that"
+        f"research.members[0]: '{ROLE}research' is accepted only on a cluster that"
     )
     team["members"] = ["group:research"]
     assert of_team(values) == "accepted"
@@ -270,12 +272,12 @@ def test_on_an_existing_cluster_its_owner_maps_roles_to_groups() -> None:
 def test_an_administrator_is_not_a_member_and_a_group_not_a_team() -> None:
     """Both are also keys of the cluster."""
     values = eks([values_of("train")["gpu-cluster:cluster"]["admins"][0]])
-    assert "is one of admins" in of_team(values)
+    assert "is also in admins" in of_team(values)
     assert of_team(values).startswith("research.members[0]: ")
     values = eks([f"{ROLE}research"])
     values["gpu-cluster:cluster"]["users"] = {"research": {"principals": [f"{ROLE}other"]}}
     assert of_team(values) == (
-        "research: is also a group of cluster.users, and a team is a group; choose another name"
+        "research: is also a group of cluster.users, and every team is a group; choose another name"
     )
 
 

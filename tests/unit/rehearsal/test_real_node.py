@@ -168,7 +168,7 @@ def test_a_real_node_is_known_by_its_name() -> None:
 def test_a_stack_of_a_cloud_has_no_real_node() -> None:
     """Only a cluster that is already there takes a machine; one line says so."""
     assert pool_of("onprem") == "gpus"
-    with pytest.raises(NodeError, match="dev is on gke: take onprem"):
+    with pytest.raises(NodeError, match="dev is on gke: use onprem"):
         pool_of("dev")
 
 

@@ -124,9 +124,9 @@ def test_a_subnetwork_of_another_region() -> None:
         (1024, []),
         (None, []),
         (1025, [("podsRange", "wrong", "10.64.0.0/14 has room for 1024 nodes, and the pools grow "
-                 "to 1025; take a larger one, or lower maxNodes")]),
+                                       "to 1025; use a larger one, or lower maxNodes")]),
         (4093, ["podsRange", "10.10.0.0/20 has room for 4092 nodes, and the pools grow to 4093; "
-                "take a larger one, or lower maxNodes"]),
+                             "use a larger one, or lower maxNodes"]),
     ],
 )  # fmt: skip
 def test_ranges_have_room_for_every_node(nodes: int | None, expected: Any) -> None:

@@ -111,19 +111,20 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
     ("change", "says"),
     [
         ({"pool": "train"}, "pool: 'train' is not a pool; did you mean 'train-gpu'?"),
-        ({"nodes": 9}, "nodes: 9 are more than pool train-gpu can have, 3"),
+        ({"nodes": 9}, "nodes: 9 is more than pool train-gpu can have (3)"),
         ({"gpus": 4}, "gpus: 4 is not possible for a pod on pool train-gpu; allowed: 1"),
         ({"queue": "trainin"}, "queue: 'trainin' is not a queue; did you mean 'training'?"),
-        ({"queue": None}, "queue: is missing, and pool train-gpu is handed out by queue training"),
-        ({"image": "pytorch"}, "image: 'pytorch' can be another image tomorrow"),
-        ({"image": "a b"}, "image: 'a b' has a blank in it"),
+        ({"queue": None}, "queue: is missing, and the GPUs of pool train-gpu are handed out by "
+                          "queue training"),
+        ({"image": "pytorch"}, "image: 'pytorch' may refer to another image tomorrow"),
+        ({"image": "a b"}, "image: 'a b' contains a space"),
         ({"serviceAccount": "root"}, "serviceAccount: 'root' is not a service account"),
         ({"wait": True}, "wait: has no effect on a submitted job"),
         ({"disruptionBudget": True}, "disruptionBudget: is for jobs in a stack file"),
         ({"gpu": 1}, "gpu: there is no such key; did you mean 'gpus'?"),
         (
             {"volumes": {"data": {"mountPath": "/data", "bucket": "data"}}},
-            "volumes.data.bucket: data is mounted with the rights",
+            "volumes.data.bucket: data is mounted with the permissions",
         ),
         (
             {"serviceAccount": "trainer",
@@ -132,7 +133,7 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
         ),
         (
             {"volumes": {"out": {"mountPath": "/out", "claim": "results"}}},
-            "volumes.out.claim: results is ReadWriteOnce, for one node",
+            "volumes.out.claim: results is ReadWriteOnce, which only one node can mount",
         ),
         (
             {"namespace": "team", "pool": "theirs"},

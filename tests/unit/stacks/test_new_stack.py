@@ -137,7 +137,7 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--platform existing --private-endpoint", "an existing cluster has its own; drop it"),
         (
             "--subnetwork gke",
-            "new: --vpc: is missing; an existing network takes vpc, subnetwork, --pods-range and",
+            "new: --vpc: is missing; an existing network needs vpc, subnetwork, --pods-range and",
         ),
         ("--gpu b200 --location us-central1-a", "zones of us-central1 that have it: us-central1-b"),
         ("--gpu p4 --location us-east1", "regions that have it: asia-southeast1, "),
@@ -165,7 +165,7 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--platform gke-autopilot --location us-central1-a", "clusters are regional; give us-"),
         ("--platform gke --location mars", "--location: 'mars' is neither a region nor a zone of"),
         ("--location us-centrl1-a", "there is no us-centrl1-a; did you mean 'us-central1-a'"),
-        ("--network all=0.0.0.0/0", "opens the control plane to the world"),
+        ("--network all=0.0.0.0/0", "would open the control plane to the world"),
         ("--project My_Project", "new: --project: 'My_Project' is not a project's ID"),
         (
             "--platform eks --network vpn=10.0.0.0/8",

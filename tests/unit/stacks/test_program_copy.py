@@ -70,7 +70,7 @@ def test_a_link_out_of_the_repository_is_not_copied_as_a_file(source: Path, tmp_
     copy_program(source, "dev", copy)
     assert (copy / "inside").read_text() == "text"
     assert not (copy / "inside").is_symlink()
-    with pytest.raises(ValueError, match=r"^files\[0\]: 'outside' is a link that leads out of "):
+    with pytest.raises(ValueError, match=r"^files\[0\]: 'outside' is a link to a file outside "):
         VolumeArgs(mount_path="/code", files=["outside"]).contents(copy)
 
 

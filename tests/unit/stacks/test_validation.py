@@ -230,7 +230,7 @@ FILES = [
     (
         "config:\n  gpu-clusters:gpuPools: {}\n",
         "Pulumi.x.yaml:2:3: gpu-clusters:gpuPools: nothing "
-        "reads the namespace 'gpu-clusters'; call the key gpu-cluster:gpuPools",
+        "reads the namespace 'gpu-clusters'; rename the key to gpu-cluster:gpuPools",
     ),
     (
         "config:\n  azure:location: x\n",
@@ -239,7 +239,7 @@ FILES = [
     ),
     (
         "config:\n  aws:config:region: x\n",
-        "Pulumi.x.yaml:2:3: aws:config:region: is an old form; call the key aws:region",
+        "Pulumi.x.yaml:2:3: aws:config:region: has an old form; rename the key to aws:region",
     ),
     ("", "Pulumi.x.yaml:1:1: has no config: see "),
 ]
@@ -301,8 +301,8 @@ def test_a_block_inside_another_is_read_where_it_belongs() -> None:
     }
     first, second = refusals(config)
     assert first == (
-        "gpu-cluster:cluster.gpuPools: does not belong in cluster; call the key "
-        "gpu-cluster:gpuPools and put it below config"
+        "gpu-cluster:cluster.gpuPools: does not belong in cluster; rename the key to "
+        "gpu-cluster:gpuPools and move it directly below config"
     )
     assert second.startswith("gpu-cluster:gpuPools.a.maxNode: there is no such key")
 
