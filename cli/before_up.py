@@ -40,7 +40,11 @@ def validate(stack: str, as_json: bool) -> ExitCode:
 
 
 @click.command(epilog="Example: gpu-cluster offers --gpu l4 --region europe-west4")
-@click.option("--gpu", metavar="NAME", help="Such as l4, h100 or g5.xlarge; left out, all.")
+@click.option(
+    "--gpu",
+    metavar="NAME",
+    help="A model or machine type such as l4, h100 or g5.xlarge; default: all.",
+)
 @click.option("--region", metavar="PLACE", help="A region, or a zone of Google Cloud.")
 @json_option
 def offers(gpu: str | None, region: str | None, as_json: bool) -> ExitCode:
@@ -72,10 +76,13 @@ def _dollars(_: object, __: object, text: str | None) -> float | None:
     "--ceiling",
     callback=_dollars,
     metavar="DOLLARS",
-    help="What a month may cost with every pool at its maximum; above it, the exit code is 1.",
+    help="The maximum cost of a month with every pool at its maximum; above it, the exit code is "
+    "1.",
 )
 @json_option
-@click.option("--csv", "as_csv", is_flag=True, help="Print a row for each item, for a spreadsheet.")
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="Print a row per item as CSV, for a spreadsheet."
+)
 def cost(
     stack: str, compare: str | None, ceiling: float | None, as_json: bool, as_csv: bool
 ) -> ExitCode:
@@ -86,7 +93,9 @@ def cost(
     from stacks.definition.settings import config_of
 
     if as_csv and (as_json or compare is not None):
-        raise click.UsageError("--csv excludes --json and --compare; drop one of the two")
+        raise click.UsageError(
+            "--csv cannot be combined with --json or --compare; drop one of the two"
+        )
 
     def ask() -> Answer:
         code, document, text = answer(stack, compare=compare, ceiling=ceiling)
@@ -113,7 +122,7 @@ def images(stack: str, as_json: bool) -> ExitCode:
 @click.command(epilog="Example: gpu-cluster capacity train-gke --json")
 @stack_argument
 @rehearsal_option
-@click.option("--endpoint", metavar="URL", help="A simulator of the cloud's API, to ask instead.")
+@click.option("--endpoint", metavar="URL", help="A simulator of the cloud's API to query instead.")
 @trust_option
 @json_option
 def capacity(

@@ -32,7 +32,7 @@ def _asks(name: str, module: str) -> Callable[[Callable[[], None]], click.Comman
         made = click.option(
             "--kubeconfig",
             type=click.Path(path_type=Path, dir_okay=False),
-            help="Ask the cluster of this file, not of the stack's output.",
+            help="Use the cluster of this kubeconfig instead of the stack's output.",
         )(made)
         made = stack_argument(rehearsal_option(made))
         example = f"Example: gpu-cluster {name} dev --rehearsal"

@@ -21,7 +21,7 @@ def _where(command: Any) -> Any:
     """The options that every sub-command has."""
     command = click.option(
         "-n", "--namespace", default="default", show_default=True,
-        help="One whose jobs a queue takes.",
+        help="A namespace whose jobs a queue accepts.",
     )(command)  # fmt: skip
     command = click.option(
         "--rehearsal", type=STACK, metavar="STACK",
@@ -30,7 +30,7 @@ def _where(command: Any) -> Any:
     return click.option(
         "--kubeconfig",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Left out, $KUBECONFIG or ~/.kube/config.",
+        help="Default: $KUBECONFIG or ~/.kube/config.",
     )(command)
 
 
@@ -58,7 +58,7 @@ def _asked(
 @job.command(epilog="Example: gpu-cluster job submit first.yaml --namespace team")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @_where
-@click.option("--dry-run", is_flag=True, help="Judge the file, and submit nothing.")
+@click.option("--dry-run", is_flag=True, help="Check the file without submitting anything.")
 @json_option
 def submit(file: Path, dry_run: bool, **where: Any) -> ExitCode:
     """Submits the training jobs of FILE, which has them as a stack's file does.
@@ -106,7 +106,7 @@ def listed(**where: Any) -> ExitCode:
 @click.argument("name")
 @_where
 @click.option("--worker", type=click.IntRange(0), default=0, show_default=True, help="Its index.")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the worker ends.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the worker ends.")
 def logs(name: str, worker: int, follow: bool, **where: Any) -> ExitCode:
     """What a worker of the job NAME prints; the first, whose rank is 0, prints the loss."""
 

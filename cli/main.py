@@ -25,35 +25,35 @@ from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode
 NAME = "gpu-cluster"
 HELP = ["-h", "--help"]
 CONTEXT = {"help_option_names": HELP, "max_content_width": 100}
-EXIT_CODES = "Exit code 0: ok. 1: a finding. 2: it could not be done or answered."
+EXIT_CODES = "Exit code 0: ok. 1: a finding. 2: the command could not do or answer it."
 Sections = Mapping[str, Mapping[str, tuple[str, str]]]
 """Heading -> command -> where it is (`module:function`), and what the list of commands says."""
 COMMANDS: Sections = {
     "Rehearse": {
-        "rehearse": ("cli.rehearse:rehearse", "the whole life of a stack on this machine"),
-        "down": ("cli.rehearse:down", "end the rehearsal that was kept running"),
-        "list": ("cli.rehearse:listed", "the rehearsals, and whether they run"),
-        "simulate": ("cli.simulate:simulate", "a cloud by itself, for any program"),
+        "rehearse": ("cli.rehearse:rehearse", "rehearse the whole life of a stack on this machine"),
+        "down": ("cli.rehearse:down", "end a rehearsal that was kept running"),
+        "list": ("cli.rehearse:listed", "list the rehearsals, and whether they are running"),
+        "simulate": ("cli.simulate:simulate", "run a simulated cloud for any program"),
         "inventory": ("cli.rehearse:inventory", "write down an existing cluster"),
     },
     "Before you deploy": {
         "new": ("cli.new:new", "write the file of a new environment"),
         "validate": ("cli.before_up:validate", "find what is wrong in a stack file, line by line"),
-        "offers": ("cli.before_up:offers", "which machines carry a GPU: price, quota, zones"),
+        "offers": ("cli.before_up:offers", "list the machines with a GPU: price, quota, zones"),
         "cost": (
             "cli.before_up:cost",
             "list prices per hour and month, at minimum and maximum size",
         ),
-        "images": ("cli.before_up:images", "every image of a stack, and where it is pulled from"),
+        "images": ("cli.before_up:images", "list every image of a stack and its registry"),
         "capacity": (
             "cli.before_up:capacity",
-            "whether quotas, zones and reservations let the pools grow",
+            "check whether quotas, zones and reservations let the pools grow",
         ),
     },
     "After you deploy": {
-        "gpus": ("cli.cluster:gpus", "every node's GPUs, and what GPU nodes lack"),
-        "test-gpus": ("cli.cluster:test_gpus", "what the GPU acceptance test measured"),
-        "leftovers": ("cli.cluster:leftovers", "what a destroy would leave in the cloud"),
+        "gpus": ("cli.cluster:gpus", "show every node's GPUs, and what GPU nodes lack"),
+        "test-gpus": ("cli.cluster:test_gpus", "show the results of the GPU acceptance test"),
+        "leftovers": ("cli.cluster:leftovers", "list what a destroy would leave in the cloud"),
         "recover": ("cli.recover:recover", "fix the state after a killed up or destroy"),
     },
     "For users of the cluster": {
@@ -61,7 +61,7 @@ COMMANDS: Sections = {
     },
     "For pipelines and shells": {
         "ci": ("cli.ci.commands:ci", "what the workflows run"),
-        "completion": ("cli.completion:completion", "what completes commands in a shell"),
+        "completion": ("cli.completion:completion", "print the completion script of a shell"),
     },
 }
 RENAMED = {
@@ -165,7 +165,7 @@ def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -
         context = getattr(error, "ctx", None)
         path = context.command_path if context else name
         message = error.format_message().replace("\n", " ")
-        print(f"{path}: {message} (--help says what it takes)", file=sys.stderr)
+        print(f"{path}: {message} (see --help)", file=sys.stderr)
         return ExitCode.UNKNOWN
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED

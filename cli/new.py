@@ -19,7 +19,7 @@ class _Pair(click.ParamType[tuple[str, str]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         key, equals, rest = str(value).partition("=")
         if not key or not equals or not rest:
-            self.fail(f"{value!r} has no name and value; give it as name=value", param, ctx)
+            self.fail(f"{value!r} is not a name and a value; give it as name=value", param, ctx)
         return key, rest
 
 
@@ -38,40 +38,42 @@ class _List(click.ParamType[tuple[str, ...]]):
 )
 @stack_argument
 @click.option("--platform", help=f"{', '.join(WRITTEN)}.")
-@click.option("--existing", help="The name of a cluster that exists already, on gke or eks.")
+@click.option("--existing", help="The name of an existing cluster, on gke or eks.")
 @click.option("--project", help="The Google Cloud project's ID.")
 @click.option("--admin", metavar="ARN", help="The IAM role or user that runs Pulumi, on EKS.")
 @click.option("--location", help="A region, or on gke a zone.")
-@click.option("--zone", "zones", multiple=True, help="Of an EKS cluster: two or three.")
+@click.option("--zone", "zones", multiple=True, help="Zone of an EKS cluster; give two or three.")
 @click.option("--gpu", help="Such as t4 or l4; gpu-cluster offers lists all.")
-@click.option("--max-nodes", type=click.IntRange(1), help="GPU nodes at the most.")
+@click.option("--max-nodes", type=click.IntRange(1), help="The maximum number of GPU nodes.")
 @click.option(
     "--network", "networks", multiple=True, type=_Pair(), metavar="NAME=CIDR",
-    help="Who may reach the control plane; more than once.",
+    help="A network that may reach the control plane; repeatable.",
 )  # fmt: skip
 @click.option("--private-endpoint", is_flag=True, help="The control plane has no public address.")
 @click.option(
     "--subnet-id",
     "subnet_ids",
     multiple=True,
-    help="Of an existing VPC, on EKS: private subnets in two zones or more.",
+    help="Private subnet of an existing VPC, on EKS; repeatable, in at least two zones.",
 )
 @click.option(
     "--security-group-id",
     "security_group_ids",
     multiple=True,
-    help="Of the nodes of an existing EKS cluster; more than once.",
+    help="Security group of the nodes of an existing EKS cluster; repeatable.",
 )
-@click.option("--kubernetes-version", help="Of an existing EKS cluster, such as 1.35.")
-@click.option("--vpc", help="Of an existing subnetwork, on GKE: its network.")
+@click.option(
+    "--kubernetes-version", help="The Kubernetes version of an existing EKS cluster, such as 1.35."
+)
+@click.option("--vpc", help="The VPC network of an existing subnetwork, on GKE.")
 @click.option("--subnetwork", help="An existing subnetwork, on GKE.")
-@click.option("--pods-range", help="Of an existing subnetwork: its range for pods.")
-@click.option("--services-range", help="Of an existing subnetwork: its range for services.")
+@click.option("--pods-range", help="The subnetwork's secondary range for pods.")
+@click.option("--services-range", help="The subnetwork's secondary range for services.")
 @click.option("--host-project", help="The Shared VPC project that has the subnetwork.")
-@click.option("--name", help="The cluster's name; left out, gpu-STACK.")
+@click.option("--name", help="The cluster's name; default: gpu-STACK.")
 @click.option("--node-label", type=_Pair(), metavar="KEY=VALUE", help="Of existing GPU nodes.")
 @click.option("--gpus-per-node", type=click.IntRange(1, 16), help="Of existing GPU nodes.")
-@click.option("--yes", is_flag=True, help="Ask nothing: what is left out has a default.")
+@click.option("--yes", is_flag=True, help="Do not ask; use defaults for what is not given.")
 @json_option
 def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
     """Writes the file of a new environment, Pulumi.STACK.yaml.
@@ -87,7 +89,7 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
         said = f"wrote {file.name}\nnext: gpu-cluster rehearse {stack}"
         if (examples := file.read_text().count("# yours instead")) and not as_json:
             lines = "line that says" if examples == 1 else f"{examples} lines that say"
-            said += f"\nbefore the real cloud: change the {lines} `yours instead`"
+            said += f"\nbefore the real cloud: change the {lines} `replace this example with yours`"
         return ExitCode.OK, {"file": file.name, "config": config}, said
 
     return say("new", ask, as_json=as_json)

@@ -38,7 +38,7 @@ plugins_option = click.option(
     help="Which provider plugins are used; auto: official ones of the SDK's major version.",
 )  # fmt: skip
 rehearsal_option = click.option(
-    "--rehearsal", is_flag=True, help="Ask the stack's rehearsal that was kept running."
+    "--rehearsal", is_flag=True, help="Use the stack's rehearsal that was kept running."
 )
 trust_option = click.option(
     "--trust-kubeconfig", is_flag=True,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
     if given:
-        raise click.UsageError(f"{option.opts[0]} is called --adopt-orphans now")
+        raise click.UsageError(f"{option.opts[0]} has been renamed to --adopt-orphans")
 
 
 @click.command(epilog="Example: gpu-cluster recover dev --adopt-orphans")
@@ -25,15 +25,16 @@ def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
 @click.option(
     "--adopt-orphans",
     is_flag=True,
-    help="Also adopt orphaned resources: created by an earlier run that was told that it failed.",
+    help="Also adopt orphaned resources, which an earlier run created although its request was "
+    "reported as failed.",
 )
 @click.option("--unheard", is_flag=True, hidden=True, expose_value=False, callback=_renamed)
 @click.option(
     "--yes",
     is_flag=True,
-    help="Adopt what is found, and unlock what another run locked, without asking.",
+    help="Adopt what is found and unlock the state without asking.",
 )
-@click.option("--endpoint", metavar="URL", help="A simulator of the cloud, to ask instead.")
+@click.option("--endpoint", metavar="URL", help="A simulator of the cloud to query instead.")
 @rehearsal_option
 def recover(
     stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None, rehearsal: bool
@@ -99,7 +100,10 @@ def _config(program: Path, stack: str) -> dict[str, str]:
 
 
 def _ask(candidates: dict[str, str]) -> bool:
-    print("The interrupted run may have created these, and those that exist become the stack's:")
+    print(
+        "The interrupted run may have created these; those that exist will be adopted into the "
+        "stack:"
+    )
     for name in candidates.values():
         print(f"  {name}")
     return _yes("Were they created by this stack?")
@@ -107,7 +111,7 @@ def _ask(candidates: dict[str, str]) -> bool:
 
 def _is_over(holder: str) -> bool:
     print(f"The state is locked: {holder}")
-    return _yes("Is that run over, so that it can be unlocked?")
+    return _yes("Has that run ended, so that the state can be unlocked?")
 
 
 def _yes(question: str) -> bool:
@@ -141,5 +145,5 @@ def _text(stack: str, recovery: "Recovery") -> str:
     count = sum(not one.orphaned for one in recovery.operations)
     head = f"recovery of {stack}: {count or 'no'} interrupted operation{'s' * (count != 1)}"
     tail = [f"  look: {note}" for note in [*recovery.notes, *recovery.unknown]]
-    end = "Now run again what was interrupted." if lines else "The state is in order."
+    end = "Now repeat the interrupted command." if lines else "The state is in order."
     return "\n".join([head, *lines, *tail, end])

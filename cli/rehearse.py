@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _folder_option = click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where it keeps its files; left out, .rehearsal/STACK.",
+    help="The folder for its files; default: .rehearsal/STACK.",
 )
 
 
@@ -39,18 +39,18 @@ def linux_only(command: Callable[..., int]) -> Callable[..., int]:
 
 @click.command(epilog="Example: gpu-cluster rehearse dev --keep")
 @stack_argument
-@click.option("--keep", is_flag=True, help="Leave it running once the workloads do.")
-@click.option("--replace", is_flag=True, help="End the rehearsal that runs already.")
+@click.option("--keep", is_flag=True, help="Keep it running once the workloads run.")
+@click.option("--replace", is_flag=True, help="End the rehearsal that is already running.")
 @click.option(
     "--deadline", type=float, default=90.0, metavar="SECONDS", show_default=True,
-    help="How long the workloads may take to run.",
+    help="How long to wait for the workloads to run.",
 )  # fmt: skip
 @click.option(
     "--from",
     "revision",
     default="",
     metavar="REV",
-    help="Rehearse a change: what git revision REV declares goes up first.",
+    help="Rehearse a change: bring up what git revision REV declares first.",
 )
 @plugins_option
 @click.option("--node", type=click.Choice(["gpu"]), help="Make this machine one of the nodes.")
@@ -67,7 +67,7 @@ def rehearse(
     costs anything. Exit code 1: the stack failed. 2: the rehearsal could not run.
     """
     if revision and node:
-        raise click.UsageError("--from and --node exclude each other; drop one of the two")
+        raise click.UsageError("--from and --node cannot be combined; drop one of the two")
     from rehearsal import held
 
     where = (folder or held.REHEARSALS / stack).absolute()
@@ -124,7 +124,7 @@ def down(stack: str, folder: Path | None) -> ExitCode:
     except FolderError as error:
         raise CheckError(f"rehearsal of {stack}: {error}") from None
     except PermissionError as error:
-        raise CheckError(f"rehearsal of {stack}: {error.filename}: not yours to change") from None
+        raise CheckError(f"rehearsal of {stack}: {error.filename}: permission denied") from None
     print(f"rehearsal of {stack}: {done}")
     for line in left:
         print(f"its real node left {line}", file=sys.stderr)
@@ -141,7 +141,7 @@ def listed(as_json: bool) -> ExitCode:
     def ask() -> Answer:
         found = list(held.known())
         lines = [f"{stack}: {state}{where and '; '}{where}" for stack, state, where in found]
-        nothing = "no rehearsal is running, and none has left a report"
+        nothing = "no rehearsal is running, and there are no reports"
         rows = [{"stack": stack, "state": state, "see": where} for stack, state, where in found]
         return ExitCode.OK, {"rehearsals": rows}, "\n".join(lines) or nothing
 
@@ -154,7 +154,7 @@ def listed(as_json: bool) -> ExitCode:
     "--nodes",
     type=click.Path(path_type=Path, allow_dash=True, dir_okay=False),
     metavar="FILE",
-    help="Output of kubectl get nodes -o json, - for standard input; left out, kubectl is asked.",
+    help="Output of kubectl get nodes -o json, - for standard input; default: kubectl is run.",
 )
 @trust_option
 def inventory(stack: str, nodes: Path | None, trust_kubeconfig: bool) -> None:

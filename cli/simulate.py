@@ -42,6 +42,6 @@ def simulate(cloud: str, as_json: bool) -> ExitCode:
     ):
         lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
         print(json.dumps(dict(environment), indent=1) if as_json else "\n".join(lines), flush=True)
-        print(f"simulated {cloud}: answers until Ctrl-C", file=sys.stderr, flush=True)
+        print(f"simulated {cloud}: running until Ctrl-C", file=sys.stderr, flush=True)
         signal.pause()
     return ExitCode.OK

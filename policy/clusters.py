@@ -33,8 +33,8 @@ def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float
             UNKNOWN,
         ):
             yield (
-                f"cluster {resource.name} lets whatever is routed into its network reach its "
-                "private control plane; set privateEndpointEnforcementEnabled to true"
+                f"cluster {resource.name} opens its private control plane to everything that is "
+                "routed into its network; set privateEndpointEnforcementEnabled to true"
             )
         if private in (True, UNKNOWN):
             return
@@ -45,8 +45,9 @@ def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float
         blocks = [get(block, "cidrBlock") for block in each(networks, "cidrBlocks")]
         if get(networks, "gcpPublicCidrsAccessEnabled") is True:
             yield (
-                f"cluster {resource.name} lets every machine of Google Cloud, also of others, "
-                "reach its control plane; set gcpPublicCidrsAccessEnabled to false"
+                f"cluster {resource.name} opens its control plane to every machine in Google "
+                "Cloud, including those of other customers; set gcpPublicCidrsAccessEnabled to "
+                "false"
             )
         # An empty list admits nobody; none at all admits everybody.
         empty = networks is None
@@ -60,7 +61,7 @@ def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float
         return
     if empty:
         yield (
-            f"cluster {resource.name} lets the whole world reach its control plane; name the "
+            f"cluster {resource.name} opens its control plane to the whole internet; name the "
             "networks that may"
         )
     for wide in too_wide(blocks, private=prefix, public=publicPrefix):
@@ -114,7 +115,7 @@ def private_nodes(resource: Resource) -> Iterator[str]:
             key, groups = get(access, "ec2SshKey"), get(access, "sourceSecurityGroupIds")
             if isinstance(key, str) and not groups:
                 yield (
-                    f"node group {resource.name} opens SSH to the whole world; name "
+                    f"node group {resource.name} opens SSH to the whole internet; name "
                     "remoteAccess.sourceSecurityGroupIds, or drop remoteAccess"
                 )
 
@@ -139,7 +140,7 @@ def open_firewall(resource: Resource, *, publicPrefix: float) -> Iterator[str]:
         case "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule":
             blocks = [get(props, "cidrIpv4"), get(props, "cidrIpv6")]
     for wide in too_wide(blocks, private=0, public=publicPrefix):
-        yield f"{resource.name} lets {wide} in; name the networks that need to come in"
+        yield f"{resource.name} lets {wide} in; name the networks that need access"
 
 
 def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
@@ -182,12 +183,12 @@ def old_credentials(resource: Resource) -> Iterator[str]:
         mode = get(access, "authenticationMode")
         if differs(mode, "API"):
             yield (
-                f"cluster {resource.name} takes users from the aws-auth ConfigMap; set "
+                f"cluster {resource.name} reads users from the aws-auth ConfigMap; set "
                 "accessConfig.authenticationMode to API and use access entries"
             )
         if is_on(get(access, "bootstrapClusterCreatorAdminPermissions")):
             yield (
-                f"cluster {resource.name} makes its creator an administrator for ever; set "
+                f"cluster {resource.name} makes its creator an administrator forever; set "
                 "bootstrapClusterCreatorAdminPermissions to false and give an access entry"
             )
 
@@ -208,7 +209,7 @@ def upgrades(resource: Resource) -> Iterator[str]:
         channel = get(props, "releaseChannel", "channel")
         if channel in (None, "", "UNSPECIFIED"):
             yield (
-                f"cluster {resource.name} is on no release channel; set releaseChannel.channel to "
+                f"cluster {resource.name} has no release channel; set releaseChannel.channel to "
                 "RAPID, REGULAR, STABLE or EXTENDED"
             )
     if resource.type == AWS.cluster and differs(
@@ -253,6 +254,6 @@ def deletion_protection(resource: Resource, *, stacks: Sequence[str]) -> Iterato
         )
     elif not resource.protect and given is not UNKNOWN:
         yield (
-            f"cluster {resource.name} is not protected in Pulumi, so its pools would go before the "
-            "cloud refuses to delete it; set the resource option protect"
+            f"cluster {resource.name} is not protected in Pulumi, so its pools would be deleted "
+            "before the cloud refuses to delete it; set the resource option protect"
         )

@@ -64,7 +64,7 @@ def node_identity(resource: Resource) -> Iterator[str]:
     if is_off(_present(get(props, "workloadIdentityConfig", "workloadPool"))):
         yield (
             f"cluster {resource.name} has no workload identity, so pods would use the node's "
-            "account; set workloadIdentityConfig.workloadPool"
+            "service account; set workloadIdentityConfig.workloadPool"
         )
 
 
@@ -90,8 +90,8 @@ def too_broad(
         for permission in each(props, "permissions"):
             if isinstance(permission, str) and permission in _ESCALATING:
                 yield (
-                    f"{resource.name} has the permission {permission}, by which its holder gets "
-                    "more than the role; drop it"
+                    f"{resource.name} has the permission {permission}, which lets its holder gain "
+                    "more than the role grants; drop it"
                 )
     if resource.type in _ATTACHMENTS:
         for arn in [get(props, "policyArn"), *each(props, "policyArns")]:
@@ -126,7 +126,7 @@ def _grants(resource: Resource, roles: Sequence[str]) -> Iterator[str]:
             yield from _too_broad(resource, role, roles)
         for member in each(binding, "members"):
             if member in _EVERYBODY:
-                yield f"{resource.name} grants a role to {member}; name who needs it"
+                yield f"{resource.name} grants a role to {member}; name the members that need it"
 
 
 def _too_broad(resource: Resource, right: Any, patterns: Sequence[str]) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _statement(name: str, statement: Any, unscoped: Sequence[str]) -> Iterator[s
     if get(statement, "Effect") != "Allow":
         return
     if get(statement, "NotAction") is not None or get(statement, "NotResource") is not None:
-        yield f"{name} allows everything but what it names; name what is allowed"
+        yield f"{name} allows everything except what it lists; list what is allowed instead"
         return
     actions = [action for action in _texts(get(statement, "Action")) if action]
     for action in actions:
@@ -159,7 +159,7 @@ def _trust(name: str, statement: Any) -> Iterator[str]:
     principal = get(statement, "Principal")
     anybody = principal == "*" or "*" in _texts(get(principal, "AWS"))
     if get(statement, "Effect") == "Allow" and anybody and not get(statement, "Condition"):
-        yield f"role {name} may be assumed by anybody; name who may"
+        yield f"role {name} can be assumed by anybody; name the principals"
 
 
 def _statements(document: Any) -> list[Any]:
@@ -191,8 +191,8 @@ def _default_account(account: Any) -> bool:
 
 def _runs_as_default(who: str, path: str) -> str:
     return (
-        f"{who} runs its nodes as the project's default account, which may do nearly everything; "
-        f"set {path}"
+        f"{who} runs its nodes as the project's default account, which has nearly all "
+        f"permissions; set {path}"
     )
 
 

@@ -91,8 +91,10 @@ RULES: Sequence[Rule] = (
         _MANDATORY,
         _CRITICAL,
         {
-            "prefix": _prefix(8, "Of the largest private network that may reach it."),
-            "publicPrefix": _prefix(16, "Of the largest network on the internet that may."),
+            "prefix": _prefix(8, "Prefix length of the largest private network that may reach it."),
+            "publicPrefix": _prefix(
+                16, "Prefix length of the largest public network that may reach it."
+            ),
         },
     ),
     on_resource("nodes-private", clusters.private_nodes, _MANDATORY, _HIGH),
@@ -101,14 +103,18 @@ RULES: Sequence[Rule] = (
         clusters.open_firewall,
         _MANDATORY,
         _CRITICAL,
-        {"publicPrefix": _prefix(8, "Of the largest network on the internet that may come in.")},
+        {
+            "publicPrefix": _prefix(
+                8, "Prefix length of the largest public network that may connect."
+            )
+        },
     ),
     on_resource(
         "secrets-encrypted",
         clusters.secrets_encrypted,
         _MANDATORY,
         _HIGH,
-        {"stacks": _texts(about="Stacks that must bring a key of their own on GKE too.")},
+        {"stacks": _texts(about="Stacks that must use their own key on GKE as well.")},
     ),
     on_resource("old-credentials", clusters.old_credentials, _MANDATORY, _HIGH),
     on_resource("audit-log", clusters.audit_log, _MANDATORY, _MEDIUM),
@@ -134,7 +140,8 @@ RULES: Sequence[Rule] = (
             ),
             "projectRoles": _texts(
                 *GOOGLE_PROJECT_ROLES,
-                about="Patterns of roles for nobody on a project, folder or organization.",
+                about="Patterns of roles that must not be granted on a project, folder or "
+                "organization.",
             ),
             "policies": _texts(
                 *AWS_POLICIES, about="Patterns of AWS managed policies that are never attached."
@@ -210,7 +217,7 @@ RULES: Sequence[Rule] = (
         workloads.kubeconfig,
         _MANDATORY,
         _HIGH,
-        {"commands": _texts(about="Further commands by which a kubeconfig may sign in.")},
+        {"commands": _texts(about="Additional commands that a kubeconfig may run to sign in.")},
     ),
     # The whole stack
     on_stack("gpu-toleration", stacks.tolerations, _MANDATORY, _HIGH),

@@ -107,7 +107,7 @@ def mig_profile(resource: Resource) -> Iterator[str]:
         row = ACCELERATORS.get(model) if isinstance(model, str) else None
         if row is not None and isinstance(size, str) and size and size not in row.mig:
             allowed = ", ".join(row.mig) or "none, because it does not support MIG"
-            yield f"{who} asks for MIG partition {size} of {model}; allowed: {allowed}"
+            yield f"{who} requests MIG partition {size} of {model}; allowed: {allowed}"
 
 
 def metadata(resource: Resource, *, hops: float) -> Iterator[str]:
@@ -118,7 +118,7 @@ def metadata(resource: Resource, *, hops: float) -> Iterator[str]:
             mode = get(props, "nodeConfig", "workloadMetadataConfig", "mode")
             if differs(mode, "GKE_METADATA"):
                 yield (
-                    f"pool {resource.name} gives pods the node's credentials; set "
+                    f"pool {resource.name} exposes the node's credentials to pods; set "
                     "nodeConfig.workloadMetadataConfig.mode to GKE_METADATA"
                 )
             if get(props, "nodeConfig", "metadata", "disable-legacy-endpoints") == "false":
@@ -173,8 +173,8 @@ def disks(resource: Resource) -> Iterator[str]:
         mappings = each(props, "blockDeviceMappings")
         if not mappings:
             yield (
-                f"launch template {resource.name} names no volume, so the root volume is encrypted "
-                "only where the account's default says so; map it with ebs.encrypted"
+                f"launch template {resource.name} names no volume, so the root volume is "
+                "encrypted only if that is the account's default; map it with ebs.encrypted"
             )
         for mapping in mappings:
             volume = get(mapping, "ebs")
@@ -195,8 +195,8 @@ def disks(resource: Resource) -> Iterator[str]:
         yield f"volume {resource.name} is not encrypted; set encrypted"
     elif resource.type == AWS.node_pool and get(props, "launchTemplate") is None:
         yield (
-            f"node group {resource.name} has no launch template, so its volumes are encrypted only "
-            "where the account's default says so; give it one with ebs.encrypted"
+            f"node group {resource.name} has no launch template, so its volumes are encrypted "
+            "only if that is the account's default; give it one with ebs.encrypted"
         )
 
 

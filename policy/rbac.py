@@ -63,10 +63,19 @@ def _rule(who: str, rule: Any) -> Iterator[str]:
 def _binding(who: str, props: Any, roles: Sequence[str]) -> Iterator[str]:
     role = get(props, "roleRef", "name")
     if isinstance(role, str) and any(fnmatchcase(role, pattern) for pattern in roles):
-        yield f"{who} gives {role}, which may do everything; bind a role with only what is needed"
+        yield (
+            f"{who} gives {role}, which has all permissions; bind a role with only the "
+            "permissions that are needed"
+        )
     for subject in each(props, "subjects"):
         name = get(subject, "name")
         if isinstance(name, str) and name in _EVERYBODY:
-            yield f"{who} gives a role to {name}, that is to {_EVERYBODY[name]}; name who needs it"
+            yield (
+                f"{who} gives a role to {name}, which means {_EVERYBODY[name]} ; name the "
+                "subjects that need it"
+            )
         if name == _MASTERS:
-            yield f"{who} names the group {_MASTERS}, which no rule can stop; name who needs it"
+            yield (
+                f"{who} names the group {_MASTERS}, which no rule can restrict; name the "
+                "subjects that need it"
+            )

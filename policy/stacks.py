@@ -33,7 +33,7 @@ def tolerations(resources: Sequence[Resource]) -> Iterator[Finding]:
             verdicts = [(pool, reaches(pods, pool)) for pool in pools]
             if all(verdict is False for _, verdict in verdicts):
                 yield (
-                    f"{pods.title} asks for a GPU and selects no GPU pool of the stack, which has "
+                    f"{pods.title} requests a GPU but selects no GPU pool of the stack, which has "
                     f"{', '.join(pool.name for pool in pools)}; select one by its labels",
                     resource,
                 )
@@ -82,15 +82,15 @@ def _compare(pool: Pool, announced: Mapping[str, Any], unsure: bool) -> Iterator
         if key not in announced:
             if not unsure:
                 yield (
-                    f"node group {pool.name} has {what}={value}, and its Auto Scaling group has no "
-                    f"tag {_TEMPLATE}{key}, so the autoscaler does not know of it at zero nodes; "
-                    "add the tag",
+                    f"node group {pool.name} has {what}={value}, and its Auto Scaling group has "
+                    f"no tag {_TEMPLATE}{key}, so the autoscaler does not know it while the pool "
+                    "has no nodes; add the tag",
                     pool.resource,
                 )
         elif UNKNOWN not in (value, announced[key]) and announced[key] != value:
             yield (
-                f"node group {pool.name} has {what}={value}, and the tag of its Auto Scaling group "
-                f"says {announced[key]}; make them equal",
+                f"node group {pool.name} has {what}={value}, and the tag of its Auto Scaling "
+                f"group says {announced[key]}; make them match",
                 pool.resource,
             )
     for key, value in announced.items():
@@ -118,8 +118,8 @@ def one_driver(resources: Sequence[Resource]) -> Iterator[Finding]:
     for pool, installers, _ in _software(resources):
         if len(installers) > 1:
             yield (
-                f"GPU pool {pool.name} gets its driver from {' and from '.join(installers)}; let "
-                "one of them do it",
+                f"GPU pool {pool.name} gets its driver from {' and from '.join(installers)}; use "
+                "only one of them",
                 pool.resource,
             )
 
@@ -130,7 +130,7 @@ def one_device_plugin(resources: Sequence[Resource]) -> Iterator[Finding]:
         if len(plugins) > 1:
             yield (
                 f"GPU pool {pool.name} has its device plugin from {' and from '.join(plugins)}; "
-                "let one of them do it",
+                "use only one of them",
                 pool.resource,
             )
 
@@ -146,7 +146,7 @@ def gpu_software(resources: Sequence[Resource]) -> Iterator[Finding]:
             if not doers:
                 yield (
                     f"nothing in this stack gives GPU pool {pool.name} its {what}, and without it "
-                    "its nodes offer no GPU; have it installed, or see that another stack does",
+                    "the nodes offer no GPUs; install it, or make sure that another stack does",
                     pool.resource,
                 )
 
@@ -239,7 +239,9 @@ def _unlimited(pool: Pool) -> str:
         if pool.resource.type == scalers.COMPUTE_CLASS
         else "set spec.limits.nodes"
     )
-    return f"nothing limits how many nodes pool {pool.name} starts, nor what they cost; {fix}"
+    return (
+        f"neither the number of nodes that pool {pool.name} starts nor their cost is limited; {fix}"
+    )
 
 
 def priced(resources: Sequence[Resource]) -> Iterator[Finding]:
@@ -247,8 +249,8 @@ def priced(resources: Sequence[Resource]) -> Iterator[Finding]:
     for pool in pools_of(resources):
         if pool.price is not None and pool.price.most is None:
             yield (
-                f"pool {pool.name} has nodes whose price is not known here, so the monthly ceiling "
-                "does not count it; look its price up",
+                f"pool {pool.name} has nodes whose price is unknown, so the monthly ceiling does "
+                "not count it; look up its price",
                 pool.resource,
             )
 

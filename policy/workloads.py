@@ -53,13 +53,13 @@ def gpu_limits(resource: Resource) -> Iterator[str]:
                 if limits.get(name) != amount:
                     yield (
                         f"{pods.title}: container {container_name(container)} requests {amount} "
-                        f"{name} and has {limits.get(name, 'none')} in its limits; put the number "
-                        "in its limits"
+                        f"{name} and has {limits.get(name, 'none')} in its limits; put the same "
+                        "number in its limits"
                     )
         if _goes_to_gpus(pods) and asks_for_gpu(pods) is False and _meant(pods) is False:
             yield (
-                f"{pods.title} tolerates {names.GPU_RESOURCE} and asks for none, so it takes a "
-                "place on GPU nodes, and their runtime may show it the GPUs of others; put "
+                f"{pods.title} tolerates {names.GPU_RESOURCE} and asks for none, so it occupies "
+                "GPU nodes, and their runtime may expose the GPUs of other pods to it; put "
                 f"{names.GPU_RESOURCE} in its limits"
             )
 
@@ -77,7 +77,7 @@ def all_gpus(resource: Resource) -> Iterator[str]:
         for name, variable in whole.items():
             yield (
                 f"{pods.title}: container {name} sets {variable}=all and sees every GPU of its "
-                "node, also those that other pods were given; drop it, or accept that they share"
+                "node, including those of other pods; drop it, or accept that they share GPUs"
             )
         hinted = [
             name
@@ -86,9 +86,9 @@ def all_gpus(resource: Resource) -> Iterator[str]:
         ]
         if not whole and hinted and asks_for_gpu(pods) is False:
             yield (
-                f"{pods.title} sets {hinted[0]} and has no GPU in its limits: it sees every GPU of "
-                "its node, also those that other pods were given; give it limits, or accept that "
-                "they share"
+                f"{pods.title} sets {hinted[0]} and has no GPU in its limits: it sees every GPU "
+                "of its node, including those of other pods; give it limits, or accept that they "
+                "share GPUs"
             )
 
 

@@ -149,7 +149,9 @@ class ChangeRehearsal(Rehearsal):
         began = time.monotonic()
         while leaving := self._of_no_pool():
             if time.monotonic() - began > SCALE_IN_SECONDS:
-                raise Failure(*(f"node {name} stays, and its pool is gone" for name in leaving))
+                raise Failure(
+                    *(f"node {name} remains although its pool is gone" for name in leaving)
+                )
             time.sleep(0.1)
         return Rehearsal._placement_verified(self)
 

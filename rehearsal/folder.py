@@ -100,7 +100,7 @@ def end(folder: Path, by: str) -> str:
         for name, content in report.items():
             (folder / name).write_bytes(content)
         unlock()
-        return f"ended; its report stays: {folder / next(iter(report))}"
+        return f"ended; its report is kept: {folder / next(iter(report))}"
     unlock()
     shutil.rmtree(folder)
     if running:
@@ -156,7 +156,7 @@ def _refuse_foreign(folder: Path) -> None:
     """Raises FolderError unless the folder is a rehearsal's, empty, or not there."""
     if folder.is_symlink():
         raise FolderError(
-            f"{folder} is a link, and a rehearsal needs its own folder; remove the link"
+            f"{folder} is a symbolic link, and a rehearsal needs its own folder; remove the link"
         )
     if folder.exists() and not folder.is_dir():
         raise FolderError(f"{folder} is not a folder; name another one")
@@ -167,7 +167,7 @@ def _refuse_foreign(folder: Path) -> None:
     begun = lock.is_file() and not lock.is_symlink() and not lock.stat().st_size
     if any(entry != lock or not begun for entry in folder.iterdir()):
         raise FolderError(
-            f"{folder} is not a rehearsal's folder, as it has no rehearsal's lock: "
+            f"{folder} is not the folder of a rehearsal, because it has no lock file of one: "
             "nothing in it was changed"
         )
 

@@ -145,7 +145,7 @@ def main() -> int:
     try:
         return _hold(wanted, answer)
     except PermissionError as error:
-        message = f"{error.filename}: not yours to change"
+        message = f"{error.filename}: permission denied"
     except (
         FolderError, NodeError, CheckError, ProcessError, CloudError, tools.ToolError,
     ) as error:  # fmt: skip
@@ -201,7 +201,7 @@ def built(*names: str) -> bool:
     """Builds the named programs, or all that every rehearsal needs, unless they are built; whether
     that succeeded."""
     with Progress() as progress:
-        progress.begin("building what is not built yet")
+        progress.begin("building missing programs")
         return run_tools(["build", *names]) == 0
 
 

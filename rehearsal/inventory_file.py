@@ -63,7 +63,7 @@ def write(
         return write_cluster(stack, settings, folder)
     if not isinstance(own := settings.own, ExistingSettings):
         raise StackError(
-            f"{stack} is on {settings.platform}: its cluster is the stack's; the subnets of an "
+            f"{stack} is on {settings.platform}: the stack creates its cluster; the subnets of an "
             "existing VPC are written by hand: docs/how-to/inventories.md"
         )
     if nodes is None:
@@ -170,7 +170,7 @@ def _asked(kubeconfig: str) -> str:
             "-o json"
         ) from None
     except subprocess.TimeoutExpired:
-        raise StackError("kubectl get nodes gave no answer in 60 s") from None
+        raise StackError("kubectl get nodes gave no response within 60 s") from None
     finally:
         os.close(reading)
     if done.returncode:

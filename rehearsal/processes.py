@@ -43,7 +43,11 @@ def free_port(address: str = "127.0.0.1") -> int:
 def too_slow(seconds: float) -> str:
     """What to say of a program that was not ready in time: whether other work slows it."""
     cores, load = os.cpu_count() or 1, os.getloadavg()[0]
-    busy = f"; load {load:.0f} on {cores} cores, try again with less" if load > 2 * cores else ""
+    busy = (
+        f"; the load is {load:.0f} on {cores} cores; try again when it is lower"
+        if load > 2 * cores
+        else ""
+    )
     return f"not within {seconds:.0f} s{busy}"
 
 

@@ -50,12 +50,15 @@ def _chosen(package: str, choice: Choice, environment: Mapping[str, str] | None)
         return Plugin(package=package, program=None, words=offline)
     found = installed(package, environment)
     if found.program is not None and choice == "auto" and package in UNTRIED:
-        untried = f"official plugin {found.version} never ran in a rehearsal; --plugins official"
+        untried = (
+            f"official plugin {found.version} has never been used in a rehearsal; use "
+            "--plugins official"
+        )
         return Plugin(package=package, program=None, words=f"{offline} ({untried} tries it)")
     if found.program is not None:
         words = f"official plugin {found.version}"
         return Plugin(package=package, program=found.program, words=words)
     if choice == "official":
-        raise CheckError(f"--plugins official: {found.why}; --plugins auto takes the offline one")
+        raise CheckError(f"--plugins official: {found.why}; --plugins auto uses the offline one")
     words = f"{offline} ({found.why})" if found.version else offline
     return Plugin(package=package, program=None, words=words)

@@ -294,7 +294,7 @@ def _parts(node: NodeLife) -> str:
 
 def _template_check(check: Mapping[str, Any], width: int | None) -> str:
     wrong, tags, real = check["differences"], check["tags"], check["real"]
-    node = f"node {check['node']}" if check["node"] else "a node of it (none came up)"
+    node = f"node {check['node']}" if check["node"] else "a node of it (none started)"
     result = f"{len(wrong)} differ" if wrong else "verified"
     rows = [
         (key, value, "-" if real[key] is None else real[key]) for key, value in sorted(tags.items())

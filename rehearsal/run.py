@@ -63,7 +63,7 @@ def _rehearse(
     run: Rehearsal, progress: Progress, keep: Callable[[int], None] | None, began: float
 ) -> int:
     sandbox = run.sandbox
-    progress.say(f"rehearsing {sandbox.stack}: the sandbox starts ...")
+    progress.say(f"rehearsing {sandbox.stack}: starting the sandbox ...")
     with sandbox:
         sandbox.event_log.listen(partial(_tell, progress))
         running = run.run_until_ready()
@@ -140,7 +140,7 @@ def leftovers(sandbox: Sandbox) -> list[str]:
     for name, port in ports.items():
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", int(port))) == 0:
-                found.append(f"port {port} of {name} still answers")
+                found.append(f"port {port} of {name} is still open")
     return found + [line for lines in traces(sandbox).values() for line in lines]
 
 

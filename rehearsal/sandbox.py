@@ -340,8 +340,8 @@ class Sandbox:
             self.notes.append("of the GPU Operator, driver and device plugin are simulated")
         elif left and PLATFORMS[self.program.platform].cloud is not None:
             self.notes.append(
-                f"driver or devicePlugin of {', '.join(left)} is none; no GPU Operator is here: "
-                f"gpuOperator: after in {shown(self.stack)} installs it"
+                f"driver or devicePlugin of {', '.join(left)} is none, but there is no GPU "
+                f"Operator: gpuOperator: after in {shown(self.stack)} installs it"
             )
 
     def _cluster_started(self) -> None:
@@ -387,7 +387,9 @@ class Sandbox:
         deadline = time.monotonic() + MACHINES_SECONDS
         while len(self.cluster_cache.nodes) < expected:
             if time.monotonic() > deadline:
-                raise ProcessError(f"the cluster's {expected} machines did not join; see the logs")
+                raise ProcessError(
+                    f"the {expected} machines of the cluster did not join; see the logs"
+                )
             time.sleep(0.05)
         if PLATFORMS[self.program.platform].cloud is not None:
             with_objects(self.control_plane.api, objects(self.stack, self.options.inventories))

@@ -205,7 +205,7 @@ class Rehearsal:
         if not self.workloads:
             return "the stack declares none"
         self._wait_for(self.workloads)
-        reached = f"all have reached their state: {', '.join(map(str, self.workloads))}"
+        reached = f"all reached their expected state: {', '.join(map(str, self.workloads))}"
         return "; ".join([reached, *fallbacks.seen(self.sandbox.event_log.events)])
 
     def _wait_for(
@@ -293,10 +293,10 @@ class Rehearsal:
         began = time.monotonic()
         while idle := self._idle():
             if time.monotonic() - began > SCALE_IN_SECONDS:
-                raise Failure(*(f"pool {name} keeps {n} nodes without GPU pods"
+                raise Failure(*(f"pool {name} still has {n} nodes without GPU pods"
                                 for name, n in idle.items()))  # fmt: skip
             time.sleep(0.1)
-        return f"{detail}; no GPU node without GPU pods"
+        return f"{detail}; no GPU node is without GPU pods"
 
     def _scale(self, pods: Mapping[Workload, int]) -> str:
         """Scales Deployments, and waits until each has exactly so many pods, all ready."""
@@ -354,7 +354,7 @@ class Rehearsal:
                 output, now = pools[one.name.removeprefix("probe-")], sandbox.snapshot()
                 said = [now.refusals.get(g.name) for g in probes.groups_of(output, now)]
                 if why := next(filter(None, said), None):
-                    refused[one.name] = f"the cloud rejects it: {why}"
+                    refused[one.name] = f"the cloud rejected it: {why}"
             return one.name in refused
 
         try:
@@ -368,13 +368,14 @@ class Rehearsal:
             for one in own:
                 sandbox.control_plane.api.delete(f"{probes.PODS}/{one.name}", grace=0)
         self.warnings += [
-            f"pool {name.removeprefix('probe-')}: no node of it was tried: {why}"
+            f"pool {name.removeprefix('probe-')}: no node of it was started: {why}"
             for name, why in refused.items()
         ]
         grown = [one.name.removeprefix("probe-") for one in own if one.name not in refused]
         if not grown:
-            return "pods of the stack run on every pool" if not refused else "see the warnings"
-        return f"{', '.join(grown)}: no pod of the stack started a node there, so a probe pod did"
+            return "pods of the stack run in every pool" if not refused else "see the warnings"
+        return (f"{', '.join(grown)}: no pod of the stack started a node there, so a probe pod "
+               "started one")
 
     def _new_gpu_nodes(self) -> list[dict[str, Any]]:
         """The GPU nodes that joined since the last `up` began, those that have left among them."""
@@ -484,8 +485,8 @@ class Rehearsal:
             raise Failure(*wrong, *self._unnecessary_scale_ups())
         tags = sum(len(check["tags"]) for check in self.template_checks)
         if not tags:
-            return "the output gpuPools says what the nodes are"
-        return f"{tags} tags, read back, and the output gpuPools say what the nodes are"
+            return "the output gpuPools matches the nodes"
+        return f"{tags} tags, read back from the cloud, and the output gpuPools match the nodes"
 
     def _idempotency(self) -> str:
         """The autoscaler has changed node counts by now; reading them must not plan a change."""
@@ -527,7 +528,7 @@ class Rehearsal:
         began = time.monotonic()
         while above := self._above_minimum():
             if time.monotonic() - began > SCALE_IN_SECONDS:
-                raise Failure(*(f"pool {name} keeps {n} nodes with nothing to run on them"
+                raise Failure(*(f"pool {name} still has {n} idle nodes"
                                 for name, n in above.items()))  # fmt: skip
             time.sleep(0.1)
         return "every GPU pool is back at its minimum"
@@ -550,7 +551,7 @@ class Rehearsal:
         if left:
             raise Failure(*left)
         where = "in the cluster, which still exists" if theirs else "in the cloud, no cluster"
-        return f"nothing in the state, nothing {where}"
+        return f"nothing left in the state, nothing left {where}"
 
 
 def _fewest(group: NodeGroup) -> int:

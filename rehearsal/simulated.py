@@ -28,15 +28,15 @@ def lines(
 ) -> list[str]:
     """One line each, for the report. `cloud`: whether a cloud is simulated; `kubernetes`: the
     stack's version, and the one that ran; `assumptions`: those of the simulated cloud."""
-    where = "but on the real node, " if real_node else ""
+    where = "except on the real node, " if real_node else ""
     found = [
-        f"containers: {where}no program runs and no image is pulled; a Job's pods succeed after "
+        f"containers: {where}no program runs, and no image is pulled; a Job's pods succeed after "
         f"{job_seconds:g} s, every other pod is ready at once"
     ]
     if cloud:
         found.append(
-            "quotas: they suffice for every pool at its maximum; gpu-cluster capacity asks your "
-            "own account for its quotas"
+            "quotas: sufficient for every pool at its maximum; gpu-cluster capacity reads the "
+            "quotas of your own account"
         )
     found += assumptions
     if kubernetes:
@@ -59,7 +59,7 @@ def _minor_differs(stack: str, ran: str) -> list[str]:
     wanted, minor = (".".join(each.lstrip("v").split(".")[:2]) for each in (stack, ran))
     if not stack or wanted == minor:
         return []
-    return [f"Kubernetes: cluster.version of the stack is {stack}, and {ran} ran here"]
+    return [f"Kubernetes: cluster.version of the stack is {stack}, but the rehearsal ran {ran}"]
 
 
 def controllers(events: Iterable[Event]) -> dict[str, str]:
@@ -81,4 +81,4 @@ def differs(what: str, stack: str, ran: str) -> str | None:
     """Says that another version ran than the stack has; None if they are one."""
     if stack.lstrip("v") == ran.lstrip("v"):
         return None
-    return f"{what}: the stack has {stack}, and {ran} ran here, which can be built here"
+    return f"{what}: the stack has {stack}, but this machine ran {ran}, which can be built here"

@@ -106,7 +106,7 @@ def _plan(file: Path) -> Plan:
     try:
         return read_plan(file.read_text(), file.name)
     except CheckError as error:
-        said = f"{error}; what the engine said instead is in the job's log"
+        said = f"{error}; see the engine's output in the job's log"
         return Plan(changes=(), same=0, errors=(said,))
 
 
@@ -152,8 +152,8 @@ def _warned(stack: str, what: str, said: Sequence[str]) -> str:
 def _weakened(section: Section) -> str:
     said = "\n".join(section.refused_by_base)
     return (
-        f"> [!CAUTION]\n> **{section.stack}: the policies of the base refuse this, and those of "
-        f"this pull request do not.**\n\n{block(said)}"
+        f"> [!CAUTION]\n> **{section.stack}: the policies of the base branch refuse this, but "
+        f"those of this pull request do not.**\n\n{block(said)}"
     )
 
 
@@ -168,9 +168,9 @@ def _warning(losses: Sequence[tuple[Section, Change]]) -> list[str]:
             f"{_DONE[change.verb]}**{because}.  "
         )
     what = {change.loss for _, change in losses}
-    lines.append("> " + ("Every pod, and everything in the cluster, goes with it."
+    lines.append("> " + ("Every pod and everything else in the cluster is deleted with it."
                          if "cluster" in what else
-                         "Its nodes go, and the pods on them start again."))  # fmt: skip
+                         "Its nodes are deleted, and the pods on them start again."))  # fmt: skip
     return lines
 
 
@@ -187,7 +187,7 @@ def _table(sections: Sequence[Section]) -> str:
     notes += [f"- {code(s.stack)}: {code(line)}" for s in sections for line in s.plan.advice]
     notes.append(
         "\nCosts are list prices as configured, every pool at its minimum (idle) and at its "
-        "maximum (full), without what is billed by use."
+        "maximum (full), excluding what is billed by use."
     )
     return "\n".join([*rows, "", *notes])
 

@@ -159,8 +159,8 @@ class GkeExistingClusterArgs:
                 "authority; drop the key"
                 if by_name
                 else "certificateAuthority: is missing, and is needed to verify the control "
-                     f"plane at {endpoint}; give both keys, or drop both to have them read from "
-                     "the cluster"
+                f"plane at {endpoint}; give both keys, or drop both to have them read from "
+                "the cluster"
             )
 
     @property

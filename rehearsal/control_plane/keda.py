@@ -9,8 +9,8 @@ from typing import Any
 from components.settings.model import Settings
 
 NOTE = (
-    "the stack needs KEDA: the rehearsed cluster serves its type ScaledObject from the start, and "
-    "scales services itself; a cluster that the stack creates has no KEDA before somebody "
+    "the stack needs KEDA: the rehearsed cluster has the type ScaledObject from the start and "
+    "scales services itself, but a cluster that the stack creates has no KEDA until somebody "
     "installs it"
 )
 DEFINITION = {

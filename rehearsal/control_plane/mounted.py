@@ -61,7 +61,7 @@ def _own(path: Path, parent: int) -> int:
     if there.st_uid != os.geteuid() or there.st_mode & 0o022:
         os.close(descriptor)
         raise ToolError(
-            f"{path} is another user's, or others may write in it: JobSet needs it, and a "
-            "rehearsal with JobSet can begin once it is gone"
+            f"{path} belongs to another user, or is writable by others; JobSet needs it: remove "
+            "it to rehearse with JobSet"
         )
     return descriptor

@@ -53,8 +53,8 @@ class Cgroup:
                         (folder / file).write_text((root / file).read_text())
             except OSError as error:
                 raise NodeError(
-                    f"the control group {folder} cannot be made ({error.strerror}): a real node "
-                    "needs a machine whose control groups may be changed"
+                    f"the control group {folder} cannot be created ({error.strerror}): a real "
+                    "node needs a machine whose control groups may be changed"
                 ) from None
         return enabled
 

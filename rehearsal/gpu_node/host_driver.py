@@ -47,7 +47,7 @@ def nvidia(machine: Machine, folder: Path, log: Path) -> Driver:
     if done.returncode:
         said = (done.stdout + done.stderr).strip().splitlines() or ["it said nothing"]
         message = said[-1].rpartition("msg=")[2].strip('"')
-        raise NodeError(f"the machine's driver cannot be given to containers: {message}")
+        raise NodeError(f"the machine's driver cannot be mounted into containers: {message}")
     config = folder / "nvidia-container-runtime.toml"
     config.write_text(
         runtime_config.nvidia_runtime(

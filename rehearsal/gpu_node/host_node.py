@@ -99,8 +99,8 @@ def pool_of(stack: str) -> str:
         config = config_of(stack)
         if not is_existing(config):
             raise NodeError(
-                f"--node gpu needs a cluster that is already there, and {stack} is on "
-                f"{platform_of(config)}: use onprem"
+                f"--node gpu needs an existing cluster, and {stack} is on {platform_of(config)}: "
+                "use onprem"
             )
         found = described_machines(stack)
         real, *_ = with_real_node(stack, checked_machines(stack, found) if found else [], {})

@@ -134,7 +134,9 @@ def _beside(sources: Mapping[Path, Path]) -> list[Path]:
 def _found(tool: str) -> Path:
     path = shutil.which(tool)
     if path is None:
-        raise NodeError(f"a real node's images hold this machine's {tool}, which is not on PATH")
+        raise NodeError(
+            f"the images for a real node need this machine's {tool}, which is not on PATH"
+        )
     return Path(path)
 
 

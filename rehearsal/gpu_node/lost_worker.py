@@ -88,7 +88,9 @@ def verdict(before: str, after: str) -> str:
         raise Failure("the second worker started over, although the first had written a checkpoint")
     (begin, first), (end, last) = _STEP.findall(before)[0], _STEP.findall(after)[-1]
     if float(last) >= float(first):
-        raise Failure(f"nothing is learned: loss {first} at step {begin}, {last} at step {end}")
+        raise Failure(
+            f"the loss does not decrease: loss {first} at step {begin}, {last} at step {end}"
+        )
     return (
         f"loss {first} at step {begin}, its worker deleted after step "
         f"{max(map(int, _WROTE.findall(before)))}, resumed from step {resumed[1]}, loss {last} at "

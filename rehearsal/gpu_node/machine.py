@@ -55,7 +55,7 @@ def look(ask: Callable[[Path], str] | None = None) -> Machine:
     `ask` gets the path of `nvidia-smi` and returns what it prints for FIELDS.
     """
     if sys.platform != "linux":
-        raise NodeError("--node gpu needs Linux: a kubelet runs nowhere else")
+        raise NodeError("--node gpu needs Linux: a kubelet runs only there")
     if os.geteuid() != 0:
         raise NodeError("--node gpu needs root: a kubelet mounts and creates namespaces; use sudo")
     found = nvidia_smi()
@@ -67,7 +67,7 @@ def look(ask: Callable[[Path], str] | None = None) -> Machine:
     if (kubelet := running_kubelet()) is not None:
         raise NodeError(
             f"--node gpu needs a machine that is not a node of a cluster yet, and {kubelet} runs "
-            "here: its pods would be offered the same GPUs; choose another machine"
+            "here: its pods would use the same GPUs; choose another machine"
         )
     own = DRIVER_FOLDER / "lib64"
     machine = read((ask or _ask)(found))
@@ -109,11 +109,11 @@ def read(answer: str) -> Machine:
             gpus.append(Gpu(name=name, uuid=uuid, memory_mib=int(memory)))
         except ValueError:
             raise NodeError(
-                f"--node gpu needs a GPU, and nvidia-smi says: {line}; see that it lists one"
+                f"--node gpu needs a GPU, but nvidia-smi says: {line}; see that it lists one"
             ) from None
         drivers.add(driver)
     if not gpus:
-        raise NodeError("--node gpu needs a GPU, and nvidia-smi lists none")
+        raise NodeError("--node gpu needs a GPU, but nvidia-smi lists none")
     return Machine(gpus=tuple(gpus), driver=drivers.pop(), nvidia_smi=Path("nvidia-smi"))
 
 
@@ -127,5 +127,5 @@ def _ask(program: Path) -> str:
         ) from None
     if done.returncode:
         said = " ".join((done.stdout + done.stderr).split())
-        raise NodeError(f"--node gpu needs a working driver, and nvidia-smi says: {said}")
+        raise NodeError(f"--node gpu needs a working driver, but nvidia-smi says: {said}")
     return done.stdout

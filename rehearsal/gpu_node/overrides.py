@@ -84,7 +84,7 @@ class Overrides:
             self._set(path, workload, "image", SAMPLE, "there is no registry")
             self._set(path, workload, "imagePullPolicy", "Never", "there is no registry")
             if workload.get("gpus", 1):
-                self._set(path, workload, "gpus", self.gpus, "all that this machine has")
+                self._set(path, workload, "gpus", self.gpus, "all GPUs of this machine")
 
     def _set(self, path: str, values: Any, key: str, value: object, why: str) -> None:
         before = values.get(key)

@@ -106,8 +106,8 @@ class RealNodeRehearsal(Rehearsal):
         node = self._view.node()
         if allocatable_gpus(node):
             raise Failure(
-                f"node {NAME} has {allocatable_gpus(node)} allocatable GPUs before the stack is "
-                "there"
+                f"node {NAME} has {allocatable_gpus(node)} allocatable GPUs before the stack was "
+                "created"
             )
         self.allocatable.append((round(self.sandbox.event_log.now, 2), 0))
         info = node["status"]["nodeInfo"]
@@ -126,7 +126,7 @@ class RealNodeRehearsal(Rehearsal):
             for _ in range(2):
                 engine.interrupt()
                 thread.join(5)
-            raise Failure(f"pulumi up was not done after {self.deadline:.0f} s: {why}")
+            raise Failure(f"pulumi up did not finish within {self.deadline:.0f} s: {why}")
         if not outcomes:
             raise Failure("pulumi up could not be run: see the log")
         return self._engine(lambda: outcomes[0])
@@ -165,7 +165,7 @@ class RealNodeRehearsal(Rehearsal):
         row = next(row for row in rows if row.name == NAME)
         wrong = [f"node {one.node} {one.message}" for one in found if one.node == NAME]
         if row.allocatable != len(self.machine.gpus):
-            wrong.append(f"the check counts {row.allocatable} GPUs on node {NAME}")
+            wrong.append(f"gpu-cluster gpus counts {row.allocatable} GPUs on node {NAME}")
         if wrong:
             raise Failure(*wrong)
         return f"{NAME}: pool {row.pool}, {row.allocatable} allocatable, nothing wrong"
@@ -323,11 +323,11 @@ class RealNodeRehearsal(Rehearsal):
         """Keeps why a sample waits, in the scheduler's words and in the rehearsal's."""
         pod = self._view.pod(name)
         if phase(pod) != "pending":
-            raise Failure(f"pod {name} is {phase(pod)}, though no GPU is free for it")
+            raise Failure(f"pod {name} is {phase(pod)}, although no GPU is free for it")
         diagnosis = diagnose(pod, self.sandbox.snapshot())
         said = condition(pod, "PodScheduled").get("message", "")
         if "nvidia.com/gpu" not in said:
-            raise Failure(f"pod {name} waits for something else than GPUs: {said}")
+            raise Failure(f"pod {name} waits for something other than GPUs: {said}")
         self.samples[name] = {"state": "pending", "scheduler": said, "why": diagnosis.message}
 
     def _workloads(self) -> dict[str, Any]:

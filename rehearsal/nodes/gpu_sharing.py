@@ -43,8 +43,8 @@ class Reader:
         if sharing.strategy == "mps" and not any(map(_is_mps_daemon, on_node)):
             return GpuSharing(
                 strategy="mps",
-                fault=f"{workload(plugin)} waits for an MPS control daemon, and no pod with one "
-                "is ready there",
+                fault=f"{workload(plugin)} waits for an MPS control daemon, but none is ready on "
+                "the node",
             )
         return sharing
 
@@ -70,7 +70,7 @@ def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -
         return GpuSharing()
     place = _place(container, path)
     if place is None or place[0] not in config_maps:
-        return GpuSharing(fault=f"{who} reads {path}, which no ConfigMap is mounted at")
+        return GpuSharing(fault=f"{who} reads {path}, where no ConfigMap is mounted")
     name = config_maps[place[0]][0]
     data = (find(namespace, name) or {}).get("data") or {}
     if place[1] not in data:
@@ -108,7 +108,7 @@ def _shared(block: str, strategy: str, given: Mapping[str, Any]) -> GpuSharing:
     for resource in resources:
         replicas = int(resource.get("replicas", 0))
         if replicas < 2:
-            raise ValueError(f"sharing.{block} has {replicas} replicas, and takes 2 or more")
+            raise ValueError(f"sharing.{block} has {replicas} replicas, but needs at least 2")
         if strategy == "mps" and replicas > MOST_MPS_CLIENTS:
             raise ValueError(f"sharing.mps has {replicas} replicas, at most {MOST_MPS_CLIENTS}")
         if resource["name"] != GPU:
@@ -138,13 +138,13 @@ def refused(node: str, group: NodeGroup, sharing: GpuSharing, pods: Iterable[Obj
         start = f"pool {group.name}: {workload(pod)}"
         if sharing.most is not None and asked > sharing.most:
             found.append(
-                f"{start} asks for {asked} {GPU} in one container, and the device plugin of node "
-                f"{node}, where {sharing.replicas} pods share a GPU, gives {sharing.most} at most: "
-                "the kubelet fails the pod with UnexpectedAdmissionError"
+                f"{start} requests {asked} {GPU} in one container, but the device plugin of node "
+                f"{node}, where {sharing.replicas} pods share a GPU, allows at most "
+                f"{sharing.most}: the kubelet fails the pod with UnexpectedAdmissionError"
             )
         if sharing.host_ipc and not pod["spec"].get("hostIPC"):
             found.append(
-                f"{start} has no hostIPC: true, without which it does not reach the MPS daemon of "
+                f"{start} has no hostIPC: true, without which it cannot reach the MPS daemon of "
                 f"node {node}"
             )
     return found

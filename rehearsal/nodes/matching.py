@@ -52,7 +52,7 @@ def mismatches(spec: Mapping[str, Any], shape: NodeTemplate) -> list[str]:
             if name == "memory":
                 word = f"{float(asked) / 2**30:.3g} Gi of memory"
             given = shape.capacity.get(name, "none")
-            found.append(f"it asks for {word}, a node there has {given}")
+            found.append(f"it requests {word}, and a node there has {given}")
     return found
 
 
@@ -93,7 +93,10 @@ def _affinity(spec: Mapping[str, Any], shape: NodeTemplate) -> str | None:
     words = "; ".join(
         f"{_words(expression)}, {_has(shape, expression['key'])}" for expression in nearest
     )
-    return f"its node affinity wants {words or 'what no node has: it has no readable terms'}"
+    return (
+        "its node affinity requires "
+        f"{words or 'something that no node has: it has no readable terms'}"
+    )
 
 
 def _words(expression: Mapping[str, Any]) -> str:

@@ -497,9 +497,9 @@ class Nodes:
             if has and not due and group.unwaited and karpenters(node):
                 self._event_log.finding(
                     group.name,
-                    f"pool {group.name}: unnecessary scale-up: while driver and device plugin come "
-                    "up on a node that is ready, the autoscaler starts another for the same pods: "
-                    f"{group.unwaited}",
+                    f"pool {group.name}: unnecessary scale-up: while the driver and device plugin "
+                    "start on a ready node, the autoscaler starts another node for the same "
+                    f"pods: {group.unwaited}",
                 )
         if due:
             pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name]

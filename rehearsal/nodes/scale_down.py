@@ -54,8 +54,8 @@ class Drained:
         return (
             f"pool {self.group}: the autoscaler drained node {self.node['metadata']['name']}, of "
             f"which {self.asked} of {self.allocatable} GPUs were in use, and evicted the running "
-            f'{", ".join(jobs)}: without the annotation {SAFE_TO_EVICT}: "false" a job loses '
-            "what it has done"
+            f'{", ".join(jobs)}: without the annotation {SAFE_TO_EVICT}: "false" a job '
+            "loses its progress"
         )
 
 
@@ -202,8 +202,8 @@ def evictable(
         asked, allocatable = gpus_asked(pod["spec"]), allocatable_gpus(node)
         if group is not None and 0 < asked < rules.threshold * allocatable:
             found[who] = (
-                f"pool {group.name}: {who} asks for {asked} of a node's {allocatable} GPUs, and "
-                "the autoscaler evicts its running pods where they fit on another node: it lacks "
+                f"pool {group.name}: {who} requests {asked} of a node's {allocatable} GPUs, and "
+                "the autoscaler may evict its running pods if they fit on another node: it lacks "
                 f'the annotation {SAFE_TO_EVICT}: "false"'
             )
     return list(found.values())

@@ -128,7 +128,7 @@ class KeptTemplates:
                 continue
             words = (
                 f"Cluster Autoscaler keeps the template of its last node for {flag or '87600h'} "
-                f"(--node-info-cache-expire-time) and misses what its tags say now: {missed}"
+                f"(--node-info-cache-expire-time) and ignores the current tags: {missed}"
             )
             outdated = words if lasts * _FASTER > _HARMLESS else ""
             result.append(replace(group, template=kept.template, outdated=outdated))

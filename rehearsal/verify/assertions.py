@@ -50,7 +50,7 @@ def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[
             wrong += _mistaken(pod, asked, where, group)
         if asked and state == "ready" and allocatable_gpus(node) < asked:
             wrong.append(
-                f"{full_name(pod)} asks for {asked} {GPU} on {where}, which has "
+                f"{full_name(pod)} requests {asked} {GPU} on {where}, which has "
                 f"{allocatable_gpus(node)}"
             )
         if part(pod) and (group is None or GPU not in group.node.capacity):
@@ -62,14 +62,14 @@ def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) 
     """A pod on a node that its own words do not ask for."""
     if group.auto_provisioned and GPU in group.node.capacity and not asked:
         yield (
-            f"{full_name(pod)} runs on {where}, but asks for no {GPU}: GKE Autopilot refuses a pod "
-            "that selects an accelerator without a limit"
+            f"{full_name(pod)} runs on {where}, but requests no {GPU}: GKE Autopilot refuses a "
+            "pod that selects an accelerator without a limit"
         )
     stays = (pod["metadata"].get("annotations") or {}).get(SAFE_TO_EVICT) == "false"
     if stays and group.auto_provisioned and group.spot:
         yield (
-            f"{full_name(pod)} asks to keep its node on {where} ({SAFE_TO_EVICT}): GKE Autopilot "
-            "does not grant that to Spot pods"
+            f"{full_name(pod)} requests to keep its node on {where} ({SAFE_TO_EVICT}): GKE "
+            "Autopilot does not grant that to Spot pods"
         )
     for toleration in pod["spec"].get("tolerations") or []:
         if str(toleration.get("key")).endswith(_SPOT) and asked and not group.spot:
@@ -151,9 +151,8 @@ def unnecessary_scale_ups(
         if node.left is not None or now - node.joined > settle:
             idle[node.group] = idle.get(node.group, 0) + 1
     return [
-        f"pool {group}: unnecessary scale-up: {count} {'node' if count == 1 else 'nodes'} came up "
-        "on "
-        "which no pod ever ran"
+        f"pool {group}: unnecessary scale-up: {count} {'node' if count == 1 else 'nodes'} started "
+        "on which no pod ever ran"
         for group, count in idle.items()
     ]
 
@@ -170,8 +169,8 @@ def came_again(nodes: Iterable[NodeLife]) -> list[str]:
         count = _successors(own)
         if count:
             found.append(
-                f"pool {group}: {count} {'node' if count == 1 else 'nodes'} that the cloud keeps "
-                "left and joined again, although none had been recycled, removed or replaced"
+                f"pool {group}: {count} {'node' if count == 1 else 'nodes'} left and rejoined "
+                "although the cloud kept them and none had been recycled, removed or replaced"
             )
     return found
 

@@ -71,7 +71,7 @@ def diagnose(pod: Object, snapshot: ClusterSnapshot) -> Diagnosis:
             permanent=phase(pod) == "failed",
         )
     if not snapshot.groups:
-        return Diagnosis(message=f"{who}: the cloud holds no node pool", permanent=True)
+        return Diagnosis(message=f"{who}: the cloud has no node pool", permanent=True)
     fitting = [g for g in snapshot.groups if not mismatches(pod["spec"], _best_shape(g, snapshot))]
     if not fitting:
         group, lines = _nearest(pod, snapshot)
@@ -140,12 +140,12 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
             )
     if refusal := snapshot.refusals.get(group.name):
         return Diagnosis(
-            message=f"{start} cannot be scheduled: the cloud rejects another node: {refusal}",
+            message=f"{start} cannot be scheduled: the cloud refuses another node: {refusal}",
             permanent=all(choice in snapshot.refusals for choice in _choices(group, snapshot)),
         )
     if group.unscaled and len(nodes) < group.max_nodes:
         return Diagnosis(
-            message=f"{start} cannot be scheduled: {_few(len(nodes))}, and none is added: "
+            message=f"{start} cannot be scheduled: {_few(len(nodes))}, and no node is added: "
             f"{group.unscaled}",
             permanent=True,
         )
@@ -253,7 +253,7 @@ def _spread(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> 
             for node in nodes
         ]
         if rule.get("whenUnsatisfiable") == "DoNotSchedule" and taken and all(taken):
-            return ", and each has one of its pods, which are to have a node each"
+            return ", and each has one of its pods, which need one node each"
     return ""
 
 
@@ -272,7 +272,9 @@ def missing_part(node: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> D
         )  # fmt: skip
     if fault := snapshot.sharing.get(node["metadata"]["name"], group.sharing).fault:
         return Diagnosis(message=fault, permanent=True)
-    return Diagnosis(message="driver and device plugin are there, the GPUs soon", permanent=False)
+    return Diagnosis(
+        message="driver and device plugin are running, and the GPUs will follow", permanent=False
+    )
 
 
 def _missing_daemon(
@@ -281,7 +283,7 @@ def _missing_daemon(
 ) -> Diagnosis:  # fmt: skip
     if not candidates:
         return Diagnosis(
-            message=f"the cloud installs no {part} there and the stack has no {installer} "
+            message=f"the cloud does not install a {part} there, and the stack has no {installer} "
             "DaemonSet",
             permanent=True,
         )
@@ -292,13 +294,13 @@ def _missing_daemon(
         made_for = installs_driver_on(daemon_set["spec"]["template"])
         own = [pod for pod in snapshot.on(node) if workload(pod) == name]
         if part == "driver" and made_for != group.node_os:
-            reasons.append(f"{name} is made for {made_for}, the node runs {group.node_os}")
+            reasons.append(f"{name} is built for {made_for}, but the node runs {group.node_os}")
         elif own:
             return Diagnosis(message=f"the pod of {name} is {phase(own[0])} there", permanent=False)
         elif lines := mismatches(spec, shape_of(node)):
-            reasons.append(f"{name} misses it: {'; '.join(lines)}")
+            reasons.append(f"{name} does not select it: {'; '.join(lines)}")
         else:
-            return Diagnosis(message=f"{name} has no pod there yet", permanent=False)
+            return Diagnosis(message=f"{name} has no pod on it yet", permanent=False)
     return Diagnosis(message="; ".join(reasons), permanent=True)
 
 

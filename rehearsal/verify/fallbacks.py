@@ -24,8 +24,8 @@ def seen(events: Sequence[Event]) -> list[str]:
             if order and (earlier := refused.get(order)) and choice not in earlier:
                 first = min(earlier.values())
                 lines.append(
-                    f"{', then '.join(earlier)} refused from {first:.1f} s on; {choice} had GPUs "
-                    f"{event.at - first:.1f} s later"
+                    f"{', then '.join(earlier)} unavailable from {first:.1f} s on; {choice} had "
+                    f"GPUs {event.at - first:.1f} s later"
                 )
                 del refused[order]
         elif event.kind == "node" and event.what == "moved back":

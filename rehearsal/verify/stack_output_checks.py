@@ -80,16 +80,16 @@ def _wrong(
         # Nodes come in several sizes; how a GPU is shared is the same on all.
         if said * group.gpus != allocatable * physical:
             yield (
-                f"allocatablePerNode says {said} {GPU} on {physical} GPUs, {where} has "
+                f"allocatablePerNode says {said} {GPU} on {physical} GPUs, but {where} has "
                 f"{allocatable} allocatable on {group.gpus}"
             )
     elif said != allocatable:
-        yield f"allocatablePerNode says {said} {GPU}, {where} has {allocatable} allocatable"
+        yield f"allocatablePerNode says {said} {GPU}, but {where} has {allocatable} allocatable"
     counts = [int(count) for count in output["gpusPerPod"]]
     if most is not None and max(counts, default=0) > most:
         yield (
-            f"gpusPerPod says that a pod may ask for {max(counts)} {GPU}, the device plugin of "
-            f"{where} gives a container {most} at most"
+            f"gpusPerPod says that a pod may request {max(counts)} {GPU}, but the device plugin "
+            f"of {where} gives a container at most {most}"
         )
     for taint in shape.taints:
         if untolerated(taint, output["tolerations"]):

@@ -71,7 +71,7 @@ def unidentified(cloud: Cloud, pods: Sequence[Object]) -> list[str]:
         made = datetime.fromisoformat(pod["metadata"]["creationTimestamp"]).timestamp()
         if reason := cloud.why_no_credentials(pod["metadata"]["namespace"], account, made):
             found.append(
-                f"{workload(pod)}: pod {full_name(pod)} has no rights in the cloud: {reason}"
+                f"{workload(pod)}: pod {full_name(pod)} has no permissions in the cloud: {reason}"
             )
     return list(dict.fromkeys(found))
 

@@ -23,8 +23,8 @@ def crowded(pods: Iterable[Object]) -> list[str]:
         if node and phase(pod) not in ("failed", "deleting"):
             count[_name(pod), str(labels.get(ATTEMPT)), node] += 1
     return [
-        f"training job {name}: {number} of its workers were on node {node}, and each is to have a "
-        "node of its own"
+        f"training job {name}: {number} of its workers were on node {node}, but each needs its "
+        "own node"
         for (name, _, node), number in count.items()
         if number > 1
     ]

@@ -98,13 +98,13 @@ def why_not(wanted: Workload, item: Object | None, snapshot: ClusterSnapshot) ->
         return max(diagnoses, key=lambda diagnosis: diagnosis.permanent)
     refused = condition(item, "ReplicaFailure").get("message")
     if refused := refused or _failed_to_create(wanted, snapshot):
-        return Diagnosis(message=f"{wanted} cannot make its pods: {refused}", permanent=True)
+        return Diagnosis(message=f"{wanted} cannot create its pods: {refused}", permanent=True)
     if item["spec"].get("suspend"):
         return Diagnosis(
             message=f"{wanted} is still in its queue{_queued(wanted, snapshot)}", permanent=False
         )
     states = ", ".join(phase(pod) for pod in pods) or "none yet"
-    return Diagnosis(message=f"{wanted} is not done: its pods are {states}", permanent=False)
+    return Diagnosis(message=f"{wanted} has not finished: its pods are {states}", permanent=False)
 
 
 def _queued(wanted: Workload, snapshot: ClusterSnapshot) -> str:

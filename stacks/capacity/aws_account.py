@@ -87,15 +87,15 @@ def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:
         try:
             who = str(sts.get_caller_identity()["Arn"])
         except Exception as error:
-            reason = f"who signs in is not known: {unknown(error).reason}"
+            reason = f"the identity that signs in is unknown: {unknown(error).reason}"
             yield Finding(about="cluster.admins", word="unknown", reason=reason)
             return
     if not any(_is(who, admin) for admin in settings.cluster.admins):
         yield Finding(
             about="cluster.admins",
             word="wrong",
-            reason=f"{who} signs in and is not among them, so that the update ends at the first "
-            "Kubernetes object; add its role, or run Pulumi as one of them",
+            reason=f"{who} signs in but is not listed, so the update would fail at the first "
+            "Kubernetes object; add its role, or run Pulumi as one of the admins",
         )
 
 
@@ -114,8 +114,8 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
                 yield Finding(
                     about=about,
                     word="wrong",
-                    reason=f"the account encrypts disks with {default} by default, which the "
-                    "driver of disks and perhaps Auto Scaling may not use; set it to that ARN",
+                    reason=f"the account encrypts disks with {default} by default, which the EBS "
+                    "CSI driver and perhaps Auto Scaling may not use; set it to that ARN",
                 )
             return
         policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
@@ -133,7 +133,7 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
     if any(_AUTO_SCALING in principal for principal in granted):
         return
     if any("*" in principal for principal in granted):
-        reason = f"whether the conditions of its policy let {_AUTO_SCALING} use it is not known"
+        reason = f"it is not known whether the conditions of its policy let {_AUTO_SCALING} use it"
         yield Finding(about=about, word="unknown", reason=reason)
     else:
         partition, account = key.split(":")[1], key.split(":")[4]
@@ -146,8 +146,8 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
         yield Finding(
             about=about,
             word="wrong",
-            reason=f"neither its policy nor a grant lets {_AUTO_SCALING} use it, so that no "
-            f"node starts; add these statements to its policy: {statements}",
+            reason=f"neither its policy nor a grant lets {_AUTO_SCALING} use it, so no node could "
+            f"start; add these statements to its policy: {statements}",
         )
 
 
@@ -219,5 +219,5 @@ def unknown(error: Exception) -> Unknown:
     if isinstance(error, botocore.exceptions.BotoCoreError):
         said = " ".join(str(error).split())
         fix = _SIGN_IN if isinstance(error, _NO_CREDENTIALS) else ""
-        return Unknown(reason=f"AWS cannot be asked: {said}{fix}")
+        return Unknown(reason=f"AWS could not be queried: {said}{fix}")
     raise error

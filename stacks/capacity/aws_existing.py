@@ -66,8 +66,8 @@ def _lines(
                  for one in page["clusters"]]  # fmt: skip
         there = f"it has {', '.join(known)}" if known else "it has none"
         yield (
-            f"cluster.existing: {settings.own.region} has no EKS cluster {name} that this account "
-            f"sees; {there}"
+            f"cluster.existing: {settings.own.region} has no EKS cluster {name} that is visible "
+            f"to this account; {there}"
         )
         return
     mode = (row.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
@@ -82,8 +82,8 @@ def _lines(
     ):  # fmt: skip
         if given is not None and given.strip() != found and not simulated:
             yield (
-                f"cluster.{key}: is not that of {name}; set it to what aws eks describe-cluster "
-                f"--name {name} --query cluster.{query} prints, or drop both keys"
+                f"cluster.{key}: does not match {name}; set it to the output of aws eks "
+                f"describe-cluster --name {name} --query cluster.{query} prints, or drop both keys"
             )
     yield from _network(ec2, row["resourcesVpcConfig"], args)
     yield from _addons(eks, settings, args)
@@ -97,8 +97,8 @@ def _network(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[st
     for row in ec2.describe_subnets(Filters=by_id)["Subnets"]:
         if row["VpcId"] != vpc:
             yield (
-                f"cluster.network.subnetIds: {row['SubnetId']} is in {row['VpcId']}, and {name} is "
-                f"in {vpc}; name subnets of that one"
+                f"cluster.network.subnetIds: {row['SubnetId']} is in {row['VpcId']}, and {name} "
+                f"is in {vpc}; name subnets of that VPC"
             )
     groups = list(args.network.security_group_ids)
     by_id = [{"Name": "group-id", "Values": groups}]
@@ -112,8 +112,8 @@ def _network(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[st
     own = groups or [config["clusterSecurityGroupId"]]
     if others and not others & set(own):
         yield (
-            f"cluster.{_GROUPS}: no node of {name} has {' or '.join(own)}, so that GPU pods may "
-            f"not reach its DNS; its nodes have {', '.join(sorted(others))}: name that"
+            f"cluster.{_GROUPS}: no node of {name} has {' or '.join(own)}, so GPU pods may not "
+            f"reach its DNS; its nodes have {', '.join(sorted(others))}: name one of those"
         )
 
 
@@ -148,7 +148,7 @@ def _addons(
         if not (cni.get("serviceAccountRoleArn") or cni.get("podIdentityAssociations")):
             yield (
                 f"cluster.network.cniPolicy: the addon vpc-cni of {name} has no role of its own, "
-                "so that no GPU node would get an address for its pods; remove the key"
+                "so no GPU node would get addresses for its pods; remove the key"
             )
 
 

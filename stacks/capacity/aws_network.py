@@ -54,7 +54,8 @@ def _findings(
     rows = {row["SubnetId"]: row for row in listed(ec2, "subnets", "Subnets", named)}
     if missing := [subnet for subnet in every if subnet not in rows]:
         yield _wrong(
-            f"{settings.region} has no subnet {' or '.join(missing)} that this account sees"
+            f"{settings.region} has no subnet {' or '.join(missing)} that is visible to this "
+            "account"
         )
     vpcs = sorted({row["VpcId"] for row in rows.values()})
     if len(vpcs) > 1:
@@ -64,15 +65,17 @@ def _findings(
     control = [rows[subnet] for subnet in wanted if subnet in rows and system is not None]
     zones = sorted({row["AvailabilityZone"] for row in control})
     if control and len(zones) < catalog.MIN_SUBNETS:
-        yield _wrong(f"all are in {zones[0]}; EKS wants two zones at least")
+        yield _wrong(f"all are in {zones[0]}; EKS needs at least two zones")
     excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(settings.region)
     for row in control:
         if row["AvailabilityZoneId"] == excluded:
-            yield _wrong(f"{row['SubnetId']} is in {excluded}, which hosts no EKS control plane")
+            yield _wrong(
+                f"{row['SubnetId']} is in {excluded}, which cannot host an EKS control plane"
+            )
         if row["AvailableIpAddressCount"] < _LEAST_ADDRESSES:
             yield _wrong(
-                f"{row['SubnetId']} has {row['AvailableIpAddressCount']} free addresses; EKS wants "
-                f"{_LEAST_ADDRESSES} for the control plane"
+                f"{row['SubnetId']} has {row['AvailableIpAddressCount']} free addresses; EKS "
+                f"needs {_LEAST_ADDRESSES} for the control plane"
             )
     yield from _too_few(ec2, settings, rows)
     yield from _apart(settings, rows, claims)
@@ -80,7 +83,7 @@ def _findings(
         for name in ("enableDnsSupport", "enableDnsHostnames"):
             found = ec2.describe_vpc_attribute(VpcId=vpc, Attribute=name)
             if not found[name[0].upper() + name[1:]]["Value"]:
-                yield _wrong(f"{vpc} has {name} off, and nodes find the endpoint by its name")
+                yield _wrong(f"{vpc} has {name} off, and nodes resolve the endpoint by its name")
         inside = [row for row in rows.values() if row["VpcId"] == vpc]
         yield from _ways_out(ec2, vpc, inside)
 
@@ -137,9 +140,9 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
         free = sum(rows[place]["AvailableIpAddressCount"] + held.get(place, 0) for place in places)
         if places and free < demand:
             yield _wrong(
-                f"{', '.join(places)} {'has' if len(places) == 1 else 'have'} {free} addresses for "
-                f"{name}, whose nodes hold {demand} at maxNodes ({pods} for pods on each, and one "
-                "for each interface); lower maxNodes, or name larger subnets"
+                f"{', '.join(places)} {'has' if len(places) == 1 else 'have'} {free} addresses "
+                f"for {name}, whose nodes reserve {demand} at maxNodes ({pods} for pods on each "
+                "node, and one for each interface); lower maxNodes, or name larger subnets"
             )
             return
 
@@ -167,15 +170,15 @@ def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:
         reason = _no_way_out(subnet, table)
         if not reason:
             continue
-        said = f"{subnet['SubnetId']} has no way out: {reason}"
+        said = f"{subnet['SubnetId']} has no route to the internet: {reason}"
         if interfaces:
             yield Finding(
                 about=_AT,
                 word="unknown",
-                reason=f"{said}; whether the VPC's endpoints will do is not known here",
+                reason=f"{said}; it is not known whether the VPC's endpoints are sufficient",
             )
         else:
-            yield _wrong(f"{said}, so that its nodes do not join")
+            yield _wrong(f"{said}, so its nodes could not join")
 
 
 def route_tables(ec2: Any, vpc: str) -> list[Row]:
@@ -210,13 +213,13 @@ def _no_way_out(subnet: Row, table: Row | None) -> str:
     if route is None:
         return f"its route table {name} has no route to {_ANYWHERE}"
     if route.get("State") == "blackhole":
-        return f"the route to {_ANYWHERE} of {name} leads to something that is gone"
+        return f"the route to {_ANYWHERE} in {name} leads to a target that no longer exists"
     gateway = str(route.get("GatewayId") or "")
     if gateway.startswith("igw-") and not subnet["MapPublicIpOnLaunch"]:
-        return f"{name} leads to the internet gateway, and its nodes get no public address"
+        return f"{name} leads to the internet gateway, but its nodes have no public addresses"
     if gateway or any(route.get(key) for key in _PRIVATE_EXITS):
         return ""
-    return f"the route to {_ANYWHERE} of {name} leads nowhere that is known here"
+    return f"the route to {_ANYWHERE} in {name} leads to an unknown target"
 
 
 def _wrong(reason: str) -> Finding:

@@ -109,17 +109,18 @@ def _refusal(row: Mapping[str, Any]) -> str:
         return ""
     return (
         f"{row['CapacityReservationId']} is for platform {platform} with {tenancy} tenancy, and "
-        f"nodes are {_PLATFORM} with {_TENANCY} tenancy; reserve that"
+        f"nodes are {_PLATFORM} with {_TENANCY} tenancy; reserve that kind"
     )
 
 
 def _hint(one: Wanted) -> str:
     if one.kind == "capacity-block":
         return (
-            "what can be bought: aws ec2 describe-capacity-block-offerings --instance-type "
-            f"{one.types[0]} --instance-count {one.nodes} --capacity-duration-hours 24"
+            "list the available offerings: aws ec2 describe-capacity-block-offerings "
+            f"--instance-type {one.types[0]} --instance-count {one.nodes} "
+            "--capacity-duration-hours 24"
         )
-    return "those that are there: aws ec2 describe-capacity-reservations"
+    return "list the existing ones: aws ec2 describe-capacity-reservations"
 
 
 def _code(error: Exception) -> str:

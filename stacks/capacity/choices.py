@@ -36,10 +36,10 @@ def lines(
             said.append(f"{way}: {words}")
             if room and not taken:
                 taken = way
-        first = f"the next node would be {taken}" if taken else "no choice has room"
+        first = f"the next node would use {taken}" if taken else "no choice has room"
         yield (
-            f"pool {name}: as far as quotas and reservations tell, {first} ({'; '.join(said)}); "
-            "whether machines are free, no API says"
+            f"pool {name}: according to quotas and reservations, {first} ({'; '.join(said)}); no "
+            "API says whether machines are free"
         )
 
 

@@ -52,8 +52,8 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
     registry = _ECR.match(settings.images.registry or "")
     if registry and not _own(registry["id"], own):
         notes.append(
-            f"images.registry: it is in account {registry['id']}, whose repositories have to let "
-            "the nodes' account pull; each needs a policy with ecr:BatchGetImage and "
+            f"images.registry: it is in account {registry['id']}, whose repositories must allow "
+            "the nodes' account to pull; each needs a policy with ecr:BatchGetImage and "
             "ecr:GetDownloadUrlForLayer: aws ecr set-repository-policy"
         )
     reserved = aws_reservations.wanted(own.pools, places)
@@ -102,14 +102,14 @@ def needs(
         pool = resolved.args
         if "capacity-block" in pool.purchases:
             notes.append(
-                f"pool {name}: not counted, Capacity Blocks have a quota of their own that this "
-                "check does not read"
+                f"pool {name}: not counted, because Capacity Blocks have a separate quota that "
+                "this check does not read"
             )
         elif pool.reservation is not None:
             # ec2/latest/devguide/errors-overview.html, InstanceLimitExceeded.
             notes.append(
-                f"pool {name}: not counted, its nodes come out of {pool.reservation}, which "
-                "counted when it was made"
+                f"pool {name}: not counted, because its nodes use {pool.reservation}, which "
+                "counted when it was created"
             )
         # Of an order of fallback, each choice may have to give all the nodes.
         for bought in pool.purchases:
@@ -180,7 +180,7 @@ class AwsQuotas:
         """What AWS says of a need's quota."""
         code = need.quota.split()[0]
         if not code.startswith("L-"):
-            return Unknown(reason="which quota these instances count against is not certain")
+            return Unknown(reason="it is uncertain which quota these instances count against")
         asked = {"ServiceCode": catalog.QUOTA_SERVICE, "QuotaCode": code}
         try:
             try:

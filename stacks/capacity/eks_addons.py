@@ -50,8 +50,12 @@ def compare(
         for name, version in {**pinned, **unpinned}.items():
             fitting, about = _fitting(eks, name, cluster.version), f"{_AT}.{name}"
             if version not in fitting.versions:
-                what = version if name in pinned else f"is not set, and {version}, which runs,"
-                offer = str(fitting) if fitting.versions else "no version of the addon does"
+                what = (
+                    version
+                    if name in pinned
+                    else (f"is not set, and the running version {version}")
+                )
+                offer = str(fitting) if fitting.versions else "no version of the addon fits"
                 reason = f"{what} does not fit Kubernetes {cluster.version}; {offer}"
                 findings.append(Finding(about=about, word="wrong", reason=reason))
             elif name in pinned and version != fitting.versions[0]:

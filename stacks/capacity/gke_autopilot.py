@@ -33,7 +33,7 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
         needs=found,
         wanted=wanted(own.pools, region),
         notes=[
-            "Autopilot has no maxNodes: counted is what the stack's workloads ask for",
+            "Autopilot has no maxNodes: the requests of the stack's workloads are counted",
             *notes,
             *far,
         ],

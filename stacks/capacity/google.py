@@ -46,7 +46,7 @@ def needs(
         if way == "reservation":
             # The reservation itself was counted when it was made.
             notes.append(
-                f"pool {name}: not counted, its nodes come out of reservation "
+                f"pool {name}: not counted, because its nodes use reservation "
                 f"{pool.args.reservation}"
             )
             continue
@@ -94,7 +94,10 @@ class GoogleQuotas:
         if isinstance(found, Unknown):
             return found
         if warning := found.get("quotaStatusWarning"):
-            return Unknown(reason=f"Google Cloud could not say: {warning.get('message', warning)}")
+            return Unknown(
+                reason="Google Cloud returned no complete answer: "
+                f"{warning.get('message', warning)}"
+            )
         quotas = {
             quota["metric"]: Known(limit=float(quota["limit"]), use=float(quota.get("usage", 0)))
             for quota in found.get("quotas", ())
@@ -110,13 +113,13 @@ class GoogleQuotas:
         if known is not None:
             return known
         guessed = (
-            ", and its name is only presumed"
+            ", and its name is only assumed"
             if gpu_model and gpu_model.quota_metric_uncertain
             else ""
         )
         return Unknown(
             reason=f"{need.scope} lists no quota of this name{guessed}; newer GPUs count against "
-            "GPUS_PER_GPU_FAMILY, which this API does not tell: see the link"
+            "GPUS_PER_GPU_FAMILY, which this API does not report: see the link"
         )
 
     def own_use(self, need: Need, cluster: str) -> float | None:

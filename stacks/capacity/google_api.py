@@ -125,7 +125,7 @@ class GoogleApi:
             return Unknown(reason=f"the Google Cloud credentials do not work: {said}")
         except urllib3.exceptions.HTTPError as error:
             host = "/".join(url.split("/")[:3])
-            return Unknown(reason=f"{host} does not answer ({type(error).__name__})")
+            return Unknown(reason=f"{host} does not respond ({type(error).__name__})")
         try:
             return response.status, json.loads(response.data)
         except ValueError:

@@ -52,7 +52,7 @@ def findings(
             near = region.startswith(several) if several else region == place.lower()
             if (several or "-" in place) and not near:
                 notes.append(
-                    f"bucket {bucket} is in {place}, and the cluster in {region}: reading it is "
-                    "slow and billed by volume"
+                    f"bucket {bucket} is in {place}, and the cluster in {region}: reading from it "
+                    "is slow and is billed by volume"
                 )
     return found, notes

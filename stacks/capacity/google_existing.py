@@ -119,8 +119,8 @@ def _elsewhere(api: GoogleApi, project: str, args: GkeExistingClusterArgs) -> st
     for row in rows:
         if row["name"] == args.existing:
             return (
-                f"cluster.location: {args.existing} is in {row['location']}, and not in "
-                f"{args.location}; set location to that"
+                f"cluster.location: {args.existing} is in {row['location']}, not in "
+                f"{args.location}; correct the location"
             )
     known = ", ".join(f"{row['name']} in {row['location']}" for row in rows)
     return (
@@ -159,7 +159,7 @@ def _lines(
     ):
         if given not in known:
             yield (
-                f"cluster.{key}: is not that of {args.name}; set it to what gcloud container "
-                f"clusters describe {args.name} --location {args.location} prints, or drop both "
-                "keys"
+                f"cluster.{key}: does not match {args.name}; set it to the output of gcloud "
+                f"container clusters describe {args.name} --location {args.location} prints, or "
+                "drop both keys"
             )

@@ -33,7 +33,7 @@ def _secrets_key(key: str | None, project: str, api: GoogleApi) -> Iterator[Find
         return
     about = api.get("cloudresourcemanager", f"projects/{project}")
     if isinstance(about, Unknown):
-        reason = f"whether GKE's service agent may use the key: {about.reason}"
+        reason = f"it is not known whether GKE's service agent may use the key: {about.reason}"
         yield Finding(about="cluster.secretsEncryptionKey", word="unknown", reason=reason)
         return
     agent = f"service-{about['projectNumber']}@container-engine-robot.iam.gserviceaccount.com"

@@ -83,7 +83,7 @@ class _Asked:
             return
         vpc = _last(row["network"])
         if vpc != self._network.vpc:
-            yield _wrong("vpc", f"{name} is a subnetwork of {vpc}; name that")
+            yield _wrong("vpc", f"{name} is a subnetwork of {vpc}; set vpc to that")
         ranges = {one["rangeName"]: one for one in row.get("secondaryIpRanges", ())}
         for key, wanted in (
             ("podsRange", self._network.pods_range),
@@ -103,17 +103,17 @@ class _Asked:
             yield _wrong(
                 key,
                 f"{block} has room for {room} nodes, and the pools grow to {self._nodes}; use a "
-                "larger one, or lower maxNodes",
+                "larger range, or lower maxNodes",
             )
 
     def _elsewhere(self) -> str:
         wanted = f"name={self._network.subnetwork}"
         found = self._api.aggregated(self._host, "subnetworks", wanted)
         if isinstance(found, Unknown):
-            return "name one that is there"
+            return "name an existing one"
         regions = sorted(region for region, _ in found)
         if not regions:
-            return "nor in any other region; name one that is there"
+            return "nor in any other region; name an existing one"
         return f"it is in {', '.join(regions)}: name one of {self._region}"
 
     def shared_vpc(self) -> Iterator[Finding]:
@@ -132,14 +132,16 @@ class _Asked:
             )
         about = self._api.get("cloudresourcemanager", f"projects/{self._project}")
         if isinstance(about, Unknown):
-            yield _unknown("hostProject", f"whose agents need roles is not known: {about.reason}")
+            yield _unknown(
+                "hostProject", f"it is not known whose service agents need roles: {about.reason}"
+            )
             return
         number = about["projectNumber"]
         gke = f"service-{number}@container-engine-robot.iam.gserviceaccount.com"
         apis = f"{number}@cloudservices.gserviceaccount.com"
         host = self._api.policy("cloudresourcemanager", f"projects/{self._host}:getIamPolicy")
         own = self._api.policy("compute", f"{self._name}/getIamPolicy") if self._row else host
-        at, folder = f"{_AT}.hostProject", "what a folder above grants is not asked"
+        at, folder = f"{_AT}.hostProject", "permissions inherited from a folder were not checked"
         yield from granted(at, [host], _HOST_USER, gke, self._host, folder)
         on = f"{self._network.subnetwork}, or on {self._host}"
         for agent in (gke, apis):
@@ -153,23 +155,27 @@ class _Asked:
         place = self._name.partition("/subnetworks/")[0]
         routers = self._api.listed(f"{place}/routers")
         if isinstance(routers, Unknown):
-            yield _unknown("subnetwork", f"whether it has a Cloud NAT: {routers.reason}")
+            yield _unknown(
+                "subnetwork", f"it is not known whether it has a Cloud NAT: {routers.reason}"
+            )
             return
         vpc, name = _last(self._row["network"]), self._network.subnetwork
         ours = [one for one in routers if _last(one["network"]) == vpc]
         if has_nat(ours, str(name)):
             return
-        none = f"no Cloud NAT of {vpc} in {self._region} takes {name} out"
+        none = f"no Cloud NAT of {vpc} in {self._region} serves {name}"
         asked = self._api.listed(f"projects/{self._host}/global/routes")
         if isinstance(asked, Unknown):
-            yield _unknown("subnetwork", f"{none}; whether a route does: {asked.reason}")
+            yield _unknown(
+                "subnetwork", f"{none}; it is not known whether a route does: {asked.reason}"
+            )
             return
         routes, first = _routes(asked, vpc)
         if _elsewhere(first):
             return  # a firewall, a VPN or another network takes them out
         if peers := [one["name"] for one in ours if one.get("bgpPeers")]:
-            yield _unknown("subnetwork", f"{none}; whether a BGP peer of {peers[0]} leads out is "
-                           "not asked")  # fmt: skip
+            yield _unknown("subnetwork", f"{none}; it was not checked whether a BGP peer of "
+                                         f"{peers[0]} provides internet access")  # fmt: skip
             return
         # In a network of its own project GKE turns it on for private nodes.
         if not self._row.get("privateIpGoogleAccess") and self._host != self._project:
@@ -183,8 +189,9 @@ class _Asked:
         elif any(one["destRange"] in _GOOGLE_RANGES for one in routes):
             yield _unknown(
                 "subnetwork",
-                f"{none}, and Google is reached only as private.googleapis.com: whether DNS zones "
-                f"of {vpc} lead googleapis.com, gcr.io and pkg.dev there is not asked",
+                f"{none}, and Google APIs are reachable only through private.googleapis.com: it "
+                f"was not checked whether the DNS zones of {vpc} resolve googleapis.com, gcr.io "
+                "and pkg.dev to it",
             )
         else:
             yield _wrong(
@@ -276,7 +283,7 @@ def granted(
     refused = [policy.reason for policy in policies if isinstance(policy, Unknown)]
     others = sorted(member for member in members if member.startswith(_COLLECTIVE))
     if refused:
-        reason = f"whether {agent} has {role} on {where}: {refused[0]}"
+        reason = f"it is not known whether {agent} has {role} on {where}: {refused[0]}"
     elif others:
         reason = f"{missing}, unless it is a member of {', '.join(others)}"
     else:

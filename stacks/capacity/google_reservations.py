@@ -54,8 +54,8 @@ def _time(text: object) -> datetime | None:
 def _refusal(row: Mapping[str, Any], project: str, owner: str) -> str:
     if not row.get("specificReservationRequired"):
         return (
-            f"{row['name']} is for whatever machine matches it, and by its name GKE takes one that "
-            "was made with --require-specific-reservation"
+            f"{row['name']} is open to any matching machine, and GKE can use a reservation by "
+            "name only if it was created with --require-specific-reservation"
         )
     if owner == project:
         return ""

@@ -63,7 +63,7 @@ class Offer:
         if self.regional:
             return f"{said}, nor anywhere else in {wanted.region}; choose another type"
         regions = sorted({zone.rpartition("-")[0] for zone in self.zones})
-        elsewhere = ", ".join(regions) or "none that this account sees"
+        elsewhere = ", ".join(regions) or "none that is visible to this account"
         return f"{said}, nor anywhere else in {wanted.region}; regions that have it: {elsewhere}"
 
     @property

@@ -101,7 +101,9 @@ class Reserved:
         wanted = self.wanted
         if not self.held:
             hint = f"; {self.hint}" if self.hint else ""
-            return "wrong", f"{wanted.reservation} does not exist, or not for who asks{hint}"
+            return "wrong", (
+                f"{wanted.reservation} does not exist, or is not visible to this account{hint}"
+            )
         fitting = [one for one in self.held if not self._unfit(one)]
         if not fitting:
             return "wrong", "; ".join(self._unfit(one) for one in self.held)
@@ -118,7 +120,7 @@ class Reserved:
         if total < nodes:
             return "too little", (
                 f"maxNodes is {nodes}, and {self.wanted.reservation} has {total}; lower maxNodes "
-                "to that, or have more reserved"
+                "to that, or extend the reservation"
             )
         if waiting := [one for one in fitting if one.state == "later"]:
             return "later", f"{waiting[0].name} is {waiting[0].said}: {waiting[0].window}"
@@ -143,11 +145,11 @@ class Reserved:
             zone = f"{one.zone} ({one.zone_id})" if one.zone_id else one.zone
             return (
                 f"{one.name} is in {zone}, and the pool in {', '.join(wanted.zones)}; set "
-                f"{wanted.places} to where it is"
+                f"{wanted.places} to the reservation's zone"
             )
         if one.state == "over":
             when = f" since {_time(one.end)}" if one.end else ""
-            return f"{one.name} is {one.said}{when}; " + (self.hint or "name one that is active")
+            return f"{one.name} is {one.said}{when}; " + (self.hint or "name an active one")
         return ""
 
     def document(self) -> dict[str, Any]:

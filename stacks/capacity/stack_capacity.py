@@ -32,8 +32,8 @@ def answer(
     platform = PLATFORMS.get(platform_of(config))
     if platform is not None and platform.cloud is None:
         note = (
-            "this stack starts no nodes in an existing cluster; the quotas that bound the "
-            "cluster's own autoscaled node groups are not known here"
+            "this stack starts no nodes in an existing cluster; the quotas that limit the "
+            "cluster's own autoscaled node groups are unknown"
         )
         found = _installed(stack, config, rehearsal=rehearsal, trusted=trusted)
         document = {
@@ -77,7 +77,7 @@ def answer(
     once = no_answer([*verdicts, *offered, *held, *findings])
     parts = [text(verdicts, notes, once), offers.text(offered, once), reserved.text(held, once)]
     parts += ["\n".join(str(each) for each in findings if not (once and once in each.reason))]
-    parts += [f"nothing is known of the cloud: {once}"] if once else []
+    parts += [f"the cloud could not be queried: {once}"] if once else []
     return code, document, "\n\n".join(part for part in parts if part)
 
 
@@ -128,8 +128,8 @@ def _questions(
     for key in module.KEYS:
         if PLACEHOLDER in str(config.get(key)):
             raise CheckError(
-                f"Pulumi.{stack}.yaml: {key}: is encrypted, and this check does not ask for the "
-                f"key; it is not a secret: pulumi config set {key} ..."
+                f"Pulumi.{stack}.yaml: {key}: is encrypted, and this check cannot decrypt it; it "
+                f"does not need to be a secret: pulumi config set {key} ..."
             )
     try:
         return module.questions(settings, endpoint)

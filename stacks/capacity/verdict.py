@@ -121,13 +121,15 @@ def _judge(need: Need, answer: Known | Unknown) -> tuple[Word, str]:
     if units > answer.limit:
         return "too little", f"{units} {unit} are needed and the limit is {limit}"
     if answer.use is None:
-        return "unknown", f"the limit of {limit} {unit} would do, but what is in use is not known"
+        return "unknown", (
+            f"the limit of {limit} {unit} would be enough, but the current usage is unknown"
+        )
     if answer.use + units <= answer.limit:
         return "enough", ""
     if answer.own is None:
         return "unknown", (
-            f"{amount(answer.use)} of {limit} {unit} are in use, and how many of them by this "
-            "stack is not known"
+            f"{amount(answer.use)} of {limit} {unit} are in use, and it is not known how many of "
+            "them by this stack"
         )
     others = answer.use - answer.own
     if others + units <= answer.limit:

@@ -63,7 +63,7 @@ def gpu_pool(item: Item, capacity: str) -> list[Item]:
         replace(item, parts=[machine], idle=item.full, reserved=True),
         Item(
             name=f"{item.name} disks",
-            what="of the nodes that run",
+            what="of the running nodes",
             parts=disks,
             idle=item.idle,
             full=item.full,
@@ -80,11 +80,12 @@ def bought_as(capacity: str) -> Bought:
 
 
 _NOTES = {
-    "reservation": "its nodes are billed on demand from when they are reserved, used or not: idle "
-    "as full. Counted are maxNodes; commitments and savings plans are not",
-    "capacity-block": "a Capacity Block is paid when it is bought, used or not, at a price that is "
-    "not known here",
-    "flex-start": "capacityType flex-start has its own price, which is not known here",
+    "reservation": "its nodes are billed at the on-demand price from the moment they are "
+    "reserved, whether used or not, so that idle costs as much as full. maxNodes "
+    "are counted; commitments and savings plans are not",
+    "capacity-block": "a Capacity Block is paid for when it is bought, whether used or not, at a "
+    "price that is unknown",
+    "flex-start": "capacityType flex-start has its own price, which is unknown",
 }
 """`capacityType` -> what the bill has to say of it."""
 
@@ -110,13 +111,13 @@ def choice_notes(name: str, order: Sequence[str], counted: str, price: NodePrice
         for way in order
     )
     reserved = [f"pool {name}: {_NOTES['reservation']}"] if "reservation" in order else []
-    return [f"pool {name}: counted as {counted}; a machine costs an hour: {each}", *reserved]
+    return [f"pool {name}: counted as {counted}; price of a machine per hour: {each}", *reserved]
 
 
 def other_region(cloud: str, region: str) -> str:
     """A line if the prices are those of another region; else empty."""
     priced = CLOUDS[cloud].price_region
-    return "" if region == priced else f"prices are those of {priced}; {region}'s differ"
+    return "" if region == priced else f"prices are those of {priced}; prices in {region} differ"
 
 
 def always(name: str, what: str, part: Part) -> Item:
@@ -169,4 +170,4 @@ def bucket_notes(accounts: Mapping[str, ServiceAccountArgs]) -> list[str]:
     names = sorted({bucket for account in accounts.values() for bucket in account.buckets})
     if not names:
         return []
-    return [f"buckets are not part of this stack, and not counted: {', '.join(names)}"]
+    return [f"buckets are not part of this stack and are not counted: {', '.join(names)}"]

@@ -24,17 +24,17 @@ def shown(bill: Bill) -> str:
     lines = [table(["ITEM", "WHAT"], [[item.name, item.what] for item in bill.items]), ""]
     lines += ["GPU nodes on demand", _table(bill, "on-demand", bill.items), ""]
     if spot := [item for item in bill.items if item.gpus and not item.reserved]:
-        lines += ["GPU nodes as Spot; the rest is the same", _table(bill, "spot", spot), ""]
+        lines += ["GPU nodes as Spot; everything else unchanged", _table(bill, "spot", spot), ""]
     if pools := [item for item in bill.items if item.gpus]:
-        lines += ["one nvidia.com/gpu, on a node whose pods have all of them", _shares(pools), ""]
+        lines += ["one nvidia.com/gpu, on a node whose GPUs are all in use", _shares(pools), ""]
     for time in TIMES:
         hour, month = (_sum(bill, "configured", time, per) for per in _PER)
         lines.append(f"as configured, {time}: {hour} an hour, {month} a month")
     if missing := bill.total("configured", "full").missing:
-        lines.append(f"not known, and so not in the sums: {', '.join(missing)}")
+        lines.append(f"unknown, and therefore not in the sums: {', '.join(missing)}")
     if any(part.uncertain for item in bill.items for part in item.parts):
         lines.append("~ from general knowledge, not from a price list")
-    lines += [f"on top, by use: {one.text()}" for one in bill.metered]
+    lines += [f"additionally billed by use: {one.text()}" for one in bill.metered]
     return "\n".join([*lines, *bill.notes])
 
 

@@ -69,14 +69,14 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         counted = "all of its choices, each with up to maxNodes nodes" if groups else last
         choices += choice_notes(name, pool.fallback, counted, price)
     notes = [
-        "Spot prices on AWS move by the hour and differ by zone: not known here",
+        "Spot prices on AWS change hourly and differ by zone, so they are unknown",
         *pool_notes(pools),
         *choices,
     ]
     if cluster.scaler == "auto-mode":
         notes.append(
             "EKS Auto Mode adds a fee for each instance that it starts, by type, to the price of "
-            "the instance: not counted, and neither are its nodes for system pods"
+            "the instance; neither the fee nor its nodes for system pods are counted"
         )
     logs = []
     if isinstance(cluster, EksClusterArgs):
@@ -87,7 +87,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
             data = price_of("aws", "vpc-endpoint-data")
             logs.append(metered("traffic through interface endpoints", data))
     else:
-        notes.append(f"the cluster {cluster.name} and its other nodes are on their owner's bill")
+        notes.append(f"the cluster {cluster.name} and its other nodes are billed to their owner")
     volumes = claims("aws", settings.auxiliary.claims)
     notes += bucket_notes(settings.auxiliary.accounts)
     return Bill(
@@ -167,7 +167,7 @@ def _cluster(
         notes.append("Kubernetes is in extended support: the control plane costs six times as much")
     if support is None:
         notes.append(
-            f"until when Kubernetes {args.version} has standard support is not known here; "
-            "after that the control plane costs six times as much"
+            f"it is not known until when Kubernetes {args.version} has standard support; after "
+            "that the control plane costs six times as much"
         )
     return before, after, notes

@@ -64,7 +64,8 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
         metered = by_use(cluster.network, prometheus=cluster.managed_prometheus, alerts=alerts)
     else:
         notes = [
-            f"the cluster {cluster.name}, its other nodes and its way out are on their owner's bill"
+            f"the cluster {cluster.name}, its other nodes and its internet access are billed to "
+            "their owner"
         ]
         metered = by_use(None, prometheus=alerts, alerts=alerts)
     return Bill(

@@ -31,8 +31,8 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
         metered=by_use(cluster.network, prometheus=True, alerts=settings.monitoring is not None),
         notes=[
             *google_notes(cluster, free=True),
-            "Autopilot bills pods by what they request; its prices are not known here, and nothing "
-            "bounds how many there are",
+            "Autopilot bills pods by what they request; its prices are unknown, and the number "
+            "of pods is not limited",
             *bucket_notes(settings.auxiliary.accounts),
         ],
     )

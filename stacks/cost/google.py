@@ -68,7 +68,7 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
     if free:
         credit = price_of("google", "gke-free-tier").dollars
         notes.append(
-            f"the free tier, ${credit:.2f} a month and billing account, may pay the control plane"
+            f"the free tier, ${credit:.2f} a month and billing account, may cover the control plane"
         )
     if cluster.release_channel == "extended":
         extended = price_of("google", "gke-cluster-extended-period").dollars
@@ -77,7 +77,7 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
             f"control plane costs ${extended:.2f} an hour more, which is not in the sums"
         )
     if cluster.secrets_encryption_key:
-        notes.append("the Cloud KMS key of Kubernetes secrets is yours, and not counted")
+        notes.append("the Cloud KMS key of Kubernetes secrets is yours and is not counted")
     return notes
 
 

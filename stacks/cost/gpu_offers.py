@@ -21,7 +21,7 @@ from stacks.table import COLUMNS, table
 
 _N1 = ("n1-standard-4", "n1-standard-8", "n1-standard-16", "n1-standard-32")
 ZONES_READ = "2026-11-21"
-_AWS = "Quota codes, read on 2026-11-21: four public programs; zones: gpu-cluster capacity asks"
+_AWS = "Quota codes, read on 2026-11-21: four public programs; zones: run gpu-cluster capacity"
 _SOLD: Mapping[Blocks, tuple[str, ...]] = {
     "none": ("on-demand", "spot", "reservation"),
     "also": ("on-demand", "spot", "reservation", "capacity-block"),
@@ -186,7 +186,7 @@ def elsewhere(gpu: str | None, region: str) -> str:
     where = f"Google Cloud has it in {', '.join(regions)}" if regions else "Google Cloud has none"
     if any(offer.cloud == "aws" for offer in every):
         where += "; AWS has it too, in regions that the catalog does not know"
-    return f"no machine with {gpu or 'a GPU'} is known in {region}; {where}"
+    return f"no known machine has {gpu or 'a GPU'} in {region}; {where}"
 
 
 def _row(offer: Offer) -> list[object]:
@@ -242,15 +242,15 @@ def _clouds(region: str | None) -> tuple[str, ...]:
         return tuple(CLOUDS)
     if gke.is_zone(region) or gke.is_region(region):
         if meant := gke.meant_location(region):
-            raise StackError(f"there is no {region}; did you mean {meant!r}?")
+            raise StackError(f"{region} is not a region; did you mean {meant!r}?")
         return ("google",)
     if is_region(region):
         if meant := meant_region(region):
-            raise StackError(f"there is no {region}; did you mean {meant!r}?")
+            raise StackError(f"{region} is not a region; did you mean {meant!r}?")
         return ("aws",)
     raise StackError(
-        f"{region!r} is a region of neither cloud; give one such as europe-west4 or us-east-1, or "
-        "a zone of Google Cloud such as europe-west4-a"
+        f"{region!r} is not a region of either cloud; give one such as europe-west4 or us-east-1, "
+        "or a zone of Google Cloud such as europe-west4-a"
     )
 
 

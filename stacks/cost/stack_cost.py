@@ -37,7 +37,7 @@ def answer(
             "before": before.document()["totals"],
             "changes": [change.document() for change in changes(before, bill)],
         }
-        what = " (where this stack does not exist)" if config is None else ""
+        what = " (in which this stack does not exist)" if config is None else ""
         text += ["", f"changes since {compare}{what}:", compared(before, bill)]
     code, verdict = judged(bill, ceiling)
     return code, document, "\n".join([*text, *([verdict] if verdict else [])])
@@ -48,7 +48,7 @@ def bill_at(stack: str, config: Mapping[str, Any], *, at: str = "") -> Bill:
     # Its settings want a kubeconfig, and none of its nodes is this stack's.
     platform = PLATFORMS.get(platform_of(config))
     if platform is not None and platform.cloud is None:
-        return Bill(notes=["an existing cluster is on somebody else's bill"])
+        return Bill(notes=["an existing cluster is billed to somebody else"])
     try:
         settings = settings_of(stack, config)
     except CheckError as error:
@@ -62,7 +62,9 @@ def config_at(stack: str, revision: str, root: Path = ROOT) -> dict[str, Any] | 
     """The stack's config in a git revision; None where the revision has no such stack."""
     file = f"Pulumi.{stack}.yaml"
     if revision.startswith("-") or _git(root, "rev-parse", "--verify", f"{revision}^{{commit}}"):
-        raise CheckError(f"{revision}: git knows no such revision here; fetch it, or name another")
+        raise CheckError(
+            f"{revision}: this repository has no such revision; fetch it, or name another"
+        )
     done = subprocess.run(
         ["git", "-C", str(root), "show", f"{revision}:./{file}"], capture_output=True
     )
@@ -76,17 +78,17 @@ def judged(bill: Bill, ceiling: float | None) -> tuple[ExitCode, str]:
     total = bill.total("configured", "full")
     if total.month > ceiling:
         return ExitCode.FINDING, (
-            f"full, the stack costs {money(total.month)} a month, above the ceiling of "
-            f"{money(ceiling)}: lower maxNodes, or raise the ceiling"
+            f"at its maximum size, the stack costs {money(total.month)} a month, above the "
+            f"ceiling of {money(ceiling)}: lower maxNodes, or raise the ceiling"
         )
     if total.missing:
         return ExitCode.UNKNOWN, (
-            f"whether the stack stays below {money(ceiling)} a month is not known: there is no "
-            f"price of {', '.join(total.missing)}"
+            f"it is not known whether the stack stays below {money(ceiling)} a month: no price is "
+            f"known for {', '.join(total.missing)}"
         )
     return ExitCode.OK, (
-        f"full, the stack costs {money(total.month)} a month, below the ceiling of "
-        f"{money(ceiling)}, before what is billed by use"
+        f"at its maximum size, the stack costs {money(total.month)} a month, below the ceiling of "
+        f"{money(ceiling)}, excluding what is billed by use"
     )
 
 

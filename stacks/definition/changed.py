@@ -31,7 +31,9 @@ def report(revision: str) -> str:
     is no stack's."""
     done = _git("diff", "--name-only", f"{revision}...HEAD", "--")
     if done.returncode:
-        raise StackError(f"{revision}: git knows no such revision here; fetch it, or name another")
+        raise StackError(
+            f"{revision}: this repository has no such revision; fetch it, or name another"
+        )
     # Not what else is in the folder: a pull request has what is committed.
     here = _git("ls-files", "--", ":(glob)Pulumi.*.yaml").stdout.splitlines()
     code, stacks = touched(done.stdout.splitlines(), here)

@@ -36,7 +36,7 @@ _LEADING_ZERO = re.compile(r"[-+]?0[0-9_]+")
 _LONGEST_NUMBER = 400
 _REMEDIES = {
     "character '\\t'": "indent with spaces",
-    "found another document": "a stack file has one, so remove what begins here",
+    "found another document": "a stack file has only one document; remove the one that begins here",
     "but found '?'": (
         "a key follows list items on one level; write each entry as NAME: without '-' in front"
     ),
@@ -77,7 +77,7 @@ class EngineLoader(yaml.SafeLoader):
         if self._depth > _DEEPEST:
             event = cast("Any", self).peek_event()
             raise yaml.MarkedYAMLError(
-                problem=f"more than {_DEEPEST} levels are nested here; write it flat",
+                problem=f"values are nested more than {_DEEPEST} levels deep here; flatten them",
                 problem_mark=event.start_mark,
             )
         node = super().compose_node(parent, index)
@@ -134,13 +134,13 @@ def _check(node: yaml.Node, known: dict[int, tuple[int, int]]) -> tuple[int, int
     """
     if (counted := known.get(id(node))) is not None:
         if not counted[0]:
-            raise _Problem(node, "the anchor here contains an alias of itself; remove that")
+            raise _Problem(node, "this anchor contains an alias of itself; remove the alias")
         return counted
     known[id(node)] = 0, 0
     tag = node.tag.removeprefix(_TAG)
     if tag not in _TAGS:
         shown = tag if tag.startswith("!") else f"!!{tag}"
-        raise _Problem(node, f"the tag {shown} has no meaning here; write a plain value")
+        raise _Problem(node, f"the tag {shown} is not supported; write a plain value")
     nested: list[yaml.Node] = []
     if isinstance(node, yaml.MappingNode):
         nested = [part for pair in node.value for part in pair]
@@ -152,7 +152,7 @@ def _check(node: yaml.Node, known: dict[int, tuple[int, int]]) -> tuple[int, int
     size, depth = 1 + sum(sizes), 1 + max(depths)
     if size > _MOST_VALUES or depth > _DEEPEST:
         much = f"{_MOST_VALUES:,} values" if size > _MOST_VALUES else f"{_DEEPEST} levels"
-        raise _Problem(node, f"aliases unfold to more than {much} from here; write fewer")
+        raise _Problem(node, f"the aliases from here on expand to more than {much}; use fewer")
     known[id(node)] = size, depth
     return size, depth
 
@@ -168,7 +168,7 @@ def _check_number(node: yaml.ScalarNode) -> None:
             f'{digits[:40]}, or "{text[:40]}" in quotes if it is text',
         )
     if node.tag in (f"{_TAG}int", f"{_TAG}float") and len(text) > _LONGEST_NUMBER:
-        raise _Problem(node, f"a number has {len(text)} digits; no value here is so large")
+        raise _Problem(node, f"a number has {len(text)} digits, which is too large for any value")
 
 
 def _name_namespaces(root: yaml.Node) -> None:

@@ -116,8 +116,8 @@ def own_kubeconfig(stack: str, config: Mapping[str, Any], *, trusted: bool = Fal
     if command is not None and own.cluster.committed() and not trusted:
         server = json.loads(own.kubeconfig)["clusters"][0]["cluster"].get("server")
         raise CheckError(
-            f"the kubeconfig of Pulumi.{stack}.yaml signs in by {command} and sends what that "
-            f"prints to {server}; if both are right, add --trust-kubeconfig"
+            f"the kubeconfig of Pulumi.{stack}.yaml signs in by running {command} and sends its "
+            f"output to {server}; if you trust both, add --trust-kubeconfig"
         )
     return own.kubeconfig
 
@@ -128,7 +128,7 @@ def kubeconfig_output(stack: str) -> str:
         pulumi = Pulumi.signed_in(files.ROOT, stack, seconds=OUTPUT_SECONDS)
         done = pulumi.run("stack", "output", "kubeconfig", "--show-secrets", "--color", "never")
     except tools.ToolError as error:
-        raise CheckError(f"no engine to ask for the stack's outputs: {error}") from None
+        raise CheckError(f"cannot read the stack's outputs without the engine: {error}") from None
     except EngineError as error:
         raise CheckError(str(error)) from None
     if done.returncode:

@@ -64,7 +64,7 @@ class Finding:
 def answer(stack: str) -> Answer:
     """The findings of a stack's file at the root, as a document and as text."""
     file, found = stack_file(ROOT, stack), findings(stack)
-    text = "\n".join(map(str, found)) or f"{file.name}: nothing is wrong with it"
+    text = "\n".join(map(str, found)) or f"{file.name}: no problems found"
     document = {"file": file.name, "findings": [asdict(finding) for finding in found]}
     return ExitCode.FINDING if found else ExitCode.OK, document, text
 
@@ -87,7 +87,8 @@ def findings(stack: str, source: Path = ROOT) -> list[Finding]:
             file=file.name,
             line=line,
             column=column,
-            message=f"{path.removeprefix('config.')}: is already given, in line {first}; drop one",
+            message=f"{path.removeprefix('config.')}: is already set in line {first}; drop one of "
+            "the two",
         )
         for path, (line, column), first in duplicates(root)
     ]

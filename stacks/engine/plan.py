@@ -165,7 +165,7 @@ def _from_events(events: Sequence[Mapping[str, Any]]) -> Plan:
 def _unfinished(diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
     """The engine ends every preview with a summary: one that was killed, or whose language host
     could not be started, has none, and what it planned until then is not everything."""
-    said = "the preview did not end: the engine printed no summary of it"
+    said = "the preview did not finish: the engine printed no summary"
     return [*_messages("info#err", diagnostics), said]
 
 

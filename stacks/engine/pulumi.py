@@ -73,7 +73,9 @@ class Pulumi:
             )
         except subprocess.TimeoutExpired:
             command = " ".join(arguments[:2])
-            raise EngineError(f"pulumi {command}: no answer in {self.seconds:.0f} s") from None
+            raise EngineError(
+                f"pulumi {command}: no response within {self.seconds:.0f} s"
+            ) from None
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs a command on the stack."""

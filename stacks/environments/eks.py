@@ -25,12 +25,16 @@ def parts(choices: Choices) -> Parts:
     offer = offer_for(choices, "aws")
     subnets = ", ".join(map(scalar, choices.subnet_ids))
     zones = list(choices.zones) or [f"{choices.location}a", f"{choices.location}b"]
-    note = "" if choices.zones else " # aws ec2 describe-availability-zones lists yours"
+    note = (
+        ""
+        if choices.zones
+        else (" # aws ec2 describe-availability-zones lists your account's zones")
+    )
     network = [f"  subnetIds: [{subnets}] # private, in two zones at least"] if subnets else []
     if choices.zones or not subnets:
         network.append(f"  zones: [{', '.join(map(scalar, zones))}]{note}")
     return (
-        f"EKS with {offer.gpu} GPUs, which cost nothing until a pod needs one",
+        f"EKS with {offer.gpu} GPUs, which cost nothing until a pod needs them",
         [
             "admins: # include the identity that runs Pulumi",
             f"  - {scalar(choices.admin)}{YOURS if choices.admin == ADMIN else ''}",

@@ -33,8 +33,8 @@ def parts(choices: Choices) -> Parts:
             + (YOURS if tuple(subnets) == (SUBNET,) else " # private, in the cluster's VPC"),
             f"  securityGroupIds: [{groups}]"
             if groups
-            else "  # securityGroupIds: that of the other nodes, if they have one of their own",
-            "autoscaler: {} # drop the line if the cluster has Cluster Autoscaler already",
+            else "  # securityGroupIds: that of the other nodes, if they have a separate one",
+            "autoscaler: {} # remove this line if the cluster already has Cluster Autoscaler",
         ],
         [
             f"instanceTypes: [{offer.machine}]",

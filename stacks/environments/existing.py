@@ -18,7 +18,7 @@ def parts(choices: Choices) -> Parts:
     """As `Environment` has it."""
     key, value = choices.node_label
     return (
-        "A cluster that is already there, reached by the current kubeconfig ($KUBECONFIG)",
+        "An existing cluster, reached by the current kubeconfig ($KUBECONFIG)",
         [],
         [
             f"nodeSelector: {{ {scalar(key)}: {scalar(value)} }} # on GPU nodes, and no others",

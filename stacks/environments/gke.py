@@ -38,7 +38,7 @@ def parts(choices: Choices) -> Parts:
         yours = YOURS if choices.location == LOCATION else ""
         return added(choices, offer, "GKE"), [f"{location}{yours}"], pool, 1
     return (
-        f"GKE Standard with {offer.gpu} GPUs, which cost nothing until a pod needs one",
+        f"GKE Standard with {offer.gpu} GPUs, which cost nothing until a pod needs them",
         [location, *reachable(choices), *network(choices)],
         pool,
         1,

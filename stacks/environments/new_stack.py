@@ -200,7 +200,7 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
         f"    {POOL}:",
         *(f"      {line}" for line in pool),
         "  gpu-cluster:workloads:",
-        "    try-a-gpu: # adds two vectors on a GPU, and ends; put your own here",
+        "    try-a-gpu: # adds two vectors on a GPU and exits; replace it with your own",
         "      kind: job",
         f"      pool: {POOL}",
         f"      gpus: {gpus}",
@@ -216,7 +216,7 @@ def reachable(choices: Choices) -> list[str]:
         networks, yours = NETWORKS, YOURS
     return [
         *(
-            ["privateEndpoint: true # run Pulumi where the VPC is reached"]
+            ["privateEndpoint: true # run Pulumi where it can reach the VPC"]
             if choices.private_endpoint
             else []
         ),
@@ -230,7 +230,7 @@ def added(choices: Choices, offer: Offer, cloud: str) -> str:
     """What the file of an existing cluster is about."""
     return (
         f"{offer.gpu} GPUs on {choices.existing}, an existing {cloud} cluster; they cost nothing "
-        "until a pod needs one"
+        "until a pod needs them"
     )
 
 
@@ -259,7 +259,7 @@ def _check_existing(choices: Choices) -> None:
         "--security-group-id": choices.security_group_ids,
     }
     if added and (option := next((name for name in decided if decided[name]), None)):
-        raise StackError(f"{option}: the owner of {choices.existing} has decided that; drop it")
+        raise StackError(f"{option}: the owner of {choices.existing} decides this; drop it")
     if choices.row != "eks-existing" and (option := next((n for n in needs if needs[n]), None)):
         raise StackError(f"{option}: is for eks with --existing; drop it")
 
@@ -291,7 +291,9 @@ def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer
         every = [offer for offer in every if offer.autopilot]
     what = "GKE Autopilot" if autopilot else CLOUDS[cloud].title
     if not every:
-        raise StackError(f"{choices.gpu}: {what} has no such GPU; gpu-cluster offers lists all")
+        raise StackError(
+            f"{choices.gpu}: {what} does not have this GPU; gpu-cluster offers lists all GPUs"
+        )
     place = region if autopilot else choices.location
     # AWS says for an account alone what a region has.
     there = every
@@ -306,18 +308,20 @@ def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer
             if near
             else f"regions that have it: {', '.join(sorted(set(map(gke.region_of, zones))))}"
         )
-        raise StackError(f"no machine with {choices.gpu} is known in {place}; {where}")
+        raise StackError(f"no known machine has {choices.gpu} in {place}; {where}")
     sold = [offer for offer in there if {"on-demand", "spot"} & set(offer.sold)]
     if not sold:
         raise StackError(
             f"{choices.gpu}: is sold by {what} only as {', '.join(there[0].sold)}, which needs "
-            "further keys; start with another GPU and edit the file"
+            "additional keys; start with another GPU, and edit the file"
         )
     return min(sold, key=lambda one: ("on-demand" not in one.sold, one.gpus, one.vcpu))
 
 
 def capacity(offer: Offer) -> list[str]:
-    return [] if "on-demand" in offer.sold else ["capacityType: spot # it is not sold on demand"]
+    return (
+        [] if "on-demand" in offer.sold else ["capacityType: spot # it is not available on demand"]
+    )
 
 
 def _name(stack: str) -> str:

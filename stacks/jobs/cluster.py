@@ -60,12 +60,12 @@ class JobCluster:
                     raise
                 raise CheckError(
                     f"namespace {self.namespace} has no ConfigMap {CONFIG_MAP}: no queue of a "
-                    "stack takes jobs of it, or batch.jobSet is off; give another --namespace"
+                    "stack accepts its jobs, or batch.jobSet is off; give another --namespace"
                 ) from None
             except (ValueError, KeyError, TypeError) as error:
                 raise CheckError(
-                    f"ConfigMap {self.namespace}/{CONFIG_MAP} is another version's ({error}); "
-                    "submit with the version of gpu-cluster that made the stack"
+                    f"ConfigMap {self.namespace}/{CONFIG_MAP} was written by another version "
+                    f"({error}); submit with the version of gpu-cluster that created the stack"
                 ) from None
 
     def submit(self, job: Job) -> None:
@@ -80,8 +80,8 @@ class JobCluster:
                 if error.status != 409:
                     raise
                 raise CheckError(
-                    f"{job.name}: namespace {self.namespace} has one of that name already; cancel "
-                    "it, or choose another name"
+                    f"{job.name}: namespace {self.namespace} already has a job of that name; "
+                    "cancel it, or choose another name"
                 ) from None
             undo.callback(_quietly, self._delete_job_set, job.name)
             owner = {
@@ -117,10 +117,12 @@ class JobCluster:
         job = self._job(name)
         if (job["metadata"].get("labels") or {}).get(SUBMITTED) != "true":
             raise CheckError(
-                f"{name} is the stack's own: remove it from trainingJobs, and run pulumi up"
+                f"{name} belongs to the stack: remove it from trainingJobs, and run pulumi up"
             )
         if job["metadata"].get("deletionTimestamp"):
-            raise CheckError(f"{name} is cancelled already, and goes when its pods have ended")
+            raise CheckError(
+                f"{name} is already cancelled, and is removed when its pods have ended"
+            )
         with _refusals("to delete it", name):
             self._delete_job_set(name)
 
@@ -140,7 +142,7 @@ class JobCluster:
         ]
         if not pods:
             raise CheckError(
-                f"{name} has no worker {worker} now: gpu-cluster job list says how far it is"
+                f"{name} has no worker {worker} now: gpu-cluster job list shows its progress"
             )
         last = max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
         with _refusals("to read its log", name):
@@ -155,8 +157,8 @@ class JobCluster:
                 node = (last.get("spec") or {}).get("nodeName") or "of it"
                 raise CheckError(
                     f"{name}: node {node} has no log of worker {worker}, pod "
-                    f"{last['metadata']['name']}: {_message(error)}; a node that has left has "
-                    "none, nor has a node of a rehearsal, where no program runs"
+                    f"{last['metadata']['name']}: {_message(error)}; nodes that no longer exist "
+                    "and nodes of a rehearsal, on which no program runs, have no logs"
                 ) from None
             for line in answer:
                 yield line.decode(errors="replace").rstrip("\n")
@@ -166,8 +168,8 @@ class JobCluster:
         if name not in found:
             have = ", ".join(sorted(found)) or "none"
             raise CheckError(
-                f"there is no job {name} in namespace {self.namespace}, which has {have}; give "
-                "--namespace if it is in another"
+                f"namespace {name} has no job {self.namespace}, only {have}; give --namespace if "
+                "it is in another"
             )
         return found[name]
 
@@ -262,7 +264,7 @@ def _refusals(what: str, job: str = "", fix: str = "") -> Iterator[None]:
         raise CheckError(f"{about}{_refused(error, what, fix)}") from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
         said = " ".join(str(error).split())
-        raise CheckError(f"{about}the cluster does not answer: {said}") from None
+        raise CheckError(f"{about}the cluster does not respond: {said}") from None
 
 
 def _refused(error: ApiException, what: str, fix: str) -> str:

@@ -58,12 +58,12 @@ def read(
     """The settings of a file's jobs; those that name no namespace get this one."""
     if not isinstance(document, dict) or set(document) != {ROOM}:
         raise CheckError(
-            f"{ROOM}: is missing, or not the only key; a job file has one key, {ROOM}, with jobs "
-            "as in a stack file"
+            f"{ROOM}: is missing, or is not the only key; a job file has exactly one key, {ROOM}, "
+            "with jobs as in a stack file"
         )
     given = document[ROOM]
     if not isinstance(given, dict) or not given:
-        raise CheckError(f"{ROOM}: has no job; give one by its name")
+        raise CheckError(f"{ROOM}: has no jobs; add one under its name")
     for name in given:
         if reason := refusal(ENTRY_NAMES[ROOM], str(name)):
             raise CheckError(f"{ROOM}.{name}: {reason}")
@@ -74,7 +74,7 @@ def read(
     for name, job in named.items():
         if isinstance(job, dict) and job["namespace"] != namespace:
             raise CheckError(
-                f"{ROOM}.{name}.namespace: is {job['namespace']}, and the settings of {namespace} "
+                f"{ROOM}.{name}.namespace: is {job['namespace']}, but the settings of {namespace} "
                 f"were read; give --namespace {job['namespace']}"
             )
     try:
@@ -87,7 +87,8 @@ def read(
             raise CheckError(f"{ROOM}.{name}.wait: has no effect on a submitted job; drop the key")
         if job.disruption_budget:
             raise CheckError(
-                f"{ROOM}.{name}.disruptionBudget: is for jobs in a stack file; drop the key"
+                f"{ROOM}.{name}.disruptionBudget: is supported only for jobs in a stack file; "
+                "drop the key"
             )
     return jobs
 

@@ -42,8 +42,8 @@ def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool, trusted: b
         if not given.exists():
             # The rehearsal's runner outlives its cluster, whose kubeconfig goes with it.
             raise CheckError(
-                f"the kept rehearsal of {stack} has no cluster: its stack was destroyed, so there "
-                f"is none to ask; end it with gpu-cluster down {stack}"
+                f"the kept rehearsal of {stack} has no cluster, because its stack was destroyed; "
+                f"end it with gpu-cluster down {stack}"
                 if (folder / "run").exists()
                 else f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep"
             )
@@ -88,7 +88,8 @@ def client_of(kubeconfig: str) -> Any:
         # The client itself would go on without credentials, and be refused as nobody.
         how = f"; sign in: {_SIGN_IN[command]}" if command in _SIGN_IN else ""
         raise CheckError(
-            f"the kubeconfig signs in by {command}, which gave no credentials: {said[-1]}{how}"
+            f"the kubeconfig signs in by running {command}, which returned no credentials: "
+            f"{said[-1]}{how}"
         )
     return client
 
@@ -103,7 +104,7 @@ def _signs_in_by(kubeconfig: Any) -> str | None:
         return None  # without a command, or no kubeconfig, which the client says
     if not shutil.which(command):
         how = f": {_INSTALL[command]}" if command in _INSTALL else ""
-        raise CheckError(f"the kubeconfig signs in by {command}, which is not on PATH{how}")
+        raise CheckError(f"the kubeconfig signs in by running {command}, which is not on PATH{how}")
     return command
 
 
@@ -141,8 +142,8 @@ def page(body: bytes) -> tuple[list[Any], str]:
         found, more = None, ""
     if not isinstance(found, list):
         raise CheckError(
-            "what answers is not a Kubernetes API server: look at the kubeconfig's server, and at "
-            "any proxy on the way"
+            "the server that responds is not a Kubernetes API server: check the kubeconfig's "
+            "server and any proxy"
         )
     return found, more
 
@@ -154,9 +155,11 @@ def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:
         body: bytes = answer.data  # only now is it read: the connection may break meanwhile
     except kubernetes.client.ApiException as error:
         denied = "not allowed to look: " if error.status in (401, 403) else ""
-        raise CheckError(f"the cluster says: {denied}HTTP {error.status} {error.reason}") from None
+        raise CheckError(
+            f"the cluster returned {denied}HTTP {error.status} {error.reason}"
+        ) from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise CheckError(f"the cluster does not answer: {_line(error)}") from None
+        raise CheckError(f"the cluster does not respond: {_line(error)}") from None
     return body
 
 

@@ -83,7 +83,7 @@ def _storage_classes(theirs: list[Object], classes: set[str]) -> Iterator[Confli
     if names := sorted(classes & {one["metadata"]["name"] for one in theirs}):
         yield (
             "volumeClaims",
-            f"the cluster has a StorageClass {names[0]} already, which pulumi up would create for "
+            f"the cluster already has a StorageClass {names[0]}, which pulumi up would create for "
             "them; ask its owner to rename it, or use existingClaim",
         )
 
@@ -100,8 +100,8 @@ def _namespaces(found: list[Object], settings: Settings[Any], owner: str) -> Ite
         if not args.existing and name in there and owner_of(there[name]) != owner:
             yield (
                 f"namespaces.{name}",
-                "the cluster has it already, and pulumi up ends where it would create it; set "
-                "existing: true, or choose another name",
+                "the cluster already has it, so pulumi up would fail to create it; set existing: "
+                "true, or choose another name",
             )
 
 
@@ -124,16 +124,16 @@ def _device_plugins(
         if operator and not kept_off:
             yield (
                 f"gpuPools.{pool.name}",
-                "the cluster has NVIDIA's GPU Operator, whose device plugin would run on the GPU "
-                f"nodes beside {whose}; {leave}, which leaves them to the operator, or labels: "
-                f'{{ {_NO_OPERANDS}: "false" }}',
+                "the cluster has NVIDIA's GPU Operator, whose device plugin would also run on the "
+                f"GPU nodes, in addition to {whose}; {leave}, which leaves them to the "
+                f'operator, or labels: {{ {_NO_OPERANDS}: "false" }}',
             )
         elif plugins and not operator:
             yield (
                 f"gpuPools.{pool.name}",
-                f"the cluster has a device plugin already, DaemonSet {_full_name(plugins[0])}, "
-                f"which would run on the GPU nodes beside {whose}; {leave}, which leaves them to "
-                "it",
+                f"the cluster already has a device plugin, DaemonSet {_full_name(plugins[0])}, "
+                f"which would also run on the GPU nodes, in addition to {whose}; {leave}, which "
+                "leaves them to it",
             )
 
 
@@ -168,9 +168,9 @@ def _installers(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conf
         if theirs and one.pool.installer is not None:
             yield (
                 f"gpuPools.{name}.driver",
-                f"the cluster has an installer of drivers already, DaemonSet "
-                f"{_full_name(theirs[0])}, which would run on the GPU nodes beside the stack's; "
-                "set driver: managed, or none, which leaves the driver to it",
+                f"the cluster already has a driver installer, DaemonSet {_full_name(theirs[0])}, "
+                "which would run on the GPU nodes in addition to the stack's; set driver: "
+                "managed, or none, which leaves the driver to it",
             )
 
 
@@ -187,8 +187,9 @@ def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iter
         if found:
             yield (
                 about,
-                f"the cluster has a Cluster Autoscaler already, Deployment {_full_name(found[0])}, "
-                "and two of them undo each other's work; remove the key",
+                "the cluster already has a Cluster Autoscaler, Deployment "
+                f"{_full_name(found[0])}, and two of them would undo each other's work; remove "
+                "the key",
             )
         return
     if not found:
@@ -205,9 +206,9 @@ def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iter
         listed = " or ".join(", ".join(sorted(tags)) for tags in wanted) or "their names"
         yield (
             about,
-            f"Deployment {_full_name(found[0])} finds node groups by {listed} and would not see "
-            f"the pools; ask its owner for {_DISCOVERY}k8s.io/cluster-autoscaler/enabled,"
-            f"k8s.io/cluster-autoscaler/{name}",
+            f"Deployment {_full_name(found[0])} finds node groups by {listed} and would not find "
+            "the pools; ask its owner for "
+            f"{_DISCOVERY}k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/{name}",
         )
 
 

@@ -33,8 +33,8 @@ def foreign_controllers(kubeconfig: str, batch: BatchArgs, owner: str) -> dict[s
         if wanted[name] and there is not None and owner_of(there) != owner:
             setting, title, instead = _WORDS[name]
             found[setting] = (
-                f"the cluster has {title} already, installed by {_who(there)}, and pulumi up ends "
-                f"where it would create {definition} again; remove {setting}, and {instead}"
+                f"the cluster already has {title}, installed by {_who(there)}, so pulumi up would "
+                f"fail to create {definition}; remove {setting}, and {instead}"
             )
     return found
 

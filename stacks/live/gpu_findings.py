@@ -78,7 +78,7 @@ def _owners(
     ):
         if len(states) > 1:
             both = " and ".join(sorted(f"{one.namespace}/{one.name}" for one in states.values()))
-            message = f"has two {what}: {both}; let one of them do it"
+            message = f"has two {what}: {both}; use only one of them"
             yield Finding(node=row.name, lacks=lacks, message=message, command=here)  # type: ignore[arg-type]
     if pool is None:
         return
@@ -87,8 +87,8 @@ def _owners(
         yield Finding(
             node=row.name,
             lacks="label",
-            message=f"lacks the label {_pairs(missing)}, so that GKE's device plugin runs on it "
-            f"beside the one that devicePlugin of pool {pool.name} means",
+            message=f"lacks the label {_pairs(missing)}, so GKE's device plugin runs on it in "
+            f"addition to the one that devicePlugin of pool {pool.name} names",
             command=_label_command(row.name, node, missing),
         )
     for one in daemon_sets if pool.device_plugin and len(plugins) < 2 else ():
@@ -97,8 +97,9 @@ def _owners(
             yield Finding(
                 node=row.name,
                 lacks="plugin",
-                message=f"has two device plugins with pulumi up: somebody else's {namespace}/{name}"
-                f" and this stack's; set devicePlugin of pool {pool.name} to none, or remove that",
+                message="would have two device plugins after pulumi up: somebody else's "
+                f"{namespace}/{name} and this stack's; set devicePlugin of pool "
+                f"{pool.name} to none, or remove that",
                 command=f"kubectl -n {namespace} describe daemonset {name}",
             )
 
@@ -202,7 +203,7 @@ def _plugin(
     if any(state.word == "starting" for state in [*installer_pods(pods), *plugin_pods(pods)]):
         return None  # on their way
     for state in plugin_pods(pods):
-        what = "offers no GPU: the driver is missing or does not work"
+        what = "offers no GPUs: the driver is missing or does not work"
         message = f"its device plugin {state.namespace}/{state.name} " + (
             f"is {state}" if state.word == "failing" else what
         )
@@ -218,8 +219,8 @@ def _plugin(
         return Finding(
             node=row.name,
             lacks="plugin",
-            message=f"offers no GPU, and its device plugin is not this stack's: {who} must start "
-            "it",
+            message=f"offers no GPUs, and its device plugin does not belong to this stack: {who} "
+            "must start it",
             command=f"kubectl describe node {row.name}",
         )
     return _no_pod(row, node, sets, "plugin", "device plugin")
@@ -243,20 +244,20 @@ def _no_pod(
             f"{images.DEVICE_PLUGIN.tag}/deployments/static/nvidia-device-plugin.yml"
         )
         return finding(
-            f"the cluster has no {what}: `pulumi up --refresh` brings back what the stack has",
+            f"the cluster has no {what}: `pulumi up --refresh` restores what the stack declares",
             f"kubectl apply -f {url}" if lacks == "plugin" else "kubectl get daemonset -A",
         )
     nearest = min(daemon_sets, key=lambda one: len(_missing(_selector(one), node)))
     name = f"{nearest['metadata']['namespace']}/{nearest['metadata']['name']}"
     if missing := _missing(_selector(nearest), node):
         return finding(
-            f"the {what} {name} leaves it out: it lacks the label {_pairs(missing)}",
+            f"the {what} {name} does not select it: it lacks the label {_pairs(missing)}",
             _label_command(row.name, node, missing),
         )
     spec = nearest["spec"]["template"]["spec"]
     if selectors.selects(spec, labels_of(node), name=row.name) is False:
         return finding(
-            f"the {what} {name} leaves it out by its node affinity",
+            f"the {what} {name} excludes it by its node affinity",
             f"kubectl -n {nearest['metadata']['namespace']} describe daemonset "
             f"{nearest['metadata']['name']}",
         )
@@ -266,7 +267,7 @@ def _no_pod(
             _tolerate_command(nearest, taint, bool(spec.get("tolerations"))),
         )
     return finding(
-        f"the {what} {name} has no pod on it",
+        f"the {what} {name} has no pod on the node",
         f"kubectl -n {nearest['metadata']['namespace']} rollout restart "
         f"daemonset/{nearest['metadata']['name']}",
     )
@@ -299,7 +300,7 @@ def _taints(row: GpuNode, node: Object, pool: GpuPool | None) -> list[Finding]:
             Finding(
                 node=row.name,
                 lacks="taint",
-                message=f"lacks the taint {text}, so pods without a GPU may fill it",
+                message=f"lacks the taint {text}, so pods that use no GPU may fill it",
                 command=f"kubectl taint node {row.name} {text}",
             )
         )
@@ -312,7 +313,7 @@ def _unhealthy(row: GpuNode) -> list[Finding]:
             node=row.name,
             lacks="gpus",
             message=f"offers {allocatable} of its {capacity} {resource}: the device plugin "
-            "takes the others for unhealthy",
+            "considers the others unhealthy",
             command=f"kubectl describe node {row.name}",
         )
         for resource, (capacity, allocatable, _) in row.resources.items()

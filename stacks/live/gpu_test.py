@@ -66,15 +66,15 @@ def newest(pods: Sequence[Object]) -> list[Object]:
 def _why(pool: str, job: Object | None, pods: Sequence[Object], unread: str) -> str:
     name = job_name(pool)
     if job is None:
-        return f"there is no Job {name}: run pulumi up"
+        return f"Job {name} does not exist: run pulumi up"
     ended = {one["type"] for one in (job.get("status") or {}).get("conditions") or []}
     if not pods and ended & {"Complete", "Failed"}:
         return (
-            f"Job {name} has ended, and its pod left with its node: raise gpuTest.generation, run "
-            "pulumi up, and ask while the node runs"
+            f"Job {name} has ended, and its pod was removed with its node: raise "
+            "gpuTest.generation, run pulumi up, and ask again while the node is running"
         )
     if not pods:
-        return f"Job {name} has no pod: kubectl describe job {name} says why"
+        return f"Job {name} has no pod: see kubectl describe job {name}"
     (pod,) = pods
     status = pod.get("status", {})
     phase = status.get("phase", "Unknown")

@@ -71,7 +71,7 @@ def answer(stack: str, kubeconfig: str) -> Answer:
     row = PLATFORMS.get(platform)
     cloud = row.cloud if row and row.owned else None
     if cloud is None:
-        note = "an existing cluster is not deleted with its stack, so nothing of it is left over"
+        note = "an existing cluster is not deleted with its stack, so nothing of it is left behind"
         return ExitCode.OK, {"stack": stack, "leftovers": [], "notes": [note]}, note
     client = client_of(kubeconfig)
     core, net = kubernetes.client.CoreV1Api(client), kubernetes.client.NetworkingV1Api(client)
@@ -135,7 +135,9 @@ def leftovers(
 def text(found: Sequence[Leftover]) -> str:
     """Some lines for each, and what to do with all of them."""
     if not found:
-        return "nothing: no Service, Ingress, Gateway, volume or snapshot has anything in the cloud"
+        return (
+            "nothing: no Service, Ingress, Gateway, volume or snapshot has resources in the cloud"
+        )
     lines = []
     for one in found:
         lines.append(f"{one.kind} {one.name}: {one.what}")
@@ -146,11 +148,15 @@ def text(found: Sequence[Leftover]) -> str:
     undecided, kept = [one for one in found if one.remove], [one for one in found if not one.remove]
     if undecided:
         lines.append(
-            f"{len(undecided)} would stay in the cloud, bill on, and may keep the network from "
-            "being deleted: decide on each before pulumi destroy, and run this again"
+            f"{len(undecided)} would remain in the cloud, continue to be billed, and may prevent "
+            "the deletion of the network: decide on each before pulumi destroy, and run this "
+            "again"
         )
     if kept:
-        lines.append(f"{len(kept)} will be kept in the cloud, and bill on, by its own policy")
+        lines.append(
+            f"{len(kept)} will remain in the cloud and continue to be billed, because of "
+            "its own policy"
+        )
     return "\n".join(lines)
 
 
@@ -254,5 +260,5 @@ def _groups(body: bytes) -> list[Any]:
     try:
         found = json.loads(body)["groups"]
     except (ValueError, TypeError, KeyError):
-        raise CheckError("what answers is not a Kubernetes API server") from None
+        raise CheckError("the server that responds is not a Kubernetes API server") from None
     return list(found)

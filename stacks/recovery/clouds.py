@@ -28,8 +28,8 @@ class LiveClouds:
         for key in ("aws:profile", "aws:assumeRoles"):
             if PLACEHOLDER in self._config.get(key, ""):
                 raise LookupError(
-                    f"AWS: {key} is encrypted, so the stack's account is not known; it is not a "
-                    "secret: pulumi config set it in plain text"
+                    f"AWS: {key} is encrypted, so the stack's account is unknown; it does not "
+                    "need to be a secret: set it in plain text with pulumi config set"
                 )
         try:
             signed_in: Any = session(provider_args(self._config, region), self._endpoint)

@@ -83,7 +83,7 @@ def recover(
         if (holder := _write(pulumi, adopting(deployment, candidates))) is None:
             break
         if not are_dead(holder, pulumi.backend_folder()) and not confirm_unlock(holder):
-            raise RecoveryError("nothing was changed: let that run finish, and then recover")
+            raise RecoveryError("nothing was changed: let that run finish, then recover")
         # Its last words may have come after the export: look again.
         pulumi.must("cancel", "--yes")
         log(f"unlocked: it was {holder}")
@@ -99,13 +99,13 @@ def recover(
         try:
             recovery.notes += _duplicates(deployment, clouds)
         except LookupError as error:
-            recovery.unknown.append(f"whether there are two of anything is not known: {error}")
+            recovery.unknown.append(f"it is not known whether any resource exists twice: {error}")
     try:
         google_once = cache(clouds.google)
         recovery.failed = dict(failed(deployment, google_once, clouds.aws))
         recovery.default_pools = keep_default_pool(deployment, google_once)
     except LookupError as error:
-        recovery.unknown.append(f"whether clusters and node pools failed is not known: {error}")
+        recovery.unknown.append(f"it is not known whether clusters and node pools failed: {error}")
     if recovery.default_pools:
         pulumi.load(deployment)
     for urn in recovery.failed:
@@ -137,7 +137,7 @@ class _OwnAccount:
             )
         if arn not in self._said:
             self._said.add(arn)
-            self._log(f"asks AWS account {account} as {arn}")
+            self._log(f"querying AWS account {account} as {arn}")
         return aws
 
 
@@ -206,13 +206,17 @@ def _candidates(deployment: Deployment, recovery: Recovery, clouds: Clouds) -> d
             recovery.notes.append(f"{one.name}: {error}")
             continue
         if names is None:
-            recovery.notes.append(f"{one.name}: look for it by hand, its id is not in its inputs")
+            recovery.notes.append(
+                f"{one.name}: look for it manually, because its ID is not in its inputs"
+            )
             continue
         fresh = [name for name in names if name not in identities(deployment, one.type)]
         if len(fresh) == 1:
             found[one.urn] = fresh[0]
         elif fresh:
-            recovery.notes.append(f"{one.name}: one of {', '.join(fresh)} may be it: look by hand")
+            recovery.notes.append(
+                f"{one.name}: one of {', '.join(fresh)} may be it: check manually"
+            )
     return found
 
 
@@ -243,6 +247,6 @@ def _write(pulumi: RecoveringPulumi, deployment: Deployment) -> str | None:
         raise RecoveryError(f"pulumi stack import: {refusal}")
     if running := running_here(refusal):
         raise RecoveryError(
-            f"the stack is in use by {running}: let it finish, or end it, and then recover"
+            f"the stack is in use by {running}: let it finish or end it, then recover"
         )
     return holders(refusal) or refusal

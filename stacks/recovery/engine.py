@@ -37,7 +37,7 @@ class RecoveringPulumi(Pulumi):
             file.write(done.stdout or done.stderr)
         wrong = _causes_first(done.stdout) or [reason(done.stderr, "")]
         raise RecoveryError("\n".join([f"pulumi preview: {wrong[0]}", *wrong[1:],
-                                       f"all that it printed is in {file.name}"]))  # fmt: skip
+                                       f"its complete output is in {file.name}"]))  # fmt: skip
 
     def backend_folder(self) -> Path | None:
         """Where a backend of files has the states; None for any other backend."""

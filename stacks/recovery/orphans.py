@@ -60,4 +60,4 @@ def duplicates(deployment: Deployment, aws: Mapping[str, Aws]) -> Iterator[str]:
             if name not in identities(deployment, row["type"]) and name not in seen:
                 seen.add(name)
                 like = Urn.parse(row["urn"]).name
-                yield f"{row['type']} {name} looks like {like}, and is not in the state"
+                yield f"{row['type']} {name} looks like {like}, but is not in the state"

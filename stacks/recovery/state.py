@@ -21,7 +21,7 @@ from stacks.engine.state import (
 from stacks.engine.urn import Urn, reference
 
 _ALERT = "gcp:monitoring/alertPolicy:AlertPolicy"
-_UNREAD = "adopted, and not read yet: run gpu-cluster recover again"
+_UNREAD = "adopted, but not refreshed yet: run gpu-cluster recover again"
 """An error of its initialisation, to the engine: the next refresh takes it away."""
 _NEW = ("id", "outputs", "initErrors")
 """What adoption adds to a resource that was being made."""
@@ -39,7 +39,7 @@ def check_own(identity: str, wanted: str | None, found: str | None) -> None:
     """
     if wanted is not None and found != wanted:
         whose = f"is labelled {found}" if found else "has no label of a stack"
-        raise NotOursError(f"{identity} is there and {whose}, not {wanted}: it is not adopted")
+        raise NotOursError(f"{identity} exists and {whose}, not {wanted}: it is not adopted")
 
 
 def check_within(identity: str, found: object, wanted: object) -> None:
@@ -48,7 +48,7 @@ def check_within(identity: str, found: object, wanted: object) -> None:
     theirs, ours = (str(name).rpartition("/")[2] for name in (found, wanted))
     if theirs != ours:
         raise NotOursError(
-            f"{identity} is there and belongs to {theirs}, not {ours}: it is not adopted"
+            f"{identity} exists and belongs to {theirs}, not {ours}: it is not adopted"
         )
 
 

@@ -53,8 +53,8 @@ BY_NAME = changed(
 NARROW = "allowed: private networks of /8 and public ones of /16, or smaller"
 
 UNENFORCED = (
-    "cluster gpu lets whatever is routed into its network reach its private control plane; set "
-    "privateEndpointEnforcementEnabled to true"
+    "cluster gpu opens its private control plane to everything that is routed into its network; "
+    "set privateEndpointEnforcementEnabled to true"
 )
 
 ROWS: Rows = {
@@ -73,14 +73,14 @@ ROWS: Rows = {
          ("vpcConfig", "publicAccessCidrs"), ["::/0"],
          f"cluster gpu lets ::/0 reach its control plane; {NARROW}"),
         ((BY_NAME,), ("controlPlaneEndpointsConfig", "ipEndpointsConfig", "enabled"), True,
-         "cluster gpu lets the whole world reach its control plane; name the networks that may"),
+         "cluster gpu opens its control plane to the whole internet; name the networks that may"),
         ((GKE_CLUSTER,), ("masterAuthorizedNetworksConfig",), DROP,
-         "cluster gpu lets the whole world reach its control plane; name the networks that may"),
+         "cluster gpu opens its control plane to the whole internet; name the networks that may"),
         ((GKE_CLUSTER,), ("masterAuthorizedNetworksConfig", "gcpPublicCidrsAccessEnabled"), True,
-         "cluster gpu lets every machine of Google Cloud, also of others, reach its control plane; "
-         "set gcpPublicCidrsAccessEnabled to false"),
+         "cluster gpu opens its control plane to every machine in Google Cloud, including those "
+         "of other customers; set gcpPublicCidrsAccessEnabled to false"),
         ((EKS_CLUSTER,), ("vpcConfig", "publicAccessCidrs"), DROP,
-         "cluster gpu lets the whole world reach its control plane; name the networks that may"),
+         "cluster gpu opens its control plane to the whole internet; name the networks that may"),
         ((EKS_CLUSTER,), ("vpcConfig", "publicAccessCidrs", 0), "10.0.0.0/16",
          "cluster gpu lets 10.0.0.0/16 reach its control plane; allowed: private networks of /20 "
          "and public ones of /24, or smaller", {"prefix": 20, "publicPrefix": 24}),
@@ -96,23 +96,23 @@ ROWS: Rows = {
         ((SUBNET,), ("mapPublicIpOnLaunch",), True,
          "subnet public gives every machine a public address; drop mapPublicIpOnLaunch"),
         ((SSH_GROUP,), ("remoteAccess", "sourceSecurityGroupIds"), DROP,
-         "node group v100 opens SSH to the whole world; name remoteAccess.sourceSecurityGroupIds, "
-         "or drop remoteAccess"),
+         "node group v100 opens SSH to the whole internet; name "
+         "remoteAccess.sourceSecurityGroupIds, or drop remoteAccess"),
     ],
     "firewall-open": [
         ((EGRESS, FIREWALL), ("sourceRanges",), ["10.0.0.0/8", "0.0.0.0/0"],
-         "ssh lets 0.0.0.0/0 in; name the networks that need to come in"),
+         "ssh lets 0.0.0.0/0 in; name the networks that need access"),
         ((EGRESS, FIREWALL), ("sourceRanges",), ["128.0.0.0/1", "10.0.0.0/8", "0.0.0.0/1"],
          "ssh lets 128.0.0.0/1 and 0.0.0.0/1, together 0.0.0.0/0 in; name the networks that need "
-         "to come in"),
+         "access"),
         ((changed(INGRESS, ("cidrIpv4",), "34.0.0.0/8"),), ("cidrIpv4",), "128.0.0.0/1",
-         "ssh lets 128.0.0.0/1 in; name the networks that need to come in"),
+         "ssh lets 128.0.0.0/1 in; name the networks that need access"),
         ((SECURITY_GROUP,), ("ingress", 0, "cidrBlocks", 0), "0.0.0.0/0",
-         "nodes lets 0.0.0.0/0 in; name the networks that need to come in"),
+         "nodes lets 0.0.0.0/0 in; name the networks that need access"),
         ((RULE,), ("cidrBlocks", 0), "0.0.0.0/0",
-         "ssh lets 0.0.0.0/0 in; name the networks that need to come in"),
+         "ssh lets 0.0.0.0/0 in; name the networks that need access"),
         ((INGRESS,), ("cidrIpv6",), "::/0",
-         "ssh lets ::/0 in; name the networks that need to come in"),
+         "ssh lets ::/0 in; name the networks that need access"),
     ],
     "secrets-encrypted": [
         ((EKS_CLUSTER,), ("encryptionConfig",), DROP,
@@ -137,10 +137,10 @@ ROWS: Rows = {
          "cluster gpu issues a client certificate, which cannot be revoked; set "
          "issueClientCertificate to false"),
         ((EKS_CLUSTER,), ("accessConfig", "authenticationMode"), "API_AND_CONFIG_MAP",
-         "cluster gpu takes users from the aws-auth ConfigMap; set accessConfig.authenticationMode "
-         "to API and use access entries"),
+         "cluster gpu reads users from the aws-auth ConfigMap; set "
+         "accessConfig.authenticationMode to API and use access entries"),
         ((EKS_CLUSTER,), ("accessConfig", "bootstrapClusterCreatorAdminPermissions"), True,
-         "cluster gpu makes its creator an administrator for ever; set "
+         "cluster gpu makes its creator an administrator forever; set "
          "bootstrapClusterCreatorAdminPermissions to false and give an access entry"),
     ],
     "audit-log": [
@@ -155,7 +155,7 @@ ROWS: Rows = {
     ],
     "upgrades": [
         ((GKE_CLUSTER,), ("releaseChannel", "channel"), "UNSPECIFIED",
-         "cluster gpu is on no release channel; set releaseChannel.channel to RAPID, REGULAR, "
+         "cluster gpu has no release channel; set releaseChannel.channel to RAPID, REGULAR, "
          "STABLE or EXTENDED"),
         ((EKS_CLUSTER,), ("upgradePolicy",), DROP,
          "cluster gpu enters extended support automatically, at six times the price of a control "
@@ -172,8 +172,8 @@ ROWS: Rows = {
         ((in_stack(EKS_CLUSTER, "prod"),), ("deletionProtection",), DROP,
          "cluster gpu has deletionProtection off, which stack prod must have on; set it to true"),
         ((in_stack(GKE_CLUSTER, "live"),), ("@protect",), False,
-         "cluster gpu is not protected in Pulumi, so its pools would go before the cloud refuses "
-         "to delete it; set the resource option protect", {"stacks": ["live"]}),
+         "cluster gpu is not protected in Pulumi, so its pools would be deleted before the cloud "
+         "refuses to delete it; set the resource option protect", {"stacks": ["live"]}),
     ],
 }  # fmt: skip
 

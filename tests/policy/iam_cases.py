@@ -93,7 +93,7 @@ IMPERSONATED = resource(
 """What that role is for: one account."""
 BROAD = "{}: {} grants far more permissions than one task needs; choose a narrower {}"
 DEFAULT = (
-    "runs its nodes as the project's default account, which may do nearly everything; set {path}"
+    "runs its nodes as the project's default account, which has nearly all permissions; set {path}"
 )
 
 
@@ -116,8 +116,8 @@ ROWS: Rows = {
          "12345-compute@developer.gserviceaccount.com",
          f"cluster gpu {DEFAULT.format(path='nodeConfig.serviceAccount')}"),
         ((GKE_CLUSTER,), ("workloadIdentityConfig",), DROP,
-         "cluster gpu has no workload identity, so pods would use the node's account; set "
-         "workloadIdentityConfig.workloadPool"),
+         "cluster gpu has no workload identity, so pods would use the node's service account; "
+         "set workloadIdentityConfig.workloadPool"),
         ((AUTOPILOT,), ("clusterAutoscaling", "autoProvisioningDefaults", "serviceAccount"),
          "default",
          "cluster auto "
@@ -130,7 +130,7 @@ ROWS: Rows = {
          "add a condition"),
         ((ROLE,), ("assumeRolePolicy",),
          document({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}),
-         "role nodes may be assumed by anybody; name who may"),
+         "role nodes can be assumed by anybody; name the principals"),
         ((ROLE,), ("managedPolicyArns", 0), "arn:aws:iam::aws:policy/AmazonEC2FullAccess",
          BROAD.format("nodes", "AmazonEC2FullAccess", "policy")),
         ((ATTACHMENT,), ("policyArn",), "arn:aws-cn:iam::aws:policy/AdministratorAccess",
@@ -140,11 +140,12 @@ ROWS: Rows = {
         ((MEMBER,), ("role",), "roles/compute.instanceAdmin",
          BROAD.format("logs", "roles/compute.instanceAdmin", "role")),
         ((CUSTOM_ROLE,), ("permissions", 1), "iam.serviceAccounts.actAs",
-         "train has the permission iam.serviceAccounts.actAs, by which its holder gets more than "
-         "the role; drop it"),
+         "train has the permission iam.serviceAccounts.actAs, which lets its holder gain more "
+         "than the role grants; drop it"),
         ((BINDING,), ("members", 0), "allAuthenticatedUsers",
-         "logs grants a role to allAuthenticatedUsers; name who needs it"),
-        ((BUCKET,), ("member",), "allUsers", "models grants a role to allUsers; name who needs it"),
+         "logs grants a role to allAuthenticatedUsers; name the members that need it"),
+        ((BUCKET,), ("member",), "allUsers", "models grants a role to allUsers; name the members "
+                                             "that need it"),
         ((PROJECT_POLICY,), ("policyData",),
          json.dumps({"bindings": [{"role": "roles/owner", "members": ["user:a@b.c"]}]}),
          BROAD.format("all", "roles/owner", "role")),
@@ -184,7 +185,7 @@ CASES = [
     ),
     _broad(
         {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"},
-        "autoscaler allows everything but what it names; name what is allowed",
+        "autoscaler allows everything except what it lists; list what is allowed instead",
     ),
     *(
         Case(

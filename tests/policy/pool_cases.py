@@ -95,18 +95,18 @@ ROWS: Rows = {
     "mig-profile": [
         ((T4_POOL, A100_POOL), ("nodeConfig", "guestAccelerators", 0, "gpuPartitionSize"),
          "1g.10gb",
-         "pool a100 asks for MIG partition 1g.10gb of nvidia-tesla-a100; allowed: 1g.5gb, 2g.10gb, "
-         "3g.20gb, 7g.40gb"),
+         "pool a100 requests MIG partition 1g.10gb of nvidia-tesla-a100; allowed: 1g.5gb, "
+         "2g.10gb, 3g.20gb, 7g.40gb"),
         ((T4_POOL,), ("nodeConfig", "guestAccelerators", 0, "gpuPartitionSize"), "1g.5gb",
-         "pool t4 asks for MIG partition 1g.5gb of nvidia-tesla-t4; allowed: none, because it "
+         "pool t4 requests MIG partition 1g.5gb of nvidia-tesla-t4; allowed: none, because it "
          "does not support MIG"),
         ((A100_POOL,), ("nodeConfig", "guestAccelerators", 0, "gpuSharingConfig"),
          {"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": 2},
          "pool a100 shares MIG partitions by MPS, which does not run on them; set "
          "gpuSharingStrategy to TIME_SHARING, or drop gpuPartitionSize"),
         ((SLICE,), ("spec", "nodeSelector", "cloud.google.com/gke-gpu-partition-size"), "1g.6gb",
-         "pod slice asks for MIG partition 1g.6gb of nvidia-h100-80gb; allowed: 1g.10gb, 1g.20gb, "
-         "2g.20gb, 3g.40gb, 7g.80gb"),
+         "pod slice requests MIG partition 1g.6gb of nvidia-h100-80gb; allowed: 1g.10gb, "
+         "1g.20gb, 2g.20gb, 3g.40gb, 7g.80gb"),
     ],
     "secure-boot": [
         ((V100_GROUP, LAUNCH_TEMPLATE, T4_POOL),
@@ -120,8 +120,8 @@ ROWS: Rows = {
     ],
     "instance-metadata": [
         ((T4_POOL,), ("nodeConfig", "workloadMetadataConfig"), DROP,
-         "pool t4 gives pods the node's credentials; set nodeConfig.workloadMetadataConfig.mode to "
-         "GKE_METADATA"),
+         "pool t4 exposes the node's credentials to pods; set "
+         "nodeConfig.workloadMetadataConfig.mode to GKE_METADATA"),
         ((T4_POOL,), ("nodeConfig", "metadata", "disable-legacy-endpoints"), "false",
          "pool t4 serves the legacy metadata endpoints, which need no header; set "
          "disable-legacy-endpoints to true"),
@@ -142,12 +142,12 @@ ROWS: Rows = {
         ((LAUNCH_TEMPLATE,), ("blockDeviceMappings", 0, "ebs", "encrypted"), "false",
          "launch template v100: volume /dev/xvda is not encrypted; set ebs.encrypted"),
         ((LAUNCH_TEMPLATE,), ("blockDeviceMappings",), [],
-         "launch template v100 names no volume, so the root volume is encrypted only where the "
-         "account's default says so; map it with ebs.encrypted"),
+         "launch template v100 names no volume, so the root volume is encrypted only if that is "
+         "the account's default; map it with ebs.encrypted"),
         ((VOLUME,), ("encrypted",), DROP, "volume scratch is not encrypted; set encrypted"),
         ((V100_GROUP,), ("launchTemplate",), DROP,
-         "node group v100 has no launch template, so its volumes are encrypted only where the "
-         "account's default says so; give it one with ebs.encrypted"),
+         "node group v100 has no launch template, so its volumes are encrypted only if that is "
+         "the account's default; give it one with ebs.encrypted"),
     ],
 }  # fmt: skip
 

@@ -100,7 +100,7 @@ CLASS = _class("t4")
 TYPES = ("spec", "template", "spec", "requirements", 0, "values")
 SPEC = ("spec", "template", "spec")
 LIMITS = ("clusterAutoscaling", "resourceLimits")
-UNLIMITED = "nothing limits how many nodes pool {} starts, nor what they cost; set {}"
+UNLIMITED = "neither the number of nodes that pool {} starts nor their cost is limited; set {}"
 _CEILING: dict[str, Any] = {"stacks": {"dev": 10000}}
 _AWS = "prices of 2026-01-19"
 _GOOGLE = "prices of 2026-06-23, and of sources without a date"
@@ -108,9 +108,10 @@ _GOOGLE = "prices of 2026-06-23, and of sources without a date"
 
 def _above(dollars: str, ceiling: int, pool: str, prices: str) -> str:
     return (
-        f"the machines of all pools cost ${dollars} a month at their maximum, on demand (disks, "
+        f"the machines of all pools cost ${dollars} a month at maximum size, on demand (disks, "
         "network and control plane are not counted), and $10,000 is confirmed for stack dev; pool "
-        f"{pool} has the largest part, ${dollars}: lower its maximum, or confirm the rise: "
+        f"{pool} accounts for the largest part, ${dollars}: lower its maximum, "
+        "or confirm the new amount: "
         f'"monthly-ceiling": {{"stacks": {{"dev": {ceiling}}}}} in policy/config.json ({prices})'
     )
 
@@ -161,8 +162,8 @@ ROWS: Rows = {
     "node-identity": [
         ((CLASS_CLUSTER,), ("clusterAutoscaling", "autoProvisioningDefaults", "serviceAccount"),
          DROP,
-         "cluster gpu runs its nodes as the project's default account, which may do nearly "
-         "everything; set clusterAutoscaling.autoProvisioningDefaults.serviceAccount"),
+         "cluster gpu runs its nodes as the project's default account, which has nearly all "
+         "permissions; set clusterAutoscaling.autoProvisioningDefaults.serviceAccount"),
     ],
     "gpu-toleration": [
         ((NODE_POOL, DEPLOYMENT), (*SPEC, "tolerations"), DROP,
@@ -178,17 +179,17 @@ ROWS: Rows = {
         ((plugin({"role": "train"}), NODE_POOL,
           changed(EC2_NODE_CLASS, ("spec", "amiSelectorTerms"), [{"id": "ami-1"}])),
          ("spec", "amiSelectorTerms"), [{"alias": "bottlerocket@latest"}],
-         "GPU pool v100 has its device plugin from the image and from daemonset plugin; let one "
-         "of them do it"),
+         "GPU pool v100 has its device plugin from the image and from daemonset plugin; use only "
+         "one of them"),
         ((AUTO_POOL, plugin({"role": "serve"})), (*SPEC, "nodeSelector"), {"role": "train"},
-         "GPU pool v100 has its device plugin from the image and from daemonset plugin; let one "
-         "of them do it"),
+         "GPU pool v100 has its device plugin from the image and from daemonset plugin; use only "
+         "one of them"),
     ],
     "gpu-software": [
         ((NODE_POOL, EC2_NODE_CLASS, plugin({"role": "train"})),
          (*SPEC, "nodeSelector", "role"), "serve",
-         "nothing in this stack gives GPU pool v100 its device plugin, and without it its nodes "
-         "offer no GPU; have it installed, or see that another stack does"),
+         "nothing in this stack gives GPU pool v100 its device plugin, and without it the nodes "
+         "offer no GPUs; install it, or make sure that another stack does"),
     ],
     "monthly-ceiling": [
         ((NODE_POOL,), ("spec", "limits"), {"nvidia.com/gpu": 10, "cpu": "1k"},
@@ -209,8 +210,8 @@ ROWS: Rows = {
     ],
     "price-known": [
         ((CLASS, NODE_POOL), TYPES, ["p3.2xlarge", "p99.large"],
-         "pool v100 has nodes whose price is not known here, so the monthly ceiling does not "
-         "count it; look its price up"),
+         "pool v100 has nodes whose price is unknown, so the monthly ceiling does not count it; "
+         "look up its price"),
     ],
 }  # fmt: skip
 

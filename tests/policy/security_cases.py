@@ -260,11 +260,11 @@ ROWS: Rows = {
     ],
     "rbac-too-broad": [
         ((BINDING,), ("roleRef", "name"), "cluster-admin",
-         "ClusterRoleBinding reader gives cluster-admin, which may do everything; bind a role with "
-         "only what is needed"),
+         "ClusterRoleBinding reader gives cluster-admin, which has all permissions; bind a role "
+         "with only the permissions that are needed"),
         ((BINDING,), ("subjects", 0, "name"), "system:masters",
-         "ClusterRoleBinding reader names the group system:masters, which no rule can stop; name "
-         "who needs it"),
+         "ClusterRoleBinding reader names the group system:masters, which no rule can restrict; "
+         "name the subjects that need it"),
     ],
 }  # fmt: skip
 
@@ -344,8 +344,8 @@ CASES = [
             good=(BINDING,),
             path=("subjects", 0, "name"),
             bad=name,
-            message=f"ClusterRoleBinding reader gives a role to {name}, that is to {who}; name who "
-            "needs it",
+            message=f"ClusterRoleBinding reader gives a role to {name}, which means {who} ; name "
+            "the subjects that need it",
         )
         for name, who in (
             ("system:anonymous", "everyone who is not signed in"),

@@ -119,13 +119,13 @@ _KARPENTER = "prices of 2026-01-19"
 
 def _cost(dollars: str) -> str:
     return (
-        f"the machines of all pools cost ${dollars} a month at their maximum, on demand (disks, "
+        f"the machines of all pools cost ${dollars} a month at maximum size, on demand (disks, "
         "network and control plane are not counted)"
     )
 
 
 def _confirm(dollars: int) -> str:
-    return f"lower its maximum, or confirm the rise: {_SET % dollars}"
+    return f"lower its maximum, or confirm the new amount: {_SET % dollars}"
 
 
 ROWS: Rows = {
@@ -140,23 +140,23 @@ ROWS: Rows = {
          "pod sample does not tolerate nvidia.com/gpu=present:NoSchedule of pool v100, so it would "
          "stay pending; add the toleration"),
         ((T4_POOL, DEPLOYMENT), (*POD_SPEC, "nodeSelector"), {"role": "serve"},
-         "deployment sample asks for a GPU and selects no GPU pool of the stack, which has t4; "
+         "deployment sample requests a GPU but selects no GPU pool of the stack, which has t4; "
          "select one by its labels"),
         ((T4_POOL, BY_PRODUCT, DEPLOYMENT), (*POD_SPEC, "nodeSelector"), {"example.org/team": "a"},
-         "deployment sample asks for a GPU and selects no GPU pool of the stack, which has t4; "
+         "deployment sample requests a GPU but selects no GPU pool of the stack, which has t4; "
          "select one by its labels"),
     ],
     "autoscaler-tags": [
         ((V100_GROUP, TAINT_TAG, LABEL_TAG), ("tag", "value"), "serve",
-         "node group v100 has label role=train, and the tag of its Auto Scaling group says serve; "
-         "make them equal"),
+         "node group v100 has label role=train, and the tag of its Auto Scaling group says "
+         "serve; make them match"),
         ((V100_GROUP, LABEL_TAG, TAINT_TAG), ("tag", "value"), "present:NO_SCHEDULE",
          "node group v100 has taint nvidia.com/gpu=present:NoSchedule, and the tag of its Auto "
-         "Scaling group says present:NO_SCHEDULE; make them equal"),
+         "Scaling group says present:NO_SCHEDULE; make them match"),
         ((V100_GROUP, TAINT_TAG, BY_NAME), ("tag", "key"), "Name",
          "node group v100 has label role=train, and its Auto Scaling group has no tag "
-         f"{TAG_PREFIX}/label/role, so the autoscaler does not know of it at zero nodes; add the "
-         "tag"),
+         f"{TAG_PREFIX}/label/role, so the autoscaler does not know it while the pool has no "
+         "nodes; add the tag"),
         ((V100_GROUP, TAINT_TAG, LABEL_TAG, tag("resources/nvidia.com/gpu", "1")), ("tag", "key"),
          f"{TAG_PREFIX}/label/zone",
          "the Auto Scaling group of node group v100 is tagged with label zone=1, which its nodes "
@@ -164,78 +164,78 @@ ROWS: Rows = {
     ],
     "one-driver": [
         ((installer(ROLE), EBS_CSI_NODE, SECRETS_STORE_NODE, NO_DRIVER), DRIVER, "LATEST",
-         "GPU pool t4 gets its driver from GKE and from daemonset installer; let one of them do "
-         "it"),
+         "GPU pool t4 gets its driver from GKE and from daemonset installer; use only one of them"),
         ((T4_POOL, _with_affinity(installer({}, "careful"))), (*POD_SPEC, "affinity"), DROP,
-         "GPU pool t4 gets its driver from GKE and from daemonset careful; let one of them do it"),
+         "GPU pool t4 gets its driver from GKE and from daemonset careful; use only one of them"),
         ((NO_DRIVER, _with_affinity(installer({}, "careful")),
           _with_affinity(installer({"role": "serve"}, "other"))),
          (*POD_SPEC, "nodeSelector"), {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"},
-         "GPU pool t4 gets its driver from daemonset careful and from daemonset other; let one of "
-         "them do it"),
+         "GPU pool t4 gets its driver from daemonset careful and from daemonset other; use only "
+         "one of them"),
     ],
     "one-device-plugin": [
         ((NO_PLUGIN, plugin(ROLE, "old"), plugin({"role": "other"}, "new")),
          (*POD_SPEC, "nodeSelector"), ROLE,
-         "GPU pool t4 has its device plugin from daemonset new and from daemonset old; let one of "
-         "them do it"),
+         "GPU pool t4 has its device plugin from daemonset new and from daemonset old; use only "
+         "one of them"),
         ((T4_POOL, _elsewhere(plugin({}))),
          (*POD_SPEC, *REQUIRED, "nodeSelectorTerms", 0, "matchExpressions", 0, "values"), ["serve"],
-         "GPU pool t4 has its device plugin from GKE and from daemonset plugin; let one of them do "
-         "it"),
+         "GPU pool t4 has its device plugin from GKE and from daemonset plugin; use only one of "
+         "them"),
         ((plugin(ROLE), NO_PLUGIN),
          ("nodeConfig", "labels", "gke-no-default-nvidia-gpu-device-plugin"), DROP,
-         "GPU pool t4 has its device plugin from GKE and from daemonset plugin; let one of them do "
-         "it"),
+         "GPU pool t4 has its device plugin from GKE and from daemonset plugin; use only one of "
+         "them"),
         ((plugin(ROLE), EFA_PLUGIN, V100_GROUP), ("amiType",), "BOTTLEROCKET_x86_64_NVIDIA",
-         "GPU pool v100 has its device plugin from the image and from daemonset plugin; let one of "
-         "them do it"),
+         "GPU pool v100 has its device plugin from the image and from daemonset plugin; use only "
+         "one of them"),
     ],
     "gpu-software": [
         ((plugin(ROLE), T4_POOL),
          ("nodeConfig", "labels", "gke-no-default-nvidia-gpu-device-plugin"), "true",
-         "nothing in this stack gives GPU pool t4 its driver, and without it its nodes offer no "
-         "GPU; have it installed, or see that another stack does"),
+         "nothing in this stack gives GPU pool t4 its driver, and without it the nodes offer no "
+         "GPUs; install it, or make sure that another stack does"),
         ((T4_POOL,), DRIVER, "INSTALLATION_DISABLED",
-         "nothing in this stack gives GPU pool t4 its driver, and without it its nodes offer no "
-         "GPU; have it installed, or see that another stack does"),
+         "nothing in this stack gives GPU pool t4 its driver, and without it the nodes offer no "
+         "GPUs; install it, or make sure that another stack does"),
         ((V100_GROUP, plugin(ROLE)), (*POD_SPEC, "nodeSelector", "role"), "serve",
-         "nothing in this stack gives GPU pool v100 its device plugin, and without it its nodes "
-         "offer no GPU; have it installed, or see that another stack does"),
+         "nothing in this stack gives GPU pool v100 its device plugin, and without it the nodes "
+         "offer no GPUs; install it, or make sure that another stack does"),
     ],
     "monthly-ceiling": [
         ((REGIONAL,), ("location",), "us-central1",
-         f"{_cost('11,826')}, and $10,000 is confirmed for stack dev; pool t4 has the largest "
-         f"part, $11,826: {_confirm(11826)} ({_SKY})", _CONFIRMED),
+         f"{_cost('11,826')}, and $10,000 is confirmed for stack dev; pool t4 accounts for the "
+         f"largest part, $11,826: {_confirm(11826)} ({_SKY})", _CONFIRMED),
         ((T4_POOL,), ("autoscaling", "totalMaxNodeCount"), 40,
-         f"{_cost('15,768')}, and $10,000 is confirmed for stack dev; pool t4 has the largest "
-         f"part, $15,768: {_confirm(15768)} ({_SKY})", _CONFIRMED),
+         f"{_cost('15,768')}, and $10,000 is confirmed for stack dev; pool t4 accounts for the "
+         f"largest part, $15,768: {_confirm(15768)} ({_SKY})", _CONFIRMED),
         ((CPU_POOL, T4_POOL, V100_GROUP), ("scalingConfig", "maxSize"), 2,
-         f"{_cost('5,797')}, and $3,600 is confirmed for stack dev; pool v100 has the largest "
-         f"part, $4,468: {_confirm(5797)} (prices of 2026-01-19, and of sources without a date)",
+         f"{_cost('5,797')}, and $3,600 is confirmed for stack dev; pool v100 accounts for the "
+         f"largest part, $4,468: {_confirm(5797)} (prices of 2026-01-19, and of sources without a "
+         "date)",
          {"dollars": 1, "stacks": {"d*": 3600}}),
         ((CAPACITY_BLOCK, BLOCK_TEMPLATE), ("instanceType",), "p5.48xlarge",
-         f"{_cost('40,179')}, and $10,000 is confirmed for stack dev; pool block has the largest "
-         f"part, $40,179: {_confirm(40180)} ({_KARPENTER})", _CONFIRMED),
+         f"{_cost('40,179')}, and $10,000 is confirmed for stack dev; pool block accounts for the "
+         f"largest part, $40,179: {_confirm(40180)} ({_KARPENTER})", _CONFIRMED),
         ((PREVIEWED_BLOCK, BLOCK_TEMPLATE), ("instanceType",), "p5.48xlarge",
-         f"{_cost('40,179')}, and $10,000 is confirmed for stack dev; pool block has the largest "
-         f"part, $40,179: {_confirm(40180)} ({_KARPENTER})", _CONFIRMED),
+         f"{_cost('40,179')}, and $10,000 is confirmed for stack dev; pool block accounts for the "
+         f"largest part, $40,179: {_confirm(40180)} ({_KARPENTER})", _CONFIRMED),
     ],
     "ceiling-confirmed": [
         ((CAPACITY_BLOCK, BLOCK_TEMPLATE), ("instanceType",), "p5.48xlarge",
-         f"{_cost('40,179')}; pool block has the largest part, $40,179. No ceiling is confirmed "
-         f'for stack dev: set {_SET % 40180}, and a later '
-         f"rise is refused ({_KARPENTER})"),
+         f"{_cost('40,179')}; pool block accounts for the largest part, $40,179. No ceiling is "
+         f"confirmed for stack dev: set {_SET % 40180}, so that a later increase is refused "
+         f"({_KARPENTER})"),
         ((T4_POOL,), ("autoscaling", "totalMaxNodeCount"), 40,
-         f"{_cost('15,768')}; pool t4 has the largest part, $15,768. No ceiling is confirmed "
-         f'for stack dev: set {_SET % 15768}, and a later '
-         f"rise is refused ({_SKY})", {"stacks": {"prod": 1}}),
+         f"{_cost('15,768')}; pool t4 accounts for the largest part, $15,768. No ceiling is "
+         f"confirmed for stack dev: set {_SET % 15768}, so that a later increase is refused "
+         f"({_SKY})", {"stacks": {"prod": 1}}),
     ],
     "price-known": [
         ((V100_GROUP, resource("aws:s3/bucket:Bucket", "b", {}), T4_POOL),
          ("nodeConfig", "machineType"), "a4-highgpu-8g",
-         "pool t4 has nodes whose price is not known here, so the monthly ceiling does not count "
-         "it; look its price up"),
+         "pool t4 has nodes whose price is unknown, so the monthly ceiling does not count it; "
+         "look up its price"),
     ],
 }  # fmt: skip
 

@@ -33,9 +33,9 @@ OUTPUTS = {
 }
 EXPECTED = {
     ("onprem", "gpu-all"): [
-        "pod gpu-all sets DP_DISABLE_HEALTHCHECKS and has no GPU in its limits: it sees every GPU "
-        "of its node, also those that other pods were given; give it limits, or accept that they "
-        "share"
+        "pod gpu-all sets DP_DISABLE_HEALTHCHECKS and has no GPU in its limits: it sees every "
+        "GPU of its node, including those of other pods; give it limits, or accept that they "
+        "share GPUs"
     ]
 }
 """(stack, policy) -> what it says of a committed environment, by intent."""

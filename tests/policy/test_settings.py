@@ -38,7 +38,7 @@ def test_a_ceiling_and_a_stack_that_keeps_nodes_are_settings() -> None:
     assert said(ceilings, "ceiling-confirmed", dear) == []
     dearer = in_stack(changed(T4_POOL, ("autoscaling", "totalMaxNodeCount"), 60), "staging")
     (refusal,) = said(ceilings, "monthly-ceiling", dearer)
-    assert "confirm the rise" in refusal
+    assert "confirm the new amount" in refusal
     running = in_stack(changed(T4_POOL, ("autoscaling", "totalMinNodeCount"), 1), "serving")
     (refusal,) = said({}, "gpu-pool-minimum", running)
     assert "policy/config.json (gpu-pool-minimum: stacks; now prod" in refusal

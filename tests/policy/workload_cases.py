@@ -101,29 +101,29 @@ ROWS: Rows = {
     ],
     "gpu-limits": [
         ((EXPORTER, CLAIMS, OTHER_ENV), ("spec", "containers", 0, "resources"), {},
-         "pod sample tolerates nvidia.com/gpu and asks for none, so it takes a place on GPU nodes, "
-         "and their runtime may show it the GPUs of others; put nvidia.com/gpu in its limits"),
+         "pod sample tolerates nvidia.com/gpu and asks for none, so it occupies GPU nodes, and "
+         "their runtime may expose the GPUs of other pods to it; put nvidia.com/gpu in its limits"),
         ((UNTOLERANT, TAKES_NONE, DEPLOYMENT), (*CONTAINER, "resources"), DROP,
-         "deployment sample tolerates nvidia.com/gpu and asks for none, so it takes a place on GPU "
-         "nodes, and their runtime may show it the GPUs of others; put nvidia.com/gpu in its "
-         "limits"),
+         "deployment sample tolerates nvidia.com/gpu and asks for none, so it occupies GPU "
+         "nodes, and their runtime may expose the GPUs of other pods to it; put nvidia.com/gpu "
+         "in its limits"),
         ((ASKS_FOR_ONE,),
          ("spec", "containers", 0, "resources", "requests", "nvidia.com/gpu"), "2",
          "pod sample: container main requests 2 nvidia.com/gpu and has 1 in its limits; put the "
-         "number in its limits"),
+         "same number in its limits"),
     ],
     "gpu-all": [
         ((TAKES_NONE,), ("spec", "containers", 0, "env", 0),
          {"name": "DP_DISABLE_HEALTHCHECKS", "value": "xids"},
-         "pod sample sets DP_DISABLE_HEALTHCHECKS and has no GPU in its limits: it sees every GPU "
-         "of its node, also those that other pods were given; give it limits, or accept that they "
-         "share"),
+         "pod sample sets DP_DISABLE_HEALTHCHECKS and has no GPU in its limits: it sees every "
+         "GPU of its node, including those of other pods; give it limits, or accept that they "
+         "share GPUs"),
         ((changed(daemon_set("dcgm", {}), ("spec", "template", "spec", "containers"),
                   [{"name": "x", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]),
           TAKES_NONE),
          ("spec", "containers", 0, "env", 0, "value"), "all",
          "pod sample: container main sets NVIDIA_VISIBLE_DEVICES=all and sees every GPU of its "
-         "node, also those that other pods were given; drop it, or accept that they share"),
+         "node, including those of other pods; drop it, or accept that they share GPUs"),
     ],
     "kubeconfig-credentials": [
         ((PROVIDER,), ("kubeconfig",), signing_in_by({"exec": {"command": "/bin/sh"}}),

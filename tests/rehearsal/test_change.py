@@ -269,7 +269,9 @@ def test_a_pool_whose_job_is_done_is_tried_again_after_a_change(tmp_path: Path) 
     labels = {"role": "train-gpu", "cost-center": "vision"}
     run, _, shown = rehearsed(tmp_path, {"labels": labels, "maxNodes": 2}, "train")
     assert run.failures == []
-    assert "train-gpu: no pod of the stack started a node there, so a probe pod did" in shown
+    assert (
+        "train-gpu: no pod of the stack started a node there, so a probe pod started one" in shown
+    )
     (check,) = [one for one in run.template_checks if one["node"]]
     probed = next(e for e in run.sandbox.event_log.events
                   if e.subject == "default/probe-train-gpu" and e.what == "ready")  # fmt: skip

@@ -109,7 +109,7 @@ def test_a_kubeconfig_that_is_not_let_in(dev: Sandbox, tmp_path: Path) -> None:
     file.write_text(json.dumps(kubeconfig))
     code, document = run("gpus", "dev", "--kubeconfig", str(file))
     assert code == 2
-    assert document["error"] == "the cluster says: not allowed to look: HTTP 401 Unauthorized"
+    assert document["error"] == "the cluster returned not allowed to look: HTTP 401 Unauthorized"
 
 
 def machine(node: str) -> str:

@@ -73,7 +73,9 @@ def test_destroy_removes_the_stack_and_nothing_else(run: Rehearsal) -> None:
     objects as before."""
     assert run.teardown(), run.failures
     steps = {step.name: step.detail for step in run.steps}
-    assert steps["leak check"] == "nothing in the state, nothing in the cluster, which still exists"
+    assert steps["leak check"] == (
+        "nothing left in the state, nothing left in the cluster, which still exists"
+    )
     assert run.sandbox.cloud.list_resources() == run.sandbox.disturbed() == []
     assert run.sandbox.control_plane.running
 

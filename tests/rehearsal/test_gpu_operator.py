@@ -76,11 +76,11 @@ def test_without_an_operator_no_gpu_ever_appears(tmp_path: Path) -> None:
     """The stack stands aside, and nobody takes its place: the report says what to write."""
     run, _ = rehearsed(tmp_path, "train", NO_PLUGIN, None)
     assert any(
-        "the cloud installs no device plugin there and the stack has no device plugin DaemonSet"
-        in line
+        "the cloud does not install a device plugin there, and the stack has no device plugin "
+        "DaemonSet" in line
         for line in run.failures
     ), run.failures
-    assert any("no GPU Operator is here" in note for note in run.sandbox.notes)
+    assert any("there is no GPU Operator" in note for note in run.sandbox.notes)
 
 
 @pytest.mark.prove(reason="test_gpus sees two device plugins on a node in every run")

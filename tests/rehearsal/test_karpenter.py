@@ -55,7 +55,9 @@ def test_train_goes_from_zero_to_one_and_back(tmp_path: Path) -> None:
     assert node.left is not None
     steps = {step.name: step.detail for step in rehearsal.steps}
     assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
+    assert steps["leak check"] == (
+        "nothing left in the state, nothing left in the cloud, no cluster"
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_train_goes_from_zero_to_one_and_back(tmp_path: Path) -> None:
                 '    if each["key"] == "node.kubernetes.io/instance-type":\n'
                 '        each["values"] = ["m5.large"]',
             ),
-            "cannot be scheduled: it asks for 1 nvidia.com/gpu, a node there has none",
+            "cannot be scheduled: it requests 1 nvidia.com/gpu, and a node there has none",
         ),
     ],
 )  # fmt: skip

@@ -75,11 +75,11 @@ MUTATIONS = {
     ),
     "two GPUs are asked of one-GPU nodes": (
         [sample('pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "2"')],
-        REFUSED + "it asks for 2 nvidia.com/gpu, a node there has 1",
+        REFUSED + "it requests 2 nvidia.com/gpu, and a node there has 1",
     ),
     "more CPU is asked than a node has": (
         [sample('pod["containers"][0]["resources"]["requests"] = {"cpu": "8"}')],
-        REFUSED + "it asks for 8 cpu, a node there has 3920m",
+        REFUSED + "it requests 8 cpu, and a node there has 3920m",
     ),
     "more replicas than the pool may have nodes": (
         [changed(DEPLOYMENT, 'props["spec"]["replicas"] = 4')],
@@ -93,16 +93,16 @@ MUTATIONS = {
     "the pool does not autoscale": ([gpu_pool('props["autoscaling"] = None')],
         REFUSED + "the pool has 0 nodes and no autoscaling"),
     "the installer does not tolerate the GPU taint": ([installer('pod["tolerations"] = []')],
-        WAITS + f"{INSTALLER} misses it: it does not tolerate the taint {GPU_TAINT}"),
+        WAITS + f"{INSTALLER} does not select it: it does not tolerate the taint {GPU_TAINT}"),
     "the installer selects another node": ([installer('pod["nodeSelector"] = {"gpus": "true"}')],
-        WAITS + f"{INSTALLER} misses it: it selects label gpus=true, a node there has no label "
-        "gpus"),
+        WAITS + f"{INSTALLER} does not select it: it selects label gpus=true, a node there has no "
+                "label gpus"),
     "the driver is disabled and nobody installs it": ([driver("managed"), gpu_pool(NO_DRIVER)],
-        WAITS + "the cloud installs no driver there and the stack has no driver installer "
+        WAITS + "the cloud does not install a driver there, and the stack has no driver installer "
         "DaemonSet"),
-    "the installer is made for another node image": (
+    "the installer is built for another node image": (
         [gpu_pool('config["image_type"] = "UBUNTU_CONTAINERD"')],
-        WAITS + f"{INSTALLER} is made for cos, the node runs ubuntu",
+        WAITS + f"{INSTALLER} is built for cos, but the node runs ubuntu",
     ),
     "the driver is installed twice": ([gpu_pool(OWN_DRIVER), installer(ANY_GPU_NODE)],
         "pool train-gpu: node NODE has two driver installers: "
@@ -142,7 +142,7 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
     """The node pool is made, as in life, and its first node refused."""
     rehearsal = rehearse(faults=Faults(quota={"NVIDIA_T4_GPUS": 0}))
     (failure,) = rehearsal.failures
-    assert plain(failure).startswith(REFUSED + "the cloud rejects another node: ")
+    assert plain(failure).startswith(REFUSED + "the cloud refuses another node: ")
     assert "Quota 'NVIDIA_T4_GPUS' exceeded" in failure
 
 

@@ -46,7 +46,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         f"{T4}-1: {WHO} cannot be scheduled: it selects label {SELECTOR}-count=3, a node there has "
         f"{SELECTOR}-count=1"),
     "more GPUs than any machine has": ([asks('{"limits": {"nvidia.com/gpu": "8"}}')],
-        f"{T4}-1: {WHO} cannot be scheduled: it asks for 8 nvidia.com/gpu, a node there has 1"),
+        f"{T4}-1: {WHO} cannot be scheduled: it requests 8 nvidia.com/gpu, and a node there has 1"),
     "the region has no T4": (
         [configured(lambda c: c["gpu-cluster:cluster"].update(location="europe-north1"))],
         f"pool autopilot-nvidia-rtx-pro-6000-1: {WHO} cannot be scheduled: it selects label "
@@ -56,7 +56,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         f"{T4}-1: {WHO} cannot be scheduled: it does not tolerate the taint "
         "nvidia.com/gpu=present:NoSchedule"),
     "no limit": ([asks("{}")],
-        f"default/my-gpu-pod runs on node NODE of {T4}-1, but asks for no nvidia.com/gpu: GKE "
+        f"default/my-gpu-pod runs on node NODE of {T4}-1, but requests no nvidia.com/gpu: GKE "
         "Autopilot refuses a pod that selects an accelerator without a limit"),
     "Spot, without selecting it": ([on("t4-spot"), sample(f'del pod["node_selector"]["{SPOT}"]')],
         f"default/my-gpu-pod tolerates {SPOT} and runs on node NODE of {T4}-1, which is no Spot "
@@ -74,7 +74,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         "cloud"),
     "more CPU than the machine has": (
         [asks('{"requests": {"cpu": "1000"}, "limits": {"nvidia.com/gpu": "1"}}')],
-        f"{T4}-1: {WHO} cannot be scheduled: it asks for 1000 cpu, a node there has ",
+        f"{T4}-1: {WHO} cannot be scheduled: it requests 1000 cpu, and a node there has ",
     ),
     "a runtime that is not there": ([sample('pod["runtime_class_name"] = "nvidia"')],
         'RuntimeClass "nvidia" not found'),
@@ -95,7 +95,7 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
     """No node pool refuses earlier: the node that the pod needs does not start."""
     rehearsal = rehearse(stack="autopilot", faults=Faults(quota={"NVIDIA_T4_GPUS": 0}))
     failure = said(rehearsal)[0]
-    assert f"{WHO} cannot be scheduled: the cloud rejects another node: GCE quota" in failure
+    assert f"{WHO} cannot be scheduled: the cloud refuses another node: GCE quota" in failure
     assert "Quota 'NVIDIA_T4_GPUS' exceeded" in failure
 
 

@@ -43,11 +43,11 @@ PLUGIN = "DaemonSet kube-system/nvidia-device-plugin"
 AUTOSCALER = "Cluster Autoscaler kube-system/cluster-autoscaler"
 REFUSED = f"pool train-gpu: {WHO} cannot be scheduled: "
 WAITS = f"pool train-gpu: {WHO} waits for GPUs that never become allocatable on node NODE: "
-ALONE = f"{REFUSED}the pool has no node, and none is added: "
+ALONE = f"{REFUSED}the pool has no node, and no node is added: "
 FROM_ZERO = f"{REFUSED}the pool cannot scale up from zero for it: to the autoscaler, "
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 PROMISE = f"pool train-gpu: tag {TEMPLATE}"
-FOR_NOTHING = "pool train-gpu: unnecessary scale-up: 1 node came up on which no pod ever ran"
+FOR_NOTHING = "pool train-gpu: unnecessary scale-up: 1 node started on which no pod ever ran"
 TAINT = str(GPU_TAINT)
 NO_NODES = (
     f"{GROUP} {{}}: waiting for EKS Node Group (k8s-ml:{{}}) create: unexpected state "
@@ -142,7 +142,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
     "a toleration is dropped": ([TOLERATES_NOTHING],
         [REFUSED + f"it does not tolerate the taint {TAINT}"]),
     "more GPUs are asked than a node has": ([ASKS_FOR_FOUR],
-        [REFUSED + "it asks for 4 nvidia.com/gpu, a node there has 1"]),
+        [REFUSED + "it requests 4 nvidia.com/gpu, and a node there has 1"]),
     "the job selects another role": ([sample('pod["node_selector"]["role"] = "serve"')],
         [REFUSED + "it selects label role=serve, a node there has role=train-gpu"]),
     "a label's tag has another value": ([tag("label-role", 'tag["value"] = "serve"')],
@@ -171,25 +171,26 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
     "the tags promise no GPU": (
         gpus_promised("0"),
         [
-            FROM_ZERO + "it asks for 1 nvidia.com/gpu, a node there has 0",
+            FROM_ZERO + "it requests 1 nvidia.com/gpu, and a node there has 0",
             PROMISE + "/resources/nvidia.com/gpu says 0, the nodes have 1 of nvidia.com/gpu: "
             "the pool scales up too often, or never for a pod that asks for more than the tag says",
         ],
     ),
     "the tags promise more GPUs than a node has": ([ASKS_FOR_FOUR, *gpus_promised("4")],
-        [REFUSED + "it asks for 4 nvidia.com/gpu, a node there has 1",
+        [REFUSED + "it requests 4 nvidia.com/gpu, and a node there has 1",
             PROMISE + "/resources/nvidia.com/gpu says 4, the nodes have 1 of nvidia.com/gpu: a "
             "pod that asks for more than there is triggers unnecessary scale-ups, and too few "
             "nodes are started for many pods", FOR_NOTHING]),
     "the device plugin selects another node": (
         [plugin('pod["affinity"] = None\npod["nodeSelector"] = {"gpus": "true"}')],
-        [WAITS + f"{PLUGIN} misses it: it selects label gpus=true, a node there has no label gpus"],
+        [WAITS + f"{PLUGIN} does not select it: it selects label gpus=true, a node there has no "
+                 "label gpus"],
     ),
     "the device plugin does not tolerate the GPU taint": ([plugin('pod["tolerations"] = []')],
-        [WAITS + f"{PLUGIN} misses it: it does not tolerate the taint {TAINT}"]),
+        [WAITS + f"{PLUGIN} does not select it: it does not tolerate the taint {TAINT}"]),
     "there is no device plugin": ([every_pool(device_plugin=False)],
-        [WAITS + "the cloud installs no device plugin there and the stack has no device plugin "
-            "DaemonSet"]),
+        [WAITS + "the cloud does not install a device plugin there, and the stack has no device "
+                 "plugin DaemonSet"]),
     "the device plugin runs where the host runs one": (
         [pools(os="bottlerocket"), every_pool(device_plugin=True)],
         ["pool train-gpu: node NODE has two device plugins: "
@@ -199,7 +200,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         ["kube-system/nvidia-device-plugin-POD runs on node system-NODE of pool system, which has "
             "no GPU"]),
     "the image has no NVIDIA driver": ([node_group('props["ami_type"] = "AL2023_x86_64_STANDARD"')],
-        [REFUSED + "it asks for 1 nvidia.com/gpu, a node there has none",
+        [REFUSED + "it requests 1 nvidia.com/gpu, and a node there has none",
             PROMISE + "/resources/nvidia.com/gpu says 1, the nodes have none of nvidia.com/gpu:"
             " a pod that asks for more than there is triggers unnecessary scale-ups, and too few "
             "nodes are started for many pods", FOR_NOTHING]),
@@ -550,7 +551,7 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
     """The node group is made, as in life, and its first node refused."""
     rehearsal = rehearse(stack="train", faults=Faults(quota={"G_VT": 0}))
     (failure,) = said(rehearsal)
-    assert failure.startswith(REFUSED + "the cloud rejects another node: AsgInstanceLaunchFailures")
+    assert failure.startswith(REFUSED + "the cloud refuses another node: AsgInstanceLaunchFailures")
     assert "VcpuLimitExceeded" in failure
 
 
@@ -604,8 +605,8 @@ def test_a_label_that_is_added_to_an_empty_pool_is_seen(rehearse: Rehearse, expi
     until(lambda: sandbox.event_log.findings, "the rehearsal names the pool")
     assert [plain(line) for line in sandbox.event_log.findings] == [
         "pool train-gpu: Cluster Autoscaler keeps the template of its last node for 87600h "
-        "(--node-info-cache-expire-time) and misses what its tags say now: label tier is b, was "
-        "not there"
+        "(--node-info-cache-expire-time) and ignores the current tags: label tier is b, was not "
+        "there"
     ]
 
     def pending() -> list[Any]:

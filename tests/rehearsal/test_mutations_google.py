@@ -117,5 +117,5 @@ def test_authorized_networks_that_the_private_endpoint_ignores_break_a_policy(
             mutation(program)
         outcome = sandbox.engine.preview(POLICIES)
     assert not outcome.ok
-    said = "cluster gpu-dev lets whatever is routed into its network reach its private control"
+    said = "cluster gpu-dev opens its private control"
     assert any(said in error for error in outcome.errors), outcome.errors

@@ -59,12 +59,12 @@ TWICE = patched(
 MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
     "more GPUs than the machine has": (
         [sample('pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "10"')],
-        REFUSED + "it asks for 10 nvidia.com/gpu, a node there has 9",
+        REFUSED + "it requests 10 nvidia.com/gpu, and a node there has 9",
     ),
     "more memory than the machine has": (
         [workload("gpu-pod-using-device-plugin", requests={"memory": "100Gi"}, limits={})],
-        "pool workstation: Pod default/gpu-pod-using-device-plugin cannot be scheduled: it asks "
-        "for 100 Gi of memory, a node there has 64Gi",
+        "pool workstation: Pod default/gpu-pod-using-device-plugin cannot be scheduled: it "
+        "requests 100 Gi of memory, and a node there has 64Gi",
     ),
     "a label that no machine has": ([sample('pod["node_selector"] = {"gpus": "yes"}')],
         REFUSED + "it selects label gpus=yes, a node there has gpus=true"),
@@ -85,7 +85,8 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
     ),
     "the device plugin selects no machine": (
         [plugin('pod["affinity"] = None\npod["nodeSelector"] = {"gpus": "yes"}')],
-        WAITS + f"{PLUGIN} misses it: it selects label gpus=yes, a node there has gpus=true",
+        WAITS + f"{PLUGIN} does not select it: it selects label gpus=yes, a node there has "
+                "gpus=true",
     ),
     "the device plugin does not tolerate the GPU taint": ([plugin('pod["tolerations"] = []')],
         f"pool dgx-b: node dgx-b has none of its GPUs allocatable: {PLUGIN} selects it, but it "
@@ -94,8 +95,8 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         f"pool dgx-b: node dgx-b has none of its GPUs allocatable: {PLUGIN} selects it, but it "
         f"does not tolerate the taint {TAINT}"),
     "nobody runs a device plugin": ([every_pool(device_plugin=False)],
-        WAITS + "the cloud installs no device plugin there and the stack has no device plugin "
-        "DaemonSet"),
+        WAITS + "the cloud does not install a device plugin there, and the stack has no device "
+                "plugin DaemonSet"),
     "a second device plugin": ([TWICE], "pool dgx-a: node dgx-a has two device plugins: "
         "kube-system/another-nvidia-device-plugin-POD and kube-system/nvidia-device-plugin-POD"),
     "the device plugin runs on every machine": ([plugin('pod["affinity"] = None')],

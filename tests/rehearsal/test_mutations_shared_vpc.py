@@ -32,10 +32,10 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         'Not found: project "company-net" does not have a subnetwork named "gke" in region '
         '"us-central1".'),
     "nothing takes the nodes out": ({"out": "none"}, {},
-        "no Cloud NAT of shared in us-central1 takes gke out, and it has no Private Google Access",
+        "no Cloud NAT of shared in us-central1 serves gke, and it has no Private Google Access",
         "only 0 nodes out of 1 have registered; cluster may be unhealthy."),
     "the settings name a network that has no such subnetwork": ({}, {"vpc": "other"},
-        "gke is a subnetwork of shared; name that",
+        "gke is a subnetwork of shared; set vpc to that",
         f'Subnetwork "{SUBNETWORK}" is not valid for Network "other".'),
     "the settings name a range that is not there": ({}, {"podsRange": "gke-pods"},
         "gke has no secondary range gke-pods; it has: pods, pods-second, services",

@@ -173,7 +173,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "the plugin takes one replica": ("train",
         [eks(), plugin_config('"replicas": 4', '"replicas": 1')],
         [f"{WAITS}{PLUGIN} does not start with ConfigMap kube-system/{NAME}: sharing.timeSlicing "
-            "has 1 replicas, and takes 2 or more"]),
+         "has 1 replicas, but needs at least 2"]),
     "the plugin renames what it shares": (
         "train",
         [eks(), plugin_config('"renameByDefault": false', '"renameByDefault": true')],
@@ -182,25 +182,25 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "the pool's own plugin selects a label that its nodes lack": ("train",
         [eks(), changed(DAEMON_SET, 'pod = props["spec"]["template"]["spec"]\n'
             'pod["affinity"] = None\npod["nodeSelector"] = {"shared": "yes"}', name=NAME)],
-        [f"{WAITS}{PLUGIN} misses it: it selects label shared=yes, a node there has no label "
-            "shared"]),
+        [f"{WAITS}{PLUGIN} does not select it: it selects label shared=yes, a node there has no "
+         "label shared"]),
     "the MPS daemon does not tolerate the GPU taint": ("train",
         [eks(sharing=MPS), changed(DAEMON_SET, 'props["spec"]["template"]["spec"]["tolerations"] '
             "= []", name="nvidia-mps-control-daemon-on-train-gpu")],
-        [f"{WAITS}{PLUGIN} waits for an MPS control daemon, and no pod with one is ready there"]),
+        [f"{WAITS}{PLUGIN} waits for an MPS control daemon, but none is ready on the node"]),
     "the job asks for two shares": (
         "train",
         [eks(2), two_shares(JOB)],
-        [f"pool train-gpu: Job default/sample-gpu-job asks for 2 {GPU} in one container, and the "
-         "device plugin of node NODE, where 4 pods share a GPU, gives 1 at most: the kubelet fails "
-         "the pod with UnexpectedAdmissionError"],
+        [f"pool train-gpu: Job default/sample-gpu-job requests 2 {GPU} in one container, but the "
+         "device plugin of node NODE, where 4 pods share a GPU, allows at most 1: the kubelet "
+         "fails the pod with UnexpectedAdmissionError"],
     ),
     "the output says the number of unshared GPUs": ("train", [eks(), UNSHARED],
         [f"{OUTPUT}allocatablePerNode says 1 {GPU}, node NODE has 4 allocatable"]),
     "the output lets a pod ask for two shares": ("train",
         [eks(), every_contract(gpusPerPod="[1, 2]")],
-        [f"{OUTPUT}gpusPerPod says that a pod may ask for 2 {GPU}, the device plugin of node NODE "
-            "gives a container 1 at most"]),
+        [f"{OUTPUT}gpusPerPod says that a pod may request 2 {GPU}, the device plugin of node NODE "
+         "gives a container 1 at most"]),
     "Bottlerocket has no user data": ("train",
         [eks(os="bottlerocket"), changed(TEMPLATE, 'props["user_data"] = None', name="train-gpu")],
         [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}"]),
@@ -237,14 +237,14 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
             accelerator('GPU["gpu_partition_size"] = "2g.10gb"')],
         [f"{OUTPUT}allocatablePerNode says 7 {GPU}, node NODE has 3 allocatable"]),
     "the deployment asks for two shares": ("dev", [gke(2), two_shares(DEPLOYMENT)],
-        [f"pool train-gpu: Deployment default/sample-gpu-pod asks for 2 {GPU} in one container, "
-            "and the device plugin of node NODE, where 4 pods share a GPU, gives 1 at most: the "
-            "kubelet fails the pod with UnexpectedAdmissionError"]),
+        [f"pool train-gpu: Deployment default/sample-gpu-pod requests 2 {GPU} in one container, "
+         "but the device plugin of node NODE, where 4 pods share a GPU, allows at most 1: the "
+         "kubelet fails the pod with UnexpectedAdmissionError"]),
     "GKE's MPS without the host's IPC": ("dev",
         [gke(sharing=MPS), changed(DEPLOYMENT,
             'props["spec"]["template"]["spec"]["host_ipc"] = None', name="sample-gpu-pod")],
-        ["pool train-gpu: Deployment default/sample-gpu-pod has no hostIPC: true, without which it "
-            "does not reach the MPS daemon of node NODE"]),
+        ["pool train-gpu: Deployment default/sample-gpu-pod has no hostIPC: true, without which "
+         "it cannot reach the MPS daemon of node NODE"]),
     "the strategy is spelt as GKE's API has it": (
         "autopilot",
         [pool("t4", {"sharing": TIME_SLICING}),

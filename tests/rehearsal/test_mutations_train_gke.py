@@ -43,25 +43,25 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         REFUSED + "it selects label role=train-gpu, a node there has no label role"),
     "two GPUs are asked of one-GPU nodes": (
         [sample('pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "2"')],
-        REFUSED + "it asks for 2 nvidia.com/gpu, a node there has 1",
+        REFUSED + "it requests 2 nvidia.com/gpu, and a node there has 1",
     ),
     "nobody autoscales the pool": ([gpu_pool('props["autoscaling"] = None')],
         REFUSED + "the pool has 0 nodes and no autoscaling"),
     "the installer misses the node": (
         [changed(DAEMON_SET, POD + 'pod["nodeSelector"] = {"gpus": "true"}')],
-        WAITS + f"{INSTALLER} misses it: it selects label gpus=true, a node there has no label "
-        "gpus",
+        WAITS + f"{INSTALLER} does not select it: it selects label gpus=true, a node there has no "
+                "label gpus",
     ),
     "nobody installs the driver": (
         [patched("import components.gpu.driver as driver\n"
                  "driver.DriverInstaller = lambda name, cluster: None")],
-        WAITS + "the cloud installs no driver there and the stack has no driver installer "
+        WAITS + "the cloud does not install a driver there, and the stack has no driver installer "
         "DaemonSet",
     ),
     "Google's device plugin is kept away and none takes its place": (
         [gpu_pool('config["labels"]["gke-no-default-nvidia-gpu-device-plugin"] = "true"')],
-        WAITS + "the cloud installs no device plugin there and the stack has no device plugin "
-        "DaemonSet",
+        WAITS + "the cloud does not install a device plugin there, and the stack has no device "
+                "plugin DaemonSet",
     ),
     "NVIDIA's device plugin beside Google's": (
         [pools(devicePlugin="nvidia"),
@@ -88,4 +88,4 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
     """The node pool is made, as in life, and its first node refused."""
     rehearsal = rehearse(stack="train-gke", faults=Faults(quota={"NVIDIA_T4_GPUS": 0}))
     (failure,) = said(rehearsal)
-    assert failure.startswith(REFUSED + "the cloud rejects another node: ")
+    assert failure.startswith(REFUSED + "the cloud refuses another node: ")

@@ -47,8 +47,8 @@ def test_without_the_accelerators_label_the_rehearsal_fails(rehearse: Rehearse) 
         rehearse(*unlabelled(), stack="train", faults=Faults(gpus_late=LATE), deadline=90)
     )
     assert any(
-        "unnecessary scale-up: while driver and device plugin come up on a node that is ready, the "
-        "autoscaler starts another for the same pods: its nodes have no label "
+        "unnecessary scale-up: while the driver and device plugin start on a ready node, the "
+        "autoscaler starts another node for the same pods: its nodes have no label "
         "k8s.amazonaws.com/accelerator" in failure
         for failure in failures
     ), failures

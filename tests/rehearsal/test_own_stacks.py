@@ -98,8 +98,13 @@ def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) 
         settings = sandbox.program.settings
         assert settings is not None
         asked = eks.questions(settings, sandbox.cloud_api).findings
-    assert any("subnet-0aaaaaaaaaaaaaaa1 has no way out" in one.reason for one in asked), asked
+    assert any(
+        "subnet-0aaaaaaaaaaaaaaa1 has no route to the internet" in one.reason for one in asked
+    ), asked
     assert not any("monthly-ceiling" in error for error in previewed.errors)
-    assert any("pool training has the largest part" in line for line in previewed.warnings)
+    assert any("pool training accounts for the largest part" in line for line in previewed.warnings)
     assert not outcome.ok
-    assert any("the subnet subnet-0aaaaaaaaaaaaaaa1 has no way out" in e for e in outcome.errors)
+    assert any(
+        "the subnet subnet-0aaaaaaaaaaaaaaa1 has no route to the internet" in e
+        for e in outcome.errors
+    )

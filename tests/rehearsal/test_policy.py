@@ -75,11 +75,11 @@ ON_GKE = [
     Break("mig-profile", changed(POOL,
               'props["node_config"]["guest_accelerators"][0]["gpu_partition_size"] = "1g.5gb"',
               name="train-gpu"),
-          "pool train-gpu asks for MIG partition 1g.5gb of nvidia-tesla-t4"),
+          "pool train-gpu requests MIG partition 1g.5gb of nvidia-tesla-t4"),
     Break("instance-metadata", changed(POOL,
               'props["node_config"]["workload_metadata_config"] = {"mode": "GCE_METADATA"}',
               name="train-gpu"),
-          "pool train-gpu gives pods the node's credentials"),
+          "pool train-gpu exposes the node's credentials to pods"),
     Break("control-plane-open", changed(CLUSTER, 'props["master_authorized_networks_config"] = '
               '{"cidr_blocks": [{"cidr_block": "0.0.0.0/0"}]}'),
           "cluster gpu-dev lets 0.0.0.0/0 reach its control plane"),
@@ -93,7 +93,7 @@ ON_GKE = [
     Break("old-credentials", changed(CLUSTER, 'props["enable_legacy_abac"] = True'),
           "cluster gpu-dev has legacy ABAC"),
     Break("upgrades", changed(CLUSTER, 'props["release_channel"] = {"channel": "UNSPECIFIED"}'),
-          "cluster gpu-dev is on no release channel"),
+          "cluster gpu-dev has no release channel"),
     Break("node-identity", changed(POOL, 'del props["node_config"]["service_account"]',
               name="train-gpu"),
           "pool train-gpu runs its nodes as the project's default account"),
@@ -109,7 +109,7 @@ ON_GKE = [
           "pod greedy tolerates nvidia.com/gpu and asks for none"),
     Break("gpu-all", changed(DEPLOYMENT, POD +
               'main["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]'),
-          "sees every GPU of its node, also those that other pods were given", advisory=True),
+          "sees every GPU of its node, including those of other pods", advisory=True),
     Break("pod-security-baseline", changed(DEPLOYMENT, POD +
               'main["security_context"] = {"privileged": True}'),
           "deployment sample-gpu-pod in namespace default: container sample-gpu-pod: "
@@ -126,7 +126,7 @@ ON_GKE = [
               "'rbac.authorization.k8s.io', 'kind': 'ClusterRole', 'name': 'cluster-admin'}, "
               "subjects=[{'kind': 'Group', 'name': 'ops'}], "
               "opts=pulumi.ResourceOptions(provider=cluster.provider))"),
-          "ClusterRoleBinding ops gives cluster-admin, which may do everything"),
+          "ClusterRoleBinding ops gives cluster-admin, which has all permissions"),
     Break("explicit-provider", added("kubernetes.core.v1.Namespace('elsewhere')"),
           "Namespace elsewhere is created in whatever cluster the machine's kubeconfig names"),
     Break("monthly-ceiling", pools(maxNodes=100), "the machines of all pools cost $39,"),
@@ -163,7 +163,7 @@ ON_GKE_TOGETHER = [
           "cluster gpu-dev is on channel EXTENDED", advisory=True),
     Break("price-known", configured(lambda config:
               config["gpu-cluster:gpuPools"].update(bare={"machineType": "a3-highgpu-8g-nolssd"})),
-          "pool bare has nodes whose price is not known here", advisory=True),
+          "pool bare has nodes whose price is unknown", advisory=True),
 ]  # fmt: skip
 """Rules over the whole stack, in a second preview of `staging`."""
 

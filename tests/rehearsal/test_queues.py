@@ -123,7 +123,9 @@ def test_the_pool_grows_once_and_goes_to_zero(
     assert counts == [0, 1, 2, 1, 0]
     steps = {step.name: step.detail for step in rehearsal.steps}
     assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
+    assert steps["leak check"] == (
+        "nothing left in the state, nothing left in the cloud, no cluster"
+    )
 
 
 def with_two_teams(config: dict[str, Any]) -> None:
@@ -235,7 +237,7 @@ def test_a_kueue_of_somebody_elses_is_seen_before_and_left_alone(tmp_path: Path)
         )
         kubeconfig = sandbox.control_plane.kubeconfig.read_text()
         seen = foreign_controllers(kubeconfig, batch, "gpu-cluster/onprem")
-        assert seen["batch.queues"].startswith("the cluster has Kueue already, installed by Helm")
+        assert seen["batch.queues"].startswith("the cluster already has Kueue, installed by Helm")
         assert set(seen) == {"batch.queues", "batch.jobSet"}
         outcome = sandbox.engine.up()
         assert not outcome.ok

@@ -107,7 +107,7 @@ def test_what_is_wrong_with_reservations_of_ec2(tmp_path: Path) -> None:
     for failure in failures:
         assert any(
             failure.startswith(f"pool {pool}")
-            and f"Job default/{pool} cannot be scheduled: the cloud rejects another node: "
+            and f"Job default/{pool} cannot be scheduled: the cloud refuses another node: "
             in failure
             for pool in pools
         ), failure

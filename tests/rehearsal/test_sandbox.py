@@ -96,7 +96,9 @@ def test_the_whole_rehearsal_of_dev(tmp_path: Path) -> None:
     assert gpu_node["joined"] < installer["ready"] <= gpu_node["gpus_at"] <= sample["bound"]
     steps = {step["name"]: step["detail"] for step in report["steps"]}
     assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
+    assert steps["leak check"] == (
+        "nothing left in the state, nothing left in the cloud, no cluster"
+    )
     assert "<svg" in (folder / "timeline.svg").read_text()
     assert not (folder / "pki").exists()
     until_nothing_is_left(folder)
@@ -120,7 +122,7 @@ def kill(folder: Path, point: str) -> None:
 def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
     """SIGKILL takes every process along, and a new sandbox takes over what lies there."""
     folder = tmp_path / "sandbox"
-    for point in ("the sandbox starts", "pulumi preview ...", "workloads run ..."):
+    for point in ("starting the sandbox", "pulumi preview ...", "workloads run ..."):
         kill(folder, point)
     with Sandbox("dev", folder=folder) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox)
@@ -158,7 +160,7 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
     assert any(address.endswith(f":{port:04X}") for address in addresses)
     assert [address for address in addresses if not address.startswith(LOOPBACK)] == []
     down = start("down", "dev", "--folder", str(folder))
-    stays = f"its report stays: {folder / 'report.txt'}\n"
+    stays = f"its report is kept: {folder / 'report.txt'}\n"
     assert down.communicate(timeout=60)[0] == f"rehearsal of dev: ended; {stays}"
     assert {file.name for file in folder.iterdir()} == {"lock", *REPORT}
     until_nothing_is_left(folder)

@@ -55,4 +55,6 @@ def test_the_whole_rehearsal_of_train(tmp_path: Path) -> None:
     }  # fmt: skip
     steps = {step["name"]: step["detail"] for step in report["steps"]}
     assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
+    assert steps["leak check"] == (
+        "nothing left in the state, nothing left in the cloud, no cluster"
+    )

@@ -113,8 +113,8 @@ def test_an_upgrade_names_the_addon_that_does_not_fit(ml: Account) -> None:
     findings, _ = eks_addons.compare(ml.eks, settings, simulated=True)
     fits = f"v{now}.0-eksbuild.1"
     assert [str(one) for one in findings] == [
-        f"cluster.addonVersions.kube-proxy: is not set, and {before}, which runs, does not fit "
-        f"Kubernetes {now}; the default is {fits}, the newest is {fits}"
+        f"cluster.addonVersions.kube-proxy: is not set, and the running version {before} does not "
+        f"fit Kubernetes {now}; the default is {fits}, the newest is {fits}"
     ]
     for name in ("kube-proxy", "vpc-cni"):
         ml.eks.delete_addon(clusterName="ml", addonName=name)

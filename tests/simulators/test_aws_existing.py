@@ -72,14 +72,15 @@ ROLE = "arn:aws:iam::123456789012:policy/registry"
     ("changes", "about", "says"),
     [
         ([[CLUSTER, "existing", "other"]], "cluster.existing",
-         "us-east-1 has no EKS cluster other that this account sees; it has platform"),
+         "us-east-1 has no EKS cluster other that is visible to this account; it has platform"),
         ([[CLUSTER, "version", "1.34"]], "cluster.version", "which runs Kubernetes 1.35; set it"),
         ([[CLUSTER, "endpoint", "https://other"], [CLUSTER, "certificateAuthority", "Q0E="]],
-         "cluster.endpoint", "is not that of platform; set it to what aws eks describe-cluster"),
+         "cluster.endpoint", "does not match platform; set it to the output of aws eks "
+                             "describe-cluster"),
         ([[CLUSTER, "network", "securityGroupIds", ["sg-0123456789abcdef0"]]],
          "cluster.network.securityGroupIds", "has no security group sg-0123456789abcdef0"),
         ([[CLUSTER, "network", "securityGroupIds", []]], "cluster.network.securityGroupIds",
-         "may not reach its DNS; its nodes have sg-0aaaaaaaaaaaaaaa1: name that"),
+         "may not reach its DNS; its nodes have sg-0aaaaaaaaaaaaaaa1: name one"),
         ([[CLUSTER, "network", "cniPolicy", False]], "cluster.network.cniPolicy",
          "has no role of its own"),
         ([[*POOL, "nodeRepair", None]], "gpuPools.train-gpu.nodeRepair",

@@ -62,7 +62,8 @@ def test_a_block_and_a_reservation_of_ec2_are_enough(capsys: pytest.CaptureFixtu
     ("change", "word", "says"),
     [
         ({"zone": "us-east-1c"}, "wrong", "cr-0123456789abcdef0 is in us-east-1c (use1-az2), and "
-         "the pool in us-east-1b; set subnetIds to where it is"),
+                                          "the pool in us-east-1b; set subnetIds to the "
+                                          "reservation's zone"),
         ({"type": "p4d.24xlarge"}, "wrong", "cr-0123456789abcdef0 is of p4d.24xlarge, and the"),
         ({"used": 1}, "too little", "maxNodes is 2, and others use 1 of the 2 in cr-01234567"),
         ({"count": 1}, "too little", "maxNodes is 2, and cr-0123456789abcdef0 has 1; lower"),
@@ -72,9 +73,11 @@ def test_a_block_and_a_reservation_of_ec2_are_enough(capsys: pytest.CaptureFixtu
          "cr-0123456789abcdef0 is scheduled: from "),
         ({"block": False, "start": None, "end": None}, "wrong",
          "cr-0123456789abcdef0 is for capacityType reservation, and the pool has capacity-block"),
-        ({"name": "cr-00000001"}, "wrong", "cr-0123456789abcdef0 does not exist, or not for who "
-         "asks; what can be bought: aws ec2 describe-capacity-block-offerings --instance-type "
-         "p5.48xlarge --instance-count 2 --capacity-duration-hours 24"),
+        ({"name": "cr-00000001"}, "wrong", "cr-0123456789abcdef0 does not exist, or is not "
+                                           "visible to this account; list the available "
+                                           "offerings: aws ec2 describe-capacity-block-offerings "
+                                           "--instance-type p5.48xlarge --instance-count 2 "
+                                           "--capacity-duration-hours 24"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_block_is_said(
@@ -110,7 +113,7 @@ def test_reservations_of_compute_engine_are_enough(capsys: pytest.CaptureFixture
     ("change", "word", "says"),
     [
         ({"zone": "us-central1-b"}, "wrong", f"{L4S} is in us-central1-b, and the pool in "
-         "us-central1-a; set zones to where it is"),
+                                             "us-central1-a; set zones to the reservation's zone"),
         ({"type": "g2-standard-8"}, "wrong", f"{L4S} is of g2-standard-8, and the pool has "
          "g2-standard-4"),
         ({"used": 1}, "too little", "maxNodes is 1, and others use 1 of the 1 in projects/plat"),

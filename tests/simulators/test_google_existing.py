@@ -146,7 +146,7 @@ FILES = [
         ([[CLUSTER, "existing", "other"]], {}, "cluster.existing",
          "my-project has no GKE cluster other; it has platform in us-central1"),
         ([[CLUSTER, "location", "us-east1"], [*POOL, "zones", ["us-east1-c"]]], {},
-         "cluster.location", "platform is in us-central1, and not in us-east1; set location"),
+         "cluster.location", "platform is in us-central1, not in us-east1; correct"),
         ([], {"autopilot": {"enabled": True}}, "cluster.existing", "is an Autopilot cluster"),
         ([], {"status": "STOPPING"}, "cluster.existing", "is STOPPING in GKE; wait until"),
         ([], {"workloadIdentityConfig": {}}, "cluster.existing", "no Workload Identity"),

@@ -55,7 +55,7 @@ class Client:
                 headers={"Content-Type": "application/json"},
             )
         except urllib3.exceptions.HTTPError as error:
-            raise CloudError(f"{url} does not answer ({type(error).__name__})") from None
+            raise CloudError(f"{url} does not respond ({type(error).__name__})") from None
         found = json.loads(answer.data or b"{}")
         if answer.status >= 400:
             raise _refusal(answer.status, found.get("error", {}))

@@ -88,8 +88,8 @@ def _why_no_way_out(account: Account, ids: Sequence[str]) -> str | None:
                 for route in table.routes
             ):
                 return (
-                    f"the subnet {subnet.id} has no way out: its route table {table.id} leads to "
-                    "no NAT gateway"
+                    f"the subnet {subnet.id} has no route to the internet: its route table "
+                    f"{table.id} leads to no NAT gateway"
                 )
     return None
 

@@ -32,7 +32,7 @@ def test_on_aws_the_tag_decides() -> None:
         "/aws/eks/x/cluster"
     ]
     assert aws.find("aws:kms/key:Key", {"description": "d", "tags": ours}) == []
-    with pytest.raises(NotOursError, match="cluster x is there and is labelled gpu-cluster/prod"):
+    with pytest.raises(NotOursError, match="cluster x exists and is labelled gpu-cluster/prod"):
         aws.find("aws:eks/cluster:Cluster", {"name": "x", "tags": ours})
 
 
@@ -54,14 +54,14 @@ def test_roles_and_aliases_of_others_are_left() -> None:
     role = "aws:iam/role:Role"
     assert aws.find(role, {"name": "mine", "tags": ours}) == ["mine"]
     assert aws.find(role, {"name": "not-there", "tags": ours}) == []
-    with pytest.raises(NotOursError, match="role theirs is there and is labelled gpu-cluster/b"):
+    with pytest.raises(NotOursError, match="role theirs exists and is labelled gpu-cluster/b"):
         aws.find(role, {"name": "theirs", "tags": ours})
-    with pytest.raises(NotOursError, match="role nobodys is there and has no label of a stack"):
+    with pytest.raises(NotOursError, match="role nobodys exists and has no label of a stack"):
         aws.find(role, {"name": "nobodys", "tags": ours})
     keys = [client("kms").create_key()["KeyMetadata"]["KeyId"] for _ in range(2)]
     client("kms").create_alias(AliasName="alias/eks/a", TargetKeyId=keys[0])
     alias = "aws:kms/alias:Alias"
     assert aws.find(alias, {"name": "alias/eks/a", "targetKeyId": keys[0]}) == ["alias/eks/a"]
     assert aws.find(alias, {"name": "alias/eks/b", "targetKeyId": keys[0]}) == []
-    with pytest.raises(NotOursError, match="alias alias/eks/a is there and belongs to"):
+    with pytest.raises(NotOursError, match="alias alias/eks/a exists and belongs to"):
         aws.find(alias, {"name": "alias/eks/a", "targetKeyId": keys[1]})

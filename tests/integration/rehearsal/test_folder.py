@@ -103,9 +103,9 @@ def test_a_folder_without_a_rehearsals_lock_is_left_alone(
     if content is not None:
         (folder / "lock").write_text(content)
     before = sorted(folder.iterdir())
-    with pytest.raises(FolderError, match="is not a rehearsal's folder"):
+    with pytest.raises(FolderError, match="is not the folder of a rehearsal"):
         end(folder, "the test")
-    with pytest.raises(FolderError, match="is not a rehearsal's folder"):
+    with pytest.raises(FolderError, match="is not the folder of a rehearsal"):
         take_over(folder, "dev")
     assert sorted(folder.iterdir()) == before
 
@@ -117,7 +117,7 @@ def test_somebody_elses_folder_is_refused_in_one_line(verb: str, tmp_path: Path)
     done = command(verb, "dev", "--folder", str(folder))
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]  # what is built says so before
-    assert re.fullmatch(r".*rehearsal of dev: .* is not a rehearsal's folder.*", last)
+    assert re.fullmatch(r".*rehearsal of dev: .* is not the folder of a rehearsal.*", last)
     assert (folder / "thesis").is_file()
 
 
@@ -127,11 +127,11 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     take_over(own, "dev")()
     link = tmp_path / "link"
     link.symlink_to(own)
-    with pytest.raises(FolderError, match="is a link"):
+    with pytest.raises(FolderError, match="is a symbolic link"):
         end(link, "the test")
     other = precious(tmp_path / "other")
     (other / "lock").symlink_to(own / "lock")
-    with pytest.raises(FolderError, match="is not a rehearsal's folder"):
+    with pytest.raises(FolderError, match="is not the folder of a rehearsal"):
         end(other, "the test")
     assert (own / "lock").is_file()
     assert (other / "thesis").is_file()
@@ -272,7 +272,7 @@ def test_the_report_of_the_one_that_ran_stays(tmp_path: Path) -> None:
         for name in ("report.txt", "timeline.svg", "kubeconfig"):
             (folder / name).write_text(name)
         said = end(folder, "gpu-cluster down dev")
-    assert said == f"ended; its report stays: {folder / 'report.txt'}"
+    assert said == f"ended; its report is kept: {folder / 'report.txt'}"
     assert {file.name for file in folder.iterdir()} == {"lock", "report.txt", "timeline.svg"}
     assert (folder / "report.txt").read_text() == "report.txt"
     assert end(folder, "gpu-cluster down dev") == "was not running; removed its report"
@@ -294,7 +294,7 @@ def test_the_list_has_what_runs_and_what_has_run(
     """Other folders beside them are nobody's rehearsal."""
     monkeypatch.setattr(held, "REHEARSALS", tmp_path)
     assert main(["list"]) == 0
-    assert capsys.readouterr().out == "no rehearsal is running, and none has left a report\n"
+    assert capsys.readouterr().out == "no rehearsal is running, and there are no reports\n"
     precious(tmp_path / "bench")
     for stack in ("train", "onprem"):
         take_over(tmp_path / stack, stack)()
@@ -330,7 +330,7 @@ def test_what_is_another_users_is_said_in_one_line(
 
     monkeypatch.setattr(folders, "end", denied)
     assert main(["down", "dev"]) == 2
-    said = "gpu-cluster down: rehearsal of dev: /somewhere/lock: not yours to change\n"
+    said = "gpu-cluster down: rehearsal of dev: /somewhere/lock: permission denied\n"
     assert capsys.readouterr().err == said
 
 

@@ -52,7 +52,7 @@ def test_recovery_is_one_command_that_asks_nobody_else(
 ) -> None:
     """With the rehearsal's backend and cloud, and with the exit code of what it runs."""
     said = how_to_use(kept(tmp_path, None), tmp_path / "run", running=False)
-    assert said.startswith("It failed and is kept, until `gpu-cluster down a`.")
+    assert said.startswith("It failed and was kept running, until `gpu-cluster down a`.")
     assert said.endswith("After an update that was killed:\n  gpu-cluster recover a --rehearsal")
     for module in ("cli.recover", "stacks.capacity.stack_capacity"):
         monkeypatch.setattr(f"{module}.ROOT", tmp_path)

@@ -200,8 +200,9 @@ def test_whoever_runs_pulumi_has_to_be_an_admin(caller: str, admins: list[str], 
         stub.add_response("get_caller_identity", {"Arn": caller})
         found = about(aws_account.signed_in(sts, settings))
     assert found == ([] if good else [
-        ("cluster.admins", "wrong", f"{caller} signs in and is not among them, so that the update "
-         "ends at the first Kubernetes object; add its role, or run Pulumi as one of them")
+        ("cluster.admins", "wrong", f"{caller} signs in but is not listed, so the update would "
+                                    "fail at the first Kubernetes object; add its role, or run "
+                                    "Pulumi as one of the admins")
     ])  # fmt: skip
 
 
@@ -210,7 +211,7 @@ def test_the_role_that_the_provider_assumes_is_who_signs_in() -> None:
     role = "arn:aws:iam::123456789012:role/pulumi"
     settings = eks_settings(["aws:assumeRoles", [{"roleArn": role}]])
     (found,) = aws_account.signed_in(None, settings)
-    assert found.reason.startswith(f"{role} signs in and is not among them")
+    assert found.reason.startswith(f"{role} signs in but is not listed")
 
 
 def test_a_finding_beside_the_quotas_is_a_finding() -> None:

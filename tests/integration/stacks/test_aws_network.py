@@ -83,11 +83,11 @@ def test_a_subnet_that_is_not_there(vpc: Vpc) -> None:
     """It is named, and the others are asked about."""
     nowhere = "subnet-0123456789abcdef0"
     assert vpc.found(*vpc.subnets, nowhere) == [
-        ("wrong", f"us-east-1 has no subnet {nowhere} that this account sees")
+        ("wrong", f"us-east-1 has no subnet {nowhere} that is visible to this account")
     ]
     second = nowhere.replace("0", "1")
     assert vpc.found(*vpc.subnets, nowhere, second) == [
-        ("wrong", f"us-east-1 has no subnet {nowhere} or {second} that this account sees")
+        ("wrong", f"us-east-1 has no subnet {nowhere} or {second} that is visible to this account")
     ]
 
 
@@ -95,7 +95,7 @@ def test_subnets_of_one_zone_or_of_two_vpcs(vpc: Vpc) -> None:
     """EKS wants two zones of one VPC."""
     second = vpc.subnet("10.20.32.0/20", "a")
     assert vpc.found(vpc.subnets[0], second) == [
-        ("wrong", "all are in us-east-1a; EKS wants two zones at least")
+        ("wrong", "all are in us-east-1a; EKS needs at least two zones")
     ]
     other = vpc.ec2.create_vpc(CidrBlock="10.30.0.0/16")["Vpc"]["VpcId"]
     foreign = vpc.subnet("10.30.0.0/20", "b", other)
@@ -115,8 +115,8 @@ def test_a_subnet_without_room_or_in_a_zone_without_control_planes(vpc: Vpc) -> 
     (excluded,) = [one["ZoneName"] for one in zones if one["ZoneId"] == "use1-az3"]
     wrong = vpc.subnet("10.20.64.0/20", excluded[-1])
     assert vpc.found(*vpc.subnets, small, wrong) == [
-        ("wrong", f"{small} has 5 free addresses; EKS wants 6 for the control plane"),
-        ("wrong", f"{wrong} is in use1-az3, which hosts no EKS control plane"),
+        ("wrong", f"{small} has 5 free addresses; EKS needs 6 for the control plane"),
+        ("wrong", f"{wrong} is in use1-az3, which cannot host an EKS control plane"),
     ]  # fmt: skip
 
 
@@ -125,13 +125,13 @@ def test_nodes_hold_more_addresses_than_one(vpc: Vpc) -> None:
     nodes as many; what the cluster's nodes hold already is theirs."""
     small = [vpc.subnet("10.20.48.0/27", "a"), vpc.subnet("10.20.48.32/27", "b")]
     assert vpc.found(*small) == [
-        ("wrong", f"{small[0]}, {small[1]} have 54 addresses for all pools, whose nodes hold 68 at "
-         "maxNodes (15 for pods on each, and one for each interface); lower maxNodes, or name "
-         "larger subnets"),
+        ("wrong", f"{small[0]}, {small[1]} have 54 addresses for all pools, whose nodes reserve "
+                  "68 at maxNodes (15 for pods on each node, and one for each interface); lower "
+                  "maxNodes, or name larger subnets"),
     ]  # fmt: skip
     (tiny,) = [vpc.subnet("10.20.49.0/28", "b")]
     assert vpc.found(small[0], tiny)[0][1].startswith(
-        f"{small[0]}, {tiny} have 38 addresses for systemPool, whose nodes hold 51 at maxNodes"
+        f"{small[0]}, {tiny} have 38 addresses for systemPool, whose nodes reserve 51 at maxNodes"
     )
     vpc.ec2.run_instances(
         MinCount=1, MaxCount=1, ImageId="ami-12c6146b", InstanceType="m5.large",
@@ -142,8 +142,9 @@ def test_nodes_hold_more_addresses_than_one(vpc: Vpc) -> None:
                             "Tags": [{"Key": "eks:cluster-name", "Value": "k8s-ml"}]}],
     )  # fmt: skip
     assert [reason for _, reason in vpc.found(*small)] == [
-        f"{small[0]}, {small[1]} have 54 addresses for all pools, whose nodes hold 68 at maxNodes "
-        "(15 for pods on each, and one for each interface); lower maxNodes, or name larger subnets"
+        f"{small[0]}, {small[1]} have 54 addresses for all pools, whose nodes reserve 68 at "
+        "maxNodes (15 for pods on each node, and one for each interface); lower maxNodes, or "
+        "name larger subnets"
     ]
 
 
@@ -177,7 +178,10 @@ def test_names_are_not_resolved(vpc: Vpc) -> None:
     """Both attributes are needed."""
     vpc.ec2.modify_vpc_attribute(VpcId=vpc.vpc, EnableDnsHostnames={"Value": False})
     assert vpc.found() == [
-        ("wrong", f"{vpc.vpc} has enableDnsHostnames off, and nodes find the endpoint by its name")
+        (
+            "wrong",
+            f"{vpc.vpc} has enableDnsHostnames off, and nodes resolve the endpoint by its name",
+        )
     ]
 
 
@@ -188,8 +192,11 @@ def test_ways_out(vpc: Vpc) -> None:
     vpc.leads_to(TransitGatewayId=transit)
     assert vpc.found() == []
     vpc.leads_to()
-    none = f"{first} has no way out: its route table {vpc.table} has no route to 0.0.0.0/0"
-    assert vpc.found()[0] == ("wrong", f"{none}, so that its nodes do not join")
+    none = (
+        f"{first} has no route to the internet: its route table {vpc.table} has no route to "
+        "0.0.0.0/0"
+    )
+    assert vpc.found()[0] == ("wrong", f"{none}, so its nodes could not join")
     gateway = vpc.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
     vpc.ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc.vpc)
     vpc.ec2.create_route(
@@ -197,8 +204,8 @@ def test_ways_out(vpc: Vpc) -> None:
     )
     assert vpc.found()[0] == (
         "wrong",
-        f"{first} has no way out: {vpc.table} leads to the internet gateway, and its nodes get no "
-        "public address, so that its nodes do not join",
+        f"{first} has no route to the internet: {vpc.table} leads to the internet gateway, but "
+        "its nodes have no public addresses, so its nodes could not join",
     )
     for subnet in vpc.subnets:
         vpc.ec2.modify_subnet_attribute(SubnetId=subnet, MapPublicIpOnLaunch={"Value": True})

@@ -172,7 +172,7 @@ def test_aws_without_credentials_says_how_to_get_some(monkeypatch: pytest.Monkey
         monkeypatch.setenv(variable, "/no/such/file")
     quotas = aws_quota.AwsQuotas.of(AwsProviderArgs(region="us-east-1"), None)
     assert quotas.answer(aws_need()) == Unknown(
-        reason=f"AWS cannot be asked: Unable to locate credentials; {SIGN_IN}"
+        reason=f"AWS could not be queried: Unable to locate credentials; {SIGN_IN}"
     )
 
 
@@ -210,8 +210,8 @@ def test_aws_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path
 @pytest.mark.parametrize(
     ("stack", "reason"),
     [
-        ("train", "AWS cannot be asked: Unable to locate credentials; sign in: aws sso login, or "
-         "aws configure sso, and name the profile in AWS_PROFILE"),
+        ("train", "AWS could not be queried: Unable to locate credentials; sign in: aws sso "
+                  "login, or aws configure sso, and name the profile in AWS_PROFILE"),
         ("dev", "no Google Cloud credentials: run `gcloud auth application-default login`"),
     ],
 )  # fmt: skip
@@ -227,6 +227,6 @@ def test_that_nobody_is_signed_in_is_said_once(
     code, document, text = quota.answer(stack)
     assert code == 2
     assert text.count(reason) == 1
-    assert text.endswith(f"\n\nnothing is known of the cloud: {reason}")
+    assert text.endswith(f"\n\nthe cloud could not be queried: {reason}")
     assert document["quotas"][0]["reason"] == reason
     assert document["offers"][0]["reason"] == reason

@@ -58,11 +58,11 @@ def test_a_stack_that_did_not_exist_cost_nothing(repository: Path) -> None:
     """A new environment is compared with nothing, and the text says so."""
     _, document, text = cost.answer("new", compare="HEAD", root=repository)
     assert document["compared"]["existed"] is False
-    assert "changes since HEAD (where this stack does not exist):" in text
+    assert "changes since HEAD (in which this stack does not exist):" in text
 
 
 @pytest.mark.parametrize("revision", ["nosuch", "--output=x"])
 def test_an_unknown_revision_is_an_error(repository: Path, revision: str) -> None:
     """A revision that git does not know ends with one line, and is never taken for an option."""
-    with pytest.raises(CheckError, match=f"{revision}: git knows no such revision here"):
+    with pytest.raises(CheckError, match=f"{revision}: this repository has no such revision"):
         cost.answer("dev", compare=revision, root=repository)

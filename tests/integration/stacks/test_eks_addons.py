@@ -54,8 +54,8 @@ def offered(*versions: str) -> dict[str, Any]:
             f"default is {DEFAULT}, the newest is {NEWEST}"
         ], []),
         (OLD, {"addons": []}, [
-            f"cluster.addonVersions.coredns: {OLD} does not fit Kubernetes 1.36; no version of the "
-            "addon does"
+            f"cluster.addonVersions.coredns: {OLD} does not fit Kubernetes 1.36; no version of "
+            "the addon fits"
         ], []),
     ],
 )  # fmt: skip

@@ -62,7 +62,7 @@ def test_whatever_is_chosen_is_accepted_or_said_in_a_line(here: Path) -> None:
         written += 1
     assert written > 100
     assert 0 < len(reserved) < 20
-    assert all("which needs further keys" in said for said in reserved)
+    assert all("which needs additional keys" in said for said in reserved)
 
 
 def test_a_terminal_is_asked(here: Path) -> None:

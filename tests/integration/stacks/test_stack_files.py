@@ -36,7 +36,7 @@ WRONG = {
     "config: [a]\n": "has no config: see Pulumi.dev.yaml for an example",
     "just words\n": "has no config: see Pulumi.dev.yaml for an example",
     "": "has no config: see Pulumi.dev.yaml for an example",
-    "a: " + "[" * 100_000: "more than 60 levels are nested here; write it flat",
+    "a: " + "[" * 100_000: "values are nested more than 60 levels deep here; flatten them",
 }
 """A stack file -> what is said of it."""
 
@@ -109,7 +109,7 @@ def test_an_option_s_old_name_is_refused_with_the_new_one() -> None:
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "--unheard is called --adopt-orphans now" in done.stderr
+    assert "--unheard has been renamed to --adopt-orphans" in done.stderr
 
 
 @pytest.mark.parametrize("check", ["gpus", "test-gpus", "capacity", "cost", "leftovers"])
@@ -197,7 +197,7 @@ def test_a_kept_rehearsal_without_a_cluster_is_told_from_none(
         cluster.kubeconfig_of("dev", None, rehearsal=True)
     (tmp_path / ".rehearsal" / "dev").mkdir(parents=True)
     (tmp_path / ".rehearsal" / "dev" / "run").touch()
-    with pytest.raises(CheckError, match="has no cluster: its stack was destroyed"):
+    with pytest.raises(CheckError, match="has no cluster, because its stack was destroyed"):
         cluster.kubeconfig_of("dev", None, rehearsal=True)
 
 
@@ -224,7 +224,9 @@ def test_a_command_in_a_stack_file_runs_only_when_it_is_trusted(
         raise CheckError(f"no stack named {name!r}")
 
     monkeypatch.setattr(cluster, "kubeconfig_output", not_up)
-    with pytest.raises(CheckError, match="signs in by aws and sends what that prints to https://"):
+    with pytest.raises(
+        CheckError, match="signs in by running aws and sends its output to https://"
+    ):
         cluster.kubeconfig_of("lab", None, rehearsal=False)
     with pytest.raises(CheckError, match="add --trust-kubeconfig"):
         inventory_file.write("lab", None, tmp_path)
@@ -249,7 +251,7 @@ def test_capacity_asks_an_existing_cluster_what_others_have_installed(
         lambda _: (ROOT / "tests" / "program" / "kubeconfig.yaml").read_text(),
     )
     assert main(["capacity", "lab"]) == 2
-    assert "batch: the cluster does not answer" in capsys.readouterr().out
+    assert "batch: the cluster does not respond" in capsys.readouterr().out
     found = {"batch.jobSet": "the cluster has JobSet already"}
     monkeypatch.setattr(controllers, "foreign_controllers", lambda *_: found)
     assert main(["capacity", "lab"]) == 1

@@ -62,7 +62,7 @@ def test_policies_that_a_change_weakens_still_speak(folder: Path) -> None:
     rule = "policy firewall-open: ssh lets 0.0.0.0/0 in"
     (folder / "dev.policies.json").write_text(preview(errors=(rule, "preview failed")))
     text, end = written(folder, dev=preview())
-    assert text.index("the policies of the base refuse this") < text.index("| stack |")
+    assert text.index("the policies of the base branch refuse this") < text.index("| stack |")
     assert rule in text
     assert end == ExitCode.FINDING
 
@@ -126,7 +126,7 @@ def test_a_system_pool_is_said_and_no_finding(folder: Path) -> None:
     """CPU nodes come back by themselves: a line at the top, exit code 0."""
     text, end = written(folder, dev=preview(step("replace", SYSTEM_POOL, "gpu-dev-system")))
     assert "the system pool `gpu-dev-system` would be replaced" in text
-    assert "Its nodes go, and the pods on them start again." in text
+    assert "Its nodes are deleted, and the pods on them start again." in text
     assert end == ExitCode.OK
 
 
@@ -233,7 +233,7 @@ def test_a_preview_without_a_summary_did_not_end(
     text, end = written(folder, dev="\n".join(lines))
     whole = "summaryEvent" in events[-1]
     assert end == (ExitCode.OK if whole else ExitCode.UNKNOWN)
-    assert ("the preview did not end" in text) is not whole
+    assert ("the preview did not finish" in text) is not whole
     assert ("language-host: not found" in text) is (HOST in events)
     document = json.loads(preview())
     del document["changeSummary"]

@@ -98,7 +98,9 @@ def test_a_network_has_a_prefix_and_an_address_space(text: str, says: str | None
 @pytest.mark.parametrize("text", ["0.0.0.0/0", "128.0.0.0/1"])
 def test_the_world_is_refused(text: str) -> None:
     """Whatever it is called."""
-    with pytest.raises(ValueError, match=r"authorizedNetworks\.all: .* would open the control plane"):
+    with pytest.raises(
+        ValueError, match=r"authorizedNetworks\.all: .* would open the control plane"
+    ):
         gke_cluster({"all": text})
 
 

@@ -57,7 +57,7 @@ def test_another_stacks_cluster_is_reported_and_left(labels: dict[str, str], who
     found = recover(pulumi, clouds=Google(labels))
     assert found.adopted == {}
     (note,) = found.notes
-    assert f"cluster gpu-dev is there and {whose}, not gpu-cluster_dev: it is not adopted" in note
+    assert f"cluster gpu-dev exists and {whose}, not gpu-cluster_dev: it is not adopted" in note
 
 
 def test_a_network_that_somebody_uses_is_not_taken() -> None:
@@ -167,7 +167,7 @@ def test_an_object_of_others_is_reported_and_left(
     assert OBJECT["urn"] not in left
     assert CLUSTER["urn"] in left
     (note,) = found.notes
-    assert f"{identity} is there and {whose}, not gpu-cluster/dev: it is not adopted" in note
+    assert f"{identity} exists and {whose}, not gpu-cluster/dev: it is not adopted" in note
 
 
 def test_what_an_older_version_declared_is_known_by_its_name() -> None:
@@ -248,7 +248,7 @@ def test_dashboards_and_alerts_carry_the_label(
 
     assert found(*named.values(), plain) == ["1"]
     assert found({"name": "4", "displayName": "other"}) == []
-    with pytest.raises(NotOursError, match="'GPUs' is there and is labelled b, not a"):
+    with pytest.raises(NotOursError, match="'GPUs' exists and is labelled b, not a"):
         found(named["2"])
-    with pytest.raises(NotOursError, match="'GPUs' is there and has no label of a stack, not a"):
+    with pytest.raises(NotOursError, match="'GPUs' exists and has no label of a stack, not a"):
         found(plain)

@@ -35,5 +35,5 @@ def test_a_refusal_is_said_at_once() -> None:
 def test_an_api_that_is_not_there_is_said_as_it_is() -> None:
     """Not as so many tries."""
     client = Client({"GOOGLE_COMPUTE_CUSTOM_ENDPOINT": "http://127.0.0.1:1/"})
-    with pytest.raises(CloudError, match=r"does not answer \(NewConnectionError\)"):
+    with pytest.raises(CloudError, match=r"does not respond \(NewConnectionError\)"):
         client.call("COMPUTE", "GET", "projects/p")

@@ -111,8 +111,8 @@ def test_a_kept_node_comes_once(lives: list[dict[str, Any]], found: int) -> None
     lines = assertions.came_again([life(**{"joined": 1.0} | each) for each in lives])
     words = "nodes" if found > 1 else "node"
     assert lines == [
-        f"pool train-gpu: {found} {words} that the cloud keeps left and joined again, "
-        "although none had been recycled, removed or replaced"
+        f"pool train-gpu: {found} {words} left and rejoined although the cloud kept them and none "
+        "had been recycled, removed or replaced"
     ] * bool(found)
 
 
@@ -152,7 +152,7 @@ def test_a_pod_without_a_limit_is_not_what_autopilot_makes_nodes_for() -> None:
     auto = group("t4-1", auto_provisioned=True)
     idle = pod(on="n1", phase="Running", gpus=0)
     (line,) = assertions.misplaced([auto], cluster_cache(idle, nodes=[on_node("n1", auto)]))
-    assert "runs on node n1 of pool t4-1, but asks for no nvidia.com/gpu" in line
+    assert "runs on node n1 of pool t4-1, but requests no nvidia.com/gpu" in line
     assert (
         assertions.misplaced([group("t4-1")], cluster_cache(idle, nodes=[on_node("n1", auto)]))
         == []

@@ -51,11 +51,11 @@ def diagnosis(
         ({"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}},
             "it selects label cloud.google.com/gke-accelerator=nvidia-l4, a node there has "
             "cloud.google.com/gke-accelerator=nvidia-tesla-t4"),
-        ({"gpus": 2}, "it asks for 2 nvidia.com/gpu, a node there has 1"),
+        ({"gpus": 2}, "it requests 2 nvidia.com/gpu, and a node there has 1"),
         ({"containers": [{"name": "c", "resources": {"requests": {"cpu": "8", GPU: "1"}}}]},
-            "it asks for 8 cpu, a node there has 4"),
+            "it requests 8 cpu, and a node there has 4"),
         ({"containers": [{"name": "c", "resources": {"requests": {"memory": "20Gi"}}}]},
-            "it asks for 20 Gi of memory, a node there has 15Gi"),
+            "it requests 20 Gi of memory, and a node there has 15Gi"),
     ],
 )  # fmt: skip
 def test_a_pod_that_fits_no_pool_is_told_what_keeps_it_away(spec: dict, why: str) -> None:
@@ -82,7 +82,7 @@ def test_node_affinity_is_read(expression: dict, why: str) -> None:
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     found = diagnosis(pod(affinity=affinity), group())
     assert found.message == (
-        f"pool train-gpu: {WHO} cannot be scheduled: its node affinity wants {why}"
+        f"pool train-gpu: {WHO} cannot be scheduled: its node affinity requires {why}"
     )
 
 
@@ -109,7 +109,7 @@ def test_the_pool_with_gpus_is_named_although_another_is_nearer() -> None:
 def test_without_any_pool_that_is_said() -> None:
     """A cloud without node pools cannot run anything."""
     found = diagnosis(pod())
-    assert found.message == f"{WHO}: the cloud holds no node pool"
+    assert found.message == f"{WHO}: the cloud has no node pool"
     assert found.permanent
 
 
@@ -140,8 +140,8 @@ def test_a_refusal_of_the_cloud_is_passed_on() -> None:
     """Quota and stockouts are the cloud's own words."""
     found = diagnosis(pod(), group(), refusals={"train-gpu": "Quota 'NVIDIA_T4_GPUS' exceeded"})
     assert found.message == (
-        f"pool train-gpu: {WHO} cannot be scheduled: the cloud rejects another node: "
-        "Quota 'NVIDIA_T4_GPUS' exceeded"
+        f"pool train-gpu: {WHO} cannot be scheduled: the cloud refuses another node: Quota "
+        "'NVIDIA_T4_GPUS' exceeded"
     )
     assert found.permanent
 
@@ -236,18 +236,18 @@ WAITS = f"pool train-gpu: {WHO} waits for GPUs that never become allocatable on 
     ("of", "daemons", "why"),
     [
         (WITHOUT_DRIVER, {},
-            "the cloud installs no driver there and the stack has no driver installer DaemonSet"),
+            "the cloud does not install a driver there, and the stack has no driver installer DaemonSet"),
         (WITHOUT_PLUGIN, {"installer": COS_INSTALLER},
-            "the cloud installs no device plugin there and the stack has no device plugin "
-            "DaemonSet"),
+            "the cloud does not install a device plugin there, and the stack has no device "
+            "plugin DaemonSet"),
         (WITHOUT_DRIVER, {"installer": UBUNTU_INSTALLER},
-            "DaemonSet kube-system/installer is made for ubuntu, the node runs cos"),
+            "DaemonSet kube-system/installer is built for ubuntu, but the node runs cos"),
         (WITHOUT_DRIVER, {"installer": {**COS_INSTALLER, "tolerations": []}},
-            "DaemonSet kube-system/installer misses it: it does not tolerate the taint "
+            "DaemonSet kube-system/installer does not select it: it does not tolerate the taint "
             "nvidia.com/gpu=present:NoSchedule"),
         (WITHOUT_PLUGIN, {"plugin": {**DEVICE_PLUGIN, "nodeSelector": {"node-type": "gpu"}}},
-            "DaemonSet kube-system/plugin misses it: it selects label node-type=gpu, a node there "
-            "has no label node-type"),
+            "DaemonSet kube-system/plugin does not select it: it selects label node-type=gpu, a "
+            "node there has no label node-type"),
     ],
 )  # fmt: skip
 def test_gpus_that_never_appear_are_traced_to_who_should_bring_them(

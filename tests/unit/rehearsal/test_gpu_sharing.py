@@ -86,8 +86,8 @@ def test_where_both_are_configured_mps_wins() -> None:
     ("plugin", "config", "fault"),
     [
         (PLUGIN, sharing_config(replicas=1),
-         f"{WHO} does not start with {SHARES}: sharing.timeSlicing has 1 replicas, and takes 2 or "
-         "more"),
+         f"{WHO} does not start with {SHARES}: sharing.timeSlicing has 1 replicas, but needs at "
+         "least 2"),
         (PLUGIN, sharing_config("mps", 49),
          f"{WHO} does not start with {SHARES}: sharing.mps has 49 replicas, at most 48"),
         (PLUGIN, {**sharing_config(), "version": "v2"},
@@ -99,7 +99,7 @@ def test_where_both_are_configured_mps_wins() -> None:
         (changed(env=[{"name": "CONFIG_FILE", "value": "/etc/plugin/shares.yaml"}]),
          sharing_config(), f"{WHO} reads shares.yaml of {SHARES}, which has config.yaml"),
         (changed(volumeMounts=[]), sharing_config(),
-         f"{WHO} reads {CONFIG}, which no ConfigMap is mounted at"),
+         f"{WHO} reads {CONFIG}, where no ConfigMap is mounted"),
     ],
 )  # fmt: skip
 def test_a_plugin_that_offers_nothing_says_why(
@@ -135,7 +135,7 @@ def test_mps_waits_for_its_control_daemon_on_the_node() -> None:
     starting = {**DAEMON, "status": {"phase": "Pending"}}
     for on_node in ([PLUGIN], [PLUGIN, starting]):
         assert reader.of(PLUGIN, on_node).fault == (
-            f"{WHO} waits for an MPS control daemon, and no pod with one is ready there"
+            f"{WHO} waits for an MPS control daemon, but none is ready on the node"
         )
     assert reader.of(PLUGIN, [PLUGIN, DAEMON]) == GpuSharing(strategy="mps", replicas=4, most=1)
 
@@ -145,9 +145,9 @@ def test_a_container_that_asks_for_two_shares_is_refused() -> None:
     two = pod(on="n1", phase="Running", gpus=2)
     (line,) = refused("n1", group(), SLICED, [two, pod(on="n1", gpus=1)])
     assert line == (
-        "pool train-gpu: Deployment default/sample asks for 2 nvidia.com/gpu in one container, "
-        "and the device plugin of node n1, where 4 pods share a GPU, gives 1 at most: the kubelet "
-        "fails the pod with UnexpectedAdmissionError"
+        "pool train-gpu: Deployment default/sample requests 2 nvidia.com/gpu in one container, "
+        "but the device plugin of node n1, where 4 pods share a GPU, allows at most 1: the "
+        "kubelet fails the pod with UnexpectedAdmissionError"
     )
     assert refused("n1", group(), GpuSharing(), [two]) == []
     assert refused("n1", group(), GpuSharing(strategy="mps", replicas=4), [two]) == []

@@ -37,31 +37,31 @@ def test_a_pod_that_fits_has_no_line() -> None:
     ("terms", "line"),
     [
         ((wants("Gt", "1"),), "label cores Gt (1), a node there has no label cores"),
-        ((), "what no node has: it has no readable terms"),
-        (({},), "what no node has: it has no readable terms"),
+        ((), "something that no node has: it has no readable terms"),
+        (({},), "something that no node has: it has no readable terms"),
         ((wants("In", "a"), {}), "label cores In (a), a node there has no label cores"),
     ],
 )
 def test_an_affinity_that_no_node_meets_is_said(terms: tuple[Any, ...], line: str) -> None:
     """In the pod's own words; a term without requirements selects nothing, and is no way out."""
-    assert lines(affinity=affinity(*terms)) == [f"its node affinity wants {line}"]
+    assert lines(affinity=affinity(*terms)) == [f"its node affinity requires {line}"]
 
 
 @pytest.mark.parametrize(
     ("spec", "line"),
     [
-        ({"containers": [asks(cpu="2E")]}, "it asks for 2e+18 cpu, a node there has 4"),
+        ({"containers": [asks(cpu="2E")]}, "it requests 2e+18 cpu, and a node there has 4"),
         ({"containers": [asks(memory="16Gi")]},
-         "it asks for 16 Gi of memory, a node there has 15Gi"),
+         "it requests 16 Gi of memory, and a node there has 15Gi"),
         ({"containers": [asks(cpu="3")], "initContainers": [{**asks(cpu="2"),
                                                              "restartPolicy": "Always"}]},
-         "it asks for 5 cpu, a node there has 4"),
+         "it requests 5 cpu, and a node there has 4"),
         ({"containers": [asks(cpu="3")], "overhead": {"cpu": "1500m"}},
-         "it asks for 4.5 cpu, a node there has 4"),
+         "it requests 4.5 cpu, and a node there has 4"),
         ({"containers": [{"resources": {"limits": {GPU: "2"}}}]},
-         f"it asks for 2 {GPU}, a node there has 1"),
+         f"it requests 2 {GPU}, and a node there has 1"),
         ({"containers": [asks(cpu="500u")], "initContainers": [asks(cpu="5")]},
-         "it asks for 5 cpu, a node there has 4"),
+         "it requests 5 cpu, and a node there has 4"),
     ],
 )  # fmt: skip
 def test_what_is_asked_for_is_what_the_scheduler_holds(spec: dict[str, Any], line: str) -> None:

@@ -69,6 +69,6 @@ def test_the_report_says_what_was_refused_and_how_long_the_next_choice_took() ->
     log.record("node", "a", "gpus", gpus=1, group="nap-2")
     log.record("node", "a", "moved back", group="nap-2", to="nap-0")
     first, back = seen(log.events)
-    assert first.startswith("nap-0 refused from ")
+    assert first.startswith("nap-0 unavailable from ")
     assert "; nap-2 had GPUs " in first
     assert back.startswith("pods moved from nap-2 back to nap-0 at ")

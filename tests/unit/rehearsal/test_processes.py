@@ -9,7 +9,10 @@ from rehearsal.processes import too_slow
 
 @pytest.mark.parametrize(
     ("load", "says"),
-    [(3.9, "not within 60 s"), (28.4, "not within 60 s; load 28 on 2 cores, try again with less")],
+    [
+        (3.9, "not within 60 s"),
+        (28.4, "not within 60 s; the load is 28 on 2 cores; try again when it is lower"),
+    ],
 )
 def test_a_busy_machine_is_named(load: float, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where other work keeps the cores; and on an idle machine nothing is excused."""

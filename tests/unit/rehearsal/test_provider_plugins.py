@@ -65,8 +65,8 @@ def test_the_official_aws_plugin_is_used_only_where_it_is_asked_for(home: dict[s
     """It never ran in a rehearsal, and the report says how to try it."""
     cached(home, "aws", "4.40.0")
     assert chosen(["aws"], "auto", home)["aws"].words == (
-        "offline plugin for 4.34.2 (official plugin 4.40.0 never ran in a rehearsal; "
-        "--plugins official tries it)"
+        "offline plugin for 4.34.2 (official plugin 4.40.0 has never been used in a rehearsal; "
+        "use --plugins official tries it)"
     )
     assert chosen(["aws"], "official", home)["aws"].words == "official plugin 4.40.0"
 

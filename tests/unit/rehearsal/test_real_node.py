@@ -69,8 +69,8 @@ def test_the_cards_are_read_from_the_driver() -> None:
             TWO,
             "--node gpu needs an NVIDIA driver, and there is no nvidia-smi on PATH",
         ),
-        (0, True, "No devices were found\n", "--node gpu needs a GPU, and nvidia-smi says: No dev"),
-        (0, True, "\n", "--node gpu needs a GPU, and nvidia-smi lists none"),
+        (0, True, "No devices were found\n", "--node gpu needs a GPU, but nvidia-smi says: No dev"),
+        (0, True, "\n", "--node gpu needs a GPU, but nvidia-smi lists none"),
     ],
 )
 def test_a_machine_that_cannot_be_a_node_says_why_in_one_line(
@@ -121,7 +121,7 @@ def test_a_driver_that_does_not_answer_is_said(tmp_path: Path) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text("#!/bin/sh\necho couldn\\'t communicate with the NVIDIA driver; exit 9\n")
     program.chmod(0o755)
-    with pytest.raises(NodeError, match="working driver, and nvidia-smi says: couldn't commun"):
+    with pytest.raises(NodeError, match="working driver, but nvidia-smi says: couldn't commun"):
         machine._ask(program)
 
 
@@ -214,13 +214,14 @@ def test_every_override_is_told(tmp_path: Path) -> None:
     copy_program(ROOT, "onprem", tmp_path / "program", made)
     pools, workloads = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
     assert f"{pools}.gpus.gpusPerNode: 9 -> 1 (what this machine has)" in made.made
-    assert f"{workloads}.gpu-k8s2.gpus: 2 -> 1 (all that this machine has)" in made.made
+    assert f"{workloads}.gpu-k8s2.gpus: 2 -> 1 (all GPUs of this machine)" in made.made
     assert len([line for line in made.made if "there is no registry" in line]) == 3 * 2 + 1
     assert len(made.made) == 10
     ran = programs.program("device-plugin").version()
     (plugin,) = [line for line in made.made if "DEVICE_PLUGIN" in line]
     assert (
-        f"the device plugin: the stack has {images.DEVICE_PLUGIN.tag}, and {ran} ran here" in plugin
+        f"the device plugin: the stack has {images.DEVICE_PLUGIN.tag}, but this machine ran {ran}"
+        in plugin
     )
 
 
@@ -385,7 +386,7 @@ def test_where_processes_are_in_the_way_they_step_aside(
 def test_control_groups_that_nobody_may_change_are_said(version2: Path) -> None:
     """A machine that keeps its control groups to itself is one line."""
     (version2 / "mine").write_text("in the way")
-    with pytest.raises(NodeError, match=r"mine cannot be made .*: a real node needs a machine"):
+    with pytest.raises(NodeError, match=r"mine cannot be created .*: a real node needs a machine"):
         Cgroup("mine").make()
 
 

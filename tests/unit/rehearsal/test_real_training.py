@@ -142,4 +142,6 @@ def test_the_logs_prove_that_it_learns_and_resumes() -> None:
     assert error.value.lines[0].startswith("the second worker started over")
     with pytest.raises(Failure) as flat:
         verdict(BEFORE, AFTER.replace("2.25000", "31.0"))
-    assert flat.value.lines[0] == ("nothing is learned: loss 30.12345 at step 1, 31.0 at step 600")
+    assert flat.value.lines[0] == (
+        "the loss does not decrease: loss 30.12345 at step 1, 31.0 at step 600"
+    )

@@ -275,8 +275,8 @@ def test_what_is_simulated_is_said() -> None:
     """A Job that succeeded here has run nothing."""
     lines = simulated.lines([], 5.0)
     assert lines == [
-        "containers: no program runs and no image is pulled; a Job's pods succeed after 5 s, every "
-        "other pod is ready at once"
+        "containers: no program runs, and no image is pulled; a Job's pods succeed after 5 s, "
+        "every other pod is ready at once"
     ]
     shown = text(report(simulated=lines))
     assert f"what this rehearsal simulates\n  - {lines[0]}" in shown
@@ -289,7 +289,7 @@ def test_a_version_that_the_stack_does_not_have_is_said() -> None:
     assert simulated.lines(same, 5.0)[1:] == []
     other = [runs("kueue", "mirror.example:5000/kueue:v9.9.9")]
     assert simulated.lines(other, 5.0)[1:] == [
-        f"Kueue: the stack has v9.9.9, and {version} ran here, which can be built here"
+        f"Kueue: the stack has v9.9.9, but this machine ran {version}, which can be built here"
     ]
     pinned = [runs("jobset", "registry.k8s.io/jobset/jobset@sha256:00")]
     assert "the stack has sha256:00" in simulated.lines(pinned, 5.0)[1]
@@ -301,7 +301,7 @@ def test_a_version_that_the_stack_does_not_have_is_said() -> None:
         (
             "1.34",
             "v1.35.4",
-            ["Kubernetes: cluster.version of the stack is 1.34, and v1.35.4 ran here"],
+            ["Kubernetes: cluster.version of the stack is 1.34, but the rehearsal ran v1.35.4"],
         ),
         ("1.35.3-gke.1389002", "v1.35.4", []),
         ("", "v1.35.4", []),
@@ -321,7 +321,7 @@ def test_assumptions_of_the_cloud_are_in_the_report() -> None:
 def test_the_quota_of_a_simulated_cloud_is_nobodys() -> None:
     """Whoever reads that a rehearsal passed must not take it for the account's quota."""
     (line,) = simulated.lines([], 5.0, cloud=True)[1:]
-    assert line.startswith("quotas: they suffice for every pool at its maximum; gpu-cluster cap")
+    assert line.startswith("quotas: sufficient for every pool at its maximum; gpu-cluster cap")
 
 
 def test_a_node_counts_once_the_cloud_has_agreed() -> None:

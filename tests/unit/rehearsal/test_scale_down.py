@@ -126,7 +126,7 @@ def test_a_node_is_drained_after_a_while_and_the_jobs_are_named(
     assert found.finding() == (
         "pool train-gpu: the autoscaler drained node a, of which 1 of 4 GPUs were in use, and "
         "evicted the running Job default/train: without the annotation "
-        'cluster-autoscaler.kubernetes.io/safe-to-evict: "false" a job loses what it has done'
+        'cluster-autoscaler.kubernetes.io/safe-to-evict: "false" a job loses its progress'
     )
     serving = [running("a", 1, ("ReplicaSet", "sample-abc")), running("b", 2)]
     moved = watched.next([FOUR], nodes, serving, Rules())
@@ -140,8 +140,8 @@ def test_a_job_that_could_be_evicted_is_named_before_it_is() -> None:
     nodes = [added("a"), added("b")]
     (line,) = evictable([FOUR], nodes, [small, large], Rules())
     assert line == (
-        "pool train-gpu: Job default/train asks for 1 of a node's 4 GPUs, and the autoscaler "
-        "evicts its running pods where they fit on another node: it lacks the annotation "
+        "pool train-gpu: Job default/train requests 1 of a node's 4 GPUs, and the autoscaler "
+        "may evict its running pods if they fit on another node: it lacks the annotation "
         'cluster-autoscaler.kubernetes.io/safe-to-evict: "false"'
     )
     assert evictable([FOUR], nodes, [running("a", 1, annotations=STAYS), large], Rules()) == []

@@ -53,10 +53,11 @@ START = "output gpuPools.p, pool train-gpu: "
     ("exported", "line"),
     [
         ({}, None),
-        ({"allocatablePerNode": 1}, f"allocatablePerNode says 1 {GPU}, node n1 has 4 allocatable"),
+        ({"allocatablePerNode": 1},
+         f"allocatablePerNode says 1 {GPU}, but node n1 has 4 allocatable"),
         ({"gpusPerPod": [1, 2]},
-         f"gpusPerPod says that a pod may ask for 2 {GPU}, the device plugin of node n1 gives a "
-         "container 1 at most"),
+         f"gpusPerPod says that a pod may request 2 {GPU}, but the device plugin of node n1 gives "
+         "a container at most 1"),
         ({"tolerations": []},
          "tolerations do not tolerate nvidia.com/gpu=present:NoSchedule, which node n1 has"),
         ({"nodeSelector": {"role": "another"}, "allocatablePerNode": 9}, None),
@@ -72,7 +73,7 @@ def test_without_a_node_the_output_is_held_against_the_one_that_would_come() -> 
     own = group(gpus=1, plugin="pod", template=shape(gpus=1))
     assert broken(own, up=False) == []
     (line,) = broken(own, up=False, allocatablePerNode=1)
-    assert line == f"{START}allocatablePerNode says 1 {GPU}, a node has 4 allocatable"
+    assert line == f"{START}allocatablePerNode says 1 {GPU}, but a node has 4 allocatable"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_a_pool_is_tried_by_a_node_of_the_last_update_only() -> None:
     assert probes.untried(pools, snapshot, []) == {"p": ""}
     spec = probes.probe("p", pools["p"], snapshot)["spec"]
     assert mismatches(spec, shape_of(old)) == [
-        "its node affinity wants label kubernetes.io/hostname NotIn (n1), a node there has "
+        "its node affinity requires label kubernetes.io/hostname NotIn (n1), a node there has "
         "kubernetes.io/hostname=n1"
     ]
     assert not mismatches(spec, pool.node)

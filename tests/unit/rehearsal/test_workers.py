@@ -38,8 +38,7 @@ def test_two_workers_on_a_node_are_named() -> None:
     assert crowded([worker(0, "a"), worker(1, "a", attempt=1)]) == []
     assert crowded([worker(0, "a", phase="Failed"), worker(1, "a")]) == []
     assert crowded([worker(0, "a", phase="Succeeded"), worker(1, "a")]) == [
-        "training job default/ddp: 2 of its workers were on node a, and each is to have a node of "
-        "its own"
+        "training job default/ddp: 2 of its workers were on node a, but each needs its own node"
     ]
 
 

@@ -137,7 +137,7 @@ def test_reserved_nodes_are_left_out_and_named() -> None:
     )
     found, notes = google_quota.needs(pools, {"r": 8}, project="p", region=REGION)
     assert found == []
-    assert notes == ["pool r: not counted, its nodes come out of reservation mine"]
+    assert notes == ["pool r: not counted, because its nodes use reservation mine"]
 
 
 def test_capacity_says_which_choice_would_be_taken_now() -> None:
@@ -158,9 +158,9 @@ def test_capacity_says_which_choice_would_be_taken_now() -> None:
     need = partial(gke_quota.one_node, region=REGION)
     (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
     assert line == (
-        "pool l4: as far as quotas and reservations tell, the next node would be on-demand (spot: "
+        "pool l4: according to quotas and reservations, the next node would use on-demand (spot: "
         "0 of 2 PREEMPTIBLE_NVIDIA_L4_GPUS are left; on-demand: 3 of 4 NVIDIA_L4_GPUS are left); "
-        "whether machines are free, no API says"
+        "no API says whether machines are free"
     )
 
 
@@ -294,7 +294,9 @@ def google() -> Iterator[tuple[str, Answers, list[str]]]:
 
 RESERVED = {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["ours"]}
 PROJECT = "/compute/v1/projects/p"
-FAMILY = "newer GPUs count against GPUS_PER_GPU_FAMILY, which this API does not tell: see the link"
+FAMILY = (
+    "newer GPUs count against GPUS_PER_GPU_FAMILY, which this API does not report: see the link"
+)
 IN_REGION = f"{PROJECT}/regions/{REGION}"
 
 
@@ -310,7 +312,7 @@ IN_REGION = f"{PROJECT}/regions/{REGION}"
         (
             200,
             {"quotaStatusWarning": {"message": "partly down"}},
-            Unknown(reason="Google Cloud could not say: partly down"),
+            Unknown(reason="Google Cloud returned no complete answer: partly down"),
         ),
         (
             403,
@@ -494,14 +496,14 @@ def test_a_metric_that_is_only_presumed_is_called_so() -> None:
     quotas._api._answers["compute", f"projects/p/regions/{REGION}"] = {"quotas": []}
     answer = quotas.answer(need(1, "NVIDIA_RTX_PRO_6000_GPUS"))
     assert isinstance(answer, Unknown)
-    assert ", and its name is only presumed; " in answer.reason
+    assert ", and its name is only assumed; " in answer.reason
 
 
 def test_google_does_not_answer() -> None:
     """An API that nobody serves makes the quota unknown."""
     answer = google_quota.GoogleQuotas("p", REGION, GoogleApi("http://127.0.0.1:1")).answer(need(1))
     assert isinstance(answer, Unknown)
-    assert "does not answer" in answer.reason
+    assert "does not respond" in answer.reason
 
 
 @pytest.mark.parametrize("variable", [None, "/no/such/key.json"])
@@ -628,7 +630,7 @@ T4_POOL = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
             set(),
             "not offered",
             "n1-standard-4 with nvidia-tesla-t4 is not in us-central1-a, nor anywhere else in "
-            "us-central1; regions that have it: none that this account sees",
+            "us-central1; regions that have it: none that is visible to this account",
         ),
     ],
 )
@@ -754,7 +756,7 @@ def test_an_existing_cluster_has_no_quota() -> None:
     assert code == 0
     for key in ("quotas", "offers", "reservations", "findings"):
         assert document[key] == []
-    assert "autoscaled node groups are not known here" in text
+    assert "autoscaled node groups are unknown" in text
 
 
 def test_unknown_stack_names_those_that_exist() -> None:

@@ -36,8 +36,8 @@ TOLERATES = {"key": "nvidia.com/gpu", "operator": "Exists"}
     ("definitions", "daemons", "labels", "says"),
     [
         ([], [], {}, None),
-        ([], [plugin(TOLERATES)], {}, "has a device plugin already, DaemonSet kube-system/theirs"),
-        ([], [plugin({"operator": "Exists"})], {}, "has a device plugin already"),
+        ([], [plugin(TOLERATES)], {}, "already has a device plugin, DaemonSet kube-system/theirs"),
+        ([], [plugin({"operator": "Exists"})], {}, "already has a device plugin"),
         ([], [plugin()], {}, None),
         ([], [runs("registry.example/other:1", tolerations=[TOLERATES])], {}, None),
         ([OPERATOR], [plugin(TOLERATES)], {}, "has NVIDIA's GPU Operator"),
@@ -67,8 +67,8 @@ LEFT = [[*POOL, "devicePlugin", "none"], [*POOL, "driver", "none"]]
 @pytest.mark.parametrize(
     ("definitions", "daemons", "pool", "says"),
     [
-        ([OPERATOR], [], [], "beside GKE's; set devicePlugin: none and driver: none, which leaves"),
-        ([], [plugin(TOLERATES)], [], "DaemonSet kube-system/theirs, which would run on the GPU"),
+        ([OPERATOR], [], [], "addition to GKE's; set devicePlugin: none and driver: none, which"),
+        ([], [plugin(TOLERATES)], [], "DaemonSet kube-system/theirs, which would also run on"),
         ([OPERATOR], [plugin(TOLERATES)], LEFT, None),
         # GKE's own, which runs in every cluster with GPUs.
         ([], [runs("gke.gcr.io/nvidia-gpu-device-plugin:1", tolerations=[TOLERATES])], [], None),
@@ -87,8 +87,8 @@ def test_gkes_own_plugin_is_beside_no_other(
 @pytest.mark.parametrize(
     ("name", "driver", "says"),
     [
-        (INSTALLER, "daemonset", "installer of drivers already, DaemonSet kube-system/nvidia"),
-        (f"{INSTALLER}-ubuntu", "daemonset", "an installer of drivers already"),
+        (INSTALLER, "daemonset", "already has a driver installer, DaemonSet kube-system/nvidia"),
+        (f"{INSTALLER}-ubuntu", "daemonset", "already has a driver installer"),
         (INSTALLER, "managed", ""),
         (INSTALLER, "none", ""),
         ("other", "daemonset", ""),
@@ -110,7 +110,7 @@ def test_a_storage_class_that_exists_is_in_the_way() -> None:
     there = [{"metadata": {"name": name}} for name in ("standard-rwo", "gpu-cluster-filestore")]
     found = dict(conflicts._storage_classes(there, {"gpu-cluster-filestore"}))
     assert list(found) == ["volumeClaims"]
-    assert "has a StorageClass gpu-cluster-filestore already" in found["volumeClaims"]
+    assert "already has a StorageClass gpu-cluster-filestore" in found["volumeClaims"]
     assert not dict(conflicts._storage_classes(there, {"gpu-cluster-hyperdisk"}))
 
 
@@ -129,11 +129,11 @@ def autoscaler(*tags: str) -> dict[str, Any]:
             None),
         ([autoscaler("k8s.io/cluster-autoscaler/platform=owned")], None, None),
         ([autoscaler("k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/other")], None,
-            "would not see the pools; ask its owner for --node-group-auto-discovery=asg:tag="
-            "k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/platform"),
+            "would not find the pools; ask its owner for "
+            "--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/platform"),
         ([autoscaler()], None, "finds node groups by their names"),
         ([autoscaler("x"), autoscaler("k8s.io/cluster-autoscaler/enabled")], None, None),
-        ([autoscaler("x")], {}, "has a Cluster Autoscaler already, Deployment kube-system/theirs"),
+        ([autoscaler("x")], {}, "already has a Cluster Autoscaler, Deployment kube-system/theirs"),
     ],
 )  # fmt: skip
 def test_one_autoscaler_sees_the_pools(deployments: Any, own: Any, says: str | None) -> None:
@@ -151,8 +151,8 @@ def named(name: str, owner: str = "") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("there", "given", "says"),
     [
-        ([named("team")], {}, "has it already"),
-        ([named("team", "gpu-cluster/other")], {}, "has it already"),
+        ([named("team")], {}, "already has it"),
+        ([named("team", "gpu-cluster/other")], {}, "already has it"),
         ([named("team", "gpu-cluster/on-eks")], {}, ""),
         ([named("team")], {"existing": True}, ""),
         ([], {"existing": True}, "has no such namespace"),

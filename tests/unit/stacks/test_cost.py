@@ -133,7 +133,7 @@ def test_an_unknown_price_is_unknown_and_not_zero() -> None:
     total = bill.total("configured", "full")
     assert item(bill, "train-gpu").cost("configured", "full") is None
     assert total.missing == ["train-gpu"]
-    assert "not known, and so not in the sums: train-gpu" in shown(bill)
+    assert "unknown, and therefore not in the sums: train-gpu" in shown(bill)
     assert "as configured, full: at least $" in shown(bill)
     assert bill.document()["totals"]["configured"]["full"]["missing"] == ["train-gpu"]
 
@@ -229,7 +229,7 @@ def test_what_is_reserved_costs_the_same_idle() -> None:
         plain.total("configured", "full").hour
     )
     (note,) = [note for note in reserved.notes if note.startswith("pool train-gpu: ")]
-    assert "used or not: idle as full" in note
+    assert "whether used or not, so that idle costs as much as full" in note
 
 
 def test_a_block_is_missing_from_the_sums_when_idle_as_well() -> None:
@@ -371,7 +371,9 @@ def test_a_reserved_pool_is_not_spot() -> None:
 def test_prices_of_another_region_are_said_at_the_top() -> None:
     """Who reads the sums has read that they are another region's."""
     _, _, text = cost.answer("autopilot")
-    assert text.splitlines()[1] == "prices are those of us-central1; asia-northeast1's differ"
+    assert text.splitlines()[1] == (
+        "prices are those of us-central1; prices in asia-northeast1 differ"
+    )
 
 
 def test_the_extended_channel_and_alerts_are_said() -> None:
@@ -392,7 +394,7 @@ def test_an_existing_cluster_is_not_on_the_bill() -> None:
     """Nodes that somebody else made cost this stack nothing, and no kubeconfig is read."""
     code, document, text = cost.answer("onprem")
     assert (code, document["items"]) == (ExitCode.OK, [])
-    assert "an existing cluster is on somebody else's bill" in text
+    assert "an existing cluster is billed to somebody else" in text
 
 
 @pytest.mark.parametrize(
@@ -413,7 +415,7 @@ def test_a_ceiling_cannot_be_judged_without_prices() -> None:
     """Exit code 2 where what is known stays below the ceiling and something is not known."""
     code, _, text = cost.answer("autopilot", ceiling=5000)
     assert code == ExitCode.UNKNOWN
-    assert "is not known: there is no price of t4, t4-spot" in text
+    assert "no price is known for t4, t4-spot" in text
 
 
 def test_an_unknown_cost_makes_an_unknown_difference() -> None:
@@ -540,8 +542,8 @@ def test_what_is_not_known_of_the_bill_is_named() -> None:
     config["gpu-cluster:volumeClaims"] = {"own": {"size": "1Gi", "storageClass": "fast"}}
     config["gpu-cluster:serviceAccounts"] = {"trainer": {"buckets": {"data": "read"}}}
     found = cost.bill_at("dev", config)
-    assert "not known, and so not in the sums: claim own" in shown(found)
-    assert "buckets are not part of this stack, and not counted: data" in found.notes
+    assert "unknown, and therefore not in the sums: claim own" in shown(found)
+    assert "buckets are not part of this stack and are not counted: data" in found.notes
 
 
 @pytest.mark.parametrize(
@@ -591,8 +593,8 @@ def test_each_choice_of_an_order_has_its_price() -> None:
     assert machine is not None
     (note,) = [note for note in found.notes if note.startswith("pool train-gpu: ")]
     assert note == (
-        "pool train-gpu: counted as on-demand; a machine costs an hour: "
-        f"spot ${machine.spot:.4f}, flex-start not known here, on-demand ${machine.on_demand:.4f}"
+        "pool train-gpu: counted as on-demand; price of a machine per hour: spot "
+        f"${machine.spot:.4f}, flex-start not known here, on-demand ${machine.on_demand:.4f}"
     )
     parts = item(found, "train-gpu").cost("configured", "full")
     assert parts == pytest.approx(

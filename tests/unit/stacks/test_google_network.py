@@ -23,8 +23,8 @@ NETWORK = GkeNetworkArgs(
     services_range="services",
 )
 GKE = "service-123456789012@container-engine-robot.iam.gserviceaccount.com"
-NOT_ASKED = "; what a folder above grants is not asked"
-NO_NAT = "no Cloud NAT of shared in us-central1 takes gke out"
+NOT_ASKED = "; permissions inherited from a folder were not checked"
+NO_NAT = "no Cloud NAT of shared in us-central1 serves gke"
 CUDA = "nvcr.io/nvidia/cuda:12.9.1-base-ubuntu24.04"
 
 
@@ -94,8 +94,9 @@ def test_what_the_network_team_left_out(missing: Missing, expected: Any) -> None
     ("changes", "expected"),
     [
         ({"subnetwork": "gk"}, [("subnetwork", "wrong", "company-net has no subnetwork gk in "
-          "us-central1; nor in any other region; name one that is there")]),
-        ({"vpc": "other"}, [("vpc", "wrong", "gke is a subnetwork of shared; name that")]),
+                                                        "us-central1; nor in any other region; "
+                                                        "name an existing one")]),
+        ({"vpc": "other"}, [("vpc", "wrong", "gke is a subnetwork of shared; set vpc to that")]),
         ({"pods_range": "a", "services_range": "b"},
          [(f"{what}Range", "wrong",
            f"gke has no secondary range {name}; it has: pods, services")
@@ -124,9 +125,9 @@ def test_a_subnetwork_of_another_region() -> None:
         (1024, []),
         (None, []),
         (1025, [("podsRange", "wrong", "10.64.0.0/14 has room for 1024 nodes, and the pools grow "
-                                       "to 1025; use a larger one, or lower maxNodes")]),
+                                       "to 1025; use a larger range, or lower maxNodes")]),
         (4093, ["podsRange", "10.10.0.0/20 has room for 4092 nodes, and the pools grow to 4093; "
-                             "use a larger one, or lower maxNodes"]),
+                             "use a larger range, or lower maxNodes"]),
     ],
 )  # fmt: skip
 def test_ranges_have_room_for_every_node(nodes: int | None, expected: Any) -> None:
@@ -183,10 +184,14 @@ ANYWHERE = "0.0.0.0/0"
         ([(ANYWHERE, 1000, GOOGLE)], [], "wrong", "are in nvcr.io too"),
         ([], [], "wrong", "no route of shared leads to Google: Private Google Access needs one of "
          "0.0.0.0/0, or of 199.36.153.8/30, to default-internet-gateway"),
-        ([("199.36.153.8/30", 1000, GOOGLE)], [], "unknown", "whether DNS zones of shared lead "
-         "googleapis.com, gcr.io and pkg.dev there is not asked"),
-        ([(ANYWHERE, 1000, GOOGLE)], [{"name": "office"}], "unknown", "whether a BGP peer of "
-         "shared-us-central1 leads out is not asked"),
+        ([("199.36.153.8/30", 1000, GOOGLE)], [], "unknown", "it was not checked whether the DNS "
+                                                             "zones of shared resolve "
+                                                             "googleapis.com, gcr.io and pkg.dev "
+                                                             "to it"),
+        ([(ANYWHERE, 1000, GOOGLE)], [{"name": "office"}], "unknown", "it was not checked "
+                                                                      "whether a BGP peer of "
+                                                                      "shared-us-central1 "
+                                                                      "provides internet access"),
         ([(ANYWHERE, 1000, GOOGLE), (ANYWHERE, 1001, "")], [], "wrong", "are in nvcr.io too"),
         ([(ANYWHERE, 1000, GOOGLE), (ANYWHERE, 999, "")], [], None, ""),
     ],
@@ -267,4 +272,4 @@ def test_nobody_answers() -> None:
     given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1, "images": []}
     asked = findings(NETWORK, **given, api=GoogleApi("http://127.0.0.1:1"))
     assert {one.word for one in asked} == {"unknown"}
-    assert all("http://127.0.0.1:1 does not answer" in one.reason for one in asked)
+    assert all("http://127.0.0.1:1 does not respond" in one.reason for one in asked)

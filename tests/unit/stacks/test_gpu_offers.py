@@ -93,8 +93,8 @@ def test_a_gpu_goes_by_many_names(name: str) -> None:
         ("l44", None, "'l44' is not a known GPU or machine; did you mean 'L4'? known: "),
         ("h10", None, "did you mean 'H100'? known: A100 40GB, A100 80GB, A10G, B200, B300, "),
         ("g4dn.xlarg", None, "did you mean 'g4dn.xlarge'?"),
-        (None, "europe-wst4", "there is no europe-wst4; did you mean 'europe-west4'?"),
-        (None, "virginia", "'virginia' is a region of neither cloud; give one such as "),
+        (None, "europe-wst4", "europe-wst4 is not a region; did you mean 'europe-west4'?"),
+        (None, "virginia", "'virginia' is not a region of either cloud; give one such as "),
     ],
 )
 def test_a_misspelt_name_is_refused(gpu: str | None, region: str | None, says: str) -> None:
@@ -109,7 +109,7 @@ def test_a_region_without_it_is_a_finding() -> None:
     code, document, text = answer("l4", "europe-north2")
     assert code == ExitCode.FINDING
     assert document["offers"] == []
-    assert text.startswith("no machine with l4 is known in europe-north2; Google Cloud has it in ")
+    assert text.startswith("no known machine has l4 in europe-north2; Google Cloud has it in ")
     assert "europe-west4, " in text
 
 

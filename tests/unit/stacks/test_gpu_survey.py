@@ -348,8 +348,8 @@ def test_two_owners_of_one_part_are_named() -> None:
     assert [(one.lacks, one.message) for one in found] == [
         (
             "plugin",
-            "has two device plugins: kube-system/operator-x and kube-system/plugin-x; let one of "
-            "them do it",
+            "has two device plugins: kube-system/operator-x and kube-system/plugin-x; use only "
+            "one of them",
         )
     ]
     for pod in (old := a_pod("plugin-y", **PLUGIN_SPEC), new := a_pod("plugin-z", **PLUGIN_SPEC)):
@@ -393,7 +393,7 @@ def test_a_pool_left_to_others_says_who_must_come() -> None:
     assert "its owner, such as the GPU Operator, must start it" in one.message
     wants = a_daemon_set("plugin", PLUGIN_SPEC, nodeSelector={"operator": "true"})
     (one,) = survey(bare, sets=(wants,), pools=[left])[1]
-    assert "leaves it out: it lacks the label operator=true" in one.message
+    assert "does not select it: it lacks the label operator=true" in one.message
 
 
 def test_a_node_on_which_gke_s_plugin_still_runs_is_named() -> None:
@@ -401,7 +401,7 @@ def test_a_node_on_which_gke_s_plugin_still_runs_is_named() -> None:
     key = "gke-no-default-nvidia-gpu-device-plugin"
     pool = a_pool(device_plugin=False, left_to_others=["device plugin"], labels={key: "true"})
     (one,) = survey(a_node(), pools=[pool])[1]
-    assert f"lacks the label {key}=true, so that GKE's device plugin runs on it" in one.message
+    assert f"lacks the label {key}=true, so GKE's device plugin runs on it" in one.message
     assert one.command == f"kubectl label node n {key}=true"
     assert survey(a_node(labels={"gpus": "true", key: "true"}), pools=[pool])[1] == []
 
@@ -443,7 +443,7 @@ def test_plugin_whose_affinity_leaves_the_node_out() -> None:
     assert [(one.lacks, one.message, one.command) for one in found] == [
         (
             "plugin",
-            "the device plugin kube-system/plugin leaves it out by its node affinity",
+            "the device plugin kube-system/plugin excludes it by its node affinity",
             "kubectl -n kube-system describe daemonset plugin",
         )
     ]
@@ -521,7 +521,7 @@ def test_cluster_that_does_not_answer() -> None:
         "users": [{"name": "c", "user": {"token": "t"}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
     })  # fmt: skip
-    with pytest.raises(CheckError, match=r"^the cluster does not answer: "):
+    with pytest.raises(CheckError, match=r"^the cluster does not respond: "):
         gpus.answer("dev", kubeconfig)
     with pytest.raises(CheckError, match=r"^the kubeconfig cannot be used: "):
         gpus.answer("dev", "{}")
@@ -567,7 +567,9 @@ def test_a_plugin_without_credentials_is_told_how_to_sign_in(
     with pytest.raises(CheckError) as refused:
         client_of(a_kubeconfig({"exec": run}))
     said = str(refused.value)
-    assert said.startswith("the kubeconfig signs in by gke-gcloud-auth-plugin, which gave no cred")
+    assert said.startswith(
+        "the kubeconfig signs in by running gke-gcloud-auth-plugin, which returned no cred"
+    )
     assert "google: could not find default credentials" in said
     assert said.endswith("; sign in: gcloud auth application-default login")
     assert caplog.records == []
@@ -585,6 +587,6 @@ def test_a_kubeconfig_that_is_none_is_one_line(kubeconfig: str) -> None:
 )
 def test_an_answer_that_is_no_list_is_one_line(body: bytes) -> None:
     """A proxy's page in place of the API server's list is no traceback."""
-    with pytest.raises(CheckError, match="what answers is not a Kubernetes API server"):
+    with pytest.raises(CheckError, match="the server that responds is not a Kubernetes API server"):
         items(body)
     assert items(b'{"items": [1]}') == [1]

@@ -32,11 +32,11 @@ def a_pod(phase: str, **status: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("job", "pods", "why"),
     [
-        (None, [], "there is no Job gpu-test-p: run pulumi up"),
-        (JOB, [], "Job gpu-test-p has no pod: kubectl describe job gpu-test-p says why"),
+        (None, [], "Job gpu-test-p does not exist: run pulumi up"),
+        (JOB, [], "Job gpu-test-p has no pod: see kubectl describe job gpu-test-p"),
         (JOB | {"status": {"conditions": [{"type": "Complete"}]}}, [],
-         "Job gpu-test-p has ended, and its pod left with its node: raise gpuTest.generation, run "
-         "pulumi up, and ask while the node runs"),
+         "Job gpu-test-p has ended, and its pod was removed with its node: raise "
+         "gpuTest.generation, run pulumi up, and ask again while the node is running"),
         (JOB, [a_pod("Pending", conditions=[{"message": "0/3 nodes are available"}])],
          "Job gpu-test-p is not done: its pod is Pending (0/3 nodes are available)"),
         (JOB, [a_pod("Running")], "Job gpu-test-p is not done: its pod is Running"),
@@ -170,9 +170,9 @@ def test_the_end_of_the_newest_pod_s_log_is_read(api: type[ApiServer]) -> None:
 @pytest.mark.parametrize(
     ("code", "cut", "why"),
     [
-        (403, False, "the cluster says: not allowed to look: HTTP 403 Forbidden"),
-        (404, False, "the cluster says: HTTP 404 Not Found"),
-        (200, True, "the cluster does not answer: ('Connection broken: IncompleteRead("),
+        (403, False, "the cluster returned not allowed to look: HTTP 403 Forbidden"),
+        (404, False, "the cluster returned HTTP 404 Not Found"),
+        (200, True, "the cluster does not respond: ('Connection broken: IncompleteRead("),
     ],
 )
 def test_a_log_that_cannot_be_read_is_not_an_empty_one(
@@ -203,7 +203,7 @@ def test_a_mute_cluster_is_asked_twice() -> None:
 
         thread = threading.Thread(target=hang_up)
         thread.start()
-        with pytest.raises(CheckError, match="the cluster does not answer"):
+        with pytest.raises(CheckError, match="the cluster does not respond"):
             found_by(SimpleNamespace(url=f"http://127.0.0.1:{server.getsockname()[1]}"))
         server.shutdown(socket.SHUT_RDWR)
         thread.join()

@@ -202,7 +202,7 @@ def test_what_is_anybody_elses_is_left_alone(
     """A policy of the user's own, and that of a job that is ending."""
     policy = {"metadata": {"name": "first", **metadata}}
     server.objects[f"{POLICIES}/first"] = policy
-    with pytest.raises(CheckError, match="has one of that name already; cancel it"):
+    with pytest.raises(CheckError, match="already has a job of that name; cancel it"):
         cluster.submit(JOB)
     assert server.objects == {f"{POLICIES}/first": policy}
 
@@ -210,14 +210,14 @@ def test_what_is_anybody_elses_is_left_alone(
 def test_a_cluster_that_is_gone_is_one_line(server: Server, cluster: JobCluster) -> None:
     """On submitting, on cancelling, and in the middle of a log."""
     server.refused = {("POST", POLICIES): 0}
-    with pytest.raises(CheckError, match=r"^first: the cluster does not answer: "):
+    with pytest.raises(CheckError, match=r"^first: the cluster does not respond: "):
         cluster.submit(JOB)
     server.refused = {("DELETE", f"{JOB_SETS}/first"): 0}
     server.objects[f"{JOB_SETS}/first"] = dict(JOB.job_set)
-    with pytest.raises(CheckError, match=r"^first: the cluster does not answer: "):
+    with pytest.raises(CheckError, match=r"^first: the cluster does not respond: "):
         cluster.cancel("first")
     server.objects[f"{PODS}/first"] = WORKER
-    with pytest.raises(CheckError, match=r"^first: the cluster does not answer: "):
+    with pytest.raises(CheckError, match=r"^first: the cluster does not respond: "):
         list(cluster.log("first", 0, follow=True))
 
 
@@ -262,14 +262,13 @@ def test_a_job_of_another_namespace_is_looked_for_there(
         with pytest.raises(CheckError) as said:
             ask()
         assert str(said.value) == (
-            "there is no job first in namespace default, which has none; give --namespace if it "
-            "is in another"
+            "namespace first has no job default, only none; give --namespace if it is in another"
         )
 
 
 GONE = (
-    "first: node gpu-1 has no log of worker 0, pod first: not today; a node that has left has "
-    "none, nor has a node of a rehearsal, where no program runs"
+    "first: node gpu-1 has no log of worker 0, pod first: not today; nodes that no longer exist "
+    "and nodes of a rehearsal, on which no program runs, have no logs"
 )
 
 

@@ -120,7 +120,8 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
         ({"image": "a b"}, "image: 'a b' contains a space"),
         ({"serviceAccount": "root"}, "serviceAccount: 'root' is not a service account"),
         ({"wait": True}, "wait: has no effect on a submitted job"),
-        ({"disruptionBudget": True}, "disruptionBudget: is for jobs in a stack file"),
+        ({"disruptionBudget": True}, "disruptionBudget: is supported only for jobs in a stack "
+                                     "file"),
         ({"gpu": 1}, "gpu: there is no such key; did you mean 'gpus'?"),
         (
             {"volumes": {"data": {"mountPath": "/data", "bucket": "data"}}},
@@ -137,7 +138,7 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
         ),
         (
             {"namespace": "team", "pool": "theirs"},
-            "namespace: is team, and the settings of default were read; give --namespace team",
+            "namespace: is team, but the settings of default were read; give --namespace team",
         ),
     ],
 )  # fmt: skip
@@ -197,10 +198,10 @@ def test_more_pods_than_the_queue_ever_hands_out_are_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("document", "says"),
     [
-        ({}, "trainingJobs: is missing, or not the only key"),
+        ({}, "trainingJobs: is missing, or is not the only key"),
         (
             {"trainingJobs": {"a": JOB}, "workloads": {}},
-            "trainingJobs: is missing, or not the only key",
+            "trainingJobs: is missing, or is not the only key",
         ),
         ({"trainingJobs": {}}, "trainingJobs: has no job"),
         ({"trainingJobs": {"A": JOB}}, "trainingJobs.A: 'A' is not a training job's name"),

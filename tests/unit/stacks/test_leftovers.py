@@ -203,13 +203,15 @@ def test_what_the_stack_declares_goes_with_it() -> None:
 def test_the_text_says_what_to_do() -> None:
     """Nothing is one line. What has to be decided is told from what is kept anyway."""
     assert text([]) == (
-        "nothing: no Service, Ingress, Gateway, volume or snapshot has anything in the cloud"
+        "nothing: no Service, Ingress, Gateway, volume or snapshot has resources in the cloud"
     )
     said = text(leftovers("google", services=[an_object("web", type="LoadBalancer")]))
     assert "  to delete it: kubectl delete service web --namespace team" in said
     assert "decide on each before pulumi destroy" in said
     kept = text(leftovers("aws", volumes=[a_volume("b", "kept", "Retain")]))
-    assert kept.splitlines()[-1] == "1 will be kept in the cloud, and bill on, by its own policy"
+    assert kept.splitlines()[-1] == (
+        "1 will remain in the cloud and continue to be billed, because of its own policy"
+    )
     assert "delete" not in kept
     data = text(leftovers("aws", claims=[an_object("data")], volumes=[a_volume("a", "data")]))
     assert "  to keep the data: kubectl patch persistentvolume a" in data

@@ -92,7 +92,9 @@ def test_pools_on_an_existing_eks_cluster(here: Path, capsys: pytest.CaptureFixt
     assert "yours instead" not in (here / "Pulumi.a.yaml").read_text()
     assert main(["new", "b", "--platform", "eks", "--existing", "platform"]) == ExitCode.OK
     # The region, the version and the subnets.
-    assert "change the 3 lines that say `yours instead`" in capsys.readouterr().out
+    assert (
+        "change the 3 lines that say `replace this example with yours`" in capsys.readouterr().out
+    )
 
 
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
@@ -142,16 +144,16 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--gpu b200 --location us-central1-a", "zones of us-central1 that have it: us-central1-b"),
         ("--gpu p4 --location us-east1", "regions that have it: asia-southeast1, "),
         ("--gpu gb200 --location us-central1", "is sold by Google Cloud only as reservation"),
-        ("--gpu a10g", "Google Cloud has no such GPU"),
+        ("--gpu a10g", "Google Cloud does not have this GPU"),
         ("--gpu l44", "did you mean 'L4'?"),
         (
             "--platform gke-autopilot --existing a",
             "--existing: is for gke and eks, not for gke-",
         ),
-        ("--existing a --name b", "--name: the owner of a has decided that; drop it"),
-        ("--existing a --network vpn=198.51.100.0/24", "--network: the owner of a has decided"),
-        ("--existing a --vpc main", "--vpc, --subnetwork and their ranges: the owner of a has"),
-        ("--platform eks --existing a --zone us-east-1a", "--zone: the owner of a has decided"),
+        ("--existing a --name b", "--name: the owner of a decides this; drop it"),
+        ("--existing a --network vpn=198.51.100.0/24", "--network: the owner of a decides"),
+        ("--existing a --vpc main", "--vpc, --subnetwork and their ranges: the owner of a decides"),
+        ("--platform eks --existing a --zone us-east-1a", "--zone: the owner of a decides"),
         ("--platform eks --existing a --subnet-id b", "new: --subnet-id: 'b' is not "),
         (
             "--platform eks --existing a --security-group-id b",
@@ -164,7 +166,7 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--platform aks", "'aks' is not a valid platform; allowed: "),
         ("--platform gke-autopilot --location us-central1-a", "clusters are regional; give us-"),
         ("--platform gke --location mars", "--location: 'mars' is neither a region nor a zone of"),
-        ("--location us-centrl1-a", "there is no us-centrl1-a; did you mean 'us-central1-a'"),
+        ("--location us-centrl1-a", "us-centrl1-a is not a region; did you mean 'us-central1-a'"),
         ("--network all=0.0.0.0/0", "would open the control plane to the world"),
         ("--project My_Project", "new: --project: 'My_Project' is not a project's ID"),
         (

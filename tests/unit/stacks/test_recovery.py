@@ -312,7 +312,7 @@ def test_a_preview_that_fails_is_said_cause_first() -> None:
     cause, consequence, where = str(refused.value).splitlines()
     assert cause == "pulumi preview: no credentials: run aws sso"
     assert consequence == "preview failed"
-    file = Path(where.removeprefix("all that it printed is in "))
+    file = Path(where.removeprefix("its complete output is in "))
     assert json.loads(file.read_text())["config"] == {"x": "y" * 9000}
     assert file.stat().st_mode & 0o077 == 0
     file.unlink()
@@ -335,7 +335,7 @@ def test_an_unknown_kind_is_named_for_people() -> None:
     odd = row("random:index/pet:Pet", "odd", inputs={})
     found = recover(FakePulumi(state(pending={"creating": odd})), clouds=Nobody())
     assert found.notes == [
-        "random:index/pet:Pet odd: look for it by hand, its id is not in its inputs"
+        "random:index/pet:Pet odd: look for it manually, because its ID is not in its inputs"
     ]
 
 
@@ -539,7 +539,7 @@ def test_a_second_one_on_aws_is_named() -> None:
     known = row(kind, "nat", id="nat-1", inputs={"subnetId": "subnet-1"}, outputs={"region": "r"})
     aws = Aws(lambda service: Gateways())
     assert list(duplicates(state(known), {"r": aws})) == [
-        f"{kind} nat-2 looks like nat, and is not in the state"
+        f"{kind} nat-2 looks like nat, but is not in the state"
     ]
 
 
@@ -754,7 +754,7 @@ def test_a_cloud_that_does_not_say_what_failed_is_said_apart() -> None:
     assert found.failed == {}
     assert found.notes == []
     assert found.unknown == [
-        "whether clusters and node pools failed is not known: Google Cloud: permission denied"
+        "it is not known whether clusters and node pools failed: Google Cloud: permission denied"
     ]
 
 
@@ -778,7 +778,7 @@ def test_an_operation_is_not_dropped_because_another_account_lacks_its_resource(
     said: list[str] = []
     rows = [row(EKS, name, id=name, outputs={"region": "us-east-1"}) for name in ("ml", "b")]
     recover(FakePulumi(state(*rows)), clouds=Clouds({}), log=said.append)
-    assert said == ["asks AWS account 111111111111 as arn:aws:iam::111111111111:role/deployer"]
+    assert said == ["querying AWS account 111111111111 as arn:aws:iam::111111111111:role/deployer"]
 
 
 @pytest.mark.parametrize("key", ["aws:profile", "aws:assumeRoles"])

@@ -140,7 +140,7 @@ def test_a_finding_stands_where_its_key_does() -> None:
 
 FILES = [
     ("config:\n  a: [1\n", "Pulumi.x.yaml:3:1: is not YAML: expected ',' or ']', but got '<st"),
-    ("config:\n  a:b: 1\n  a:b: 2\n", "Pulumi.x.yaml:3:3: a:b: is already given, in line 2; "),
+    ("config:\n  a:b: 1\n  a:b: 2\n", "Pulumi.x.yaml:3:3: a:b: is already set in line 2; "),
     ("confg: {}\n", "Pulumi.x.yaml:1:1: confg: there is no such key, and the engine ignores "),
     ("config: {}\n", "Pulumi.x.yaml:1:1: gpu-cluster:cluster.platform: is missing; allowed: "),
     ("config:\n", "Pulumi.x.yaml:1:1: gpu-cluster:cluster.platform: is missing; allowed: "),
@@ -174,12 +174,12 @@ FILES = [
     ),
     (
         "config:\n  a: " + "[" * 2000,
-        "Pulumi.x.yaml:2:64: is not YAML: more than 60 levels are ",
+        "Pulumi.x.yaml:2:64: is not YAML: values are nested more than 60 levels deep ",
     ),
     (
         "config: {}\n---\nconfig: {}\n",
-        "Pulumi.x.yaml:2:1: is not YAML: found another document; "
-        "a stack file has one, so remove what begins here",
+        "Pulumi.x.yaml:2:1: is not YAML: found another document; a stack file has only one "
+        "document; remove the one that begins here",
     ),
     (
         "config:\n  a: { b: 010 }\n",
@@ -192,31 +192,32 @@ FILES = [
     ),
     (
         "config:\n  a: &x { b: *x }\n",
-        "Pulumi.x.yaml:2:6: is not YAML: the anchor here contains an alias of itself; remove that",
+        "Pulumi.x.yaml:2:6: is not YAML: this anchor contains an alias of itself; remove the alias",
     ),
     (
         "config:\n  a: !Ref x\n",
-        "Pulumi.x.yaml:2:6: is not YAML: the tag !Ref has no meaning here",
+        "Pulumi.x.yaml:2:6: is not YAML: the tag !Ref is not supported",
     ),
     (
         "config:\n  a: !vault |\n    x\n",
-        "Pulumi.x.yaml:2:6: is not YAML: the tag !vault has no ",
+        "Pulumi.x.yaml:2:6: is not YAML: the tag !vault is not ",
     ),
     (
         "config:\n  a: !!python/object/apply:os.system [id]\n",
-        "Pulumi.x.yaml:2:6: is not YAML: the tag !!python/object/apply:os.system has no ",
+        "Pulumi.x.yaml:2:6: is not YAML: the tag !!python/object/apply:os.system ",
     ),
     (
         "config:\n  a: !!set { b }\n",
-        "Pulumi.x.yaml:2:6: is not YAML: the tag !!set has no meaning",
+        "Pulumi.x.yaml:2:6: is not YAML: the tag !!set is not supported",
     ),
     (
         BILLION,
-        "Pulumi.x.yaml:6:5: is not YAML: aliases unfold to more than 100,000 values from ",
+        "Pulumi.x.yaml:6:5: is not YAML: the aliases from here on expand to more than 100,000 "
+        "values",
     ),
     (
         "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 99)),
-        "Pulumi.x.yaml:60:6: is not YAML: aliases unfold to more than 60 levels from here",
+        "Pulumi.x.yaml:60:6: is not YAML: the aliases from here on expand to more than 60 levels",
     ),
     ("config:\n  ? [a]\n  : b\n", "Pulumi.x.yaml:2:5: is not YAML: found unhashable key"),
     (
@@ -225,7 +226,7 @@ FILES = [
     ),
     (
         "config:\n  cluster: {}\n  gpu-cluster:cluster: {}\n",
-        "Pulumi.x.yaml:3:3: gpu-cluster:cluster: is already given, in line 2; drop one",
+        "Pulumi.x.yaml:3:3: gpu-cluster:cluster: is already set in line 2; drop one of the two",
     ),
     (
         "config:\n  gpu-clusters:gpuPools: {}\n",
