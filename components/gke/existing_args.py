@@ -234,12 +234,12 @@ def own_account(args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[A
 
 
 def no_dns(args: GkeExistingClusterArgs) -> str:
-    """That nobody reaches the control plane by its DNS name, with the key in front."""
+    """The refusal of a cluster whose DNS endpoint is disabled, with the key in front."""
     key, instead = ("dnsEndpoint", ", or drop the key") if args.dns_endpoint else ("existing", "")
-    what = "the DNS name" if args.dns_endpoint else "the DNS name, the only endpoint"
+    only = "" if args.dns_endpoint else ", its only endpoint,"
     return (
-        f"{key}: {what} of {args.existing} answers nobody; ask its owner to run gcloud container "
-        f"clusters update {args.existing} --location {args.location} --enable-dns-access{instead}"
+        f"{key}: the DNS endpoint of {args.existing}{only} is disabled; ask its owner to run gcloud "
+        f"container clusters update {args.existing} --location {args.location} --enable-dns-access{instead}"
     )
 
 

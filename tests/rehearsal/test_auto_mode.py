@@ -57,7 +57,9 @@ def test_train_goes_from_zero_to_two_and_back(tmp_path: Path) -> None:
     ] * 2
     steps = {step.name: step.detail for step in rehearsal.steps}
     assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
+    assert steps["leak check"] == (
+        "nothing left in the state, nothing left in the cloud, no cluster"
+    )
 
 
 @pytest.mark.parametrize(

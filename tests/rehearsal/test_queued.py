@@ -96,7 +96,9 @@ def test_all_nodes_of_a_job_start_together(tmp_path: Path) -> None:
     assert [pod.state for pod in workers] == ["succeeded"] * GANG
     steps = {step.name: step.detail for step in rehearsal.steps}
     assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
+    assert steps["leak check"] == (
+        "nothing left in the state, nothing left in the cloud, no cluster"
+    )
 
 
 def asked_again(sandbox: Sandbox) -> None:

@@ -236,7 +236,8 @@ WAITS = f"pool train-gpu: {WHO} waits for GPUs that never become allocatable on 
     ("of", "daemons", "why"),
     [
         (WITHOUT_DRIVER, {},
-            "the cloud does not install a driver there, and the stack has no driver installer DaemonSet"),
+            "the cloud does not install a driver there, and the stack has no driver "
+         "installer DaemonSet"),
         (WITHOUT_PLUGIN, {"installer": COS_INSTALLER},
             "the cloud does not install a device plugin there, and the stack has no device "
             "plugin DaemonSet"),
