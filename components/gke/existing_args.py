@@ -238,8 +238,9 @@ def no_dns(args: GkeExistingClusterArgs) -> str:
     key, instead = ("dnsEndpoint", ", or drop the key") if args.dns_endpoint else ("existing", "")
     only = "" if args.dns_endpoint else ", its only endpoint,"
     return (
-        f"{key}: the DNS endpoint of {args.existing}{only} is disabled; ask its owner to run gcloud "
-        f"container clusters update {args.existing} --location {args.location} --enable-dns-access{instead}"
+        f"{key}: the DNS endpoint of {args.existing}{only} is disabled; ask its owner to run "
+        f"gcloud container clusters update {args.existing} --location {args.location} "
+        f"--enable-dns-access{instead}"
     )
 
 

@@ -177,8 +177,8 @@ FILES = [
          "at maxNodes they have 2 of nvidia-tesla-t4, and node auto-provisioning limits the whole"),
         ([[CLUSTER, "dnsEndpoint", True]], {}, "cluster.dnsEndpoint", "is disabled; ask its"),
         ([], {"controlPlaneEndpointsConfig": BY_NAME_ONLY}, "cluster.existing",
-         "the DNS endpoint of platform, its only endpoint, is disabled; ask its owner to run gcloud "
-         "container clusters update platform --location us-central1 --enable-dns-access"),
+         "the DNS endpoint of platform, its only endpoint, is disabled; ask its owner to run "
+         "gcloud container clusters update platform --location us-central1 --enable-dns-access"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
