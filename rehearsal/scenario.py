@@ -374,8 +374,10 @@ class Rehearsal:
         grown = [one.name.removeprefix("probe-") for one in own if one.name not in refused]
         if not grown:
             return "pods of the stack run in every pool" if not refused else "see the warnings"
-        return (f"{', '.join(grown)}: no pod of the stack started a node there, so a probe pod "
-               "started one")
+        return (
+            f"{', '.join(grown)}: no pod of the stack started a node there, so a probe pod "
+            "started one"
+        )
 
     def _new_gpu_nodes(self) -> list[dict[str, Any]]:
         """The GPU nodes that joined since the last `up` began, those that have left among them."""

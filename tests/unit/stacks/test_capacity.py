@@ -191,10 +191,10 @@ def test_capacity_says_which_choice_would_be_taken_on_eks() -> None:
     need = partial(aws_quota.one_node, region="us-east-1")
     (line,) = choices.lines(pools, [wanted], cloud=cloud, cluster="c", need=need)
     assert line == (
-        "pool l4: as far as quotas and reservations tell, the next node would be on-demand (spot: "
-        "2 of 8 L-3819A6DF G/VT Spot are left; reservation: 0 machines of cr-0123456789abcdef0 are "
-        "free; on-demand: 4 of 8 L-DB2E81BA G/VT on demand are left); whether machines are free, "
-        "no API says"
+        "pool l4: according to quotas and reservations, the next node would use on-demand "
+        "(spot: 2 of 8 L-3819A6DF G/VT Spot are left; reservation: 0 machines of "
+        "cr-0123456789abcdef0 are free; on-demand: 4 of 8 L-DB2E81BA G/VT on demand are left); "
+        "no API says whether machines are free"
     )
 
 

@@ -159,7 +159,7 @@ def test_an_order_of_fallback_costs_its_last_choice() -> None:
     assert known is not None
     assert known == item(demand, "train-gpu").cost("configured", "full")
     assert (
-        "pool train-gpu: counted as on-demand; a machine costs an hour: spot not known here, "
+        "pool train-gpu: counted as on-demand; price of a machine per hour: spot not known here, "
         "on-demand $0.5260"
     ) in bill.notes
 
