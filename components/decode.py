@@ -6,6 +6,7 @@ What the values cannot show, which keys were written, it checks in a static meth
 """
 
 import dataclasses
+import functools
 import json
 import sys
 import types
@@ -50,6 +51,9 @@ _WORDS = {
     float: "a number",
     bool: "a boolean (true or false)",
 }
+
+type_hints = functools.cache(typing.get_type_hints)
+"""Of a class of args, found once: that takes longer than the rest of decoding a value."""
 
 
 def camel(name: str) -> str:
@@ -182,7 +186,7 @@ def _record(path: str, kind: type, value: object) -> Any:
         return value
     if not isinstance(value, dict):
         raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ KEY: VALUE }}")
-    hints = typing.get_type_hints(kind)
+    hints = type_hints(kind)
     fields = {camel(field.name): field for field in dataclasses.fields(kind) if field.init}
     for key in value:
         if key not in fields:

@@ -242,6 +242,7 @@ def _refusals(hint: Any, value: Any) -> Iterator[tuple[str, str]]:
                 yield f"[{position}]{where}", reason
 
 
+@cache  # to tell whether an annotation is of a protocol takes long
 def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
     """A type without `| None` and without its annotations, and the annotations."""
     limits: list[Any] = []

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .decode import camel, shown
+from .decode import camel, shown, type_hints
 from .limits import unwrapped
 
 
@@ -29,14 +29,14 @@ class NotWith:
 
 def scalers(cluster: type) -> tuple[str, ...]:
     """What `cluster.scaler` can be, by the cluster's class of args; empty if it has no such key."""
-    hint = typing.get_type_hints(cluster).get("scaler")
+    hint = type_hints(cluster).get("scaler")
     return typing.get_args(hint)
 
 
 def unsupported(pool: type) -> Mapping[str, Sequence[NotWith]]:
     """Field of a pool's args -> the scalers that cannot do it; only fields that have some."""
     found: dict[str, list[NotWith]] = {}
-    for name, hint in typing.get_type_hints(pool, include_extras=True).items():
+    for name, hint in type_hints(pool, include_extras=True).items():
         marks = [mark for mark in unwrapped(hint)[1] if isinstance(mark, NotWith)]
         if marks:
             found[name] = marks

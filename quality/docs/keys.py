@@ -10,10 +10,11 @@ import textwrap
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from components.cluster import GPU_TAINT
-from components.decode import camel
+from components.decode import camel, type_hints
 from components.limits import unwrapped
 from components.platforms import PLATFORMS
 from components.settings.blocks import BLOCKS
@@ -132,10 +133,10 @@ class Setting:
 
 def settings(kind: type, prefix: str = "", outer: Setting | None = None) -> Iterator[Setting]:
     """Every key of a class and of the classes of its fields."""
-    hints = typing.get_type_hints(kind, include_extras=True)
+    annotated, hints = type_hints(kind, include_extras=True), type_hints(kind)
     for field in dataclasses.fields(kind):
-        plain_kind, annotations = unwrapped(hints[field.name])
-        inner, suffix = nested(typing.get_type_hints(kind)[field.name])
+        plain_kind, annotations = unwrapped(annotated[field.name])
+        inner, suffix = nested(hints[field.name])
         setting = Setting(
             key=prefix + camel(field.name),
             kind=plain_kind,
@@ -168,7 +169,7 @@ def choices(hint: Any) -> tuple[Any, ...]:
 
 
 def _rows(kind: type, prefix: str) -> Iterator[tuple[str, str, str, str]]:
-    hints, described = typing.get_type_hints(kind), meanings(kind)
+    hints, described = type_hints(kind), meanings(kind)
     for field in dataclasses.fields(kind):
         key, hint = prefix + camel(field.name), hints[field.name]
         yield f"`{key}`", _type(hint), _default(field), described.get(field.name, "")
@@ -177,7 +178,8 @@ def _rows(kind: type, prefix: str) -> Iterator[tuple[str, str, str, str]]:
             yield from _rows(inner, f"{key}{suffix}.")
 
 
-def meanings(kind: type) -> dict[str, str]:
+@cache
+def meanings(kind: type) -> Mapping[str, str]:
     """The docstring below each attribute, in the class and what it derives from, with the value of
     a constant that it names."""
     found: dict[str, str] = {}
