@@ -184,8 +184,9 @@ class LocalControlPlane:
             "initial-advertise-peer-urls": nowhere,
             "initial-cluster": f"default={nowhere}",
             "unsafe-no-fsync": "true",
-            # A single member elects itself after one election timeout.
-            "heartbeat-interval": "20",
+            # A single member elects itself after one election timeout, which is at least five
+            # heartbeats; each costs processor time as long as the cluster is there.
+            "heartbeat-interval": "40",
             "election-timeout": "200",
             "log-level": "warn",
         }
