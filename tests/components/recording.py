@@ -4,18 +4,35 @@ import asyncio
 import contextvars
 import gc
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pulumi
-from pulumi.runtime import mocks, resource, rpc, stack
-from pulumi.runtime.proto import source_pb2
+from google.protobuf.struct_pb2 import Struct
+from pulumi.runtime import _callbacks, mocks, resource, rpc, stack
+from pulumi.runtime.proto import resource_pb2, source_pb2
 
 from stacks.engine.urn import Urn, of_reference
 
 # Where in the source each resource is registered takes a fifth of the time, and nobody asks.
 resource._get_stack_trace = source_pb2.StackTrace
+
+
+class _Unheard:
+    """In place of the server at which an engine would call a program's hooks: none does here, and
+    each recording would start and stop one."""
+
+    def add_generic_rpc_handlers(self, *_: object) -> None: ...
+    def add_registered_method_handlers(self, *_: object) -> None: ...
+    def add_insecure_port(self, address: str) -> int:
+        return 0
+
+    async def start(self) -> None: ...
+    async def stop(self, grace: float) -> None: ...
+
+
+_callbacks.aio = SimpleNamespace(server=lambda **_: _Unheard())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +76,37 @@ class Registration:
         return [f"{urn.type}::{urn.name}" for urn in urns]
 
 
-class _Recorder(mocks.MockMonitor):
+class _Loop(asyncio.SelectorEventLoop):
+    """Answers the SDK's requests when it makes them: nothing waits for a thread, so they are
+    recorded in the program's order, whatever the load."""
+
+    def run_in_executor(self, _: Any, request: Any, *args: Any) -> asyncio.Future[Any]:
+        answered = self.create_future()
+        try:
+            answered.set_result(request(*args))
+        except Exception as error:
+            answered.set_exception(error)
+        return answered
+
+
+class Recorder(mocks.MockMonitor):
+    """Notes what is registered, and answers with the inputs and what a test adds to them."""
+
     def __init__(self, answers: pulumi.runtime.Mocks) -> None:
         super().__init__(answers)
         self.requests: list[Any] = []
         self.outputs: dict[str, Any] = {}
 
     def RegisterResource(self, request: Any) -> Any:
+        """Does not decode the inputs and encode them again, as the mock that it replaces."""
         self.requests.append(request)
-        return super().RegisterResource(request)
+        urn = self.make_urn(request.parent, request.type, request.name)
+        answered = Struct()
+        answered.CopyFrom(request.object)
+        answered.update(self.mocks.outputs.get(request.type, {}))
+        return resource_pb2.RegisterResourceResponse(
+            urn=urn, id=f"{request.name}-id", object=answered
+        )
 
     def RegisterResourceOutputs(self, request: Any) -> Any:
         if "pulumi:pulumi:Stack" in request.urn:
@@ -80,12 +119,10 @@ class Answers(pulumi.runtime.Mocks):
 
     def __init__(self, outputs: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         super().__init__()
-        self._outputs = outputs or {}
+        self.outputs = outputs or {}
 
-    def new_resource(
-        self, args: pulumi.runtime.MockResourceArgs
-    ) -> tuple[str | None, dict[Any, Any]]:
-        return f"{args.name}-id", {**args.inputs, **self._outputs.get(args.typ, {})}
+    def new_resource(self, args: object) -> tuple[str | None, dict[Any, Any]]:
+        raise NotImplementedError  # `Recorder` answers
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> dict[Any, Any]:
         raise AssertionError(f"the program called {args.token}: a preview would need the network")
@@ -131,11 +168,10 @@ def record(
     `outputs` maps a type token to what the cloud answers beyond the inputs; `config` is as the
     engine passes it: `namespace:key` -> text.
     """
-    recorder = _Recorder(Answers(outputs))
+    recorder = Recorder(Answers(outputs))
 
-    def run(requests: ThreadPoolExecutor) -> None:
-        loop = asyncio.new_event_loop()
-        loop.set_default_executor(requests)
+    def run() -> None:
+        loop = _Loop()
         asyncio.set_event_loop(loop)
         try:
             mocks.set_mocks(Answers(outputs), "gpu-cluster", "test", preview, monitor=recorder)
@@ -148,12 +184,10 @@ def record(
             asyncio.set_event_loop(None)
 
     # The SDK keeps its state in context variables: a fresh context is a fresh engine.
-    # One request at a time, so that they are recorded as the program makes them, whatever the load.
     # What is made stays until the end: to look for garbage meanwhile takes a quarter of the time.
     gc.disable()
     try:
-        with ThreadPoolExecutor(max_workers=1) as requests:
-            contextvars.copy_context().run(run, requests)
+        contextvars.copy_context().run(run)
     finally:
         gc.enable()
     return Recording(

@@ -4,7 +4,7 @@ it."""
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -146,8 +146,11 @@ def _nearest(value: Any) -> Any:
     return next(iter(_near(value)), value)
 
 
-def pairs(platform: str, setting: Setting) -> Iterator[tuple[Config, Config, set[str]]]:
-    """Accepted configs that differ only in the key and mean different things, and its values.
+def pairs(
+    platform: str, setting: Setting, wanted: Callable[[set[str]], bool]
+) -> Iterator[tuple[Config, Config, set[str]]]:
+    """Accepted configs that differ only in the key and mean different things, and its values, if
+    these are wanted.
 
     First the sample and its starts that differ so: what those declare is recorded anyway.
     """
@@ -155,13 +158,18 @@ def pairs(platform: str, setting: Setting) -> Iterator[tuple[Config, Config, set
     sample, *others = starts(platform)
     for to, other in zip(rows(platform), others, strict=True):
         for block, last in places(sample, key) if [*to] == [key] else ():
-            if _differs(sample, other):
-                yield sample, other, {str(block.get(last, ABSENT)), str(to[key])}
+            given = {str(block.get(last, ABSENT)), str(to[key])}
+            if wanted(given) and _differs(sample, other):
+                yield sample, other, given
             break  # of entries that have names, a row changes the first one's
+    tried = values(platform, setting)
     for start in starts(platform):
         for number, (block, last) in enumerate(places(start, key)):
             before = block.get(last, ABSENT)
-            for value in values(platform, setting):
+            for value in tried:
+                given = {str(before), str(value)}
+                if not wanted(given):
+                    continue
                 other = copy.deepcopy(start)
                 target, _ = list(places(other, key))[number]
                 if value == ABSENT:
@@ -169,7 +177,7 @@ def pairs(platform: str, setting: Setting) -> Iterator[tuple[Config, Config, set
                 else:
                     target[last] = value
                 if _differs(start, other):
-                    yield start, other, {str(before), str(value)}
+                    yield start, other, given
 
 
 def _differs(start: Config, other: Config) -> bool:
@@ -188,9 +196,11 @@ def effects(
     """
     unseen, pending = [*sent(setting)], {str(each) for each in keys.choices(setting.kind)}
     seen, fruitless = False, 0
-    for start, other, given in pairs(platform, setting):
-        if seen and not unseen and not pending & given:
-            continue
+
+    def wanted(given: set[str]) -> bool:
+        return bool(not seen or unseen or pending & given)
+
+    for start, other, given in pairs(platform, setting, wanted):
         difference = inputs(start) ^ inputs(other)
         shown = [each for each in unseen if any(_within(line, each) for line in difference)]
         if difference and (shown or not seen or pending & given):

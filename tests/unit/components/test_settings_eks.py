@@ -11,7 +11,6 @@ import botocore.session
 import pulumi
 import pytest
 import yaml
-from pulumi.runtime import mocks
 
 from components.catalog import eks as catalog
 from components.catalog import images
@@ -28,7 +27,7 @@ from components.eks.regions import (
 from components.eks.settings import EksSettings
 from components.settings import load as settings
 from components.settings.validate import warnings
-from tests.components.recording import record
+from tests.components.recording import Recorder, record
 from tests.program.environments import config_of, run_program, without_keys
 from tests.unit.components.test_settings import changed, refusal
 
@@ -61,13 +60,13 @@ def test_the_table_of_refusals_has_no_entry_twice() -> None:
 def test_a_refused_config_registers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program ends with the line before it has registered any resource."""
     registered: list[str] = []
-    registering = mocks.MockMonitor.RegisterResource
+    registering = Recorder.RegisterResource
 
-    def spy(monitor: Any, request: Any) -> Any:
+    def spy(monitor: Recorder, request: Any) -> Any:
         registered.append(request.type)
         return registering(monitor, request)
 
-    monkeypatch.setattr(mocks.MockMonitor, "RegisterResource", spy)
+    monkeypatch.setattr(Recorder, "RegisterResource", spy)
     pools = json.dumps({"a": {"instanceTypes": ["p2.xlarge"]}})
     with pytest.raises(
         pulumi.RunError, match=r"gpuPools\.a\.instanceTypes\[0\]: 'p2\.xlarge' has K80"
