@@ -127,7 +127,7 @@ class Disks:
     pool_key: str
     """The key by which a pool is confined to some zones, or to some subnets."""
     shared: str
-    """What to take where several nodes are to mount one."""
+    """What to use if several nodes have to mount one."""
     other_class: str
     """What to do for a StorageClass of one's own."""
 

@@ -20,7 +20,7 @@ def owned(config: Mapping[str, Any]) -> tuple[str, ...] | None:
     """What tells the cluster that this config makes from any other: cloud, project or account,
     location and name. None for one that is there already, and where a part is missing.
 
-    An AWS account is known by the profile and the role alone: nobody is asked.
+    An AWS account is identified by its profile and role only, without a query.
     """
     cluster = config.get(_CLUSTER)
     if not isinstance(cluster, dict):

@@ -72,6 +72,6 @@ def _violations(
 
 
 def _shares_a_gpu(pods: Pods, line: str) -> bool:
-    """GKE's MPS daemon is reached in the host's IPC namespace alone."""
+    """GKE's MPS daemon is reached only in the host's IPC namespace."""
     strategy = get(pods.spec, "nodeSelector", names.GKE_GPU_SHARING_STRATEGY)
     return line.startswith("hostIPC ") and strategy in ("mps", UNKNOWN)

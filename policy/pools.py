@@ -56,7 +56,7 @@ def size(resource: Resource) -> Iterator[str]:
 
 
 def secure_boot(resource: Resource) -> Iterator[str]:
-    """GKE nodes boot signed software alone, except where somebody loads modules of their own."""
+    """GKE nodes boot only signed software, except where somebody loads modules of their own."""
     scaling = get(resource.props, "clusterAutoscaling")
     autopilot = is_on(get(resource.props, "enableAutopilot"))
     if resource.type == GOOGLE.cluster and get(scaling, "enabled") is True and not autopilot:

@@ -57,7 +57,7 @@ def take_over(
     """Locks the folder and empties it; returns what unlocks it.
 
     A rehearsal that runs in it is ended in the name of `replace`, a command. Without that, and
-    where the folder is no rehearsal's, raises FolderError and touches nothing.
+    if the folder is not a rehearsal's, raises FolderError and touches nothing.
     """
     _refuse_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def held(folder: Path) -> bool:
 
 
 def holder(folder: Path) -> Holder | None:
-    """Who has, or had, this folder; None if its lock is no rehearsal's."""
+    """Who has, or had, this folder; None if its lock is not a rehearsal's."""
     try:
         text = (folder / LOCK).read_text()[:SIZE] if not (folder / LOCK).is_symlink() else ""
         if text.isdecimal() and ".rehearsal" in folder.parts:  # as version 0.1.0 wrote it

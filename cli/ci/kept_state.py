@@ -128,7 +128,7 @@ def _without_raw_delta(outputs: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _property_kinds(token: str) -> Mapping[str, Any]:
-    """Property of a resource type -> its type in the SDK; empty where there is no such SDK."""
+    """Property of a resource type -> its type in the SDK; empty if there is no such SDK."""
     package, _, rest = token.partition(":")
     module, _, name = rest.rpartition(":")
     path = module.partition("/")[0] if package != "kubernetes" else module.replace("/", ".")

@@ -1,7 +1,7 @@
 """A copy of the program that needs nobody's key.
 
 Secrets of the stack's file and of its kept state, `.github/states/STACK.json`, are placeholders in
-it: the same in both, so that a secret that is handed on is no change.
+it: the same in both, so that passing on a secret is not a change.
 """
 
 import json

@@ -144,7 +144,7 @@ def spec(
     parts = pod_parts(name, args, contents, buckets)
     return {
         "network": {"enableDNSHostnames": True, "subdomain": name},
-        # One worker alone cannot go on: all start again. That counts only where a worker failed by
+        # A single worker cannot go on: all start again. That counts only where a worker failed by
         # itself: jobset.sigs.k8s.io/docs/tasks, "Configuring JobSet Failure Policy".
         "failurePolicy": {
             "maxRestarts": args.max_restarts,

@@ -157,7 +157,7 @@ def invalid_dns_subdomain(name: str) -> str | None:
 
 
 def invalid_label_key(key: str) -> str | None:
-    """Why this is no key of a label, taint or annotation, or None."""
+    """Why this is not a valid key of a label, taint or annotation, or None."""
     prefix, slash, name = key.rpartition("/")
     if slash and (not prefix or (reason := invalid_dns_subdomain(prefix))):
         return f"has a prefix that {reason}" if prefix else "has an empty prefix before its slash"
@@ -171,7 +171,7 @@ def invalid_label_key(key: str) -> str | None:
 
 
 def invalid_label_value(value: str) -> str | None:
-    """Why this is no value of a label or taint, or None. The empty value is good."""
+    """Why this is not a valid value of a label or taint, or None. The empty value is good."""
     if len(value) > 63:
         return f"has a value of {len(value)} characters, at most 63 are allowed"
     if value and not LABEL_NAME.fullmatch(value):
@@ -183,7 +183,7 @@ def invalid_label_value(value: str) -> str | None:
 
 
 def invalid_image(image: str) -> str | None:
-    """Why this is no image that a node could pull, with what to do, or None."""
+    """Why this is not an image that a node could pull, with what to do, or None."""
     if not image.strip():
         return "is empty; give an image with a tag or digest"
     shown = repr(image if len(image) <= 60 else f"{image[:57]}...")

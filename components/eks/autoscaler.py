@@ -241,7 +241,7 @@ def _deployment(
         "template": {
             "metadata": {
                 "labels": _LABELS,
-                # Since 1.34 skipNodesWithSystemPods keeps its node for an hour alone.
+                # Since 1.34 skipNodesWithSystemPods keeps its node for only an hour.
                 "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
             },
             "spec": {

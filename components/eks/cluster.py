@@ -167,7 +167,7 @@ class EksCluster(pulumi.ComponentResource):
                 depends_on=[logs, *roles.cluster.grants, *(roles.nodes.grants if auto else ())],
                 # EKS's own protection would refuse only after the node groups are gone.
                 protect=args.deletion_protection,
-                # Its name is taken, also where the state alone asks for another.
+                # Its name is taken, even if only the state asks for another.
                 delete_before_replace=True,
                 # EKS moves no control plane to other zones; nodes can be in all of the VPC's.
                 ignore_changes=["vpcConfig.subnetIds"],

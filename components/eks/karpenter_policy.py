@@ -162,7 +162,7 @@ def policy(cluster: str, region: str, *, node_role: str, queue: str, key: str | 
 
 
 def _disks(key: str, region: str) -> Sequence[Statement]:
-    """EC2 uses the key of a disk in the name of whoever launches the instance.
+    """EC2 uses the key of a disk in the name of the identity that launches the instance.
 
     https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption-requirements.html
     """

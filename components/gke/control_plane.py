@@ -75,7 +75,7 @@ def control_plane_options(
         additional_secret_outputs=["masterAuth"],
         ignore_changes=list(ignore_changes),
         depends_on=list(depends_on),
-        # Its name is taken, also where the state alone asks for another (`pulumi state taint`).
+        # Its name is taken, even if only the state asks for another (`pulumi state taint`).
         delete_before_replace=True,
     )
 

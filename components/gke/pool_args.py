@@ -535,7 +535,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 *([SPOT_TAINT] if self.capacity_type == "spot" else []),
                 *self.taints,
             ],
-            # Pods that enter the host's IPC for MPS say so: they are on nodes with MPS alone.
+            # Pods that enter the host's IPC for MPS say so: they are only on nodes with MPS.
             node_selector={
                 POOL_LABEL: name,
                 **({names.GKE_GPU_SHARING_STRATEGY: "mps"} if self._mps else {}),

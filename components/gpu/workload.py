@@ -192,7 +192,7 @@ def pod_spec(
 ) -> PodSpecArgsDict:
     """The pods of `args`; `container`: their container's name, ports and probes."""
     libraries, memory = _libraries(args, pool), _shared_memory(args, pool)
-    # The SDK takes the API's own spelling too; its types have the other alone.
+    # The SDK takes the API's own spelling too; its types have only the other.
     volumes: list[VolumeArgsDict] = [
         *([memory] if memory else []),
         *cast(list[VolumeArgsDict], parts.volumes),

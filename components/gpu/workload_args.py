@@ -169,7 +169,7 @@ class GpuPodArgs(PodArgs):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadArgs(GpuPodArgs):
-    """A deployment, pod or job on a GPU pool. The pool alone says how its nodes are reached."""
+    """A deployment, pod or job on a GPU pool. Only the pool says how its nodes are reached."""
 
     kind: Annotated[Literal["deployment", "pod", "job"], Sent("Pod", "Deployment", "Job")]
     """What runs: a Deployment, a Pod or a Job."""

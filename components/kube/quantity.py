@@ -34,7 +34,7 @@ def parse(value: str | float) -> Decimal:
     """The value of a quantity: `200m` is 0.2, `1Ki` is 1024, `2e3` is 2000, `3.001n` is 4e-9.
 
     What is finer than a billionth is rounded away from zero, and a binary quantity is at most
-    2^63 - 1. Raises ValueError, in one line, for what is no quantity.
+    2^63 - 1. Raises ValueError, in one line, for what is not a valid quantity.
     """
     text = value if isinstance(value, str) else str(value)
     match = None if isinstance(value, bool) else QUANTITY.fullmatch(text)

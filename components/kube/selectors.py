@@ -109,7 +109,7 @@ def _readable(operator: Any, values: list[Any]) -> bool:
 
 
 def _field(one: Any, name: str | None) -> bool | None:
-    """One of `matchFields`, of which there is `metadata.name` alone."""
+    """One of `matchFields`, of which only `metadata.name` exists."""
     key, operator, values = get(one, "key"), get(one, "operator"), each(one, "values")
     if one is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
         return None

@@ -1,4 +1,4 @@
-"""A GPU job on another stack's cluster, reached through that stack's outputs alone.
+"""A GPU job on another stack's cluster, reached only through that stack's outputs.
 
 What is declared follows from this project's config; what the outputs say, only flows through.
 """

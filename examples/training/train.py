@@ -1,6 +1,6 @@
 """A small training that a real GPU finishes in a minute: it reads data, saves checkpoints, resumes.
 
-Run by torchrun, once for each GPU. It needs PyTorch alone. Where DATA has no `part-*.pt` it makes
+Run by torchrun, once for each GPU. It needs only PyTorch. Where DATA has no `part-*.pt` it makes
 data of its own, so that it runs without anything prepared.
 """
 

@@ -37,7 +37,7 @@ Node = Mapping[str, Any]
 
 
 def source(folder: Path) -> str:
-    """What the rows are read from; raises CheckError if it is no checkout."""
+    """What the rows are read from; raises CheckError if it is not a checkout."""
     asked = subprocess.run(
         ["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=False
     )

@@ -219,7 +219,8 @@ class AwsQuotas:
         accounts: Mapping[str, ServiceAccountArgs],
         claims: Mapping[str, tuple[str | None, Sequence[str]]],
     ) -> list[Finding]:
-        """What else would fail: who signs in is no admin, a subnet lacks something or is not where
+        """What else would fail: the identity that signs in is not an admin, a subnet lacks
+        something or is not where
         a disk is, a disk's key lets no node start, a bucket does not exist or is elsewhere."""
         return [
             *aws_account.signed_in(self._sts, settings),

@@ -247,7 +247,7 @@ def _order(route: Mapping[str, Any]) -> int:
 
 
 def _out_of_reach(none: str, images: Iterable[str]) -> Iterator[Finding]:
-    """A finding where nodes that reach Google alone cannot pull an image."""
+    """A finding where nodes that reach only Google cannot pull an image."""
     hosts = {_registry(image) for image in images}
     outside = sorted(host for host in hosts if not f".{host}".endswith(_GOOGLE_REGISTRIES))
     if outside:

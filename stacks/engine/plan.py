@@ -191,7 +191,7 @@ def _changes(steps: Sequence[Mapping[str, Any]]) -> list[Change]:
 def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
     detailed = step.get("detailedDiff") or {}
     kinds = {path: str(each.get("diffKind") or each.get("kind")) for path, each in detailed.items()}
-    # The engine's own list of reasons has top-level properties alone.
+    # The engine's own list of reasons has only top-level properties.
     forcing = [path for path, kind in kinds.items() if kind.endswith("replace")]
     return tuple(forcing or step.get("replaceReasons") or step.get("diffReasons") or detailed or ())
 

@@ -97,7 +97,7 @@ class Pulumi:
         return deployment
 
     def write(self, deployment: Deployment) -> subprocess.CompletedProcess[str]:
-        """Replaces the state, by a file that this user alone can read."""
+        """Replaces the state, by a file that only this user can read."""
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(deployment, file)
             file.flush()

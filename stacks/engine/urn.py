@@ -52,6 +52,6 @@ def reference(provider: str, identity: str) -> str:
 
 
 def of_reference(text: str) -> tuple[str, str]:
-    """The URN of the provider and its ID; an empty URN where this is no reference."""
+    """The URN of the provider and its ID; an empty URN if this is not a reference."""
     urn, _, identity = text.rpartition(_BETWEEN)
     return urn, identity

@@ -130,7 +130,7 @@ def gpu_sign(node: Object) -> str | None:
 
 
 def model(node: Object) -> str | None:
-    """The GPU's name in the words of whoever knows it best."""
+    """The GPU's name from the source that knows it best."""
     labels = labels_of(node)
     for key in (_PRODUCT, names.GKE_ACCELERATOR, names.EKS_ACCELERATOR):
         if labels.get(key):

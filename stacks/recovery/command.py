@@ -35,7 +35,7 @@ class Clouds(Protocol):
     def aws(self, region: str) -> Aws: ...
 
     def google(self, service: str, path: str) -> Mapping[str, Any]:
-        """What a GET of an API, such as `compute`, answers, empty where there is no such thing;
+        """What a GET of an API, such as `compute`, answers, empty if there is no such thing;
         raises LookupError in Google's words."""
 
 

@@ -33,7 +33,7 @@ class RecoveringPulumi(Pulumi):
             return plan
         with tempfile.NamedTemporaryFile(
             "w", prefix="pulumi-preview-", suffix=".json", delete=False
-        ) as file:  # readable by this user alone
+        ) as file:  # readable only by this user
             file.write(done.stdout or done.stderr)
         wrong = _causes_first(done.stdout) or [reason(done.stderr, "")]
         raise RecoveryError("\n".join([f"pulumi preview: {wrong[0]}", *wrong[1:],

@@ -40,7 +40,7 @@ def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
 
 
 Get = Callable[[str, str], Mapping[str, Any]]
-"""API, such as `compute`, and path -> what a GET answers, as JSON, empty where there is no such
+"""API, such as `compute`, and path -> what a GET answers, as JSON, empty if there is no such
 thing; raises LookupError in Google's words."""
 
 

@@ -1,6 +1,6 @@
 """Orphaned resources: a run made them and was told that it failed, so the state has none of them.
 
-The program alone names them. A provider that gives up waiting forgets what it made; the state then
+Only the program names them. A provider that gives up waiting forgets what it made; the state then
 has no trace of it. The next `up` finds the name taken, or makes another one under another name.
 """
 
@@ -49,7 +49,7 @@ def duplicates(deployment: Deployment, aws: Mapping[str, Aws]) -> Iterator[str]:
             continue
         try:
             found = aws[region].find(row["type"], row.get("inputs") or {}) or ()
-        except NotOursError:  # another stack's is no twin of this one's
+        except NotOursError:  # another stack's is not a twin of this one's
             continue
         except LookupError as error:  # the state is in order; this is only not known
             if (line := f"{row['type']}: {error}") not in seen:

@@ -28,7 +28,8 @@ def main() -> int:
     """Parses the command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="gpu_test", description=__doc__)
     parser.add_argument("request", nargs="?", type=Path)
-    # How this program calls itself: a process for each GPU, so that one that hangs ends alone.
+    # How this program calls itself: a process for each GPU, so that only
+    # one that hangs is ended.
     parser.add_argument("--one", metavar="MATRIX", help=argparse.SUPPRESS)
     parser.add_argument("--all-reduce", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()

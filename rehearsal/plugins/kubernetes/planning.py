@@ -153,7 +153,7 @@ def keeps_its_name(inputs: Object, live: Object) -> bool:
 
 
 def _placed(obj: Object, kind: Kind, scope: Scope) -> Object:
-    """The object with the namespace that it really is in, so that leaving it out is no change."""
+    """The object with the namespace that it really is in: leaving it out is not a change."""
     if isinstance(obj.get("metadata"), Unknown):
         return obj
     metadata = {name: item for name, item in metadata_of(obj).items() if name != "namespace"}
