@@ -16,6 +16,8 @@ from components.batch.team_args import TeamArgs, team_queues
 from components.batch.training_args import TrainingArgs
 from components.catalog.kubernetes import BATCH_DEFINITIONS
 from components.cluster import GPU_TAINT, AllAtOnce, Cluster, Sharing, Taint
+from components.eks.karpenter_args import Scaler
+from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gpu.prerequisites import Prerequisites
 from components.gpu.resources_args import ResourcesArgs
 from components.gpu.workload import GpuWorkload
@@ -91,6 +93,24 @@ def test_a_flavor_is_what_brings_a_pod_to_the_pool() -> None:
         {"key": "nvidia.com/gpu", "value": GPU_TAINT.value, "effect": "NoSchedule"},
         {"key": "team", "value": "a", "effect": "NoSchedule"},
     ]
+
+
+@pytest.mark.parametrize("scaler", ["cluster-autoscaler", "karpenter", "auto-mode"])
+def test_an_order_of_fallback_is_one_flavor(scaler: Scaler) -> None:
+    """Kueue chooses among flavors by quota, not by what the cloud has: one for each choice would
+    bind a job to Spot nodes that nobody can start, and keep the autoscaler from the next choice."""
+    args = EksGpuNodeGroupArgs(
+        instance_types=["g6.xlarge"], fallback=["spot", "on-demand"], max_nodes=4
+    )
+    found = args.gpu_pool("l4", scaler)
+    queues = BatchArgs(queues={"q": QueueArgs(pools=["l4"])})
+    recording = record(lambda: declared(queues, {}, cluster([found])))
+    (group,) = of(recording, "ClusterQueue", "q").inputs["spec"]["resourceGroups"]
+    assert group["flavors"] == [
+        {"name": "l4", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "4"}]}
+    ]
+    labels = of(recording, "ResourceFlavor", "l4").inputs["spec"]["nodeLabels"]
+    assert labels == {"gpu-cluster/pool": "l4"}
 
 
 def test_a_flavor_tolerates_to_the_letter_what_a_workload_does() -> None:

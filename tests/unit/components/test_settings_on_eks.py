@@ -86,6 +86,18 @@ def test_a_bad_config_is_refused(change: list[Any], says: str) -> None:
     assert "\n" not in said
 
 
+def test_an_order_of_fallback_needs_an_autoscaler_of_the_stack() -> None:
+    """The flags of the cluster's own are its owner's."""
+    order = ["gpu-cluster:gpuPools", "train-gpu", "fallback", ["on-demand", "spot"]]
+    said = refusal(changed("on-eks", [order])) or "accepted"
+    assert said == (
+        "gpu-cluster:gpuPools.train-gpu.fallback: needs flags of Cluster Autoscaler, and that of "
+        "the cluster is its owner's; drop the key, or set cluster.autoscaler to {} to install one "
+        "here"
+    )
+    assert refusal(changed("on-eks", [order, [CLUSTER, "autoscaler", {}]])) is None
+
+
 def test_node_groups_follow_the_cluster_forwards() -> None:
     """By any number of minors, and never back."""
     assert never_back("1.33", "1.35") is None
