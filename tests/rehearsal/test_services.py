@@ -4,16 +4,20 @@ Kubernetes' HorizontalPodAutoscaler runs, without metrics; KEDA does not. The re
 scale in their place.
 """
 
+import copy
+import json
 from typing import Any
 
 import pytest
 import yaml
 
+from rehearsal.control_plane import keda
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.report import node_lives
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
+from tests.program.environments import recorded, values_of
 from tests.rehearsal.conftest import configured
 
 IMAGE = "docker.io/vllm/vllm-openai:v0.11.0"
@@ -100,3 +104,30 @@ def test_kubernetes_itself_refuses_zero_pods_by_a_metric(plane: LocalControlPlan
     with pytest.raises(ApiError, match=r"spec\.minReplicas: Invalid value: 0"):
         plane.api.create(path, hpa)
     plane.api.create(path, {**hpa, "spec": {**hpa["spec"], "minReplicas": 1}})
+
+
+@pytest.mark.xdist_group("plane")
+def test_the_declared_object_is_one_that_keda_takes(plane: LocalControlPlane) -> None:
+    """By the rules of its definition; a misspelled field and a number in `metadata` are refused."""
+    plane.define([keda.DEFINITION])
+    config = copy.deepcopy(values_of("dev"))
+    with_services(config)
+    config["gpu-cluster:services"]["chat"]["scaling"]["prometheus"] = {
+        **KEDA, "authentication": "prometheus",
+    }  # fmt: skip
+    sent = recorded(config).one("kubernetes:keda.sh/v1alpha1:ScaledObject").inputs["spec"]
+    # The wire has one type of numbers.
+    spec = json.loads(json.dumps(sent), parse_float=lambda number: int(float(number)))
+    path = "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects?fieldValidation=Strict"
+    head = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "chat"}}
+    (trigger,) = spec["triggers"]
+    number = {**trigger, "metadata": {**trigger["metadata"], "threshold": 5}}
+    for wrong, says in (
+        ({**spec, "minReplicas": 0}, r'unknown field "spec\.minReplicas"'),
+        ({**spec, "triggers": [number]}, r"spec\.triggers\[0\]\.metadata\.threshold"),
+        ({**spec, "minReplicaCount": 3}, "minReplicaCount must be less than or equal to max"),
+    ):
+        with pytest.raises(ApiError, match=says):
+            plane.api.create(path, {**head, "spec": wrong})
+    assert plane.api.create(path, {**head, "spec": spec})["spec"] == spec
+    plane.api.delete(f"{path.partition('?')[0]}/chat")
