@@ -15,6 +15,7 @@ import yaml
 
 from components.batch.batch_args import BatchArgs, QueueArgs
 from rehearsal.event_log import Event
+from rehearsal.nodes.autoscaler import EMPTY_SECONDS
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
@@ -84,6 +85,15 @@ def spans(events: list[Event]) -> list[tuple[float, float]]:
     return sorted(found)
 
 
+def handover(events: list[Event]) -> float:
+    """Seconds from the end of the first job's first pod, when its node is empty, until the second
+    job has all of its pods on nodes: longer than `EMPTY_SECONDS`, and a node may have left."""
+    (first, _), (second, _) = spans(events)
+    pods = [pod for pod in pod_lives(events) if pod.workload in (FIRST, SECOND)]
+    ended = min(pod.done or 0.0 for pod in pods if first <= pod.created < second)
+    return max(pod.bound or 0.0 for pod in pods if pod.created >= second) - ended
+
+
 def on_autopilot(config: dict[str, Any]) -> None:
     """The same where no pool has a maximum: the queue has a number of its own."""
     (pool, *_) = config["gpu-cluster:gpuPools"]
@@ -115,12 +125,17 @@ def test_the_pool_grows_once_and_goes_to_zero(
     """GPU nodes go 0, 1, 2, 1, 0; a second up changes nothing, and nothing is left in the end."""
     rehearsal = run(configured(change), stack=stack, whole=True)
     assert rehearsal.failures == []
-    (_, first_done), (second_created, _) = spans(rehearsal.sandbox.event_log.events)
+    events = rehearsal.sandbox.event_log.events
+    (_, first_done), (second_created, _) = spans(events)
     assert first_done <= second_created
-    counts = [
-        count for _, count in gpu_nodes_over_time(node_lives(rehearsal.sandbox.event_log.events))
-    ]
-    assert counts == [0, 1, 2, 1, 0]
+    # A pool on which nothing runs has a node for the rehearsal's own pod, at about the same time.
+    lives, jobs = node_lives(events), {FIRST, SECOND}
+    used = {pod.node for pod in pod_lives(events) if pod.workload in jobs}
+    groups = {life.group for life in lives if life.name in used}
+    counts = [n for _, n in gpu_nodes_over_time([one for one in lives if one.group in groups])]
+    # On a busy machine a node stands empty for so long in between that it leaves.
+    assert counts == [0, 1, 2, 1, 0] or handover(events) > EMPTY_SECONDS
+    assert (counts[:3], counts[-1]) == ([0, 1, 2], 0)
     steps = {step.name: step.detail for step in rehearsal.steps}
     assert steps["idempotency"] == "no changes"
     assert steps["leak check"] == (
