@@ -88,6 +88,8 @@ def _lines(
     yield from _network(ec2, row["resourcesVpcConfig"], args)
     yield from _addons(eks, settings, args)
     yield from _pools(eks, settings, name, owner)
+    if mode == "API":  # otherwise aws-auth, which EKS does not know, may name a group
+        yield from _members(eks, settings, name)
 
 
 def _network(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[str]:
@@ -162,6 +164,31 @@ def _pools(eks: Any, settings: Settings[EksSettings], name: str, owner: str) -> 
                 f"gpuPools.{pool}: the node group {group['nodegroupName']} of "
                 f"{theirs or 'another owner'} is a pool of this name on {name}, and pods of one "
                 "pool would run on the other's nodes; choose another name"
+            )
+
+
+def _members(eks: Any, settings: Settings[EksSettings], name: str) -> Iterator[str]:
+    """Teams in whose Kubernetes groups nobody is, by the access entries of the cluster; none if an
+    OIDC identity provider may say who is."""
+    queues = settings.batch.queues if settings.batch else {}
+    wanted = {group: team for team, queue in queues.items() for group in queue.groups}
+    if (
+        not wanted
+        or eks.list_identity_provider_configs(clusterName=name)["identityProviderConfigs"]
+    ):
+        return
+    pages = eks.get_paginator("list_access_entries").paginate(clusterName=name)
+    found: set[str] = set()
+    for arn in (one for page in pages for one in page["accessEntries"]):
+        entry = eks.describe_access_entry(clusterName=name, principalArn=arn)["accessEntry"]
+        found.update(entry.get("kubernetesGroups", ()))
+    for group, team in wanted.items():
+        if group not in found:
+            yield (
+                f"{queues[team].key(team, 'groups')}: no access entry of {name} has the Kubernetes "
+                f"group {group}, so that nobody is in it; ask its owner to run aws eks "
+                f"create-access-entry --cluster-name {name} --principal-arn ROLE "
+                f"--kubernetes-groups {group}"
             )
 
 

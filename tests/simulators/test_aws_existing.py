@@ -152,6 +152,26 @@ def test_a_pool_of_another_stack_keeps_its_name(made: Account) -> None:
     assert made.cloud.list_resources() == []
 
 
+def test_a_team_needs_somebody_in_its_group(made: Account) -> None:
+    """If access entries alone say who is; the owner's entry with the group is found."""
+    team = {"members": ["group:research"], "gpus": {"train-gpu": 1}}
+    changes = ["gpu-cluster:teams", {"research": team}]
+    assert found(made, changes) == []
+    row = made.cloud.account.clusters["platform"].row["accessConfig"]
+    before, row["authenticationMode"] = row["authenticationMode"], "API"
+    try:
+        ((about, reason),) = found(made, changes)
+        assert about == "teams.research.members"
+        assert "has the Kubernetes group research, so that nobody is in it; ask its owner" in reason
+        role = "arn:aws:iam::123456789012:role/platform-cluster"
+        entry = {"clusterName": "platform", "principalArn": role}
+        made.eks.create_access_entry(**entry, kubernetesGroups=["research"])
+        assert found(made, changes) == []
+        made.eks.delete_access_entry(**entry)
+    finally:
+        row["authenticationMode"] = before
+
+
 def test_a_cluster_without_its_agent_lacks_rights_for_pods(made: Account) -> None:
     """Pod Identity is the only way that the stack takes."""
     made.eks.delete_addon(clusterName="platform", addonName="eks-pod-identity-agent")

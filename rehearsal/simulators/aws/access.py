@@ -93,6 +93,13 @@ def list_access_entries(account: Account, params: Params) -> Row:
     return page(params, "accessEntries", listed)
 
 
+@operation("eks", "ListIdentityProviderConfigs")
+def list_identity_provider_configs(account: Account, params: Params) -> Row:
+    """None: a cluster here has no OIDC identity provider for people."""
+    cluster_of(account, params["clusterName"])
+    return page(params, "identityProviderConfigs", [])
+
+
 @operation("eks", "UpdateAccessEntry")
 def update_access_entry(account: Account, params: Params) -> Row:
     """Groups and user name."""
