@@ -73,6 +73,8 @@ def _group(
     failed = {each.id: why_not_in(account, cluster, each) for each in launched}
     row = instance(account, launched[0].instance_type if launched else _first_type(spec))
     image = _image(account, launched[0]) if launched else _image_of_class(account, node_class, row)
+    if automatic:  # of Auto Mode's own, nothing is known but that it drives what it starts
+        image = None
     prototype = _prototype(account, pool, row, image, node_class)
     if automatic:
         prototype = _automatic(prototype)
@@ -85,7 +87,7 @@ def _group(
     reasons = [*own, *_why_never(pool, node_class), *unjoined, *still_denied(account)]
     gpus = int(row.gpus) if row.vendor == "NVIDIA" else 0
     fixed = spec.get("replicas")
-    bottlerocket = image is not None and image.family == "bottlerocket"
+    bottlerocket = automatic or (image is not None and image.family == "bottlerocket")
     return NodeGroup(
         name=name,
         min_nodes=fixed or 0,
@@ -94,7 +96,7 @@ def _group(
         template=prototype,
         node=prototype,
         driver="cloud" if image is None or has_driver(image.ami_type) or not gpus else "pod",
-        plugin="cloud" if bottlerocket or automatic or not gpus else "pod",
+        plugin="cloud" if bottlerocket or not gpus else "pod",
         node_os="bottlerocket" if bottlerocket else "al2023",
         spot=_values(spec, "karpenter.sh/capacity-type") == ["spot"],
         on_demand_per_hour=row.on_demand,
@@ -190,7 +192,7 @@ def why_not_in(account: Account, cluster: Cluster, made: Any) -> str:
     role = group.row["nodeRole"]
     if not role:
         return "it has no role: its instance profile has none"
-    if automatic := getattr(made, "automatic", False):
+    if automatic := bool(made.automatic):
         if why := auto_mode.why_unauthorized(cluster, role_name(role)):
             return why
         group.row["automatic"] = True
@@ -207,6 +209,8 @@ def why_not_in(account: Account, cluster: Cluster, made: Any) -> str:
 def _joining(account: Account, cluster: Cluster, made: Any) -> NodeTemplate:
     """The node that the instance's kubelet registers."""
     group = _as_group(account, made)
+    if made.automatic:
+        group.row["amiType"] = "CUSTOM"
     row = instance(account, made.instance_type)
     kubelet = settings(group).get("kubelet") or {}
     config = kubelet.get("config") or {}
@@ -216,7 +220,7 @@ def _joining(account: Account, cluster: Cluster, made: Any) -> NodeTemplate:
     }
     taints = tuple(_kubelet_taints(config))
     found = NodeTemplate(labels=labels, taints=taints, capacity=nodes.capacity(group, row))
-    if getattr(made, "automatic", False):
+    if made.automatic:
         found = _automatic(found)
     return found.without(taints_taken_off(account, cluster))
 
