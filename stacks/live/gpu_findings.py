@@ -142,7 +142,8 @@ def _could_be(node: Object, pools: Sequence[GpuPool]) -> list[GpuPool]:
     none of our business.
     """
     labels = labels_of(node)
-    cloud_pool = labels.get(names.GKE_NODEPOOL) or labels.get(names.EKS_NODEGROUP)
+    owners = (names.GKE_NODEPOOL, names.EKS_NODEGROUP, names.NODE_POOL)
+    cloud_pool = next((labels[key] for key in owners if labels.get(key)), None)
     fitting = [
         pool
         for pool in pools
@@ -210,7 +211,8 @@ def _plugin(
         lacks: Literal["plugin", "driver"] = "plugin" if state.word == "failing" else "driver"
         return Finding(node=row.name, lacks=lacks, message=message, command=_logs(state))
     sets = [one for one in daemon_sets if is_device_plugin(one["spec"]["template"]["spec"])]
-    clouds = names.GKE_NODEPOOL in labels_of(node)
+    labels = labels_of(node)
+    clouds = names.GKE_NODEPOOL in labels or labels.get(names.EKS_COMPUTE_TYPE) == "auto"
     left = pool is not None and bool(pool.left_to_others)
     if pool is not None and not pool.device_plugin and ((clouds and not left) or not sets):
         who = (

@@ -59,6 +59,8 @@ class GpuNode:
     """What makes it look like a GPU node; None for any other."""
     pool: str | None
     """The pool of the stack whose selector finds it."""
+    launched_by: str | None
+    """`Karpenter` or `EKS Auto Mode` with the NodePool's name; None for any other node."""
     model: str | None
     resources: Mapping[str, tuple[int, int, int]]
     """GPU resource -> capacity, allocatable, requested by its pods."""
@@ -89,12 +91,22 @@ def gpu_node(node: Object, pods: Sequence[Object], pools: Iterable[GpuPool]) -> 
         name=node["metadata"]["name"],
         gpu_sign=sign,
         pool=pool.name if pool else None,
+        launched_by=launched_by(node),
         model=model(node) or (pool.accelerator if pool else None) if sign else None,
         resources=resources or ({names.GPU_RESOURCE: (0, 0, 0)} if sign else {}),
         driver=_driver(node, pods, allocatable) if sign else None,
         plugin=_plugin(pods, allocatable) if sign else None,
         state=_state(node),
     )
+
+
+def launched_by(node: Object) -> str | None:
+    """Who launched the node's machine for a NodePool, and for which."""
+    labels = labels_of(node)
+    if (pool := labels.get(names.NODE_POOL)) is None:
+        return None
+    automatic = labels.get(names.EKS_COMPUTE_TYPE) == "auto"
+    return f"{'EKS Auto Mode' if automatic else 'Karpenter'}, NodePool {pool}"
 
 
 def labels_of(item: Object) -> Mapping[str, str]:

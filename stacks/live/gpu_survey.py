@@ -33,6 +33,7 @@ COLUMNS = (
     Column("NODE", "name", lambda node, _: node.name),
     Column("", "gpuSign", lambda node, _: node.gpu_sign),
     Column("POOL", "pool", lambda node, _: node.pool),
+    Column("", "launchedBy", lambda node, _: node.launched_by),
     Column("MODEL", "model", lambda node, _: node.model),
     Column("RESOURCE", "", lambda _, resource: resource, each=True),
     Column("CAPACITY", "capacity", lambda node, one: node.resources[one][0], each=True),

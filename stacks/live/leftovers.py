@@ -9,12 +9,13 @@ whatever else existed before its PersistentVolume, is somebody's data and never 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import kubernetes.client
 
+from components.catalog import kubernetes as names
 from components.catalog.clouds import CLOUDS
 from components.ownership import owner_of
 from components.platforms import PLATFORMS
@@ -43,6 +44,9 @@ _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 """A provisioner's annotation on each PersistentVolume whose storage it created itself:
 `AnnDynamicallyProvisioned` of sig-storage-lib-external-provisioner."""
 _GATEWAYS = ("gateway.networking.k8s.io", "v1", "gateways")
+_NODE_POOLS, _NODE_CLAIMS = (("karpenter.sh", "v1", kind) for kind in ("nodepools", "nodeclaims"))
+_AUTO_MODE = "eks.amazonaws.com"
+"""The group of the node classes of EKS Auto Mode, whose instances EKS ends with the cluster."""
 _SNAPSHOTS = ("snapshot.storage.k8s.io", "v1", "volumesnapshotcontents")
 
 
@@ -75,7 +79,7 @@ def answer(stack: str, kubeconfig: str) -> Answer:
         return ExitCode.OK, {"stack": stack, "leftovers": [], "notes": [note]}, note
     client = client_of(kubeconfig)
     core, net = kubernetes.client.CoreV1Api(client), kubernetes.client.NetworkingV1Api(client)
-    custom = _custom_objects(client, _GATEWAYS, _SNAPSHOTS)
+    custom = _custom_objects(client, _GATEWAYS, _SNAPSHOTS, _NODE_POOLS, _NODE_CLAIMS)
     found = leftovers(
         cloud,
         services=items(asked(core.list_service_for_all_namespaces)),
@@ -84,6 +88,8 @@ def answer(stack: str, kubeconfig: str) -> Answer:
         claims=items(asked(core.list_persistent_volume_claim_for_all_namespaces)),
         volumes=items(asked(core.list_persistent_volume)),
         snapshots=custom[_SNAPSHOTS],
+        node_pools=custom[_NODE_POOLS],
+        node_claims=custom[_NODE_CLAIMS],
         owner=f"{project_name(ROOT)}/{stack}",
     )
     document = {"stack": stack, "leftovers": [asdict(one) for one in found]}
@@ -100,12 +106,15 @@ def leftovers(
     claims: Sequence[Object] = (),
     volumes: Iterable[Object] = (),
     snapshots: Iterable[Object] = (),
+    node_pools: Iterable[Object] = (),
+    node_claims: Sequence[Object] = (),
     owner: str = "",
 ) -> list[Leftover]:
     """What the objects of a cluster leave in this cloud, sorted.
 
-    `snapshots` are VolumeSnapshotContents. `owner`, `<project>/<stack>`, is whose claims are
-    omitted: its destroy deletes them with their disks.
+    `snapshots` are VolumeSnapshotContents, `node_pools` and `node_claims` Karpenter's. `owner`,
+    `<project>/<stack>`, is whose claims and NodePools are omitted: its destroy deletes them with
+    their disks and instances.
     """
     found = [
         _balancer(cloud, kind, one)
@@ -129,6 +138,9 @@ def leftovers(
         one = _of_volume(volume, known, owned)
         found += [one] if one else []
     found += [_of_snapshot(one) for one in snapshots if "volumeHandle" in one["spec"]["source"]]
+    for pool in node_pools:
+        if not owner or owner_of(pool) != owner:
+            found += _of_node_pool(pool, node_claims)
     return sorted(found, key=lambda one: (one.kind, one.name))
 
 
@@ -136,7 +148,8 @@ def text(found: Sequence[Leftover]) -> str:
     """Some lines for each, and what to do with all of them."""
     if not found:
         return (
-            "nothing: no Service, Ingress, Gateway, volume or snapshot has resources in the cloud"
+            "nothing: no Service, Ingress, Gateway, volume, snapshot or NodePool has resources in "
+            "the cloud"
         )
     lines = []
     for one in found:
@@ -220,6 +233,27 @@ def _of_snapshot(content: Object) -> Leftover:
         remove=None if retained else _delete("VolumeSnapshot", reference),
         keep=None if retained else f"kubectl patch volumesnapshotcontent {name} {patch}",
     )
+
+
+def _of_node_pool(pool: Object, claims: Sequence[Object]) -> Iterator[Leftover]:
+    """The instances of a NodePool of somebody else's: the stack's destroy ends Karpenter, which
+    would terminate them, and deletes the cluster, and nothing deletes them then."""
+    name, template = pool["metadata"]["name"], pool["spec"]["template"]["spec"]
+    if (template.get("nodeClassRef") or {}).get("group") == _AUTO_MODE:
+        return
+    running = sorted(
+        str(one["status"]["providerID"]).rpartition("/")[2]
+        for one in claims
+        if (one["metadata"].get("labels") or {}).get(names.NODE_POOL) == name
+        and (one.get("status") or {}).get("providerID")
+    )
+    if running:
+        yield Leftover(
+            kind="NodePool",
+            name=name,
+            what=f"EC2 instances {', '.join(running)}, which Karpenter launched and bill on",
+            remove=f"kubectl delete nodepool {name}",
+        )
 
 
 def _words(driver: str) -> tuple[str, str]:

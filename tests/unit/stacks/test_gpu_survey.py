@@ -271,7 +271,10 @@ def test_label_of_the_nearest_pool_is_asked_for() -> None:
     assert "(or a=1,b=2 for pool far)" in found[0].message
 
 
-@pytest.mark.parametrize("key", ["cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup"])
+@pytest.mark.parametrize(
+    "key",
+    ["cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "karpenter.sh/nodepool"],
+)
 def test_nodes_of_other_cloud_pools_are_left_alone(key: str) -> None:
     """In a cloud only a node of this stack's own pool is asked to have its label."""
     pools = [a_pool("train-gpu", node_selector={POOL_LABEL: "train-gpu"})]
@@ -279,6 +282,19 @@ def test_nodes_of_other_cloud_pools_are_left_alone(key: str) -> None:
     assert [one.command for one in found] == ["kubectl label node n gpu-cluster/pool=train-gpu"]
     _, found = survey(a_node(labels={key: "train-gpu-large-ab12cd3"}), pools=pools)
     assert found == []
+
+
+def test_who_launched_a_node_is_known() -> None:
+    """Karpenter, or EKS Auto Mode, whose device plugin is AWS's."""
+    of_pool = {POOL_LABEL: "gpus", "gpus": "true", "karpenter.sh/nodepool": "gpus-static"}
+    row, _ = survey(a_node(labels=of_pool))
+    assert row.launched_by == "Karpenter, NodePool gpus-static"
+    automatic = of_pool | {"eks.amazonaws.com/compute-type": "auto"}
+    pools = [a_pool(device_plugin=False)]
+    row, (found,) = survey(a_node(allocatable=0, labels=automatic), sets=[PLUGIN_SET], pools=pools)
+    assert row.launched_by == "EKS Auto Mode, NodePool gpus-static"
+    assert "its device plugin is not this stack's: the cloud" in found.message
+    assert survey(a_node())[0].launched_by is None
 
 
 def test_missing_taints() -> None:

@@ -63,6 +63,33 @@ def test_a_load_balancer_is_named_with_the_command_that_removes_it() -> None:
     assert found.what == "load balancer, target groups, network interfaces, security group"
 
 
+def test_instances_of_a_node_pool_of_somebody_else_are_named() -> None:
+    """The stack's own are deleted with it, and EKS ends those of Auto Mode with the cluster."""
+
+    def pool(name: str, group: str = "karpenter.k8s.aws", stack: str = "") -> dict[str, Any]:
+        notes = {"gpu-cluster/stack": stack} if stack else {}
+        spec = {"template": {"spec": {"nodeClassRef": {"group": group}}}}
+        return {"metadata": {"name": name, "annotations": notes}, "spec": spec}
+
+    pools = [
+        pool("theirs"), pool("idle"), pool("auto", "eks.amazonaws.com"), pool("ours", stack="p/s"),
+        pool("others", stack="p/t"),
+    ]  # fmt: skip
+    claims = [
+        {
+            "metadata": {"labels": {"karpenter.sh/nodepool": name}},
+            "status": {"providerID": f"aws:///us-east-1a/i-{name}"},
+        }
+        for name in ("theirs", "auto", "ours", "others")
+    ]
+    claims.append({"metadata": {"labels": {"karpenter.sh/nodepool": "idle"}}, "status": {}})
+    found = leftovers("aws", node_pools=pools, node_claims=claims, owner="p/s")
+    assert [(one.kind, one.name, one.remove) for one in found] == [
+        ("NodePool", name, f"kubectl delete nodepool {name}") for name in ("others", "theirs")
+    ]
+    assert found[1].what == "EC2 instances i-theirs, which Karpenter launched and bill on"
+
+
 def test_ingresses_and_gateways_have_load_balancers_too() -> None:
     """A Gateway's address stands elsewhere."""
     address = {"addresses": [{"type": "IPAddress", "value": "198.51.100.2"}]}
@@ -203,7 +230,8 @@ def test_what_the_stack_declares_goes_with_it() -> None:
 def test_the_text_says_what_to_do() -> None:
     """Nothing is one line. What has to be decided is told from what is kept anyway."""
     assert text([]) == (
-        "nothing: no Service, Ingress, Gateway, volume or snapshot has resources in the cloud"
+        "nothing: no Service, Ingress, Gateway, volume, snapshot or NodePool has resources in "
+        "the cloud"
     )
     said = text(leftovers("google", services=[an_object("web", type="LoadBalancer")]))
     assert "  to delete it: kubectl delete service web --namespace team" in said
