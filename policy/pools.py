@@ -143,7 +143,7 @@ def metadata(resource: Resource, *, hops: float) -> Iterator[str]:
                     f"metadata, so pods may get the node's role; set it to {hops:g}"
                 )
         case scalers.EC2_NODE_CLASS:
-            # Karpenter's defaults are IMDSv2 and one hop.
+            # Defaults of the EC2NodeClass of Karpenter 1.14.3: IMDSv2, one hop (components/crds).
             options = get(props, "spec", "metadataOptions")
             if get(options, "httpEndpoint") == "disabled":
                 return
@@ -184,7 +184,8 @@ def disks(resource: Resource) -> Iterator[str]:
                     "encrypted; set ebs.encrypted"
                 )
     elif resource.type == scalers.EC2_NODE_CLASS:
-        # Without mappings Karpenter encrypts the volumes.
+        # Without mappings Karpenter encrypts the volumes (DefaultEBS in pkg/providers/amifamily/
+        # resolver.go of 1.14); a mapping has no default (components/crds).
         for mapping in each(props, "spec", "blockDeviceMappings"):
             if is_off(get(mapping, "ebs", "encrypted")):
                 yield (

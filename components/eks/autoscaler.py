@@ -19,6 +19,7 @@ from ..cluster import Cluster
 from ..rights import declare as declare_rights
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
+from .effective import once_effective
 from .iam import EksRole, document, pod_trust, role_name
 
 NAMESPACE = "kube-system"
@@ -63,11 +64,12 @@ class ClusterAutoscaler(pulumi.ComponentResource):
             namespace=NAMESPACE,
             service_account=NAME,
             role_arn=role.arn,
-            # Before there are nodes: it takes EKS some seconds to know it everywhere, and a pod
-            # that is made within them never gets credentials.
-            # https://docs.aws.amazon.com/eks/latest/APIReference/API_CreatePodIdentityAssociation.html
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=role.grants, deleted_with=control_plane
+                parent=self,
+                depends_on=role.grants,
+                deleted_with=control_plane,
+                # In a cluster of the stack's own, the first nodes take longer.
+                hooks=None if control_plane else once_effective(f"{name}-effective"),
             ),
         )
         account = kubernetes.core.v1.ServiceAccount(

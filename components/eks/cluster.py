@@ -1,6 +1,5 @@
 """An EKS cluster: control plane, who may use it, addons, one small autoscaled CPU node group."""
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 
@@ -14,10 +13,10 @@ from . import regions
 from .cluster_args import EksClusterArgs, update_minutes
 from .cluster_roles import ClusterRoles, cluster_roles, grants_of
 from .cpu_pool import EksCpuPool
+from .effective import once_effective
 from .iam import EksRole
 from .network import EksNetwork
 from .node_group import METADATA_OPTIONS, tag_specifications, volume
-from .pod_access import EFFECTIVE_SECONDS
 from .provider_args import AwsProviderArgs
 from .releases import addons_warning
 from .scaling import ignored, scaling_config, size_check
@@ -197,12 +196,9 @@ class EksCluster(pulumi.ComponentResource):
         policies = f"arn:{regions.partition(region)}:eks::aws:cluster-access-policy"
         associations: list[pulumi.Resource] = []
 
-        async def wait(_: pulumi.ResourceHookArgs) -> None:
-            await asyncio.sleep(EFFECTIVE_SECONDS)
-
         # Otherwise the system nodes take longer.
         waits = args.scaler == "auto-mode"
-        effective = [pulumi.ResourceHook(f"{name}-admitted", wait)] if waits else []
+        effective = once_effective(f"{name}-admitted") if waits else None
         for arn in args.admins:
             account_and_path = arn.split(":", 4)[4]
             entry = aws.eks.AccessEntry(
@@ -219,12 +215,7 @@ class EksCluster(pulumi.ComponentResource):
                     policy_arn=f"{policies}/AmazonEKSClusterAdminPolicy",
                     access_scope={"type": "cluster"},
                     opts=pulumi.ResourceOptions.merge(
-                        options,
-                        pulumi.ResourceOptions(
-                            hooks=pulumi.ResourceHookBinding(after_create=list(effective))
-                        )
-                        if effective
-                        else None,
+                        options, pulumi.ResourceOptions(hooks=effective)
                     ),
                 )
             )
@@ -318,6 +309,10 @@ class EksCluster(pulumi.ComponentResource):
     def _system_pool(self, name: str, args: EksClusterArgs) -> aws.eks.NodeGroup:
         pool = args.system_pool
         group = f"{name}-system"
+        most = pool.max_nodes
+        if args.scaler == "karpenter":
+            # Nothing scales the group: beyond its nodes, Karpenter starts some of a NodePool.
+            most = max(pool.min_nodes, pool.desired_nodes or 0)
         template = aws.ec2.LaunchTemplate(
             group,
             metadata_options=METADATA_OPTIONS,
@@ -338,7 +333,7 @@ class EksCluster(pulumi.ComponentResource):
             capacity_type="SPOT" if pool.spot else "ON_DEMAND",
             instance_types=list(pool.instance_types),
             launch_template={"id": template.id, "version": template.latest_version.apply(str)},
-            scaling_config=scaling_config(pool.min_nodes, pool.max_nodes, pool.desired_nodes),
+            scaling_config=scaling_config(pool.min_nodes, most, pool.desired_nodes),
             update_config={"max_unavailable": 1},
             force_update_version=pool.force_update or None,
             node_repair_config={"enabled": True},

@@ -31,7 +31,7 @@ from . import regions
 from .autoscaler_args import EksAutoscalerArgs
 from .cpu_pool_args import EksCpuPoolArgs, replaced
 from .immutable import another_scaler
-from .karpenter_args import EksKarpenterArgs, Scaler
+from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import EksNetworkArgs, is_reserved
 from .user_args import EksUserArgs, Principal
 
@@ -328,6 +328,7 @@ class EksClusterArgs:
             autoscaler=self.autoscaler != EksAutoscalerArgs(),
             karpenter=self.karpenter != EksKarpenterArgs(),
         )
+        check_tags(self.tags, self.scaler)
         self._check_service_cidr()
         if self.scaler == "auto-mode":
             self._check_auto_mode()

@@ -25,7 +25,7 @@ from .cluster_args import (
     check_support,
 )
 from .immutable import never_back
-from .karpenter_args import EksKarpenterArgs, Scaler
+from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import SubnetId
 
 _MAX_SECURITY_GROUPS = 5
@@ -169,6 +169,7 @@ class EksExistingClusterArgs:
             autoscaler=self.autoscaler is not None,
             karpenter=self.karpenter is not None,
         )
+        check_tags(self.tags, self.scaler)
         unread = self.endpoint is not None and not self.network.security_group_ids
         if self.scaler != "cluster-autoscaler" and unread:
             raise ValueError(

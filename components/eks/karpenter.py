@@ -18,6 +18,7 @@ from .. import definitions
 from ..catalog import images
 from ..cluster import Cluster
 from ..rights import declare as declare_rights
+from .effective import once_effective
 from .iam import EksRole, pod_trust, role_name
 from .interruptions import EksInterruptions
 from .karpenter_args import EksKarpenterArgs
@@ -78,7 +79,10 @@ class Karpenter(pulumi.ComponentResource):
             service_account=NAME,
             role_arn=role.arn,
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=role.grants, deleted_with=control_plane
+                parent=self,
+                depends_on=role.grants,
+                deleted_with=control_plane,
+                hooks=once_effective(f"{name}-effective"),
             ),
         )
         kinds = definitions.declare(

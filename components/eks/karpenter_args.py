@@ -1,6 +1,7 @@
 """What a user can change of Karpenter, or of EKS Auto Mode, for the cluster and for a pool."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -19,10 +20,34 @@ _DURATION = Annotated[
 """As NodePool's definition has it: `karpenter.sh_nodepools.yaml` of Karpenter 1.14.3."""
 SYSTEM_NODES = "gpu-cluster-system"
 """The NodePool of system nodes beyond those that are always there."""
+_RESTRICTED_TAGS: Mapping[str, re.Pattern[str]] = {
+    "cluster-autoscaler": re.compile(r"(?!)"),
+    "karpenter": re.compile(
+        r"eks:eks-cluster-name|kubernetes\.io/cluster.*|karpenter\.sh/(nodepool|nodeclaim)"
+        r"|karpenter\.k8s\.aws/ec2nodeclass"
+    ),
+    "auto-mode": re.compile(
+        r"eks:.*|kubernetes\.io/cluster.*|eks\.amazonaws\.com/nodeclass"
+        r"|karpenter\.sh/(provisioner-name|nodepool|nodeclaim|managed-by)"
+    ),
+}
+"""Scaler -> keys of tags that it gives instances itself, and refuses in a class of nodes: the
+EC2NodeClass of Karpenter 1.14.3 (components/crds); eks/latest/userguide/create-node-class.html and
+the tags of AWS's policies for Auto Mode, auto-learn-iam.html (read 2026-11-24)."""
 AUTO_MODE_HOURS = 480
 """The largest `expireAfter` of a NodePool of EKS Auto Mode, which refuses one that is more than 21
 days together with the terminationGracePeriod, by default 24 hours (aws-controllers-k8s/test-infra
 1000; eks/latest/userguide/create-node-pool.html; read 2026-11-24)."""
+
+
+def check_tags(tags: Mapping[str, str], scaler: Scaler) -> None:
+    """Raises ValueError for a tag that the scaler itself gives the instances."""
+    for key in tags:
+        if _RESTRICTED_TAGS[scaler].fullmatch(key):
+            raise ValueError(
+                f"tags: {key!r} is not possible with cluster.scaler {scaler}, which gives the "
+                "instances that tag itself; take another key"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

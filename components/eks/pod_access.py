@@ -1,6 +1,5 @@
 """Rights in AWS for pods, by EKS Pod Identity: a role for each service account."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 import pulumi
@@ -8,19 +7,13 @@ import pulumi_aws as aws
 
 from ..access import ServiceAccountArgs
 from . import regions
+from .effective import once_effective
 from .iam import EksRole, Statement, document, pod_trust, role_name
 
 READ = ("s3:GetObject",)
 WRITE = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject")
 """On objects: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md, IAM
 permissions (read 2026-11-22)."""
-
-EFFECTIVE_SECONDS = 15
-"""How long an association is given to take effect: it "may take several seconds", and a pod that is
-created sooner never gets credentials.
-https://docs.aws.amazon.com/eks/latest/APIReference/API_CreatePodIdentityAssociation.html
-https://github.com/aws/containers-roadmap/issues/2507
-"""
 
 
 class EksPodAccess(pulumi.ComponentResource):
@@ -43,11 +36,7 @@ class EksPodAccess(pulumi.ComponentResource):
         created it."""
         super().__init__("gpu-cluster:eks:PodAccess", name, None, opts)
         granted: dict[str, Sequence[pulumi.Resource]] = {}
-
-        async def wait(_: pulumi.ResourceHookArgs) -> None:
-            await asyncio.sleep(EFFECTIVE_SECONDS)
-
-        effective = pulumi.ResourceHook(f"{name}-effective", wait)
+        effective = once_effective(f"{name}-effective")
         for account, args in accounts.items():
             role = EksRole(
                 role_name(cluster_name, f"pods-{account}"),
@@ -68,7 +57,7 @@ class EksPodAccess(pulumi.ComponentResource):
                     depends_on=role.grants,
                     deleted_with=control_plane,
                     # In an update that adds the account with its job, nothing else takes time.
-                    hooks=pulumi.ResourceHookBinding(after_create=[effective]),
+                    hooks=effective,
                 ),
             )
             granted[account] = [identity, *role.grants]

@@ -423,7 +423,7 @@ class EksGpuNodeGroupArgs:
         if self.fallback:
             self._check_fallback(name, cluster)
         if cluster.scaler == "auto-mode":
-            self._check_auto_mode_disk()
+            self._check_auto_mode()
             at("karpenter", self.karpenter.check_auto_mode)
         self._check_in(cluster, places)
         pool = self.gpu_pool(name, cluster.scaler)
@@ -458,7 +458,15 @@ class EksGpuNodeGroupArgs:
                 f"is too long; allowed: {len(name) - longest + _MAX_PREFIX} characters"
             )
 
-    def _check_auto_mode_disk(self) -> None:
+    def _check_auto_mode(self) -> None:
+        for kind in self.instance_types:
+            family = kind.partition(".")[0]
+            if family not in catalog.AUTO_MODE_FAMILIES:
+                raise ValueError(
+                    f"instanceTypes: {kind} is not possible with cluster.scaler auto-mode: EKS "
+                    f"Auto Mode has no instances of the family {family}; choose another, or set "
+                    "cluster.scaler: cluster-autoscaler or karpenter"
+                )
         # ephemeralStorage of a NodeClass: create-node-class.html, read 2026-11-24.
         for key, given, most in (
             ("diskThroughput", self.disk_throughput, 1000),

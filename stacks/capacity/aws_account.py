@@ -99,6 +99,34 @@ def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:
         )
 
 
+def spot_role(iam: Any, settings: EksSettings) -> Iterator[Finding]:
+    """A finding where Karpenter is to buy Spot and the account has not got the role of that: its
+    controller may not create it, as EKS does for node groups and for Auto Mode.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
+    (read 2026-11-24)
+    """
+    cpu_pools = getattr(settings.cluster, "cpu_pools", {})
+    paths = [f"gpuPools.{name}" for name, pool in settings.pools.items() if pool.pool.spot]
+    paths += [f"cluster.cpuPools.{name}.spot" for name, pool in cpu_pools.items() if pool.spot]
+    if settings.cluster.scaler != "karpenter" or not paths:
+        return
+    try:
+        iam.get_role(RoleName="AWSServiceRoleForEC2Spot")
+    except Exception as error:
+        code = getattr(error, "response", {}).get("Error", {}).get("Code")
+        if code != "NoSuchEntity":
+            yield Finding(about=paths[0], word="unknown", reason=unknown(error).reason)
+            return
+        yield Finding(
+            about=paths[0],
+            word="wrong",
+            reason="the account lacks the role AWSServiceRoleForEC2Spot, without which Karpenter "
+            "starts no Spot instance; create it: aws iam create-service-linked-role "
+            "--aws-service-name spot.amazonaws.com",
+        )
+
+
 def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
     """A finding where disks are encrypted with a key that Auto Scaling may not use, so that no node
     starts (AsgInstanceLaunchFailures, Client.InternalError); or that the driver may not use.

@@ -152,8 +152,9 @@ class AwsQuotas:
 
     def __init__(
         self, quotas: Any, ec2: Any, sts: Any = None, groups: Any = None, kms: Any = None,
-        s3: Any = None, eks: Any = None,
+        s3: Any = None, eks: Any = None, iam: Any = None,
     ) -> None:  # fmt: skip
+        self._iam = iam
         self._kms, self._s3, self.eks = kms, s3, eks
         self._quotas = quotas
         self.ec2 = ec2
@@ -170,7 +171,8 @@ class AwsQuotas:
         """
         try:
             signed_in = session(provider, endpoint)
-            names = ("service-quotas", "ec2", "sts", "resource-groups", "kms", "s3", "eks")
+            names = ("service-quotas", "ec2", "sts", "resource-groups", "kms", "s3", "eks",
+                     "iam")  # fmt: skip
             clients = [signed_in.client(name, endpoint_url=endpoint) for name in names]
         except botocore.exceptions.BotoCoreError as error:
             raise ValueError(f"AWS: {error}") from None
@@ -220,13 +222,14 @@ class AwsQuotas:
         claims: Mapping[str, tuple[str | None, Sequence[str]]],
     ) -> list[Finding]:
         """What else would fail: the identity that signs in is not an admin, a subnet lacks
-        something or is not where
-        a disk is, a disk's key lets no node start, a bucket does not exist or is elsewhere."""
+        something or is not where a disk is, a disk's key lets no node start, a bucket does not
+        exist or is elsewhere, the account lacks the role of Spot."""
         return [
             *aws_account.signed_in(self._sts, settings),
             *aws_network.findings(self.ec2, settings, claims),
             *aws_account.disks_key(self.ec2, self._kms, settings),
             *aws_account.buckets(self._s3, accounts, settings.region),
+            *aws_account.spot_role(self._iam, settings),
         ]
 
     def _use(self, quota: str, cluster: str | None) -> float | Unknown:

@@ -67,6 +67,9 @@ def launched(*pools: EksGpuNodeGroupArgs, **cluster: Any) -> Recording:
     )
 
 
+IDENTITY = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
+
+
 @pytest.fixture(scope="module")
 def stack() -> Recording:
     """A cluster whose one pool Karpenter launches."""
@@ -275,6 +278,8 @@ def test_pools_without_gpus_are_launched_too() -> None:
     )
     pools = objects(stack, "NodePool")
     assert pools["gpu-cluster-system"]["limits"] == {"nodes": "3"}
+    (system,) = stack.of("aws:eks/nodeGroup:NodeGroup")
+    assert {system.inputs["scalingConfig"][key] for key in ("minSize", "maxSize")} == {2}
     assert pools["loaders"]["template"]["metadata"]["labels"] == {
         "gpu-cluster/pool": "loaders", "role": "loader",
     }  # fmt: skip
@@ -315,6 +320,12 @@ def test_it_may_change_only_what_it_launched_for_this_cluster(stack: Recording) 
 
 INLINE_POLICY = 10240
 """Characters that a role takes of its own policies, without spaces."""
+
+
+def test_the_controller_starts_once_its_role_is_known(stack: Recording) -> None:
+    """A pod that is created before never gets credentials."""
+    identities = {one.name: one for one in stack.of(IDENTITY)}
+    assert identities["karpenter"].hooks == ("after_create=karpenter-effective",)
 
 
 def test_it_hears_of_interruptions(stack: Recording) -> None:

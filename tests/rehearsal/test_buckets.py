@@ -157,7 +157,7 @@ def test_one_wrong_thing_is_named(rehearse: Rehearse, what: str) -> None:
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_service_account_and_its_job_come_in_one_update(rehearse: Rehearse, waits: bool) -> None:
     """The job's pods are created when its association works; at once, they never get a role."""
-    at_once = patched("from components.eks import pod_access\npod_access.EFFECTIVE_SECONDS = 0")
+    at_once = patched("from components.eks import effective\neffective.EFFECTIVE_SECONDS = 0")
     rehearsal = rehearse(*([] if waits else [at_once]), stack="train")
     assert rehearsal.failures == []
     (cluster,) = rehearsal.sandbox.cloud.account.clusters.values()  # type: ignore[attr-defined]

@@ -39,6 +39,74 @@ def _karpenter(config: dict) -> None:
 KARPENTER = configured(_karpenter)
 
 
+def _choices(config: dict) -> None:
+    """Two pods on each GPU, one node that is always there, and a pool in a reservation."""
+    _karpenter(config)
+    pools, jobs = config["gpu-cluster:gpuPools"], config["gpu-cluster:workloads"]
+    sharing = {"strategy": "time-slicing", "replicas": 2}
+    pools["train-gpu"] |= {"minNodes": 1, "maxNodes": 2, "sharing": sharing}
+    pools["reserved"] = {
+        "instanceTypes": ["g6.xlarge"],
+        "maxNodes": 1,
+        "capacityType": "reservation",
+        "reservation": "cr-0123456789abcdef0",
+        "zones": ["us-east-1a"],
+    }
+    job = jobs["sample-gpu-job"]
+    for number in range(3):
+        jobs[f"shared-{number}"] = dict(job)
+    jobs["reserved-job"] = {key: job[key] for key in job if key != "nodeSelector"}
+    jobs["reserved-job"]["pool"] = "reserved"
+
+
+def test_a_static_node_shares_and_a_pool_has_a_reservation(tmp_path: Path) -> None:
+    """Four pods share two GPUs, of a node that was there before them and of one that came; the
+    fifth runs on a machine of the reservation. Nothing is left of any."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "train", tmp_path / "sandbox", configured(_choices))
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        nodes = {
+            node["metadata"]["labels"]["karpenter.sh/nodepool"]: node
+            for node in sandbox.cluster_cache.gpu_nodes
+        }
+        assert rehearsal.teardown(), rehearsal.failures
+    found = {
+        name: (
+            node["status"]["allocatable"]["nvidia.com/gpu"],
+            node["metadata"]["labels"]["karpenter.sh/capacity-type"],
+        )
+        for name, node in nodes.items()
+    }
+    assert found == {
+        "train-gpu-static": ("2", "on-demand"),
+        "train-gpu": ("2", "on-demand"),
+        "reserved": ("1", "reserved"),
+    }
+    steps = {step.name: step.detail for step in rehearsal.steps}
+    assert steps["idempotency"] == "no changes"
+    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
+
+
+def test_an_existing_cluster_gets_karpenter_and_loses_it(tmp_path: Path) -> None:
+    """Its own nodes run the controller; afterwards it is as its owner made it."""
+
+    def installed(config: dict) -> None:
+        config["gpu-cluster:cluster"] |= {"scaler": "karpenter", "karpenter": {}}
+        del config["gpu-cluster:gpuPools"]["train-gpu"]["nodeRepair"]
+
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "on-eks", tmp_path / "sandbox", configured(installed))
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        assert rehearsal.teardown(), rehearsal.failures
+        assert sandbox.disturbed() == []
+    lives = [life for life in node_lives(sandbox.event_log.events) if life.gpus]
+    assert [(life.group, life.used, life.left is not None) for life in lives] == [
+        ("train-gpu", True, True)
+    ]
+
+
 def test_train_goes_from_zero_to_one_and_back(tmp_path: Path) -> None:
     """The node is an instance that Karpenter launched; after destroy nothing of it is left."""
     with ExitStack() as sandboxes:

@@ -227,6 +227,29 @@ def test_a_finding_beside_the_quotas_is_a_finding() -> None:
 
 
 @mock_aws
+def test_karpenter_needs_the_role_of_spot_in_the_account() -> None:
+    """EKS creates it for node groups and for Auto Mode, and only Spot needs it."""
+    iam = boto3.client("iam", region_name="us-east-1")
+    without = ["gpu-cluster:cluster", "autoscaler", "absent"]
+
+    def found(scaler: str, bought: str) -> list[tuple[str, str, str]]:
+        pool = {"instanceTypes": ["g4dn.xlarge"], "capacityType": bought}
+        settings = eks_settings(
+            without, ["gpu-cluster:cluster", "scaler", scaler],
+            ["gpu-cluster:gpuPools", "train-gpu", pool],
+        )  # fmt: skip
+        return about(aws_account.spot_role(iam, settings))
+
+    assert found("karpenter", "on-demand") == found("auto-mode", "spot") == []
+    ((key, word, reason),) = found("karpenter", "spot")
+    assert (key, word) == ("gpuPools.train-gpu", "wrong")
+    command = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
+    assert reason.endswith(command)
+    iam.create_role(RoleName="AWSServiceRoleForEC2Spot", AssumeRolePolicyDocument="{}")
+    assert found("karpenter", "spot") == []
+
+
+@mock_aws
 def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
     """A customer's default key is to be named; one that is named needs Auto Scaling in its policy,
     whose statements the finding has. What a wildcard lets use it, only KMS knows."""

@@ -293,7 +293,7 @@ def test_who_launched_a_node_is_known() -> None:
     pools = [a_pool(device_plugin=False)]
     row, (found,) = survey(a_node(allocatable=0, labels=automatic), sets=[PLUGIN_SET], pools=pools)
     assert row.launched_by == "EKS Auto Mode, NodePool gpus-static"
-    assert "its device plugin is not this stack's: the cloud" in found.message
+    assert "its device plugin does not belong to this stack: the cloud" in found.message
     assert survey(a_node())[0].launched_by is None
 
 
