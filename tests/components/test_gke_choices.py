@@ -26,6 +26,16 @@ def in_zone(args: GkeGpuNodePoolArgs) -> Registration:
     return declare({"pool": args}, location="us-central1-b").one(NODE_POOL, "pool")
 
 
+def test_flex_start_is_in_the_node_config() -> None:
+    """GKE waits for capacity, and gives such nodes no other upgrades than its own."""
+    pool = pool_of(GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity_type="flex-start"))
+    config = pool.inputs["nodeConfig"]
+    assert config["flexStart"] is True
+    assert config["reservationAffinity"] == {"consumeReservationType": "NO_RESERVATION"}
+    assert "upgradeSettings" not in pool.inputs
+    assert pool.inputs["management"]["autoRepair"] is False
+
+
 def test_a_queued_pool_starts_the_nodes_of_a_request_together() -> None:
     """How long its nodes live each request says; its pods tolerate what GKE taints them with."""
     args = GkeGpuNodePoolArgs(
