@@ -62,7 +62,8 @@ def test_the_next_choice_runs_the_pods_on_eks(
     rehearsal = rehearsed(tmp_path, text, "inventory-eks.yaml")
     assert rehearsal.failures == []
     (line,) = seen(rehearsal.sandbox.event_log.events)
-    assert re.fullmatch(rf"{spot} unavailable from \S+ s on; {on_demand} had GPUs \S+ s later", line)
+    told = rf"{spot} unavailable from \S+ s on; {on_demand} had GPUs \S+ s later"
+    assert re.fullmatch(told, line)
     (step,) = [step for step in rehearsal.steps if step.name == "workloads run"]
     assert step.detail.endswith(line)
 
