@@ -395,6 +395,11 @@ class EksClusterArgs:
             if self.private_endpoint or is_reserved(ipaddress.IPv4Network(text))
         }
 
+    @property
+    def system_nodes(self) -> EksSystemPoolArgs | None:
+        """The system pool; None with Auto Mode, which starts the nodes of system pods itself."""
+        return None if self.scaler == "auto-mode" else self.system_pool
+
     def _check_auto_mode(self) -> None:
         if self.system_pool != EksSystemPoolArgs():
             raise ValueError(

@@ -40,6 +40,7 @@ _ENDPOINT = matching(
     re.compile(r"https://[A-Za-z0-9.-]+"),
 )
 _ROLE_NAME = matching("the name of an IAM role", re.compile(r"[\w+=,.@-]{1,64}"))
+_TAG_POLICY = "https://docs.aws.amazon.com/eks/latest/userguide/auto-learn-iam.html#tag-prop"
 _BASE64 = matching("base64", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
 
 
@@ -207,9 +208,17 @@ class EksExistingClusterArgs:
     def system_pool(self) -> None:
         """None: the nodes without GPUs are not the stack's."""
 
+    system_nodes = system_pool
+
     def warnings(self, today: date) -> list[str]:
-        """None: what may not work for long is the owner's to know."""
-        return []
+        """What needs a right that only the cluster's owner can give; what may not work for long is
+        the owner's to know."""
+        if self.scaler != "auto-mode" or not self.tags:
+            return []
+        return [
+            f"tags: the role of {self.name} needs the policy of {_TAG_POLICY}, without which Auto "
+            "Mode starts no node with tags; ask its owner whether it has it, or drop the key"
+        ]
 
     def check_in(self, region: str) -> None:
         """Raises ValueError if something given is of another region."""
@@ -224,8 +233,9 @@ AnyEksClusterArgs = EksClusterArgs | EksExistingClusterArgs
 
 
 def unfit(
-    args: EksExistingClusterArgs, status: str, version: str, mode: str, ip_family: str
-) -> str:
+    args: EksExistingClusterArgs, status: str, version: str, mode: str, ip_family: str,
+    auto_mode: bool,
+) -> str:  # fmt: skip
     """Why GPU pools cannot be added to a cluster with these properties, as EKS has them, with the
     key in front; empty if they can."""
     name = args.existing
@@ -241,6 +251,11 @@ def unfit(
             f"existing: {name} has authentication mode CONFIG_MAP and accepts no access entry for "
             f"the GPU nodes; ask its owner to run aws eks update-cluster-config --name {name} "
             "--access-config authenticationMode=API_AND_CONFIG_MAP, which keeps aws-auth"
+        )
+    if args.scaler == "auto-mode" and not auto_mode:
+        return (
+            f"scaler: {name} does not have Auto Mode on; ask its owner to turn it on, or set "
+            "cluster-autoscaler or karpenter"
         )
     if ip_family == "ipv6" and args.network.cni_policy:
         # https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html

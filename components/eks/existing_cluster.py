@@ -110,6 +110,7 @@ def _fitting(args: EksExistingClusterArgs, cluster: aws.eks.GetClusterResult) ->
     that GPU pools can be added to."""
     mode = cluster.access_configs[0].authentication_mode
     family = cluster.kubernetes_network_configs[0].ip_family
-    if reason := unfit(args, cluster.status, cluster.version, mode, family):
+    auto = any(one.enabled for one in cluster.compute_configs or ())
+    if reason := unfit(args, cluster.status, cluster.version, mode, family, auto):
         raise pulumi.RunError(f"gpu-cluster:cluster.{reason}")
     return cluster.endpoint, cluster.certificate_authorities[0].data

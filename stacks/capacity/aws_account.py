@@ -29,7 +29,7 @@ def wanted(settings: EksSettings) -> list[Wanted]:
     EKS refuses a node group for one that lacks it, at any size, when the control plane stands and
     is paid for. In an existing VPC the zones are those of its subnets, whose IDs stand for them.
     """
-    cluster, region, system = settings.cluster, settings.region, settings.cluster.system_pool
+    cluster, region, system = settings.cluster, settings.region, settings.cluster.system_nodes
     pools = [("system", system.instance_types, cluster.network.places)] if system else []
     pools += [
         (name, pool.args.instance_types, tuple(pool.places))

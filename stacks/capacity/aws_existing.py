@@ -6,6 +6,7 @@ Asked are EKS and EC2. What is in the cluster, `stacks.live.conflicts` asks.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from components.catalog.eks_addons import ADDONS
 from components.cluster import POOL_LABEL
 from components.eks.existing_args import EksExistingClusterArgs, unfit
 from components.eks.settings import EksSettings
@@ -72,7 +73,8 @@ def _lines(
         return
     mode = (row.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
     family = row["kubernetesNetworkConfig"]["ipFamily"]
-    if reason := unfit(args, row["status"], row["version"], mode, family):
+    auto = bool((row.get("computeConfig") or {}).get("enabled"))
+    if reason := unfit(args, row["status"], row["version"], mode, family, auto):
         yield f"cluster.{reason}"
     authority = (row.get("certificateAuthority") or {}).get("data")
     for key, given, found, query in (
@@ -126,10 +128,14 @@ def _addons(
     pages = eks.get_paginator("list_addons").paginate(clusterName=name)
     there = {addon for page in pages for addon in page["addons"]}
     accounts = settings.auxiliary.accounts
+    if args.scaler == "auto-mode":
+        there |= {addon.name for addon in ADDONS if addon.auto_mode}
+    grouped = args.scaler == "cluster-autoscaler"
     repaired = [f"gpuPools.{pool}.nodeRepair" for pool, one in settings.own.pools.items()
-                if one.args.node_repair.enabled]  # fmt: skip
+                if one.args.node_repair.enabled and grouped]  # fmt: skip
     needs = [
         *(("cluster.autoscaler", _AGENT) for _ in [1] if args.autoscaler is not None),
+        *(("cluster.karpenter", _AGENT) for _ in [1] if args.karpenter is not None),
         *((f"serviceAccounts.{account}", _AGENT) for account in accounts),
         *(
             (f"serviceAccounts.{account}.buckets", "aws-mountpoint-s3-csi-driver")

@@ -115,7 +115,7 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
     """Whether the subnets have the addresses that nodes at their maximum hold: first each pool's,
     then all of them together."""
     cluster, pods = settings.cluster, LEAST_ADDRESSES + SPARE_ADDRESSES
-    system = cluster.system_pool
+    system, grouped = cluster.system_nodes, cluster.scaler == "cluster-autoscaler"
     groups = [
         *(
             [("systemPool", system.instance_types, system.max_nodes, cluster.network.subnet_ids)]
@@ -123,7 +123,13 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
             else []
         ),
         *(
-            (f"pool {name}", pool.args.instance_types, pool.args.max_nodes, pool.places)
+            (
+                f"pool {name}",
+                pool.args.instance_types,
+                # Each node group of an order may reach maxNodes.
+                pool.args.max_nodes * (len(pool.args.node_groups(name)) if grouped else 1),
+                pool.places,
+            )
             for name, pool in settings.pools.items()
         ),
     ]

@@ -117,7 +117,7 @@ def _hint(one: Wanted) -> str:
     if one.kind == "capacity-block":
         return (
             "list the available offerings: aws ec2 describe-capacity-block-offerings "
-            f"--instance-type {one.types[0]} --instance-count {one.nodes} "
+            f"--instance-type {one.types[0]} --instance-count {one.nodes or 1} "
             "--capacity-duration-hours 24"
         )
     return "list the existing ones: aws ec2 describe-capacity-reservations"

@@ -9,7 +9,7 @@ from typing import Any
 from components.cluster import ResolvedPool
 from stacks.capacity import reserved
 from stacks.capacity.questions import Cloud
-from stacks.capacity.verdict import Known, Need, Unknown
+from stacks.capacity.verdict import Known, Need
 
 
 def lines(
@@ -44,10 +44,9 @@ def lines(
 
 
 def _reserved(found: reserved.Reserved) -> tuple[bool, str]:
-    if isinstance(found.held, Unknown):
-        return False, found.held.reason
-    free = sum(held.free for held in found.held if not held.refusal)
-    return free > 0, f"{free} machines of {found.wanted.reservation} are free"
+    if found.word in ("wrong", "unknown"):
+        return False, found.reason
+    return found.free > 0, f"{found.free} machines of {found.wanted.reservation} are free"
 
 
 def _quota(cloud: Cloud, need: Need) -> tuple[bool, str]:

@@ -46,7 +46,7 @@ _COUNTED = ("pending", "running", "shutting-down", "stopping")
 def questions(settings: Settings[EksSettings], endpoint: str | None) -> Questions:
     """As `stacks.capacity.questions.Capacity` has it."""
     own = settings.own
-    found, notes = needs(own.pools, own.cluster.system_pool, region=own.region)
+    found, notes = needs(own.pools, own.cluster.system_nodes, region=own.region)
     places = "subnetIds" if own.cluster.network.subnet_ids else "zones"
     quotas = AwsQuotas.of(own.provider, endpoint)
     registry = _ECR.match(settings.images.registry or "")
@@ -105,7 +105,7 @@ def needs(
                 f"pool {name}: not counted, because Capacity Blocks have a separate quota that "
                 "this check does not read"
             )
-        elif pool.reservation is not None:
+        elif pool.reservation is not None and not pool.fallback:
             # ec2/latest/devguide/errors-overview.html, InstanceLimitExceeded.
             notes.append(
                 f"pool {name}: not counted, because its nodes use {pool.reservation}, which "

@@ -95,6 +95,12 @@ class Reserved:
         return self._judged[1]
 
     @property
+    def free(self) -> int:
+        """Machines that the pool could get now."""
+        held = () if isinstance(self.held, Unknown) else self.held
+        return sum(one.free for one in held if one.state == "active" and not self._unfit(one))
+
+    @property
     def _judged(self) -> tuple[Word, str]:
         if isinstance(self.held, Unknown):
             return "unknown", self.held.reason

@@ -107,12 +107,12 @@ def _cluster(
     args: EksClusterArgs, region: str, today: date
 ) -> tuple[list[Item], list[Item], list[str]]:
     """What is listed before and after the pools, and notes, of a cluster that the stack creates."""
-    system, support = args.system_pool, eks.support(args.version, today)
+    system, support = args.system_nodes, eks.support(args.version, today)
     fee = price_of(
         "aws", "eks-cluster-extended-support" if support == "extended" else "eks-cluster"
     )
     before = [always("control plane", f"Kubernetes {args.version}", hourly("fee", fee))]
-    if args.scaler != "auto-mode":
+    if system is not None:
         before.append(
             node_pool(
                 "system pool",

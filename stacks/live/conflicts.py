@@ -181,6 +181,8 @@ def _tolerates(daemon: Object) -> bool:
 
 
 def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iterator[Conflict]:
+    if args.scaler != "cluster-autoscaler":
+        return
     about = "cluster.autoscaler"
     found = [one for one in deployments if is_autoscaler(one)]
     if args.autoscaler is not None:

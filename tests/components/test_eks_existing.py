@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from datetime import date
 from types import MappingProxyType
 from typing import Any
 
@@ -149,16 +150,50 @@ def test_the_cluster_is_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
          'Kubernetes 1.34; set it to "1.34"'),
         ({"status": "CREATING"}, "existing: platform is CREATING in EKS; wait until it is ACTIVE"),
         ({"mode": "CONFIG_MAP"}, "existing: platform has authentication mode CONFIG_MAP"),
+        ({"scaler": "auto-mode"}, "scaler: platform does not have Auto Mode on; ask its owner"),
+        ({"scaler": "auto-mode", "auto_mode": True}, ""),
         ({"ip_family": "ipv6"}, "network.cniPolicy: platform has pods with IPv6 addresses"),
     ],
 )  # fmt: skip
-def test_a_cluster_that_does_not_fit_is_refused(changes: Mapping[str, str], says: str) -> None:
+def test_a_cluster_that_does_not_fit_is_refused(changes: Mapping[str, Any], says: str) -> None:
     """With the key that it is about."""
-    found = {"status": "ACTIVE", "version": "1.35", "mode": "API", "ip_family": "ipv4", **changes}
-    args = EksExistingClusterArgs(existing="platform", version="1.35", network=NETWORK)
+    found = {"status": "ACTIVE", "version": "1.35", "mode": "API", "ip_family": "ipv4",
+             "auto_mode": False, "scaler": "cluster-autoscaler", **changes}  # fmt: skip
+    args = EksExistingClusterArgs(
+        existing="platform", version="1.35", network=NETWORK, scaler=found.pop("scaler")
+    )
     reason = unfit(args, **found)
     assert reason.startswith(says)
     assert bool(reason) == bool(says)
+
+
+def test_the_preview_refuses_a_cluster_without_auto_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what AWS says of it."""
+    on = {"enabled": True, "nodePools": ["system"], "nodeRoleArn": "a-role"}
+    found = dict(FOUND, computeConfigs=[{**on, "enabled": False}])
+    monkeypatch.setattr(recording.Answers, "call", lambda *_: found)
+    network = dataclasses.replace(NETWORK, security_group_ids=["sg-0123456789abcdef0"])
+    with pytest.raises(pulumi.RunError, match="scaler: platform does not have Auto Mode on"):
+        declare(scaler="auto-mode", network=network)
+    found["computeConfigs"] = [on]
+    declare(scaler="auto-mode", network=network)
+
+
+@pytest.mark.parametrize(
+    ("scaler", "tags", "warned"),
+    [("auto-mode", {"team": "ml"}, True), ("auto-mode", {}, False),
+     ("cluster-autoscaler", {"team": "ml"}, False)],
+)  # fmt: skip
+def test_tags_on_somebody_elses_auto_mode_are_warned_of(
+    scaler: Any, tags: dict[str, str], warned: bool
+) -> None:
+    """AWS's policies for the cluster's role refuse them."""
+    args = EksExistingClusterArgs(
+        existing="platform", version="1.35", network=NETWORK, scaler=scaler, tags=tags
+    )
+    assert ["auto-learn-iam.html#tag-prop" in one for one in args.warnings(date(2026, 11, 24))] == (
+        [True] if warned else []
+    )
 
 
 def custom(stack: Recording, kind: str) -> dict[str, Any]:

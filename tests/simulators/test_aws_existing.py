@@ -187,6 +187,26 @@ def test_a_cluster_without_its_agent_lacks_rights_for_pods(made: Account) -> Non
         made.eks.create_addon(clusterName="platform", addonName=name)
 
 
+def test_auto_mode_has_its_addons_built_in(made: Account) -> None:
+    """Neither the agent of pods nor that of nodes is asked for; a cluster without it does not
+    fit. Karpenter of the stack's own needs Pod Identity, and repairs by no setting of a pool."""
+    repair, accounts = [*POOL, "nodeRepair", None], {"a": {"policies": [ROLE]}}
+    changes = [[CLUSTER, "autoscaler", None], repair, ["gpu-cluster:serviceAccounts", accounts]]
+    cluster = made.cloud.account.clusters["platform"]
+    name = "eks-pod-identity-agent"
+    made.eks.delete_addon(clusterName="platform", addonName=name)
+    try:
+        automatic = [*changes, [CLUSTER, "scaler", "auto-mode"]]
+        assert list(dict(found(made, *automatic))) == ["cluster.scaler"]
+        cluster.row["computeConfig"] = {"enabled": True}
+        assert found(made, *automatic) == []
+        karpenter = [*changes[:2], [CLUSTER, "scaler", "karpenter"], [CLUSTER, "karpenter", {}]]
+        assert list(dict(found(made, *karpenter))) == ["cluster.karpenter"]
+    finally:
+        cluster.row.pop("computeConfig", None)
+        made.eks.create_addon(clusterName="platform", addonName=name)
+
+
 @pytest.mark.parametrize(
     ("inventory", "says"),
     [

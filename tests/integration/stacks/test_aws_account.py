@@ -135,6 +135,17 @@ def test_ec2_is_asked_for_every_instance_type_in_every_zone() -> None:
     )
 
 
+AUTO = [["gpu-cluster:cluster", "scaler", "auto-mode"],
+        ["gpu-cluster:cluster", "autoscaler", "absent"]]  # fmt: skip
+
+
+def test_auto_mode_has_no_system_pool_to_count() -> None:
+    """Neither its instance type nor its vCPUs are asked for."""
+    assert eks_settings().cluster.system_nodes == eks_settings().cluster.system_pool
+    own = eks_settings(*AUTO)
+    assert [one.pool for one in aws_account.wanted(own)] == ["train-gpu"]
+
+
 @mock_aws
 def test_zone_ids_and_an_existing_vpc_are_asked_for_as_such() -> None:
     """Zone names differ by account: IDs are asked as IDs, and subnets say where they are."""

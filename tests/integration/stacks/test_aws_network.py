@@ -15,6 +15,7 @@ from stacks.capacity.aws_network import findings
 from tests.unit.components.test_settings import changed
 from tests.unit.components.test_settings_eks import read
 
+CLUSTER, POOL = "gpu-cluster:cluster", ["gpu-cluster:gpuPools", "train-gpu"]
 BLOCK = "10.20.0.0/16"
 
 
@@ -27,11 +28,10 @@ class Vpc:
     subnets: list[str]
     table: str
 
-    def found(self, *subnets: str) -> list[tuple[str, str]]:
+    def found(self, *subnets: str, changes: Any = ()) -> list[tuple[str, str]]:
         """Word and reason of each finding."""
-        return [
-            (one.word, one.reason) for one in findings(self.ec2, settings(subnets or self.subnets))
-        ]
+        own = settings(subnets or self.subnets, *changes)
+        return [(one.word, one.reason) for one in findings(self.ec2, own)]
 
     def subnet(self, block: str, zone: str, vpc: str = "") -> str:
         made = self.ec2.create_subnet(
@@ -50,9 +50,9 @@ class Vpc:
             self.ec2.create_route(**route, **target)
 
 
-def settings(subnets: Any) -> Any:
+def settings(subnets: Any, *changes: list[Any]) -> Any:
     """`train` in these subnets."""
-    return read(["gpu-cluster:cluster", "network", {"subnetIds": list(subnets)}])
+    return read(["gpu-cluster:cluster", "network", {"subnetIds": list(subnets)}], *changes)
 
 
 @pytest.fixture
@@ -146,6 +146,16 @@ def test_nodes_hold_more_addresses_than_one(vpc: Vpc) -> None:
         "maxNodes (15 for pods on each node, and one for each interface); lower maxNodes, or "
         "name larger subnets"
     ]
+
+
+def test_each_node_group_of_an_order_holds_addresses(vpc: Vpc) -> None:
+    """Each may have maxNodes nodes; a NodePool has them together. Auto Mode has no system pool."""
+    small = [vpc.subnet("10.20.48.0/27", "a"), vpc.subnet("10.20.48.32/27", "b")]
+    order = [*POOL, "fallback", ["spot", "on-demand"]]
+    ((_, reason),) = vpc.found(*small, changes=[order])
+    assert "whose nodes reserve 85 at maxNodes" in reason
+    automatic = [[CLUSTER, "scaler", "auto-mode"], [CLUSTER, "autoscaler", "absent"], order]
+    assert vpc.found(*small, changes=automatic) == []
 
 
 def test_a_disk_is_in_the_zone_of_each_pool_that_mounts_it(vpc: Vpc) -> None:

@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -35,7 +36,7 @@ from stacks.capacity import stack_capacity as quota
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.questions import simulator
-from stacks.capacity.reserved import Reserved
+from stacks.capacity.reserved import Held, Reserved
 from stacks.capacity.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, no_answer
 from stacks.definition.files import EXAMPLES, PLACEHOLDER
 from stacks.definition.settings import config_of, settings_of
@@ -164,8 +165,28 @@ def test_capacity_says_which_choice_would_be_taken_now() -> None:
     )
 
 
-def test_capacity_says_which_choice_would_be_taken_on_eks() -> None:
-    """The quotas are EC2's, and a reservation may be fewer machines than the pool has."""
+_HELD = Held(name="cr-0123456789abcdef0", type="g6.xlarge", zone="us-east-1a", total=1, free=1,
+             state="active", said="active")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("held", "taken", "says"),
+    [
+        ({}, "reservation", "1 machines of cr-0123456789abcdef0 are free"),
+        ({"free": 0}, "on-demand", "0 machines of cr-0123456789abcdef0 are free"),
+        ({"state": "later"}, "on-demand", "0 machines of cr-0123456789abcdef0 are free"),
+        ({"zone": "us-east-1b"}, "on-demand",
+         "cr-0123456789abcdef0 is in us-east-1b, and the pool in us-east-1a; set zones to the "
+         "reservation's zone"),
+        ({"state": "over", "said": "expired"}, "on-demand",
+         "cr-0123456789abcdef0 is expired; name an active one"),
+    ],
+)  # fmt: skip
+def test_capacity_says_which_choice_would_be_taken_on_eks(
+    held: dict[str, Any], taken: str, says: str
+) -> None:
+    """The quotas are EC2's, and a reservation may be fewer machines than the pool has; one that
+    cannot be used has no room."""
     cluster = EksClusterArgs(
         name="c",
         admins=["arn:aws:iam::123456789012:role/deployer"],
@@ -186,16 +207,20 @@ def test_capacity_says_which_choice_would_be_taken_on_eks() -> None:
               "L-DB2E81BA G/VT on demand": Known(limit=8, use=4)}  # fmt: skip
     cloud = Mock(
         answer=lambda need: quotas[need.quota],
-        reserved=lambda one, cluster: Reserved(wanted=one, held=[]),
+        reserved=lambda one, cluster: Reserved(wanted=one, held=(replace(_HELD, **held),)),
     )
     need = partial(aws_quota.one_node, region="us-east-1")
     (line,) = choices.lines(pools, [wanted], cloud=cloud, cluster="c", need=need)
     assert line == (
-        "pool l4: according to quotas and reservations, the next node would use on-demand "
-        "(spot: 2 of 8 L-3819A6DF G/VT Spot are left; reservation: 0 machines of "
-        "cr-0123456789abcdef0 are free; on-demand: 4 of 8 L-DB2E81BA G/VT on demand are left); "
+        "pool l4: according to quotas and reservations, the next node would use "
+        f"{taken} (spot: 2 of 8 L-3819A6DF G/VT Spot are left; reservation: {says}; "
+        "on-demand: 4 of 8 L-DB2E81BA G/VT on demand are left); "
         "no API says whether machines are free"
     )
+    # The quota of the other choices counts, so nothing is left out.
+    assert aws_quota.needs(pools, region="us-east-1")[1] == []
+    block = replace(wanted, kind="capacity-block")
+    assert "--instance-count 1 " in aws_reservations._hint(block)
 
 
 def test_a_reservation_in_an_order_may_be_smaller_than_the_pool_and_in_one_of_its_zones() -> None:

@@ -144,6 +144,18 @@ def test_one_autoscaler_sees_the_pools(deployments: Any, own: Any, says: str | N
     assert (says or "") in "".join(found.values())
 
 
+@pytest.mark.parametrize(
+    "scaler", [{"scaler": "auto-mode"}, {"scaler": "karpenter", "karpenterNodeRole": "nodes"}]
+)
+def test_no_autoscaler_is_asked_for_where_another_starts_the_nodes(scaler: dict[str, str]) -> None:
+    """Neither a missing one nor one that sees other groups is in the way."""
+    changes = [[CLUSTER, key, value] for key, value in scaler.items()]
+    changes += [[CLUSTER, "autoscaler", None], [*POOL, "nodeRepair", None]]
+    args = read(*changes).cluster
+    assert not dict(conflicts._autoscaler([], args))
+    assert not dict(conflicts._autoscaler([autoscaler("x")], args))
+
+
 def named(name: str, owner: str = "") -> dict[str, Any]:
     return {"metadata": {"name": name, "annotations": {ANNOTATION: owner} if owner else {}}}
 
