@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from .access import BucketDriver, ServiceAccountArgs
+from .catalog import kubernetes as names
 from .catalog.accelerators import GPUS
 from .catalog.metrics import Source
 from .kube.taints import CLOUD_EFFECTS, Effect
@@ -108,6 +109,8 @@ class AllAtOnce:
     """Label of the nodes that come for a request -> which of its `provisioningClassDetails` is the
     label's value."""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    """Of each request. Its job says them: Kueue makes a request anew that differs from its
+    ProvisioningRequestConfig, and a job of others may have values of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +190,12 @@ class GpuPool:
         """Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; None if pods get
         the driver's libraries together with the GPU."""
         return self.driver_directory if self.device_plugin else None
+
+    @property
+    def job_annotations(self) -> dict[str, str]:
+        """What a job of the pool says to Kueue."""
+        parameters = self.all_at_once.parameters if self.all_at_once else {}
+        return {f"{names.REQUEST_PARAMETER}{key}": value for key, value in parameters.items()}
 
     @property
     def bounds(self) -> tuple[int, int]:

@@ -199,7 +199,9 @@ class Batch(pulumi.ComponentResource):
     ) -> pulumi.Resource:
         """What a job of the pool waits for once it has its quota: all of its nodes.
 
-        kueue.sigs.k8s.io, "Provisioning Admission Check Controller" (2026-11-24).
+        kueue.sigs.k8s.io, "Provisioning Admission Check Controller", and what GKE does:
+        GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/provisioningrequests, scaleup and
+        reconciler (2026-11-24).
         """
         api, kind = f"{kueue.GROUP}/{kueue.VERSION}", "ProvisioningRequestConfig"
         labels = [
@@ -214,7 +216,15 @@ class Batch(pulumi.ComponentResource):
             spec={
                 "provisioningClassName": asks.provisioning_class,
                 "managedResources": [pool.resource],
-                **({"parameters": dict(asks.parameters)} if asks.parameters else {}),
+                # GKE fails a request 2 minutes after its creation if the nodes of the job before
+                # still fill the pool, and removes those after about 10 minutes.
+                "retryStrategy": {
+                    "backoffLimitCount": 10,
+                    "backoffBaseSeconds": 60,
+                    "backoffMaxSeconds": 600,
+                },
+                # GKE may fail a request with several sets of pods.
+                "podSetMergePolicy": "IdenticalWorkloadSchedulingRequirements",
                 **({"podSetUpdates": {"nodeSelector": labels}} if labels else {}),
             },
             opts=cluster.options(self, depends_on=[controller]),

@@ -79,7 +79,9 @@ class GpuTraining(pulumi.ComponentResource):
         )
         if args.disruption_budget:
             before.append(self._budget(name, args, cluster))
-        job_set = spec(name, args, cluster.pools[args.pool], contents, cluster.buckets)
+        pool = cluster.pools[args.pool]
+        job_set = spec(name, args, pool, contents, cluster.buckets)
+        annotations = {**pool.job_annotations, **_awaited(args)}
         kubernetes.apiextensions.CustomResource(
             name,
             api_version=f"{jobset.GROUP}/{jobset.VERSION}",
@@ -88,7 +90,7 @@ class GpuTraining(pulumi.ComponentResource):
                 "name": name,
                 "namespace": args.namespace,
                 "labels": labels(name, args),
-                **_awaited(args),
+                **({"annotations": annotations} if annotations else {}),
             },
             spec=job_set,
             opts=pulumi.ResourceOptions.merge(
@@ -168,7 +170,10 @@ def spec(
                         "backoffLimit": 0,
                         "podFailurePolicy": _DISRUPTIONS_FAIL,
                         "template": {
-                            "metadata": {"labels": {"app": name}, **_annotations(pool, parts)},
+                            "metadata": {
+                                "labels": _pod_labels(name, pool),
+                                **_annotations(pool, parts),
+                            },
                             "spec": _pod(name, args, pool, parts),
                         },
                     }
@@ -176,6 +181,12 @@ def spec(
             }
         ],
     }
+
+
+def _pod_labels(name: str, pool: GpuPool) -> dict[str, str]:
+    # JobSet labels its pods itself. An autoscaler that makes pods of the template, to count nodes,
+    # would not see that the constraint on their spread is about them.
+    return {"app": name, **({names.JOB_SET_LABEL: name} if pool.all_at_once else {})}
 
 
 def _annotations(pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
@@ -193,11 +204,10 @@ def _annotation_paths(job_set: Mapping[str, Any]) -> list[str]:
     )
 
 
-def _awaited(args: TrainingArgs) -> dict[str, dict[str, str]]:
+def _awaited(args: TrainingArgs) -> dict[str, str]:
     if not args.wait:
         return {}
-    wait_for = {"pulumi.com/waitFor": "condition=Completed", "pulumi.com/timeoutSeconds": "7200"}
-    return {"annotations": wait_for}
+    return {"pulumi.com/waitFor": "condition=Completed", "pulumi.com/timeoutSeconds": "7200"}
 
 
 def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, Any]:

@@ -19,6 +19,8 @@ def unless_grown(old: str, new: str) -> Verdict:
 
 POOL: ChangeRules = {
     # osImage, driver and installerImage decide it where it is not given.
-    "effective_secure_boot": "GPU pool"
+    "effective_secure_boot": "GPU pool",
+    # With `queued`, each job says it.
+    "pool_run_duration_seconds": "GPU pool",
 }
 """What several settings of a pool decide together."""

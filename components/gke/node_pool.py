@@ -106,8 +106,7 @@ def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
 def _gpu_node_config(
     args: GkeGpuNodePoolArgs, pool: GpuPool, service_account: pulumi.Input[str]
 ) -> NodePoolNodeConfigArgsDict:
-    # Of a queued pool each request says it.
-    duration = None if args.queued else args.max_run_duration_seconds
+    duration = args.pool_run_duration_seconds
     return {
         **node_config(
             args.service_account or service_account, secure_boot=args.effective_secure_boot

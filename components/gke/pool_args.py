@@ -306,12 +306,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         int | None,
         Interval(ge=catalog.MIN_RUN_SECONDS, le=catalog.MAX_RUN_SECONDS),
         Hint("a node lives for 7 days at most"),
-        OnChange("GPU pool"),
         Sent("NodePool nodeConfig.maxRunDuration"),
         Tries(86400),
     ] = None
     """The time after which a node is deleted, at most 7 days; with `flex-start`, at least 10
-    minutes."""
+    minutes. With `queued`, each job asks for it."""
     delete_before_replace: Annotated[
         bool,
         _not_in_classes("GKE, not Pulumi, creates and replaces the node pools"),
@@ -393,6 +392,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     @property
     def _mps(self) -> bool:
         return self.sharing is not None and self.sharing.strategy == "mps"
+
+    @property
+    def pool_run_duration_seconds(self) -> int | None:
+        """`max_run_duration_seconds` where the pool has it, and not each job."""
+        return None if self.queued else self.max_run_duration_seconds
 
     @property
     def boot_disk(self) -> str:
@@ -602,6 +606,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             raise ValueError(
                 f"locationPolicy: {self.location_policy} is not possible with queued, which takes "
                 "all nodes of a job from one zone; drop the key"
+            )
+        if self.limits_per == "zone":
+            raise ValueError(
+                "limitsPer: zone is not possible with queued, whose jobs have all of their nodes "
+                "in one zone and would count on those of all; drop the key"
             )
         if self.compact_placement:
             raise ValueError("compactPlacement: is not possible with queued; drop one of the two")

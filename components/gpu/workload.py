@@ -79,7 +79,10 @@ class GpuWorkload(pulumi.ComponentResource):
             "namespace": args.namespace,
             # Whether a queued job is suspended is its queue's business, and no field of this stack.
             "labels": {**labels, **names.queue_labels(args.queue, args.priority)},
-            "annotations": awaited(args.wait, seconds=WAIT_SECONDS),
+            "annotations": {
+                **awaited(args.wait, seconds=WAIT_SECONDS),
+                **(pool.job_annotations if args.queue else {}),
+            },
         }
         contents = contents_of(args, ROOT)
         parts = pod_parts(name, args, contents, cluster.buckets)

@@ -105,6 +105,7 @@ def warnings(settings: Settings[Any]) -> list[str]:
         *map(_with_namespace, settings.own.warnings(settings.runs)),
         *check_groups(settings),
         *_past_queues(settings),
+        *_left_requests(settings),
         *_in_team_quotas(settings),
         *_without_pods(settings),
         *_overfull(settings),
@@ -159,6 +160,30 @@ def _past_queues(settings: Settings[Any]) -> Iterator[str]:
         line = settings.batch.past_queue(pool, kinds[pods.path], taken[pods.pool])
         if line and pods.count * pods.gpus:
             yield f"{pods.path}.{line}"
+
+
+def _left_requests(settings: Settings[Any]) -> Iterator[str]:
+    """Queues that stop jobs while these wait for the nodes of a queued pool. Kueue keeps the
+    request of a job that it has stopped until the job asks again (kubernetes-sigs/kueue v0.16.2,
+    pkg/controller/admissionchecks/provisioning; PR 12522 deletes it in 0.17.7, 2026-11-24)."""
+    if settings.batch is None:
+        return
+    for name, queue in settings.batch.queues.items():
+        queued = [pool for pool in queue.pools if settings.pools[pool].pool.all_at_once]
+        all_of_them = queue.priorities is None
+        if isinstance(queue, TeamQueue) and queue.team.borrow:
+            key, who = queue.key(name, "borrow"), "another team's"
+        elif settings.batch.priorities if all_of_them else queue.priorities:
+            key, who = "batch.priorities", "one with a higher value"
+        else:
+            continue
+        if queued:
+            yield (
+                f"{NAMESPACE}:{key}: a job of queue {name} that waits for the nodes of pool "
+                f"{queued[0]}, and is stopped for {who}, leaves its ProvisioningRequest behind: "
+                "GKE may start and bill nodes that no job uses; drop the key, or delete the "
+                "request: kubectl delete provisioningrequest"
+            )
 
 
 def _without_pods(settings: Settings[Any]) -> Iterator[str]:

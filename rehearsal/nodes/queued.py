@@ -1,9 +1,9 @@
 """ProvisioningRequests, as GKE's autoscaler treats them: all nodes of one start together or none.
 
 States, reasons and messages follow GoogleCloudPlatform/cluster-autoscaler 7d250507,
-pkg/provisioningrequests (read 2026-11-24). A request waits for capacity without an end. Its nodes
-have a label of their own, and are not removed while they are booked for its pods. Differs: a node
-group has one zone here, and a request one set of pods.
+pkg/provisioningrequests (read 2026-11-24). A request that was accepted waits for capacity without
+an end. Its nodes have a label of their own, and are not removed while they are booked for its pods.
+Differs: a node group has one zone here, and a request one set of pods.
 """
 
 import hashlib
@@ -32,8 +32,14 @@ TAINT = {
     "value": "true",
     "effect": "NoSchedule",
 }
-BOOKED_SECONDS = 60.0
-"""How long nodes wait for their pods; 10 minutes in life."""
+_SCALE = 0.1
+"""A second of life, here."""
+BOOKED_SECONDS = 600 * _SCALE
+"""How long nodes wait for their pods."""
+GIVE_UP_SECONDS = 120 * _SCALE
+"""How old a request is that fails because no node group has room for it."""
+RUN_SECONDS = 604800
+"""How long nodes live if their request does not say it, in life."""
 RETRY_SECONDS, LOOK_SECONDS = 1.0, 3.0
 
 
@@ -95,9 +101,13 @@ class QueuedNodes:
             if (node["metadata"].get("labels") or {}).get(LABEL) == _resize(request)
         ]
         if holds(request, "Failed") or holds(request, "CapacityRevoked"):
+            self._wait(request, condition(request, "Failed").get("message", ""))
             return set()
         if holds(request, "BookingExpired"):
-            if not mine:
+            # Also if the nodes are gone before: GKE goes by the time.
+            parameters = request["spec"].get("parameters") or {}
+            lives = float(parameters.get("maxRunDurationSeconds", RUN_SECONDS)) * _SCALE
+            if _age(request, "Provisioned") > lives:
                 self._say(request, "CapacityRevoked", "CapacityRevoked",
                     "Capacity provisioned for the Provisioning Request was reclaimed and is no "
                     "longer available in the cluster.")  # fmt: skip
@@ -116,15 +126,17 @@ class QueuedNodes:
                     "Provisioning Request was successfully provisioned.")  # fmt: skip
         elif time.monotonic() >= self._due.get(uid, 0.0):
             self._due[uid] = time.monotonic() + RETRY_SECONDS
-            self._ask(request, groups)
+            self._ask(request, groups, nodes)
         if not holds(request, "Provisioned") and uid not in self._granted:
             said = condition(request, "Provisioned") or condition(request, "Accepted")
-            for owner in request["metadata"].get("ownerReferences") or []:
-                namespace = request["metadata"]["namespace"]
-                self.waiting[f"{namespace}/{owner['name']}"] = said.get("message", "")
+            self._wait(request, said.get("message", ""))
         return {node["metadata"]["name"] for node in mine}
 
-    def _ask(self, request: Object, groups: Sequence[NodeGroup]) -> None:
+    def _wait(self, request: Object, why: str) -> None:
+        for owner in request["metadata"].get("ownerReferences") or [] if why else []:
+            self.waiting[f"{request['metadata']['namespace']}/{owner['name']}"] = why
+
+    def _ask(self, request: Object, groups: Sequence[NodeGroup], nodes: Sequence[Object]) -> None:
         (pod_set, *_) = request["spec"]["podSets"]
         namespace = request["metadata"]["namespace"]
         template = self._api().get(
@@ -138,15 +150,22 @@ class QueuedNodes:
         }
         fitting = [group for group in groups if not mismatches(spec, group.node)]
         if not fitting:
-            self._say(request, "Accepted", "NoQueuedNodepoolAvailable",
-                "No nodepool with QueuedProvisioning enabled is available for scale up",
-                status="False")  # fmt: skip
+            none = "No nodepool with QueuedProvisioning enabled is available for scale up"
+            self._refuse(request, "NoQueuedNodepoolAvailable", none)
             return
         group = fitting[0]
-        needed = nodes_for(spec, pod_set["count"], group)
-        if needed > group.max_nodes:
-            self._say(request, "Accepted", "NodepoolSizeReached",
-                f"Max nodepool size reached: {group.name}", status="False")  # fmt: skip
+        labels = template["template"].get("metadata", {}).get("labels") or {}
+        needed = nodes_for(spec, labels, pod_set["count"], group)
+        # Also those that no pod uses any more, until the autoscaler has removed them.
+        size = max(group.target_nodes, sum(belongs(node, group) for node in nodes))
+        if size >= group.max_nodes:
+            self._refuse(request, "NodepoolSizeReached",
+                f"Max nodepool size reached, affected nodepools: {group.name}")  # fmt: skip
+            return
+        if size + needed > group.max_nodes:
+            self._refuse(request, "ProvisioningRequestSingleZoneInfeasible",
+                "Provisioning Request cannot be scheduled in a single zone of a single nodepool, "
+                f"affected nodepools: {group.name}")  # fmt: skip
             return
         if not holds(request, "Accepted"):
             self._say(request, "Accepted", "SuccessfullyQueued",
@@ -167,6 +186,14 @@ class QueuedNodes:
             return
         self._granted[request["metadata"]["uid"]] = needed
         self._log.record("cloud", group.name, "together", nodes=needed, request=full_name(request))
+
+    def _refuse(self, request: Object, reason: str, message: str) -> None:
+        """Not accepted, which is tried again; failed, once the request is old enough."""
+        created = request["metadata"]["creationTimestamp"]
+        if _since(created) > GIVE_UP_SECONDS:
+            self._say(request, "Failed", reason, message)
+        else:
+            self._say(request, "Accepted", reason, message, status="False")
 
     def _label(self, request: Object, nodes: Sequence[Object], missing: int) -> None:
         """Gives new nodes to the request."""
@@ -204,11 +231,15 @@ class QueuedNodes:
         return True
 
 
-def nodes_for(spec: Mapping[str, Any], pods: int, group: NodeGroup) -> int:
-    """How many new nodes of the group so many pods need."""
+def nodes_for(
+    spec: Mapping[str, Any], labels: Mapping[str, str], pods: int, group: NodeGroup
+) -> int:
+    """How many new nodes of the group so many pods with these labels need."""
     spread = any(
         one["topologyKey"] == "kubernetes.io/hostname"
         and one.get("whenUnsatisfiable") == "DoNotSchedule"
+        and (selector := one.get("labelSelector")) is not None
+        and (selector.get("matchLabels") or {}).items() <= labels.items()
         for one in spec.get("topologySpreadConstraints") or []
     )
     most = 1 if spread else min(
@@ -230,5 +261,8 @@ def _resize(request: Object) -> str:
 
 
 def _age(request: Object, kind: str) -> float:
-    since = condition(request, kind)["lastTransitionTime"]
-    return (datetime.now(UTC) - datetime.fromisoformat(since)).total_seconds()
+    return _since(condition(request, kind)["lastTransitionTime"])
+
+
+def _since(time_of: str) -> float:
+    return (datetime.now(UTC) - datetime.fromisoformat(time_of)).total_seconds()

@@ -139,6 +139,7 @@ def rendered(name: str, args: TrainingArgs, published: Published, root: Path) ->
                 "name": name,
                 "namespace": args.namespace,
                 "labels": {**labels(name, args), SUBMITTED: "true"},
+                **({"annotations": pool.job_annotations} if pool.job_annotations else {}),
             },
             "spec": spec(name, args, pool, contents, published.buckets),
         },

@@ -170,7 +170,12 @@ def test_a_job_of_a_queued_pool_waits_for_all_of_its_nodes() -> None:
     assert of(recording, "ProvisioningRequestConfig", "waits").inputs["spec"] == {
         "provisioningClassName": "queued.example.com",
         "managedResources": ["nvidia.com/gpu"],
-        "parameters": {"seconds": "600"},
+        "retryStrategy": {
+            "backoffLimitCount": 10,
+            "backoffBaseSeconds": 60,
+            "backoffMaxSeconds": 600,
+        },
+        "podSetMergePolicy": "IdenticalWorkloadSchedulingRequirements",
         "podSetUpdates": {
             "nodeSelector": [
                 {"key": "example.com/request", "valueFromProvisioningClassDetail": "Name"}
@@ -191,6 +196,42 @@ def test_a_job_of_a_queued_pool_waits_for_all_of_its_nodes() -> None:
     }
     assert any(urn.endswith("::check-waits") for urn in queue.depends_on)
     assert "admissionChecksStrategy" not in of(batch(), "ClusterQueue", "q").inputs["spec"]
+
+
+@pytest.mark.parametrize("all_at_once", [AllAtOnce(provisioning_class="c"), None])
+def test_an_autoscaler_sees_that_workers_of_a_queued_pool_are_apart(
+    all_at_once: AllAtOnce | None,
+) -> None:
+    """It counts nodes by pods that it makes of the template, which JobSet has not labelled. Other
+    running JobSets stay as they are."""
+    pools = [pool(gpus_per_node=8, all_at_once=all_at_once)]
+    args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=["train"])})
+    template, pod = job_set(record(lambda: declared(args, {"ddp": TRAINING}, cluster(pools))))
+    (spread,) = pod["topologySpreadConstraints"]
+    label = {"jobset.sigs.k8s.io/jobset-name": "ddp"}
+    assert spread["labelSelector"] == {"matchLabels": label}
+    expected = {"app": "ddp", **(label if all_at_once else {})}
+    assert template["template"]["metadata"]["labels"] == expected
+
+
+def test_a_job_of_a_queued_pool_says_the_parameters_of_its_request() -> None:
+    """A job that waits for its end says that too."""
+    asks = AllAtOnce(provisioning_class="c", parameters={"seconds": "600"})
+    said = {"provreq.kueue.x-k8s.io/seconds": "600"}
+
+    def program() -> None:
+        target = cluster([pool(gpus_per_node=8, all_at_once=asks)])
+        args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=["train"])})
+        declared(args, {"ddp": dataclasses.replace(TRAINING, wait=True)}, target)
+        job = WorkloadArgs(kind="job", pool="train", image="example.com/i:1", queue="q")
+        GpuWorkload("w", job, cluster=target)
+
+    recording = record(program)
+    annotations = recording.one(JOB_SET).inputs["metadata"]["annotations"]
+    assert said.items() < annotations.items()
+    assert "pulumi.com/waitFor" in annotations
+    job = recording.one("kubernetes:batch/v1:Job").inputs["metadata"]["annotations"]
+    assert said.items() < job.items()
 
 
 def test_a_queue_is_there_in_each_of_its_namespaces() -> None:

@@ -1,16 +1,19 @@
 """GKE Standard: what follows from the less usual choices, on which the API would say no."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from components.cluster import Toleration
 from components.gke.cluster_args import GkeClusterArgs
+from components.gke.immutable import POOL
 from components.gke.network_args import GkeNetworkArgs
 from components.gke.node_identity import account_id
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from components.on_change import change_rules
 from tests.components.recording import Registration
 from tests.components.test_gke import CLUSTER, NODE_POOL, T4, declare, pool_of
 from tests.components.test_gke_control_plane import autopilot_cluster
@@ -50,6 +53,13 @@ def test_a_queued_pool_starts_the_nodes_of_a_request_together() -> None:
     pool = args.gpu_pool("pool")
     assert pool.all_at_once is not None
     assert pool.all_at_once.parameters == {"maxRunDurationSeconds": "86400"}
+    # So another duration replaces no pool.
+    assert "max_run_duration_seconds" not in change_rules(GkeGpuNodePoolArgs)
+    assert [one.pool_run_duration_seconds for one in (args, replace(args, queued=False))] == [
+        None,
+        86_400,
+    ]
+    assert POOL["pool_run_duration_seconds"] == "GPU pool"
     assert "cloud.google.com/gke-queued" in [each.key for each in pool.tolerations]
 
 

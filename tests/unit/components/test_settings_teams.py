@@ -104,6 +104,32 @@ def test_a_team_is_told_of_its_own_priorities_only() -> None:
     assert "priorities" not in Published(pools={}, batch=batch_of(without, "vision-a")).text()
 
 
+@pytest.mark.parametrize(
+    ("queued", "borrow", "priorities", "key"),
+    [
+        (True, True, {}, "teams.research.borrow: a job of queue research"),
+        (True, False, {"urgent": 1}, "batch.priorities: a job of queue research"),
+        (True, False, {}, None),
+        (False, True, {"urgent": 1}, None),
+    ],
+)
+def test_jobs_that_are_stopped_while_gke_gathers_their_nodes_are_a_warning(
+    queued: bool, borrow: bool, priorities: dict[str, int], key: str | None
+) -> None:
+    """Kueue leaves the request, for which GKE starts nodes that nobody uses."""
+    values = gke(borrow=borrow)
+    values["gpu-cluster:teams"] = {"research": values["gpu-cluster:teams"]["research"]}
+    values["gpu-cluster:batch"] = {"priorities": priorities}
+    values["gpu-cluster:gpuPools"]["train-gpu"] = {
+        "machineType": "g2-standard-4", "capacityType": "flex-start", "queued": queued,
+        "maxNodes": 3,
+    }  # fmt: skip
+    found = [line for line in warnings(read(values)) if "leaves its ProvisioningRequest" in line]
+    assert [line.removeprefix("gpu-cluster:").startswith(key or "?") for line in found] == (
+        [True] if key else []
+    )
+
+
 def test_members_on_eks_are_users_of_the_cluster_in_a_group_of_the_teams_name() -> None:
     """As those of `cluster.users`, beside whom they are."""
     values = eks([f"{ROLE}research"])

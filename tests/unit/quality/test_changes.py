@@ -146,7 +146,10 @@ IMMUTABLE = {
     "gke-autopilot": (change_rules(GkeAutopilotArgs), {}),
     "eks": (change_rules(EksClusterArgs), change_rules(EksGpuNodeGroupArgs)),
 }
-KEY_OF = {"effective_secure_boot": "secure_boot"}
+KEY_OF = {
+    "effective_secure_boot": "secure_boot",
+    "pool_run_duration_seconds": "max_run_duration_seconds",
+}
 """What several settings decide -> the one by which the file changes it."""
 
 

@@ -1,5 +1,6 @@
 """The nodes of a ProvisioningRequest start together or not at all, and wait for its pods."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.unit.rehearsal.rehearsed import GPU_TAINT, group, node, pod, shape
 
 TAINT = NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
 POOL = group(template=shape(taints=(GPU_TAINT, TAINT)), max_nodes=4, queued=True)
+AT = "2026-01-01T00:00:00Z"
 TEMPLATE = "/api/v1/namespaces/default/podtemplates/ppt"
 NODES = "/api/v1/nodes/"
 
@@ -29,6 +31,7 @@ class Cluster(Api):
                 "namespace": "default",
                 "name": "ddp-1",
                 "uid": "u",
+                "creationTimestamp": AT,
                 "ownerReferences": [{"kind": "Workload", "name": "jobset-ddp-1"}],
             },
             "spec": {
@@ -100,7 +103,8 @@ def test_a_request_waits_until_all_of_its_nodes_can_be_had(tmp_path: Any) -> Non
 
 
 def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Any) -> None:
-    """Booked until a pod that consumes the request is there; gone, its capacity is revoked."""
+    """Booked until a pod that consumes the request is there. Its capacity is revoked by the time,
+    whether its nodes are there or not."""
     cluster, _, nodes = rehearsed(tmp_path, pods=2, machines=2)
     for _ in range(4):
         nodes.turn([POOL], cluster.nodes, [])
@@ -110,25 +114,54 @@ def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Any) -> None:
     nodes.turn([POOL], cluster.nodes, [worker])
     assert holds(cluster.request, "BookingExpired")
     assert nodes.booked == set()
-    for _ in range(2):
-        nodes.turn([POOL], [], [])
+    nodes.turn([POOL], [], [])
+    assert not holds(cluster.request, "CapacityRevoked")
+    for each in cluster.request["status"]["conditions"]:
+        each["lastTransitionTime"] = AT
+    cluster.request["spec"]["parameters"] = {"maxRunDurationSeconds": "600"}
+    nodes.turn([POOL], cluster.nodes, [])
     assert holds(cluster.request, "CapacityRevoked")
 
 
-def test_a_request_that_no_pool_can_ever_fulfil_is_not_accepted(tmp_path: Any) -> None:
-    """More nodes than the pool's maximum, or no queued pool at all."""
-    cluster, _, nodes = rehearsed(tmp_path, pods=5, machines=9)
-    nodes.turn([POOL], cluster.nodes, [])
-    assert condition(cluster.request, "Accepted")["reason"] == "NodepoolSizeReached"
-    cluster, _, nodes = rehearsed(tmp_path, pods=1, machines=9)
-    other = group("other", template=shape(labels={}, taints=(GPU_TAINT, TAINT)), queued=True)
-    nodes.turn([other], cluster.nodes, [])
-    assert condition(cluster.request, "Accepted")["reason"] == "NoQueuedNodepoolAvailable"
+@pytest.mark.parametrize(
+    ("pods", "taken", "labels", "reason"),
+    [
+        (5, 0, None, "ProvisioningRequestSingleZoneInfeasible"),
+        (2, 3, None, "ProvisioningRequestSingleZoneInfeasible"),
+        (1, 4, None, "NodepoolSizeReached"),
+        (1, 0, {}, "NoQueuedNodepoolAvailable"),
+    ],
+    ids=["never fits", "no room left", "full", "no such pool"],
+)
+def test_a_request_without_room_is_not_accepted_and_then_fails(
+    tmp_path: Any, pods: int, taken: int, labels: dict[str, str] | None, reason: str
+) -> None:
+    """Nodes of an earlier job count until they are gone; of a young request it is tried again."""
+    cluster, _, nodes = rehearsed(tmp_path, pods=pods, machines=9)
+    pool = group(
+        template=shape(labels=labels, taints=(GPU_TAINT, TAINT)),
+        max_nodes=4, target_nodes=taken, queued=True,
+    )  # fmt: skip
+    cluster.request["metadata"]["creationTimestamp"] = datetime.now(UTC).isoformat()
+    nodes.turn([pool], [], [])
+    assert condition(cluster.request, "Accepted")["reason"] == reason
+    assert not holds(cluster.request, "Failed")
+    cluster.request["metadata"]["creationTimestamp"] = AT
+    for _ in range(2):
+        nodes.turn([pool], [], [])
+    assert condition(cluster.request, "Failed")["reason"] == reason
+    assert nodes.waiting["default/jobset-ddp-1"] in condition(cluster.request, "Failed")["message"]
 
 
 def test_pods_that_fit_one_node_share_it_unless_they_must_not() -> None:
-    """Workers have a node each: the spread of a training job says so."""
+    """Workers have a node each: the spread of a training job says so, if it is of its own pods."""
     big = group(template=shape(gpus=8))
-    spread = {"topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
-    assert nodes_for(pod(gpus=2)["spec"], 5, big) == 2
-    assert nodes_for(pod(gpus=2, topologySpreadConstraints=[spread])["spec"], 5, big) == 5
+    spread = {
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"job": "ddp"}},
+    }
+    alone = pod(gpus=2, topologySpreadConstraints=[spread])["spec"]
+    assert nodes_for(pod(gpus=2)["spec"], {}, 5, big) == 2
+    assert nodes_for(alone, {"app": "ddp"}, 5, big) == 2
+    assert nodes_for(alone, {"app": "ddp", "job": "ddp"}, 5, big) == 5

@@ -11,6 +11,7 @@ import yaml
 
 from components.batch.batch_args import QueueArgs
 from components.batch.published import Published, namespaces, read
+from components.cluster import AllAtOnce
 from components.settings import load as settings
 from stacks.jobs import cluster as jobs
 from stacks.jobs.submitted import jobs_in
@@ -64,6 +65,20 @@ def test_a_submitted_job_mounts_disks_that_its_nodes_attach(tmp_path: Path) -> N
     said = "nodes of pool train-gpu cannot attach the disk of results"
     with pytest.raises(CheckError, match=said):
         jobs_in(file, found, "default")
+
+
+def test_a_submitted_job_says_the_parameters_of_its_request(tmp_path: Path) -> None:
+    """Of a queued pool, as a job of the stack does; of another, nothing."""
+    asks = AllAtOnce(provisioning_class="c", parameters={"maxRunDurationSeconds": "86400"})
+    pool = replace(published().pools["train-gpu"], all_at_once=asks)
+    found = read(replace(published(), pools={pool.name: pool}).text())
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump({"trainingJobs": {"mine": JOB}}))
+    (job,) = jobs_in(file, found, "default")
+    said = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "86400"}
+    assert job.job_set["metadata"]["annotations"] == said
+    (other,) = jobs_in(file, published(), "default")
+    assert "annotations" not in other.job_set["metadata"]
 
 
 def test_what_is_published_is_read_back() -> None:
