@@ -46,8 +46,14 @@ def _network(ec2: Any, row: Mapping[str, Any], own: EksSettings) -> dict[str, An
     vpc = row["resourcesVpcConfig"]["vpcId"]
     tables = route_tables(ec2, vpc)
     (found,) = ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"]
+    first = found["CidrBlock"]
+    more = [
+        one["CidrBlock"]
+        for one in found.get("CidrBlockAssociationSet", ())
+        if one["CidrBlockState"]["State"] == "associated" and one["CidrBlock"] != first
+    ]
     return {
-        "vpc": found["CidrBlock"],
+        "vpc": [first, *more] if more else first,
         "subnets": {
             one["SubnetId"]: {
                 "zone": one["AvailabilityZone"],
@@ -68,7 +74,7 @@ def _cluster(
     pages = eks.get_paginator("list_addons").paginate(clusterName=name)
     groups = {
         group["nodegroupName"]: {
-            "instanceType": (group.get("instanceTypes") or ["m6i.large"])[0],
+            "instanceType": _type(ec2, group),
             "nodes": group["scalingConfig"]["desiredSize"],
         }
         for group in node_groups(eks, name)
@@ -83,9 +89,20 @@ def _cluster(
         "authenticationMode": mode,
         "securityGroups": sorted(of_nodes - {of_eks}),
         "addons": [addon for page in pages for addon in page["addons"]],
-        **({"nodeGroups": groups} if groups else {}),
+        "nodeGroups": groups,
         "podIdentities": _pod_identities(eks, iam, name, owner),
     }
+
+
+def _type(ec2: Any, group: Mapping[str, Any]) -> str:
+    """The first instance type of a node group, which its launch template may say instead."""
+    if types := group.get("instanceTypes"):
+        return str(types[0])
+    template = group["launchTemplate"]
+    (version,) = ec2.describe_launch_template_versions(
+        LaunchTemplateId=template["id"], Versions=[template["version"]]
+    )["LaunchTemplateVersions"]
+    return str(version["LaunchTemplateData"]["InstanceType"])
 
 
 def _pod_identities(eks: Any, iam: Any, name: str, owner: str) -> dict[str, list[str]]:

@@ -300,8 +300,10 @@ class EksClusterArgs:
         Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
     ] = None
     """The ARN of a KMS key that encrypts the disks of nodes and of claims; by default, the
-    account's default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it. A
-    change recycles all nodes; disks of existing claims keep their key."""
+    account's default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it,
+    except with scaler `auto-mode`; with that and with `karpenter` it must let the account's IAM
+    policies decide who uses it. A change recycles all nodes; disks of existing claims keep their
+    key."""
     log_retention_days: Annotated[int, _RETENTION, Sent("LogGroup retentionInDays"), Tries(30)] = 90
     """How long CloudWatch keeps the control plane's logs."""
     deletion_protection: Annotated[

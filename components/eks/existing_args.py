@@ -146,8 +146,9 @@ class EksExistingClusterArgs:
         Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
     ] = None
     """The ARN of a KMS key that encrypts the disks of GPU nodes and of claims; by default, the
-    account's default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it. A
-    change recycles the nodes of every pool."""
+    account's default for EBS. The key's policy must let who starts the nodes use it:
+    `AWSServiceRoleForAutoScaling`, with scaler `auto-mode` the cluster's role, with `karpenter` the
+    role of Karpenter's controller. A change recycles the nodes of every pool."""
     tags: Annotated[
         Mapping[Annotated[str, TAG_KEY], Annotated[str, TAG_VALUE]],
         Sent("LaunchTemplate tagSpecifications[].tags"),

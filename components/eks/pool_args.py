@@ -469,6 +469,7 @@ class EksGpuNodeGroupArgs:
                 )
         # ephemeralStorage of a NodeClass: create-node-class.html, read 2026-11-24.
         for key, given, most in (
+            ("diskSizeGb", self.disk_size_gb, 59000),
             ("diskThroughput", self.disk_throughput, 1000),
             ("diskIops", self.disk_iops, 16000),
         ):

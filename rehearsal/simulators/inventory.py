@@ -60,7 +60,8 @@ class Subnet:
 class Network:
     """An existing VPC."""
 
-    cidr: ipaddress.IPv4Network
+    cidrs: Sequence[ipaddress.IPv4Network]
+    """The block that it was created with, and those that were added later."""
     subnets: Mapping[str, Subnet]
     """ID -> subnet."""
 
@@ -386,7 +387,7 @@ def _derived(subnets: Sequence[str], region: str) -> Network:
     zones = [f"{region}{letter}" for letter in "abc"]
     blocks = list(_VPC.subnets(prefixlen_diff=max(4, (len(subnets) - 1).bit_length())))
     return Network(
-        cidr=_VPC,
+        cidrs=[_VPC],
         subnets={
             subnet: Subnet(zone=zones[position % len(zones)], cidr=blocks[position])
             for position, subnet in enumerate(subnets)
@@ -401,7 +402,9 @@ def _checked_network(stack: str, found: Any, region: str) -> Network:
             stack, "", "is not a VPC; write it as { vpc: 10.20.0.0/16, subnets: { subnet-0123456789"
             "abcdef0: { zone: us-east-1a, cidr: 10.20.0.0/19, out: nat } } }"
         )  # fmt: skip
-    block = block_of(stack, ".vpc", found.get("vpc"))
+    given = found.get("vpc")
+    listed = given if isinstance(given, list) and given else [given]
+    blocks = [block_of(stack, ".vpc", one) for one in listed]
     subnets: dict[str, Subnet] = {}
     for name, row in rows.items():
         at = f".subnets.{name}"
@@ -415,12 +418,13 @@ def _checked_network(stack: str, found: Any, region: str) -> Network:
         if not isinstance(public, bool):
             raise wrong(stack, f"{at}.public", f"{public!r} is not a boolean (true or false)")
         cidr = block_of(stack, f"{at}.cidr", row.get("cidr"))
-        if not cidr.subnet_of(block):
-            raise wrong(stack, f"{at}.cidr", f"{cidr} is not in the VPC's {block}")
+        if not any(cidr.subnet_of(block) for block in blocks):
+            has = " or ".join(map(str, blocks))
+            raise wrong(stack, f"{at}.cidr", f"{cidr} is not in the VPC's {has}")
         if other := next((n for n, each in subnets.items() if each.cidr.overlaps(cidr)), None):
             raise wrong(stack, f"{at}.cidr", f"{cidr} overlaps {other}")
         subnets[str(name)] = Subnet(zone=zone, cidr=cidr, public=public, out=out)
-    return Network(cidr=block, subnets=subnets)
+    return Network(cidrs=blocks, subnets=subnets)
 
 
 def block_of(stack: str, at: str, value: object) -> ipaddress.IPv4Network:

@@ -8,6 +8,7 @@ from typing import Any
 import botocore.exceptions
 
 from components.access import ServiceAccountArgs
+from components.eks.cluster_args import EksClusterArgs
 from components.eks.settings import EksSettings
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.verdict import Finding, Unknown
@@ -21,6 +22,24 @@ _NO_CREDENTIALS = (
 _BAD_CREDENTIALS = ("ExpiredToken", "RequestExpired", "UnrecognizedClient", "AuthFailure",
                     "InvalidClientTokenId", "SignatureDoesNotMatch")  # fmt: skip
 _SIGN_IN = "; sign in: aws sso login, or aws configure sso, and name the profile in AWS_PROFILE"
+
+
+CLUSTER_TAGS = ("eks:cluster-name", "eks:eks-cluster-name")
+"""Tags of the nodes of a cluster, with its name: those of managed node groups have the first, those
+of Karpenter (1.14.3, pkg/apis/v1/labels.go and pkg/utils/utils.go) and of Auto Mode the second."""
+
+
+def nodes_of(ec2: Any, cluster: str) -> list[Any]:
+    """The instances that are nodes of a cluster, as EC2 describes them."""
+    found = {
+        instance["InstanceId"]: instance
+        for tag in CLUSTER_TAGS
+        for each in listed(
+            ec2, "instances", "Reservations", [{"Name": f"tag:{tag}", "Values": [cluster]}]
+        )
+        for instance in each["Instances"]
+    }
+    return list(found.values())
 
 
 def wanted(settings: EksSettings) -> list[Wanted]:
@@ -127,11 +146,12 @@ def spot_role(iam: Any, settings: EksSettings) -> Iterator[Finding]:
         )
 
 
-def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
-    """A finding where disks are encrypted with a key that Auto Scaling may not use, so that no node
-    starts (AsgInstanceLaunchFailures, Client.InternalError); or that the driver may not use.
+def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Iterator[Finding]:
+    """A finding where disks are encrypted with a key that who starts the nodes may not use, so that
+    none starts (AsgInstanceLaunchFailures, Client.InternalError); or that the driver may not use.
 
     https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html
+    and https://docs.aws.amazon.com/eks/latest/userguide/auto-kms.html, read 2026-11-24.
     """
     key, about = settings.cluster.disks_encryption_key, "cluster.disksEncryptionKey"
     try:
@@ -143,13 +163,14 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
                     about=about,
                     word="wrong",
                     reason=f"the account encrypts disks with {default} by default, which the EBS "
-                    "CSI driver and perhaps Auto Scaling may not use; set it to that ARN",
+                    "CSI driver and perhaps who starts nodes may not use; set it to that ARN",
                 )
             return
         policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
         granted = [str(one.get("Principal")) for one in policy["Statement"]
                    if one.get("Effect") == "Allow"]  # fmt: skip
-        if not any(_AUTO_SCALING in principal for principal in granted):
+        roles = _launchers(eks, settings)
+        if not all(any(role in principal for principal in granted) for role in roles):
             # A grant gives the right as well as the policy does.
             pages = kms.get_paginator("list_grants").paginate(KeyId=key)
             granted += [
@@ -158,25 +179,46 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
     except Exception as error:
         yield Finding(about=about, word="unknown", reason=unknown(error).reason)
         return
-    if any(_AUTO_SCALING in principal for principal in granted):
-        return
-    if any("*" in principal for principal in granted):
-        reason = f"it is not known whether the conditions of its policy let {_AUTO_SCALING} use it"
-        yield Finding(about=about, word="unknown", reason=reason)
-    else:
-        partition, account = key.split(":")[1], key.split(":")[4]
-        role = f"arn:{partition}:iam::{account}:role/aws-service-role/{_AUTO_SCALING_PATH}"
+    partition, account = key.split(":")[1], key.split(":")[4]
+    arns = {
+        _AUTO_SCALING: f"arn:{partition}:iam::{account}:role/aws-service-role/{_AUTO_SCALING_PATH}",
+        _IAM: f"arn:{partition}:iam::{account}{_IAM}",
+    }
+    for role in roles:
+        if any(role in principal for principal in granted):
+            continue
+        who = "IAM of the account" if role == _IAM else role
+        # IAM lets a role use the key where the policy names the account.
+        by_iam = role not in arns and any(arns[_IAM] in one for one in granted)
+        if by_iam or any("*" in one for one in granted):
+            what = "IAM lets" if by_iam else "the conditions of its policy let"
+            reason = f"it is not known whether {what} {who} use it"
+            yield Finding(about=about, word="unknown", reason=reason)
+            continue
+        principal = {"AWS": arns.get(role, role)}
         statements = json.dumps([
-            {"Effect": "Allow", "Principal": {"AWS": role}, "Action": _USE, "Resource": "*"},
-            {"Effect": "Allow", "Principal": {"AWS": role}, "Action": "kms:CreateGrant",
+            {"Effect": "Allow", "Principal": principal, "Action": _USE, "Resource": "*"},
+            {"Effect": "Allow", "Principal": principal, "Action": "kms:CreateGrant",
              "Resource": "*", "Condition": {"Bool": {"kms:GrantIsForAWSResource": True}}},
         ])  # fmt: skip
         yield Finding(
             about=about,
             word="wrong",
-            reason=f"neither its policy nor a grant lets {_AUTO_SCALING} use it, so no node could "
+            reason=f"neither its policy nor a grant lets {who} use it, so no node could "
             f"start; add these statements to its policy: {statements}",
         )
+
+
+def _launchers(eks: Any, settings: EksSettings) -> list[str]:
+    """Who starts nodes, and needs a key of their disks: what the ARN of the principal contains. The
+    stack's own roles have the right in IAM, and IAM decides where the key's policy names the
+    account: so does that of a Karpenter of the cluster's owner, whose role nobody says."""
+    cluster = settings.cluster
+    if cluster.scaler == "cluster-autoscaler":
+        return [_AUTO_SCALING]
+    if cluster.scaler == "auto-mode" and not isinstance(cluster, EksClusterArgs):
+        return [str(eks.describe_cluster(name=cluster.name)["cluster"]["roleArn"])]
+    return [*([_AUTO_SCALING] if cluster.system_nodes else []), _IAM]
 
 
 def _is_awss(kms: Any, key: str) -> bool:
@@ -184,6 +226,8 @@ def _is_awss(kms: Any, key: str) -> bool:
 
 
 _AUTO_SCALING = "AWSServiceRoleForAutoScaling"
+_IAM = ":root"
+"""How the ARN of the principal ends by which a key's policy leaves it to IAM who uses the key."""
 _AUTO_SCALING_PATH = f"autoscaling.amazonaws.com/{_AUTO_SCALING}"
 _USE = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
 

@@ -13,7 +13,7 @@ from components.eks.settings import EksSettings
 from components.kubeconfig import eks as kubeconfig
 from components.ownership import AWS_TAG
 from components.settings.model import Settings
-from stacks.capacity.aws_account import unknown
+from stacks.capacity.aws_account import nodes_of, unknown
 from stacks.capacity.verdict import Finding
 
 _AGENT = "eks-pod-identity-agent"
@@ -206,12 +206,9 @@ def node_groups(eks: Any, cluster: str) -> Iterator[Row]:
 
 
 def security_groups_of_nodes(ec2: Any, cluster: str) -> set[str]:
-    """IDs, of the instances of a cluster's managed node groups."""
-    of_cluster = [{"Name": "tag:eks:cluster-name", "Values": [cluster]}]
+    """IDs, of the instances that are a cluster's nodes."""
     return {
         group["GroupId"]
-        for page in ec2.get_paginator("describe_instances").paginate(Filters=of_cluster)
-        for reservation in page["Reservations"]
-        for instance in reservation["Instances"]
+        for instance in nodes_of(ec2, cluster)
         for group in instance["SecurityGroups"]
     }

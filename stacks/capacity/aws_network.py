@@ -11,7 +11,7 @@ from typing import Any, Literal
 from components.catalog import eks as catalog
 from components.catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from components.eks.settings import EksSettings
-from stacks.capacity.aws_account import listed, unknown
+from stacks.capacity.aws_account import listed, nodes_of, unknown
 from stacks.capacity.verdict import Finding
 
 _AT = "cluster.network.subnetIds"
@@ -156,13 +156,10 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
 def _held(ec2: Any, cluster: str) -> dict[str, int]:
     """Subnet -> addresses that nodes of this cluster have there already."""
     found: dict[str, int] = {}
-    of_cluster = [{"Name": "tag:eks:cluster-name", "Values": [cluster]}]
-    for page in ec2.get_paginator("describe_instances").paginate(Filters=of_cluster):
-        for reservation in page["Reservations"]:
-            for instance in reservation["Instances"]:
-                for interface in instance["NetworkInterfaces"]:
-                    subnet = interface["SubnetId"]
-                    found[subnet] = found.get(subnet, 0) + len(interface["PrivateIpAddresses"])
+    for instance in nodes_of(ec2, cluster):
+        for interface in instance["NetworkInterfaces"]:
+            subnet = interface["SubnetId"]
+            found[subnet] = found.get(subnet, 0) + len(interface["PrivateIpAddresses"])
     return found
 
 

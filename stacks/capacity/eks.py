@@ -29,7 +29,7 @@ from stacks.capacity import (
     choices,
     eks_addons,
 )
-from stacks.capacity.aws_account import unknown
+from stacks.capacity.aws_account import CLUSTER_TAGS, unknown
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.questions import Questions
 from stacks.capacity.reserved import Reserved
@@ -37,8 +37,6 @@ from stacks.capacity.reserved import Wanted as Reservation
 from stacks.capacity.verdict import Finding, Known, Need, Unknown
 
 KEYS = ("aws:region", "aws:profile", "aws:assumeRoles")
-CLUSTER_TAG = "eks:cluster-name"
-"""EKS puts it on the instances of its managed node groups."""
 _ECR = re.compile(r"(?P<id>[0-9]{12})\.dkr\.ecr\.")
 _COUNTED = ("pending", "running", "shutting-down", "stopping")
 
@@ -227,7 +225,7 @@ class AwsQuotas:
         return [
             *aws_account.signed_in(self._sts, settings),
             *aws_network.findings(self.ec2, settings, claims),
-            *aws_account.disks_key(self.ec2, self._kms, settings),
+            *aws_account.disks_key(self.ec2, self._kms, settings, self.eks),
             *aws_account.buckets(self._s3, accounts, settings.region),
             *aws_account.spot_role(self._iam, settings),
         ]
@@ -296,4 +294,5 @@ def _reserved(instance: Mapping[str, Any]) -> bool:
 
 
 def _cluster(instance: Mapping[str, Any]) -> str | None:
-    return next((t["Value"] for t in instance.get("Tags", ()) if t["Key"] == CLUSTER_TAG), None)
+    tags = {each["Key"]: each["Value"] for each in instance.get("Tags", ())}
+    return next((tags[key] for key in CLUSTER_TAGS if key in tags), None)

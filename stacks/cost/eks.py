@@ -1,5 +1,6 @@
 """What an EKS environment costs."""
 
+from collections.abc import Iterator, Mapping
 from datetime import date
 
 from components.catalog import eks
@@ -74,6 +75,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         *choices,
     ]
     if cluster.scaler == "auto-mode":
+        notes += _on_nvme(pools)
         notes.append(
             "EKS Auto Mode adds a fee for each instance that it starts, by type, to the price of "
             "the instance; neither the fee nor its nodes for system pods are counted"
@@ -101,6 +103,17 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         ],
         notes=notes,
     )
+
+
+def _on_nvme(pools: Mapping[str, EksGpuNodeGroupArgs]) -> Iterator[str]:
+    """https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html, read 2026-11-24."""
+    for name, pool in pools.items():
+        local = (eks.INSTANCE_TYPES[one].local_nvme_gb or 0 for one in pool.instance_types)
+        if max(local) * 10**9 > pool.disk_size_gb * 2**30:
+            yield (
+                f"pool {name}: where the NVMe disks of a node are larger than diskSizeGb, Auto "
+                "Mode uses them and gives the node a volume of 20 GiB; counted is diskSizeGb"
+            )
 
 
 def _cluster(

@@ -20,7 +20,10 @@ def lay_out(account: Account, network: Network) -> None:
             f"the VPC's inventory has {', '.join(unknown)}, and the simulated {account.region} has "
             f"the zones {', '.join(sorted(zones))}",
         )
-    vpc = ec2.create_vpc(CidrBlock=str(network.cidr))["Vpc"]["VpcId"]
+    first, *more = map(str, network.cidrs)
+    vpc = ec2.create_vpc(CidrBlock=first)["Vpc"]["VpcId"]
+    for block in more:
+        ec2.associate_vpc_cidr_block(VpcId=vpc, CidrBlock=block)
     for name in ("EnableDnsSupport", "EnableDnsHostnames"):
         ec2.modify_vpc_attribute(VpcId=vpc, **{name: {"Value": True}})
     tables: dict[str, str] = {}

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -13,6 +14,7 @@ from moto.s3.models import s3_backends
 
 from components.access import ServiceAccountArgs
 from components.eks.provider_args import AwsProviderArgs
+from components.settings.load import from_config
 from rehearsal.simulators.aws.account import Account as SimulatedAccount
 from rehearsal.simulators.aws.account import Bucket
 from rehearsal.simulators.aws.served_account import serve
@@ -22,6 +24,7 @@ from stacks.capacity.reserved import Wanted
 from stacks.capacity.verdict import Finding, exit_code
 from stacks.definition.files import ROOT
 from stacks.recovery.clouds import LiveClouds
+from tests.unit.components.test_settings import changed
 from tests.unit.components.test_settings_eks import read
 
 
@@ -295,6 +298,47 @@ def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
         via = {"Version": "2012-10-17", "Statement": [root, {**anybody, "Principal": principal}]}
         ((_, word, reason),) = found(default, via)
         assert (word, "whether the conditions" in reason) == ("unknown", True)
+
+
+@mock_aws
+@pytest.mark.parametrize(
+    ("scaler", "named", "word"),
+    [
+        ("cluster-autoscaler", "root", "wrong"),
+        ("karpenter", "root", "wrong"),
+        ("karpenter", "root and Auto Scaling", None),
+        ("karpenter", "Auto Scaling", "wrong"),
+        ("auto-mode", "root", None),
+        ("auto-mode", "Auto Scaling", "wrong"),
+        ("on-eks", "Auto Scaling", "wrong"),
+        ("on-eks", "root", "unknown"),
+        ("on-eks", "role/owners", None),
+    ],
+)
+def test_who_starts_the_nodes_needs_the_key(scaler: str, named: str, word: str | None) -> None:
+    """Auto Scaling, for the system pool also beside Karpenter; the stack's own roles by IAM; of
+    somebody else's cluster with Auto Mode, its role."""
+    kms = boto3.client("kms", region_name="us-east-1")
+    account = "arn:aws:iam::123456789012:"
+    scaling = f"{account}role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAuto"
+    arns = [f"{scaling}Scaling" if each == "Auto Scaling" else f"{account}{each}"
+            for each in named.split(" and ")]  # fmt: skip
+    allowed = {"Effect": "Allow", "Principal": {"AWS": arns}, "Action": "kms:*", "Resource": "*"}
+    key = kms.create_key(Policy=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}))
+    cluster = "gpu-cluster:cluster"
+    changes = [[cluster, "disksEncryptionKey", key["KeyMetadata"]["Arn"]]]
+    if scaler == "on-eks":
+        repair = ["gpu-cluster:gpuPools", "train-gpu", "nodeRepair", None]
+        changes += [[cluster, "scaler", "auto-mode"], [cluster, "autoscaler", None], repair]
+        settings: Any = from_config(changed("on-eks", changes)).own
+    else:
+        settings = eks_settings(
+            *changes, [cluster, "scaler", scaler], [cluster, "autoscaler", "absent"]
+        )
+    eks = Mock()
+    eks.describe_cluster.return_value = {"cluster": {"roleArn": f"{account}role/owners"}}
+    found = [one.word for one in aws_account.disks_key(None, kms, settings, eks)]
+    assert found == ([word] if word else [])
 
 
 def test_the_key_of_aws_itself_is_fine_under_its_arn() -> None:

@@ -2,15 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
+import yaml
 from botocore.stub import Stubber
 from moto import mock_aws
 
 from components.eks.network_args import EksNetworkArgs
 from components.settings.load import from_config
+from rehearsal import inventory_eks
+from rehearsal.simulators.aws.existing_network import lay_out
+from rehearsal.simulators.inventory import network
 from stacks.capacity.aws_network import findings
 from tests.unit.components.test_settings import changed
 from tests.unit.components.test_settings_eks import read
@@ -120,7 +126,8 @@ def test_a_subnet_without_room_or_in_a_zone_without_control_planes(vpc: Vpc) -> 
     ]  # fmt: skip
 
 
-def test_nodes_hold_more_addresses_than_one(vpc: Vpc) -> None:
+@pytest.mark.parametrize("tag", ["eks:cluster-name", "eks:eks-cluster-name"])
+def test_nodes_hold_more_addresses_than_one(vpc: Vpc, tag: str) -> None:
     """A g4dn.xlarge holds 15 for pods and one for each of two interfaces, and the three system
     nodes as many; what the cluster's nodes hold already is theirs."""
     small = [vpc.subnet("10.20.48.0/27", "a"), vpc.subnet("10.20.48.32/27", "b")]
@@ -139,7 +146,7 @@ def test_nodes_hold_more_addresses_than_one(vpc: Vpc) -> None:
             {"DeviceIndex": 0, "SubnetId": small[0], "SecondaryPrivateIpAddressCount": 14}
         ],
         TagSpecifications=[{"ResourceType": "instance",
-                            "Tags": [{"Key": "eks:cluster-name", "Value": "k8s-ml"}]}],
+                            "Tags": [{"Key": tag, "Value": "k8s-ml"}]}],
     )  # fmt: skip
     assert [reason for _, reason in vpc.found(*small)] == [
         f"{small[0]}, {small[1]} have 54 addresses for all pools, whose nodes reserve 68 at "
@@ -239,3 +246,36 @@ def test_aws_refuses(vpc: Vpc) -> None:
     with Stubber(vpc.ec2) as stub:
         stub.add_client_error("describe_subnets", "UnauthorizedOperation", "no")
         assert vpc.found() == [("unknown", "not allowed to look: UnauthorizedOperation no")]
+
+
+def test_an_inventory_has_every_block_of_a_vpc(vpc: Vpc, tmp_path: Path) -> None:
+    """Subnets of pods often are in a second one, and the simulated VPC has them."""
+    vpc.ec2.associate_vpc_cidr_block(VpcId=vpc.vpc, CidrBlock="100.64.0.0/16")
+    made = [vpc.subnets[0], vpc.subnet("100.64.0.0/24", "b")]
+    own = from_config(changed("on-eks", [
+        [CLUSTER, "network", "subnetIds", made], [*POOL, "subnetIds", None],
+    ]))  # fmt: skip
+    config = {"resourcesVpcConfig": {"vpcId": vpc.vpc, "subnetIds": made}}
+    found = inventory_eks._network(vpc.ec2, config, own.own)
+    assert found["vpc"] == [BLOCK, "100.64.0.0/16"]
+    (tmp_path / "on-eks.yaml").write_text(yaml.safe_dump(found))
+    network_, _ = network("on-eks", own, tmp_path)
+    assert network_ is not None
+    for subnet in made:
+        vpc.ec2.delete_subnet(SubnetId=subnet)
+    account: Any = SimpleNamespace(client=lambda _: vpc.ec2, region="us-east-1")
+    lay_out(account, network_)
+    again = vpc.ec2.describe_subnets(SubnetIds=made)["Subnets"]
+    assert {one["CidrBlock"] for one in again} == {"10.20.0.0/20", "100.64.0.0/24"}
+    assert vpc.vpc not in {one["VpcId"] for one in again}
+
+
+def test_a_launch_template_says_the_type_of_a_node_group(vpc: Vpc) -> None:
+    """EKS then lists no types of the group."""
+    template = vpc.ec2.create_launch_template(
+        LaunchTemplateName="a", LaunchTemplateData={"InstanceType": "c7i.large"}
+    )["LaunchTemplate"]
+    by = {"id": template["LaunchTemplateId"], "version": "1"}
+    found = inventory_eks._type(vpc.ec2, {"launchTemplate": by, "instanceTypes": None})
+    assert found == "c7i.large"
+    assert inventory_eks._type(vpc.ec2, {"instanceTypes": ["m7i.large"]}) == "m7i.large"

@@ -71,7 +71,8 @@ def test_aws_limit_and_use() -> None:
     """The limit is Service Quotas'; the use, and its own part, are the running instances' vCPUs."""
     ec2 = boto3.client("ec2", region_name="us-east-1")
     for kind, count, tags in (
-        ("g4dn.xlarge", 2, {"eks:cluster-name": "mine"}),
+        ("g4dn.xlarge", 1, {"eks:cluster-name": "mine"}),
+        ("g4dn.xlarge", 1, {"eks:eks-cluster-name": "mine"}),
         ("g4dn.2xlarge", 1, {}),
         ("m5.large", 3, {"eks:cluster-name": "mine"}),
     ):

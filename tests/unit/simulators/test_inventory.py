@@ -239,6 +239,8 @@ def row(**changes: Any) -> dict[str, Any]:
         (row(zone="eu-west-1a"), "1.zone: 'eu-west-1a' is not a zone such as us-east-1a"),
         (row(zone=1), "1.zone: 1 is not a zone such as us-east-1a"),
         (row(cidr="10.30.0.0/19"), "1.cidr: 10.30.0.0/19 is not in the VPC's 10.20.0.0/16"),
+        (row(cidr="100.65.0.0/19") | {"vpc": ["10.20.0.0/16", "100.64.0.0/16"]},
+         "1.cidr: 100.65.0.0/19 is not in the VPC's 10.20.0.0/16 or 100.64.0.0/16"),
         (row(cidr="10.20.32.0/20"), "2.cidr: 10.20.32.0/19 overlaps subnet-0aaaaaaaaaaaaaaa1"),
         (row(out="vpn"), "1.out: 'vpn'; allowed: nat, internet, none"),
         (row(public="no"), "1.public: 'no' is not a boolean (true or false)"),

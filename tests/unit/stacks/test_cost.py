@@ -183,6 +183,10 @@ def test_auto_mode_has_no_system_pool_and_a_fee_that_is_not_counted() -> None:
     bill = cost.bill_at("train", config)
     assert "system pool" not in [one.name for one in bill.items]
     assert any(note.startswith("EKS Auto Mode adds a fee") for note in bill.notes)
+    # A g4dn.xlarge has 125 GB of NVMe.
+    assert any("gives the node a volume of 20 GiB" in note for note in bill.notes)
+    config["gpu-cluster:gpuPools"]["train-gpu"]["diskSizeGb"] = 200
+    assert not any("20 GiB" in note for note in cost.bill_at("train", config).notes)
 
 
 def test_a_spreadsheet_gets_a_row_for_each_item() -> None:
