@@ -20,6 +20,7 @@ from stacks.outcome import CheckError
 Row = Mapping[str, Any]
 Read = tuple[dict[str, Any], str]
 """The keys of an inventory, and a kubeconfig of the cluster."""
+_COUNTS = ("minNodeCount", "maxNodeCount", "totalMinNodeCount", "totalMaxNodeCount")
 _T = TypeVar("_T")
 
 
@@ -84,15 +85,21 @@ def _cluster(row: Row, owner: str) -> dict[str, Any]:
         "limits": dict(found.limits),
         "zones": list(row["locations"]),
         "nodePools": {
-            pool["name"]: {
-                "machineType": pool["config"]["machineType"],
-                "nodes": max(
-                    pool.get("initialNodeCount", 0),
-                    (pool.get("autoscaling") or {}).get("minNodeCount", 0),
-                ),
-                "labels": dict(pool["config"].get("labels") or {}),
-            }
+            pool["name"]: _node_pool(pool, len(pool.get("locations") or row["locations"]))
             for pool in row.get("nodePools") or ()
             if (pool["config"].get("resourceLabels") or {}).get(GOOGLE_LABEL) != stack
         },
+    }
+
+
+def _node_pool(pool: Row, zones: int) -> dict[str, Any]:
+    config, scaling = pool["config"], pool.get("autoscaling") or {}
+    counts = {key: scaling[key] for key in _COUNTS if scaling.get("enabled") and scaling.get(key)}
+    least = max(counts.get("minNodeCount", 0), -(-counts.get("totalMinNodeCount", 0) // zones))
+    return {
+        "machineType": config["machineType"],
+        "nodes": max(pool.get("initialNodeCount", 0), least),
+        "labels": dict(config.get("labels") or {}),
+        **({"taints": list(config["taints"])} if config.get("taints") else {}),
+        **({"autoscaling": counts} if counts else {}),
     }

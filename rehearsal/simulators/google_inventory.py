@@ -102,7 +102,8 @@ class GkeCluster:
             "default-node-pool": {"machineType": "e2-medium", "nodes": 1},
         }
     )
-    """Name -> `machineType`, `nodes` of each zone, and `labels`."""
+    """Name -> `machineType`, `nodes` of each zone, `labels`, and as the API has them `taints` and
+    the counts of `autoscaling`, at most 100 in a zone if left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,8 @@ EVICTED = "EvictedDueToPodsReadyTimeout"
 UNTOLERATED = (
     "spec['tolerations'] = [t for t in spec['tolerations'] if not t['key'].endswith('queued')]"
 )
-MACHINE = "g2-standard-4"
+MACHINE = "g2-standard-24"
+"""With two GPUs, of which a worker takes one: two would fit on a node."""
 G_INSTANCES, VCPUS = "G_VT", 4
 """The quota of g4dn.xlarge on demand, and what a machine counts."""
 QUEUES = Path(__file__).with_name("queues.yaml")

@@ -121,16 +121,34 @@ def test_what_is_read_of_it_is_its_inventory(made: Made, tmp_path: Path) -> None
     assert again is not None
     assert expected is not None
     labels = {"cluster_name": "platform"}
-    pools = {
+    pools: dict[str, Any] = {
         name: pool | {"labels": labels | {"node_pool": name}}
         for name, pool in expected.node_pools.items()
     }
+    pools["default-node-pool"]["autoscaling"] = {"minNodeCount": 1, "maxNodeCount": 100}
     told = {"version": again.version, "addons": again.addons, "metrics": again.metrics}
     assert again == replace(expected, node_pools=pools, **told)
     assert again.version == "1.35"
     # What GKE turns on in every new cluster.
     assert again.addons == ["GcePersistentDiskCsiDriver"]
     assert set(again.metrics) >= {"SYSTEM_COMPONENTS", "DCGM"}
+
+
+def test_limits_and_taints_of_node_pools_are_read() -> None:
+    """Also of the whole pool, whose nodes are in both zones: a cluster of it has them again."""
+    row = {
+        "machineType": "e2-medium",
+        "nodes": 2,
+        "taints": [{"key": "team", "value": "a", "effect": "NO_SCHEDULE"}],
+        "autoscaling": {"totalMinNodeCount": 4, "totalMaxNodeCount": 9},
+    }
+    made = Made(node_pools={"batch": row})
+    try:
+        found, _ = inventory_gke.read(read(), "gpu-cluster/on-gke", made.api.endpoint)
+    finally:
+        made.api.stop()
+    again = found["cluster"]["nodePools"]["batch"]
+    assert again == row | {"labels": {"cluster_name": "platform", "node_pool": "batch"}}
 
 
 BUCKETS = ["gpu-cluster:serviceAccounts", {"a": {"buckets": {"data": "read"}}}]

@@ -1,5 +1,6 @@
 """A GKE cluster that was in the project before the stack came, as its owner made it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.simulators.google import iam
@@ -84,7 +85,7 @@ def _of_standard(cluster: GkeCluster, nodes: str) -> dict[str, Any]:
             {
                 "name": name,
                 "initialNodeCount": row["nodes"],
-                **({"autoscaling": _scaling(row["nodes"])} if row["nodes"] else {}),
+                **({"autoscaling": scaling} if (scaling := _scaling(row)) else {}),
                 "config": {
                     "machineType": row["machineType"],
                     "serviceAccount": nodes,
@@ -95,6 +96,7 @@ def _of_standard(cluster: GkeCluster, nodes: str) -> dict[str, Any]:
                         "node_pool": name,
                         **row.get("labels", {}),
                     },
+                    "taints": list(row.get("taints", ())),
                     **(metadata if cluster.workload_identity else {}),
                 },
             }
@@ -110,8 +112,11 @@ def _of_standard(cluster: GkeCluster, nodes: str) -> dict[str, Any]:
     }
 
 
-def _scaling(nodes: int) -> dict[str, Any]:
-    return {"enabled": True, "minNodeCount": nodes, "maxNodeCount": 100}
+def _scaling(row: Mapping[str, Any]) -> dict[str, Any]:
+    if "autoscaling" in row:
+        return {"enabled": True, **row["autoscaling"]}
+    nodes = row["nodes"]
+    return {"enabled": True, "minNodeCount": nodes, "maxNodeCount": 100} if nodes else {}
 
 
 def _call(
