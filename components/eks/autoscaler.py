@@ -25,6 +25,7 @@ from .iam import EksRole, document, pod_trust, role_name
 NAMESPACE = "kube-system"
 NAME = "cluster-autoscaler"
 PRIORITIES = f"{NAME}-priority-expander"
+_OTHERS = "^[^_]*$"
 _LABELS = {"app": NAME}
 
 
@@ -112,13 +113,14 @@ class ClusterAutoscaler(pulumi.ComponentResource):
 def priorities(orders: Sequence[Sequence[str]]) -> str:
     """The value of `priorities`: each number with expressions that the names of Auto Scaling groups
     match; the largest number is tried first. EKS calls the group of a node group
-    `eks-NODEGROUP-UUID`. The groups of other pools match none, and among such the next expander
-    decides.
+    `eks-NODEGROUP-UUID`. A group that matches always goes before those that match none, so that all
+    others are under the largest number: of the stack's, only groups of an order have an underscore
+    in their names. Among the groups of a number the next expander decides.
 
     cluster-autoscaler/expander/priority of kubernetes/autoscaler, read 2026-11-24.
     """
     longest = max(map(len, orders))
-    lines = []
+    lines = [f"{longest + 1}:", f"  - {_OTHERS}"]
     for rank in range(longest):
         lines.append(f"{longest - rank}:")
         lines += [f"  - ^eks-{order[rank]}-" for order in orders if rank < len(order)]

@@ -242,16 +242,20 @@ def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
     is given; Spot is for those who ask for it.
     """
 
-    def size(group: NodeGroup) -> tuple[int, float, int, bool]:
+    def size(group: NodeGroup) -> tuple[int, int, float, int, bool]:
         price = group.on_demand_per_hour or _guessed_price(group.template)
-        return _gpus(group.template), price, _milli(group.template.capacity["cpu"]), group.spot
+        cpu = _milli(group.template.capacity["cpu"])
+        return group.place, _gpus(group.template), price, cpu, group.spot
 
     order = sorted({size(group) for group in groups})
-    return {
-        # Pods that have an order of fallback fit no group outside of it.
-        group.name: max(100 - (group.choice.rank if group.choice else order.index(size(group))), 1)
-        for group in groups
-    }
+
+    def position(group: NodeGroup) -> int:
+        if group.choice is not None and not group.known_as:
+            # Pods of a compute class fit no group outside of it.
+            return group.choice.rank
+        return order.index(size(group))
+
+    return {group.name: max(100 - position(group), 1) for group in groups}
 
 
 def room(group: NodeGroup, frozen: int | None) -> int:

@@ -44,7 +44,7 @@ def ordered(
             )
             return [replace(one, unscaled=one.unscaled or why) if one.known_as else one
                     for one in groups]  # fmt: skip
-        return [_placed(one, ranks) for one in groups]
+        return _placed(groups, ranks)
     return list(groups)
 
 
@@ -54,16 +54,41 @@ def _ranks(text: str) -> list[list[re.Pattern[str]]]:
     return [[re.compile(one) for one in rows[key]] for key in sorted(map(int, rows), reverse=True)]
 
 
-def _placed(group: NodeGroup, ranks: Sequence[Sequence[re.Pattern[str]]]) -> NodeGroup:
-    for rank, expressions in enumerate(ranks):
-        if group.known_as and any(one.search(group.known_as) for one in expressions):
-            labels = sorted(
-                f"{key}={value}"
-                for key, value in group.template.labels.items()
-                if not key.partition("/")[0].endswith(_OF_CLOUD)
-            )
-            return replace(group, choice=Choice(of=",".join(labels), rank=rank, migrates=False))
-    return group
+def _placed(
+    groups: Sequence[NodeGroup], ranks: Sequence[Sequence[re.Pattern[str]]]
+) -> list[NodeGroup]:
+    """Those that match nothing come last. Groups for the same pods are choices if they differ in
+    their places."""
+    places = {one.name: _place(one, ranks) for one in groups if one.known_as}
+    pods = {one.name: _for_pods(one) for one in groups}
+    found = []
+    for one in groups:
+        if one.name in places:
+            place, of = places[one.name], pods[one.name]
+            rivals = {places[name] for name, each in pods.items() if each == of and name in places}
+            choice = Choice(of=of, rank=place, migrates=False) if len(rivals) > 1 else one.choice
+            found.append(replace(one, place=place, choice=choice))
+        else:
+            found.append(one)
+    return found
+
+
+def _place(group: NodeGroup, ranks: Sequence[Sequence[re.Pattern[str]]]) -> int:
+    for place, expressions in enumerate(ranks):
+        if any(one.search(group.known_as) for one in expressions):
+            return place
+    return len(ranks)
+
+
+def _for_pods(group: NodeGroup) -> str:
+    """The labels by which pods tell its nodes from others."""
+    return ",".join(
+        sorted(
+            f"{key}={value}"
+            for key, value in group.template.labels.items()
+            if not key.partition("/")[0].endswith(_OF_CLOUD)
+        )
+    )
 
 
 @dataclass(slots=True, kw_only=True)

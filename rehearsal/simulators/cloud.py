@@ -182,6 +182,9 @@ class NodeGroup:
     attempts: tuple[tuple[str, str], ...] = ()
     """How such a controller tried to buy machines, in the words of `capacityType`, and why it got
     none, empty if it did: each change from the attempt before."""
+    place: int = 0
+    """In the order of the autoscaler's priority expander, if it has one; 0 for what is tried
+    first."""
     known_as: str = ""
     """The name by which Cluster Autoscaler knows it: that of its Auto Scaling group."""
 

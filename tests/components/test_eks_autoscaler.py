@@ -138,7 +138,8 @@ def test_each_choice_of_an_order_is_a_node_group() -> None:
 
 
 def test_the_autoscaler_follows_the_order() -> None:
-    """Auto Scaling calls the groups eks-NODEGROUP-UUID; other pools are in no order."""
+    """Auto Scaling calls the groups eks-NODEGROUP-UUID. All others go first: a group that matches
+    nothing would lose against every choice, also for pods that need no GPU."""
     other = EksGpuNodeGroupArgs(instance_types=["g5.xlarge"], fallback=["on-demand", "spot"])
     plain = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"])
     stack = declare({"l4": ORDERED, "a10g": other, "l4-spot": plain})
@@ -155,10 +156,10 @@ def test_the_autoscaler_follows_the_order() -> None:
         for name in (
             "eks-l4_spot-2026-1f", "eks-l4_reservation-2026-1f", "eks-l4_on-demand-ami-2026-1f",
             "eks-a10g_on-demand-2026-1f", "eks-a10g_spot-2026-1f",
-            "eks-l4-spot-2026-1f", "eks-system-2026-1f",
+            "eks-l4-spot-2026-1f", "eks-system-2026-1f", "theirs-1f",
         )
     }  # fmt: skip
-    assert list(found.values()) == [[3], [2], [1], [3], [2], [], []]
+    assert list(found.values()) == [[3], [2], [1], [3], [2], [4], [4], [4]]
 
 
 def test_without_an_order_no_config_map_is_needed(stack: Recording) -> None:

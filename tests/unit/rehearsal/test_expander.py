@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from components.eks.autoscaler import priorities
+from rehearsal.nodes.autoscaler import pool_weights
 from rehearsal.nodes.expander import Backoff, ordered
 from rehearsal.simulators.cloud import NodeGroup, Scaler
-from tests.unit.rehearsal.rehearsed import group
+from tests.unit.rehearsal.rehearsed import group, shape
 
 SCALER = Scaler(
     namespace="kube-system", service_account="ca", discovers=(), expanders=("priority", "random")
@@ -27,13 +29,29 @@ def ranks(found: list[NodeGroup]) -> list[int | None]:
 
 
 def test_the_largest_number_is_tried_first() -> None:
-    """As numbers, not as text; a group that no expression matches has no place."""
+    """As numbers, not as text; a group that no expression matches comes last."""
     found = placed("10: [^eks-l4_spot-]\n9: [l4_on]\n")
-    assert ranks(found) == [1, 0, None]
+    assert ranks(found) == [1, 0, 2]
     (spot, demand) = (one.choice for one in found[:2])
     assert spot is not None
     assert demand is not None
     assert spot.of == demand.of
+
+
+def test_a_group_that_matches_goes_before_all_that_do_not() -> None:
+    """However small those are; under the largest number, they go first."""
+    small = group("cpu", known_as="eks-cpu-1f", template=shape(labels={"pool": "cpu"}, gpus=0))
+    order = "2: [^eks-l4_spot-]\n1: [^eks-l4_on-demand-]\n"
+
+    def first(priorities: str) -> list[str]:
+        maps = {"kube-system/cluster-autoscaler-priority-expander":
+                {"data": {"priorities": priorities}}}  # fmt: skip
+        weights = pool_weights(ordered([small, *GROUPS], [SCALER], maps))
+        return sorted(weights, key=lambda name: -weights[name])
+
+    assert first(order) == ["l4_spot", "l4_on-demand", "cpu"]
+    assert first("3: ['^[^_]*$']\n" + order) == ["cpu", "l4_spot", "l4_on-demand"]
+    assert first(priorities([["l4_spot", "l4_on-demand"]])) == ["cpu", "l4_spot", "l4_on-demand"]
 
 
 def test_only_the_priority_expander_reads_the_order() -> None:
