@@ -73,9 +73,8 @@ def submit(file: Path, dry_run: bool, **where: Any) -> ExitCode:
         jobs = jobs_in(file, cluster.published(), cluster.namespace)
         lines = []
         for one in jobs:
-            if not dry_run:
-                cluster.submit(one)
-            lines.append(f"{one.name}: " + ("could run" if dry_run else "submitted"))
+            (cluster.check_free if dry_run else cluster.submit)(one)
+            lines.append(f"{one.name}: " + ("would be accepted" if dry_run else "submitted"))
         document = {"jobs": [one.name for one in jobs], "submitted": not dry_run}
         return ExitCode.OK, document, "\n".join(lines)
 

@@ -249,7 +249,9 @@ class _EventReader:
             elif said["severity"] == "warning" and message:
                 self.warnings.append(_with_subject(said.get("urn"), message))
         elif policy := event.get("policyEvent"):
-            text = f"policy {policy['policyName']}: {policy['message'].strip()}"
+            # The message begins with what the policy is for.
+            found = policy["message"].strip().rpartition("\n")[2]
+            text = f"policy {policy['policyName']}: {found}"
             kept = self.errors if policy["enforcementLevel"] == "mandatory" else self.warnings
             kept.append(_with_subject(policy.get("resourceUrn"), text))
         elif summary := event.get("summaryEvent"):

@@ -123,6 +123,8 @@ class QueueRequest:
     gpus: int
     """GPUs of one pod."""
     priority: str | None = None
+    lasting: bool = False
+    """Whether its pods never end, so that no queue takes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +206,11 @@ class BatchArgs:
         if name is None:
             if asked.priority is not None:
                 raise ValueError("priority: has no effect without a queue; drop it, or set queue")
+            if pool.all_at_once is not None and asked.lasting:
+                raise ValueError(
+                    f"pool: {pool.name} is queued, and only jobs of a queue run there; choose "
+                    "another pool"
+                )
             if pool.all_at_once is not None:
                 raise ValueError(
                     f"queue: is missing, and pool {pool.name} is queued: its nodes start only for "

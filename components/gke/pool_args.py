@@ -597,6 +597,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         (2026-11-24)."""
         if not self.queued:
             return
+        if self.fallback:
+            raise ValueError("queued: is not possible with fallback; drop one of the two")
         if self.capacity_type != "flex-start":
             raise ValueError(
                 f"queued: is not possible with capacityType {self.capacity_type}; set capacityType "

@@ -34,7 +34,8 @@ class GkeSettings:
         """What every preview warns of."""
         nodes = {name: pool.args.node_gpus for name, pool in self.pools.items()}
         pools = [line for pool in self.pools.values() for line in pool.warnings]
-        return [*self.foreign, *pools, *warnings(self.cluster, self.project, nodes, runs)]
+        kept = [name for name, pool in self.pools.items() if {*pool.args.order} == {"flex-start"}]
+        return [*self.foreign, *pools, *warnings(self.cluster, self.project, nodes, runs, kept)]
 
     @property
     def metrics(self) -> Metrics:

@@ -1,6 +1,6 @@
 """What every preview of a stack on GKE warns of, each line with its key's path. No SDK."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ..access import ServiceAccountArgs
 from ..catalog import gke as catalog
@@ -21,11 +21,12 @@ def warnings(
     project: str,
     nodes: Mapping[str, tuple[catalog.Accelerator, int]],
     runs: Runs,
+    kept: Collection[str] = (),
 ) -> list[str]:
-    """What is said of a cluster, its project and what runs there; `nodes` as below."""
+    """What is said of a cluster, its project and what runs there; `nodes` and `kept` as below."""
     return [
         *control_plane_warnings(args, project),
-        *training_warnings(args, nodes, runs.training_nodes),
+        *training_warnings(args, nodes, runs.training_nodes, kept),
         *shared_rights(runs.accounts, project),
     ]
 
@@ -48,15 +49,18 @@ def training_warnings(
     cluster: GkeControlPlaneArgs | GkeExistingClusterArgs,
     nodes: Mapping[str, tuple[catalog.Accelerator, int]],
     workers: Mapping[str, int],
+    kept: Collection[str] = (),
 ) -> list[str]:
     """A line for each pool that training jobs name and whose nodes GKE may upgrade at any time, for
     each whose nodes would talk over one interface only, and for each of an NVLink domain.
 
     `nodes`: pool -> the GPUs of one node; `workers`: pool -> nodes of its largest training job.
+    `kept`: pools whose nodes GKE never upgrades.
     """
     found = nvlink_warnings({name: gpu_model.model for name, (gpu_model, _) in nodes.items()})
     for name, count in workers.items():
-        if isinstance(cluster, GkeControlPlaneArgs) and cluster.maintenance is None:
+        upgraded = isinstance(cluster, GkeControlPlaneArgs) and name not in kept
+        if upgraded and cluster.maintenance is None:
             found.append(
                 f"gpuPools.{name}: trainingJobs run there, and GKE may upgrade its nodes at any "
                 "time, which restarts the jobs; set cluster.maintenance, with an exclusion for a "

@@ -16,6 +16,9 @@ from ..gpu.service_args import ServiceArgs
 from ..platforms import PLATFORMS
 from .model import Settings
 
+_START_MINUTES = 15
+"""How long a node may take from its request until pods run there, with driver and images."""
+
 
 def check_names(settings: Settings[Any]) -> None:
     """Refuses a workload or service under the name of a training job or of a Job that measures
@@ -106,6 +109,8 @@ def warnings(settings: Settings[Any]) -> list[str]:
         *check_groups(settings),
         *_past_queues(settings),
         *_left_requests(settings),
+        *_unused_queued(settings),
+        *_soon_stopped(settings),
         *_in_team_quotas(settings),
         *_without_pods(settings),
         *_overfull(settings),
@@ -186,6 +191,25 @@ def _left_requests(settings: Settings[Any]) -> Iterator[str]:
                 "GKE may start and bill nodes that no job uses; drop the key, or delete the "
                 "request: kubectl delete provisioningrequest"
             )
+
+
+def _unused_queued(settings: Settings[Any]) -> Iterator[str]:
+    for name, resolved in settings.pools.items():
+        if resolved.pool.all_at_once and not (settings.batch and settings.batch.owners(name)):
+            yield (
+                f"{NAMESPACE}:gpuPools.{name}.queued: no queue hands out the pool, and only jobs "
+                "of a queue start its nodes; add it to the pools of one, or drop the key"
+            )
+
+
+def _soon_stopped(settings: Settings[Any]) -> Iterator[str]:
+    minutes = settings.batch.pods_ready_minutes if settings.batch else None
+    if minutes is not None and minutes < _START_MINUTES:
+        yield (
+            f"{NAMESPACE}:batch.podsReadyMinutes: {minutes} may be less than a new node takes with "
+            "its driver and images, so that jobs are stopped, and pay for nodes, again and again; "
+            f"set {_START_MINUTES} or more"
+        )
 
 
 def _without_pods(settings: Settings[Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from rehearsal.simulators import inventory
 from rehearsal.simulators.aws import AwsCloud
 from rehearsal.simulators.aws.account import Bucket
 from rehearsal.simulators.reservations import reservations
-from rehearsal.simulators.stock import stock
+from rehearsal.simulators.stock import machine_types, stock
 from stacks.definition.settings import config_in
 from stacks.outcome import CheckError
 
@@ -60,7 +60,13 @@ def serve(of: Rehearsed) -> RunningSimulator:
         on_access=admit,
         people=admins,
         quota_suffices=True,
-        stock=stock(of.stack, of.inventories, machine="instanceType", ways=("spot", "on-demand")),
+        stock=stock(
+            of.stack,
+            of.inventories,
+            machine="instanceType",
+            ways=("spot", "on-demand"),
+            machines=machine_types(of.settings.own if of.settings and not foreign else None),
+        ),
     )
     ending.callback(cloud.close)
     if foreign is not None and of.settings is not None:

@@ -18,7 +18,7 @@ from rehearsal.simulators.google_inventory import (
     not_granted,
 )
 from rehearsal.simulators.reservations import reservations
-from rehearsal.simulators.stock import stock
+from rehearsal.simulators.stock import machine_types, stock
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
@@ -37,7 +37,12 @@ def serve(of: Rehearsed) -> RunningSimulator:
         quota_suffices=True,
         buckets=buckets(of.stack, of.inventories),
         not_granted=not_granted(of.stack, of.inventories),
-        stock=stock(of.stack, of.inventories, ways=get_args(Capacity)),
+        stock=stock(
+            of.stack,
+            of.inventories,
+            ways=get_args(Capacity),
+            machines=machine_types(of.settings.own if of.settings and not foreign else None),
+        ),
     )
     if foreign is not None:
         cloud.open(foreign)

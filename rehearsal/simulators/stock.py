@@ -2,11 +2,11 @@
 that come back."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 
-from components.decode import camel
+from components.decode import camel, unknown
 from rehearsal.simulators.inventory import INVENTORIES, inventory, wrong
 
 
@@ -25,11 +25,33 @@ class Stock:
     """Seconds after the first refusal until there are enough again; None for never."""
 
 
+def machine_types(own: object) -> set[str]:
+    """The machine types that a platform's settings name, of GPU pools and of others."""
+    if is_dataclass(own):
+        found = set[str]()
+        for one in fields(own):
+            value = getattr(own, one.name)
+            if one.name in ("machine_type", "instance_types"):
+                found |= {value} if isinstance(value, str) else {*(value or ())}
+            else:
+                found |= machine_types(value)
+        return found
+    if isinstance(own, Mapping):
+        return {name for value in own.values() for name in machine_types(value)}
+    return set()
+
+
 def stock(
-    stack: str, folder: Path = INVENTORIES, *, ways: Sequence[str], machine: str = "machineType"
+    stack: str,
+    folder: Path = INVENTORIES,
+    *,
+    ways: Sequence[str],
+    machines: Collection[str],
+    machine: str = "machineType",
 ) -> list[Stock]:
     """What `stock` of a stack's inventory lists. `ways`: the words that `capacityType` can be;
-    `machine`: the key of the machine type. Raises StackError for a wrong one."""
+    `machines`: the machine types that can be meant, empty if any can; `machine`: the key of the
+    machine type. Raises StackError for a wrong one."""
     found = inventory(stack, folder)
     rows = found.get("stock", []) if isinstance(found, dict) else []
     keys = {camel(one.name): one.name for one in fields(Stock) if one.name != "machine_type"}
@@ -46,6 +68,11 @@ def stock(
             kinds = (int, float) if key in ("nodes", "returns") else (str,)
             if key not in keys or not isinstance(value, kinds):
                 raise wrong(stack, at, f"{key}: {value!r}; allowed: {', '.join(keys)}")
+            if not isinstance(value, str) and value < 0:
+                raise wrong(stack, f"{at}.{key}", f"{value} is too small; allowed: 0 or more")
+        if machines and row[machine] not in machines:
+            said = unknown(row[machine], machines)
+            raise wrong(stack, f"{at}.{machine}", f"{row[machine]!r} is of no pool; {said}")
         if (way := row.get("capacityType", "")) not in ("", *ways):
             raise wrong(
                 stack, at, f"capacityType: {way!r} is not known; allowed: {', '.join(ways)}"

@@ -68,6 +68,11 @@ class JobCluster:
                     f"({error}); submit with the version of gpu-cluster that created the stack"
                 ) from None
 
+    def check_free(self, job: Job) -> None:
+        """Raises CheckError if the namespace has a job of that name, which `submit` refuses."""
+        if any(one["metadata"]["name"] == job.name for one in self.jobs()):
+            raise self._taken(job)
+
     def submit(self, job: Job) -> None:
         """Makes the job. Where the cluster refuses any of it, nothing of it stays."""
         with _refusals("to submit it", job.name), ExitStack() as undo:
@@ -79,10 +84,7 @@ class JobCluster:
             except ApiException as error:
                 if error.status != 409:
                     raise
-                raise CheckError(
-                    f"{job.name}: namespace {self.namespace} already has a job of that name; "
-                    "cancel it, or choose another name"
-                ) from None
+                raise self._taken(job) from None
             undo.callback(_quietly, self._delete_job_set, job.name)
             owner = {
                 "apiVersion": job.job_set["apiVersion"], "kind": "JobSet", "name": job.name,
@@ -162,6 +164,12 @@ class JobCluster:
                 ) from None
             for line in answer:
                 yield line.decode(errors="replace").rstrip("\n")
+
+    def _taken(self, job: Job) -> CheckError:
+        return CheckError(
+            f"{job.name}: namespace {self.namespace} already has a job of that name; cancel it, "
+            "or choose another name"
+        )
 
     def _job(self, name: str) -> Object:
         found = {each["metadata"]["name"]: each for each in self.jobs()}

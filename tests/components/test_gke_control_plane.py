@@ -184,3 +184,18 @@ def test_the_settings_say_it(platform: str) -> None:
     assert [line.split(": ")[0] for line in said] == [
         "gcp:accessToken", "gcp:project", "gpuPools.l4"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bought", "said"),
+    [({"capacity_type": "flex-start"}, 0), ({"fallback": ["flex-start", "spot"]}, 1)],
+)
+def test_flex_start_nodes_are_never_upgraded(bought: dict[str, Any], said: int) -> None:
+    """So no window has to be set for them; other nodes of an order are."""
+    args = GkeClusterArgs(
+        name="a", location="us-central1-a", authorized_networks=OFFICE, scaler="compute-classes"
+    )
+    pool = GkeGpuNodePoolArgs(machine_type="g2-standard-4", max_nodes=4, **bought)
+    settings = PLATFORMS["gke"].settings.resolve({"gcp:project": "mine-1"}, args, {"l4": pool})
+    found = settings.warnings(Runs(training_nodes={"l4": 1}))
+    assert len([line for line in found if "upgrade its nodes" in line]) == said

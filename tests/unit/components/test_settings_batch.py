@@ -218,3 +218,30 @@ def test_a_workload_without_pods_is_a_warning(kind: str, key: str) -> None:
         f"gpu-cluster:workloads.idle.{key}: is 0, so that none of its pods run; raise it unless "
         "that is intended"
     ]
+
+
+@pytest.mark.parametrize("minutes", [14, 15])
+def test_a_time_in_which_no_node_starts_is_a_warning(minutes: int) -> None:
+    """Each attempt pays for the nodes that did start."""
+    values = dev()
+    values["gpu-cluster:batch"]["podsReadyMinutes"] = minutes
+    found = [line for line in warnings(from_config(as_engine_config(values))) if "Ready" in line]
+    assert [line.partition(" may be ")[0] for line in found] == (
+        ["gpu-cluster:batch.podsReadyMinutes: 14"] if minutes < 15 else []
+    )
+
+
+@pytest.mark.parametrize("pools", [["train-gpu"], ["other"]])
+def test_a_queued_pool_without_a_queue_is_a_warning(pools: list[str]) -> None:
+    """Nothing ever starts its nodes."""
+    values = copy.deepcopy(values_of("dev"))
+    pool = {"machineType": "g2-standard-4", "maxNodes": 1}
+    values["gpu-cluster:gpuPools"] = {
+        "train-gpu": {**pool, "capacityType": "flex-start", "queued": True}, "other": pool
+    }  # fmt: skip
+    values["gpu-cluster:workloads"] = {}
+    values["gpu-cluster:batch"] = {"queues": {"a": {"pools": pools}}}
+    found = [line for line in warnings(from_config(as_engine_config(values))) if "queue" in line]
+    assert [line.partition(": ")[0] for line in found] == (
+        ["gpu-cluster:gpuPools.train-gpu.queued"] if pools == ["other"] else []
+    )

@@ -1,8 +1,11 @@
 """What the rehearsal makes of the engine's events."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from rehearsal.engine import _with_subject, reasons
+from rehearsal.engine import _EventReader, _with_subject, reasons
 
 URN = (
     "urn:pulumi:dev::gpu-cluster::gpu-cluster:gke:GpuNodePool$gcp:container/nodePool:NodePool::gpu"
@@ -30,3 +33,16 @@ def test_a_program_that_refused_its_settings_has_one_reason() -> None:
     """The engine also reports that the program ended, which says something only on its own."""
     assert reasons(["name: is missing", ENDED, "name: is missing"]) == ["name: is missing"]
     assert reasons([ENDED]) == [ENDED]
+
+
+@pytest.mark.parametrize("level", ["advisory", "mandatory"])
+def test_of_a_policy_only_the_finding_is_shown(level: str, tmp_path: Path) -> None:
+    """Its message begins with what the policy is for."""
+    event = {"policyName": "a", "enforcementLevel": level, "message": "What for.\nNo ceiling.\n"}
+    file = tmp_path / "events"
+    file.write_text(json.dumps({"policyEvent": event}) + "\n")
+    reader = _EventReader("up", file, lambda *_: None)
+    reader.read()
+    said = {"advisory": reader.warnings, "mandatory": reader.errors}
+    assert said.pop(level) == ["policy a: No ceiling."]
+    assert [*said.values()] == [[]]

@@ -152,6 +152,18 @@ def test_a_job_owns_what_stands_before_it(server: Server, cluster: JobCluster) -
     assert [[one["uid"] for one in owners] for owners in server.owners()] == [["u"], ["u"]]
 
 
+def test_a_name_that_is_taken_is_refused_before_anything_is_made(
+    server: Server, cluster: JobCluster
+) -> None:
+    """In a dry run with the words of a submit."""
+    cluster.check_free(JOB)
+    assert not server.names()
+    cluster.submit(JOB)
+    for ask in (cluster.check_free, cluster.submit):
+        with pytest.raises(CheckError, match="first: namespace default already has a job"):
+            ask(JOB)
+
+
 @pytest.mark.parametrize(
     "refused",
     [

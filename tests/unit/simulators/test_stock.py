@@ -1,0 +1,44 @@
+"""Machines that a rehearsed cloud runs out of, as an inventory lists them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal.simulators.stock import Stock, machine_types, stock
+from stacks.definition.names import StackError
+from tests.unit.simulators.test_inventory import settings
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"nodes": -1}, "prod.yaml stock[0].nodes: -1 is too small; allowed: 0 or more"),
+        ({"returns": -0.5}, "stock[0].returns: -0.5 is too small"),
+        ({"instanceType": "g6.xlarg"}, "stock[0].instanceType: 'g6.xlarg' is of no pool; did you "
+         "mean 'g6.xlarge'? allowed: "),
+        ({"capacityType": "flex-start"}, "capacityType: 'flex-start' is not known"),
+    ],
+)  # fmt: skip
+def test_what_would_never_run_out_is_refused(
+    row: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    """A row that nothing matches would make a rehearsal prove less than it says."""
+    machines = machine_types(settings("prod").own)
+    good = {"instanceType": "g6.xlarge", "nodes": 0}
+
+    def read(row: dict[str, Any]) -> list[Stock]:
+        (tmp_path / "prod.yaml").write_text(yaml.safe_dump({"stock": [row]}))
+        return stock("prod", tmp_path, ways=["spot"], machines=machines, machine="instanceType")
+
+    assert read(good) == [Stock(machine_type="g6.xlarge")]
+    with pytest.raises(StackError) as refused:
+        read(good | row)
+    assert says in str(refused.value)
+
+
+def test_the_machine_types_are_those_of_every_pool() -> None:
+    """On both clouds, the system pool's too."""
+    assert {"p5.48xlarge", "g6.xlarge"} < machine_types(settings("prod").own)
+    assert "n1-standard-4" in machine_types(settings("reserved").own)
