@@ -59,8 +59,8 @@ def training_warnings(
     """
     found = nvlink_warnings({name: gpu_model.model for name, (gpu_model, _) in nodes.items()})
     for name, count in workers.items():
-        upgraded = isinstance(cluster, GkeControlPlaneArgs) and name not in kept
-        if upgraded and cluster.maintenance is None:
+        at_any_time = isinstance(cluster, GkeControlPlaneArgs) and cluster.maintenance is None
+        if at_any_time and name not in kept:
             found.append(
                 f"gpuPools.{name}: trainingJobs run there, and GKE may upgrade its nodes at any "
                 "time, which restarts the jobs; set cluster.maintenance, with an exclusion for a "
