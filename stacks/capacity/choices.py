@@ -26,32 +26,37 @@ def lines(
     for name, pool in pools.items():
         if not pool.args.fallback:
             continue
-        taken, said = "", []
+        first = ""
+        ways: dict[str, list[str]] = {}
         for way in pool.args.fallback:
             room, words = (
                 _reserved(cloud.reserved(wanted[name], cluster))
                 if way in ("reservation", "capacity-block")
                 else _quota(cloud, need(pool, way))
             )
-            said.append(f"{way}: {words}")
-            if room and not taken:
-                taken = way
-        first = f"the next node would use {taken}" if taken else "no choice has room"
+            ways.setdefault(words, []).append(way)
+            # An earlier choice that may have room leaves open whether a later one is reached.
+            if room is None:
+                first = first or "it is not known which choice has room"
+            elif room:
+                first = first or f"the next node would use {way}"
+        said = "; ".join(f"{', '.join(those)}: {words}" for words, those in ways.items())
         yield (
-            f"pool {name}: according to quotas and reservations, {first} ({'; '.join(said)}); no "
-            "API says whether machines are free"
+            f"pool {name}: according to quotas and reservations, {first or 'no choice has room'} "
+            f"({said}); no API says whether machines are free"
         )
 
 
-def _reserved(found: reserved.Reserved) -> tuple[bool, str]:
+def _reserved(found: reserved.Reserved) -> tuple[bool | None, str]:
+    """Whether it has room, None if nobody knows, and why."""
     if found.word in ("wrong", "unknown"):
-        return False, found.reason
+        return None if found.word == "unknown" else False, found.reason
     return found.free > 0, f"{found.free} machines of {found.wanted.reservation} are free"
 
 
-def _quota(cloud: Cloud, need: Need) -> tuple[bool, str]:
+def _quota(cloud: Cloud, need: Need) -> tuple[bool | None, str]:
     answer = cloud.answer(need)
     if isinstance(answer, Known):
         left = answer.limit - (answer.use or 0)
         return left >= need.units, f"{left:g} of {answer.limit:g} {need.quota} are left"
-    return False, answer.reason
+    return None, answer.reason

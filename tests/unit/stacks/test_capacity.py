@@ -165,6 +165,38 @@ def test_capacity_says_which_choice_would_be_taken_now() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("quotas", "says"),
+    [
+        ({}, "it is not known which choice has room (spot, on-demand: no credentials)"),
+        ({"NVIDIA_L4_GPUS": Known(limit=4, use=1)},
+         "it is not known which choice has room (spot: no credentials; on-demand: 3 of 4 "
+         "NVIDIA_L4_GPUS are left)"),
+        ({"PREEMPTIBLE_NVIDIA_L4_GPUS": Known(limit=2, use=1)},
+         "the next node would use spot (spot: 1 of 2 PREEMPTIBLE_NVIDIA_L4_GPUS are left; "
+         "on-demand: no credentials)"),
+        ({"PREEMPTIBLE_NVIDIA_L4_GPUS": Known(limit=2, use=2),
+          "NVIDIA_L4_GPUS": Known(limit=4, use=4)},
+         "no choice has room (spot: 0 of 2 PREEMPTIBLE_NVIDIA_L4_GPUS are left; on-demand: 0 of 4 "
+         "NVIDIA_L4_GPUS are left)"),
+    ],
+)  # fmt: skip
+def test_what_the_cloud_does_not_say_is_no_lack_of_room(
+    quotas: dict[str, Known], says: str
+) -> None:
+    """Nor is a later choice the next one, if the first may have room; a reason is given once."""
+    args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", fallback=("spot", "on-demand"))
+    pools = {"l4": Mock(args=args)}
+    cloud = Mock(answer=lambda need: quotas.get(need.quota, Unknown(reason="no credentials")))
+    names = {"spot": "PREEMPTIBLE_NVIDIA_L4_GPUS", "on-demand": "NVIDIA_L4_GPUS"}
+    need = lambda pool, way: Mock(quota=names[way], units=1)  # noqa: E731
+    (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
+    assert line == (
+        f"pool l4: according to quotas and reservations, {says}; no API says whether machines are "
+        "free"
+    )
+
+
 _HELD = Held(name="cr-0123456789abcdef0", type="g6.xlarge", zone="us-east-1a", total=1, free=1,
              state="active", said="active")  # fmt: skip
 
