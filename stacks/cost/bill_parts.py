@@ -71,6 +71,22 @@ def gpu_pool(item: Item, capacity: str) -> list[Item]:
     ]
 
 
+def unused_reservation(item: Item, capacity: str) -> Item:
+    """The line of the machines that a pool reserves and that none of its nodes uses: none when
+    full, and an unknown number when idle."""
+    return replace(
+        item,
+        name=f"{item.name} reservation",
+        what="reserved and not used",
+        parts=item.parts[:1],
+        idle=None,
+        full=0,
+        bought=bought_as(capacity),
+        pod_gpu=None,
+        reserved=True,
+    )
+
+
 def bought_as(capacity: str) -> Bought:
     """What a pool's `capacityType` means on the bill: what is reserved costs what it costs on
     demand."""
@@ -88,6 +104,11 @@ _NOTES = {
     "flex-start": "capacityType flex-start has its own price, which is unknown",
 }
 """`capacityType` -> what the bill has to say of it."""
+_UNUSED = (
+    "what its reservation holds is billed at the on-demand price from the moment it is reserved, "
+    "whether used or not; how many machines those are is not known here, so that idle costs at "
+    "least what is shown"
+)
 
 
 def pool_notes(pools: Mapping[str, Any]) -> list[str]:
@@ -99,8 +120,11 @@ def pool_notes(pools: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def choice_notes(name: str, order: Sequence[str], counted: str, price: NodePrice) -> list[str]:
-    """A line with the price of each choice of a pool's order of fallback; none without an order."""
+def choice_notes(
+    name: str, order: Sequence[str], counted: str, price: NodePrice, *, unused: bool = False
+) -> list[str]:
+    """A line with the price of each choice of a pool's order of fallback; none without an order.
+    `unused`: whether the bill has its reservation as `unused_reservation`."""
     if not order:
         return []
     dollars = {"spot": price.spot, "on-demand": price.on_demand, "reservation": price.on_demand}
@@ -110,7 +134,10 @@ def choice_notes(name: str, order: Sequence[str], counted: str, price: NodePrice
         else f"{way} not known here"
         for way in order
     )
-    reserved = [f"pool {name}: {_NOTES['reservation']}"] if "reservation" in order else []
+    notes = {**_NOTES, "reservation": _UNUSED} if unused else _NOTES
+    reserved = [
+        f"pool {name}: {notes[way]}" for way in order if way in ("reservation", "capacity-block")
+    ]
     return [f"pool {name}: counted as {counted}; price of a machine per hour: {each}", *reserved]
 
 

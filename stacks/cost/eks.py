@@ -24,6 +24,7 @@ from stacks.cost.bill_parts import (
     other_region,
     pool_notes,
     price_of,
+    unused_reservation,
 )
 
 
@@ -51,6 +52,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
     for name, pool in pools.items():
         price, last = eks_node(pool.instance_types), pool.purchases[-1]
         groups = cluster.scaler == "cluster-autoscaler"
+        unused = not groups and bool(pool.fallback) and pool.reservation is not None
         # Each node group may reach maxNodes; Karpenter's pool is dearest as its last choice
         for group, bought in (
             [(group, one.capacity_type) for group, one in pool.node_groups(name).items()]
@@ -67,8 +69,10 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
                 settings.pools[name].pool,
             )
             items += gpu_pool(item, bought)
+            if unused:
+                items.append(unused_reservation(item, pool.purchases[0]))
         counted = "all of its choices, each with up to maxNodes nodes" if groups else last
-        choices += choice_notes(name, pool.fallback, counted, price)
+        choices += choice_notes(name, pool.fallback, counted, price, unused=unused)
     notes = [
         "Spot prices on AWS change hourly and differ by zone, so they are unknown",
         *pool_notes(pools),

@@ -164,6 +164,22 @@ def test_an_order_of_fallback_costs_its_last_choice() -> None:
     ) in bill.notes
 
 
+def test_a_reservation_in_an_order_of_karpenter_costs_an_unknown_amount_idle() -> None:
+    """Nothing says how many machines it holds beyond those that the pool's nodes use."""
+    config = config_of("train")
+    config["gpu-cluster:cluster"] |= {"scaler": "karpenter", "autoscaler": None}
+    full = cost.bill_at("train", config).total("configured", "full")
+    config["gpu-cluster:gpuPools"]["train-gpu"] |= {
+        "fallback": ["reservation", "on-demand"], "reservation": "cr-0123456789abcdef0",
+        "zones": ["us-east-1a"],
+    }  # fmt: skip
+    bill = cost.bill_at("train", config)
+    assert bill.total("configured", "full") == full
+    assert bill.total("configured", "idle").missing == ["train-gpu reservation"]
+    assert not any("idle costs as much as full" in note for note in bill.notes)
+    assert any("so that idle costs at least what is shown" in note for note in bill.notes)
+
+
 def test_each_choice_of_cluster_autoscaler_is_a_node_group_on_the_bill() -> None:
     """Each may reach maxNodes, since no limit bounds them together."""
     config = config_of("train")
