@@ -365,6 +365,12 @@ def eks_cluster(
             "subnet of the VPC, in another zone"
         )  # fmt: skip
     groups = args.network.security_group_ids
+    described = given.get("security_groups", groups) or ()
+    if unknown := [group for group in groups if group not in described]:
+        raise wrong(
+            stack, ".cluster.securityGroups", f"does not describe {', '.join(unknown)} of "
+            f"cluster.network.securityGroupIds; it has {', '.join(described) or 'none'}"
+        )  # fmt: skip
     return EksCluster(
         **{"version": args.version, "security_groups": groups, **given},
         name=args.name,

@@ -208,6 +208,26 @@ def test_an_existing_cluster_is_in_two_zones(tmp_path: Path) -> None:
         eks_cluster("prod", one, tmp_path)
 
 
+def test_an_inventory_has_the_security_groups_that_the_stack_names(tmp_path: Path) -> None:
+    """As with the subnets, a copied inventory with those of an example is refused at once."""
+    network_ = {"subnetIds": SUBNETS, "securityGroupIds": ["sg-0123456789abcdef0"]}
+    existing = {"platform": "eks", "existing": "platform", "version": "1.35", "network": network_}
+    pools = {"gpus": {"instanceTypes": ["g4dn.xlarge"]}}
+    one = settings("prod", cluster=existing, gpuPools=pools, workloads={})
+    described = row() | {"cluster": {"securityGroups": ["sg-0aaaaaaaaaaaaaaa1"]}}
+    (tmp_path / "prod.yaml").write_text(yaml.safe_dump(described))
+    with pytest.raises(StackError) as refused:
+        eks_cluster("prod", one, tmp_path)
+    assert "cluster.securityGroups: does not describe sg-0123456789abcdef0 of cluster.network." in (
+        str(refused.value)
+    )
+    described["cluster"] = {"securityGroups": ["sg-0123456789abcdef0"]}
+    (tmp_path / "prod.yaml").write_text(yaml.safe_dump(described))
+    cluster, _ = eks_cluster("prod", one, tmp_path)
+    assert cluster is not None
+    assert cluster.security_groups == ["sg-0123456789abcdef0"]
+
+
 def test_an_inventory_describes_a_vpc() -> None:
     """Zone, CIDR, public or private, and the way out, as somebody wrote them."""
     found, notes = network("prod", settings("prod"), STACKS / "inventories")
