@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Ge, Interval, MinLen
 
@@ -321,6 +321,15 @@ class EksClusterArgs:
     nodes. Disks that the EBS CSI driver creates for claims of others do not get tags that it
     refuses: with a key that begins with `kubernetes.io`, `CSIVolumeName`, `CSIVolumeSnapshotName`
     or `ebs.csi.aws.com/cluster` or contains `,` or `=`, or with a value that contains `,`."""
+
+    @staticmethod
+    def check_given(given: Mapping[str, Any]) -> None:
+        """Raises ValueError for options of another scaler, even if they are empty."""
+        check_options(
+            given.get("scaler", "cluster-autoscaler"),
+            autoscaler="autoscaler" in given,
+            karpenter="karpenter" in given,
+        )
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -39,7 +39,13 @@ _ENDPOINT = matching(
     "the URL of a control plane such as https://0123ABCD.gr7.us-east-1.eks.amazonaws.com",
     re.compile(r"https://[A-Za-z0-9.-]+"),
 )
-_ROLE_NAME = matching("the name of an IAM role", re.compile(r"[\w+=,.@-]{1,64}"))
+_ROLE_NAME = matching(
+    "the name of an IAM role",
+    re.compile(r"[\w+=,.@-]{1,64}"),
+    hint=lambda value: (
+        f"give the name, without {value.rpartition('/')[0]}/" if value.startswith("arn:") else None
+    ),
+)
 _TAG_POLICY = "https://docs.aws.amazon.com/eks/latest/userguide/auto-learn-iam.html#tag-prop"
 _BASE64 = matching("base64", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
 

@@ -1,7 +1,7 @@
 """What a user says of a GPU node group on EKS, and the pool that follows from it."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -338,8 +338,13 @@ class EksGpuNodeGroupArgs:
         }
 
     @staticmethod
-    def check_given(given: Collection[str]) -> None:
-        """Raises ValueError for one way of buying nodes beside an order of several."""
+    def check_given(given: Mapping[str, object]) -> None:
+        """Raises ValueError for an order of none, and for one way of buying nodes beside an order
+        of several."""
+        if "fallback" in given and not given["fallback"]:
+            raise ValueError(
+                "fallback: is empty; name at least two ways of buying nodes, or drop the key"
+            )
         if {"fallback", "capacity_type"} <= {*given}:
             raise ValueError(
                 "capacityType: is one way of buying nodes, and fallback is the order of several; "

@@ -80,21 +80,24 @@ def check(
     if reserved and reservation is None:
         raise ValueError("reservation: is missing; name the reservation that the nodes use")
     if not reserved and reservation is not None:
+        key = "fallback" if len(purchases) > 1 else "capacityType"
         raise ValueError(
-            f"reservation: is not used with capacityType {' or '.join(purchases)}; set "
-            f"capacityType: {' or '.join(_RESERVED)}, or drop the key"
+            f"reservation: is not used with {key} {', '.join(purchases)}; name "
+            f"{' or '.join(_RESERVED)} in capacityType or fallback, or drop the key"
         )
     first = types[0]
-    if first.blocks == "only" and not block:
-        raise ValueError(
-            f"capacityType: EC2 has {first.name} only in Capacity Blocks; set "
-            "capacity-block, with the block's reservation"
-        )
-    if first.blocks == "none" and block:
-        raise ValueError(
-            f"capacityType: EC2 does not offer {first.name} in Capacity Blocks; use reservation, "
-            "with an on-demand Capacity Reservation"
-        )
+    for position, way in enumerate(purchases):
+        key = f"fallback[{position}]" if len(purchases) > 1 else "capacityType"
+        if first.blocks == "only" and way != "capacity-block":
+            raise ValueError(
+                f"{key}: EC2 has {first.name} only in Capacity Blocks; set capacityType: "
+                "capacity-block, with the block's reservation"
+            )
+        if first.blocks == "none" and way == "capacity-block":
+            raise ValueError(
+                f"{key}: EC2 does not offer {first.name} in Capacity Blocks; use reservation, "
+                "with an on-demand Capacity Reservation"
+            )
     if reservation is None:
         return
     if block and is_group(reservation):
@@ -108,7 +111,8 @@ def check(
             "instanceTypes: a Capacity Block reserves one instance type; list only that one"
             if block
             else f"instanceTypes: {reservation} reserves one instance type; list only that one, "
-            "or name the resource group of several reservations"
+            "or, with cluster.scaler cluster-autoscaler, name the resource group of several "
+            "reservations"
         )
     if block and min_nodes:
         raise ValueError(

@@ -91,8 +91,8 @@ def queues_of(
             if totals[pool] > most:
                 others = f", of which the teams above have {before}" if before else ""
                 raise ValueError(
-                    f"{path}: {gpus} is more than the pool can have, at most {most}{others}; give "
-                    "less, or raise its maxNodes"
+                    f"{path}: {gpus} is more than the pool's maxNodes allows, at most "
+                    f"{most}{others}; give less, or raise it"
                 )
     subjects = {name: _subjects(name, team, access) for name, team in teams.items()}
     return at(PATH, team_queues, teams, subjects)

@@ -70,6 +70,9 @@ def test_two_stacks_may_add_to_one_cluster() -> None:
             "'arn:aws:kms:us-west-2:123456789012:key/00000000-0000-0000-0000-000000000000' is "
             "not in us-east-1; EKS needs a key in the cluster's region",
         ),
+        ([CLUSTER, "karpenterNodeRole", "arn:aws:iam::123456789012:role/nodes"],
+         "karpenterNodeRole: 'arn:aws:iam::123456789012:role/nodes' is not the name of an IAM "
+         "role; give the name, without arn:aws:iam::123456789012:role/"),
         ([CLUSTER, "existing", ""], "existing: '' is not an EKS cluster name"),
         ([CLUSTER, "platform", "gke-autopilot"], "existing: there is no such key; allowed: ..."),
         (

@@ -187,13 +187,13 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
         ),
         (
             {"gpus": {"train-gpu": 4}},
-            "research.gpus.train-gpu: 4 is more than the pool can have, at most 3; give less, or "
-            "raise its maxNodes",
+            "research.gpus.train-gpu: 4 is more than the pool's maxNodes allows, at most 3; give "
+            "less, or raise it",
         ),
         (
             {"gpus": {"train-gpu": 3}},
-            "vision.gpus.train-gpu: 1 is more than the pool can have, at most 3, of which the "
-            "teams above have 3; give less, or raise its maxNodes",
+            "vision.gpus.train-gpu: 1 is more than the pool's maxNodes allows, at most 3, of which "
+            "the teams above have 3; give less, or raise it",
         ),
         (
             {"gpus": {"train-gpu": 0}, "borrow": False},
