@@ -89,7 +89,7 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
         said = f"wrote {file.name}\nnext: gpu-cluster rehearse {stack}"
         if (examples := file.read_text().count("# yours instead")) and not as_json:
             lines = "line that says" if examples == 1 else f"{examples} lines that say"
-            said += f"\nbefore the real cloud: change the {lines} `replace this example with yours`"
+            said += f"\nbefore the real cloud: change the {lines} `yours instead of this example`"
         return ExitCode.OK, {"file": file.name, "config": config}, said
 
     return say("new", ask, as_json=as_json)

@@ -202,10 +202,7 @@ def versions(sandbox: Sandbox) -> dict[str, str]:
             word: on_machine.version(found[name]) if name in found else built.version(module)
             for word, (name, module) in modules.items()
         },
-        **{
-            simulated.CONTROLLERS[name]: tools.programs.program(name).version()
-            for name in sorted(simulated.controllers(sandbox.event_log.events))
-        },
+        **simulated.versions(sandbox.event_log.events),
         **{f"{package} provider:": words for package, words in sandbox.providers.items()},
     }
 

@@ -14,6 +14,7 @@ CONTROLLERS: Mapping[str, str] = {
     "kueue": "Kueue",
     "karpenter-aws": "Karpenter for AWS",
 }
+"""Program -> what a report calls it."""
 _AUTO_MODE = "auto-mode"
 
 
@@ -51,6 +52,13 @@ def lines(
         if (difference := differs(CONTROLLERS[name], tag, program(name).version())) is not None:
             found.append(difference)
     return found
+
+
+def versions(events: Iterable[Event]) -> dict[str, str]:
+    """What a report calls each program that ran in the place of one of the stack's, or of AWS's
+    -> the program's own version."""
+    ran = {"karpenter-aws" if name == _AUTO_MODE else name for name in controllers(events)}
+    return {CONTROLLERS[name]: program(name).version() for name in sorted(ran)}
 
 
 def _minor_differs(stack: str, ran: str) -> list[str]:

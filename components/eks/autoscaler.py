@@ -78,7 +78,7 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         )
         before: list[pulumi.Resource] = self._permissions(name, cluster)
         if orders:
-            # Without it, an autoscaler with this expander scales nothing.
+            # Without it the expander lets every group through, and the next one decides.
             before.append(
                 kubernetes.core.v1.ConfigMap(
                     f"{name}-priorities",

@@ -119,8 +119,10 @@ def warnings(settings: Settings[Any]) -> list[str]:
 
 
 def _with_namespace(line: str) -> str:
-    """A platform's warning with the whole path of its key, which may be another provider's."""
-    return line if ":" in line.partition(": ")[0] else f"{NAMESPACE}:{line}"
+    """A platform's warning with the whole path of its key, which may be another provider's. An
+    environment variable has no path."""
+    key = line.partition(": ")[0]
+    return line if ":" in key or key.isupper() else f"{NAMESPACE}:{line}"
 
 
 def _in_team_quotas(settings: Settings[Any]) -> Iterator[str]:

@@ -30,7 +30,7 @@ def ordered(
     config_maps: Mapping[str, Mapping[str, Any]],
 ) -> list[NodeGroup]:
     """The groups with their place in the order of the autoscaler's priority expander, if it has
-    one; without a valid order such an autoscaler starts nothing, which they say."""
+    one; without a valid order it lets all of them through (priority.go, from 1.30 to 1.35)."""
     for scaler in scalers:
         if "priority" not in scaler.expanders:
             continue
@@ -38,12 +38,7 @@ def ordered(
         try:
             ranks = _ranks((config_map.get("data") or {})[_KEY])
         except (KeyError, ValueError, AttributeError, TypeError, re.error, yaml.YAMLError):
-            why = (
-                f"the {scaler} has the expander priority, and no ConfigMap {scaler.namespace}/"
-                f"{_CONFIG_MAP} has valid {_KEY}: it starts no node"
-            )
-            return [replace(one, unscaled=one.unscaled or why) if one.known_as else one
-                    for one in groups]  # fmt: skip
+            continue
         return _placed(groups, ranks)
     return list(groups)
 

@@ -176,8 +176,8 @@ class JobCluster:
         if name not in found:
             have = ", ".join(sorted(found)) or "none"
             raise CheckError(
-                f"namespace {name} has no job {self.namespace}, only {have}; give --namespace if "
-                "it is in another"
+                f"namespace {self.namespace} has no job {name}; its jobs: {have}; give --namespace "
+                "if it is in another"
             )
         return found[name]
 

@@ -45,8 +45,9 @@ _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 `AnnDynamicallyProvisioned` of sig-storage-lib-external-provisioner."""
 _GATEWAYS = ("gateway.networking.k8s.io", "v1", "gateways")
 _NODE_POOLS, _NODE_CLAIMS = (("karpenter.sh", "v1", kind) for kind in ("nodepools", "nodeclaims"))
-_AUTO_MODE = "eks.amazonaws.com"
-"""The group of the node classes of EKS Auto Mode, whose instances EKS ends with the cluster."""
+_ON_EC2 = "karpenter.k8s.aws"
+"""The group of the node classes by which Karpenter launches EC2 instances. Those of EKS Auto Mode
+have another, and EKS ends their instances with the cluster."""
 _SNAPSHOTS = ("snapshot.storage.k8s.io", "v1", "volumesnapshotcontents")
 
 
@@ -239,7 +240,7 @@ def _of_node_pool(pool: Object, claims: Sequence[Object]) -> Iterator[Leftover]:
     """The instances of a NodePool of somebody else's: the stack's destroy ends Karpenter, which
     would terminate them, and deletes the cluster, and nothing deletes them then."""
     name, template = pool["metadata"]["name"], pool["spec"]["template"]["spec"]
-    if (template.get("nodeClassRef") or {}).get("group") == _AUTO_MODE:
+    if (template.get("nodeClassRef") or {}).get("group") != _ON_EC2:
         return
     running = sorted(
         str(one["status"]["providerID"]).rpartition("/")[2]

@@ -163,7 +163,7 @@ def test_the_autoscaler_follows_the_order() -> None:
 
 
 def test_without_an_order_no_config_map_is_needed(stack: Recording) -> None:
-    """An autoscaler with the expander and without the ConfigMap starts no node."""
+    """Nor the expander that reads it."""
     assert flags(stack)["expander"] == "least-waste"
     names = [one.inputs["metadata"]["name"] for one in stack.of("kubernetes:core/v1:ConfigMap")]
     assert "cluster-autoscaler-priority-expander" not in names

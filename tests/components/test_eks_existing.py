@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Mapping
 from datetime import date
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, cast
 
 import pulumi
 import pytest
@@ -17,6 +17,7 @@ from components.eks.existing_args import (
     EksExistingNetworkArgs,
     unfit,
 )
+from components.eks.existing_cluster import _fitting
 from components.eks.karpenter_args import EksKarpenterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from tests.components import recording
@@ -167,16 +168,23 @@ def test_a_cluster_that_does_not_fit_is_refused(changes: Mapping[str, Any], says
     assert bool(reason) == bool(says)
 
 
-def test_the_preview_refuses_a_cluster_without_auto_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_preview_refuses_a_cluster_without_auto_mode() -> None:
     """By what AWS says of it."""
-    on = {"enabled": True, "nodePools": ["system"], "nodeRoleArn": "a-role"}
-    found = dict(FOUND, computeConfigs=[{**on, "enabled": False}])
-    monkeypatch.setattr(recording.Answers, "call", lambda *_: found)
-    network = dataclasses.replace(NETWORK, security_group_ids=["sg-0123456789abcdef0"])
-    with pytest.raises(pulumi.RunError, match="scaler: platform does not have Auto Mode on"):
-        declare(scaler="auto-mode", network=network)
-    found["computeConfigs"] = [on]
-    declare(scaler="auto-mode", network=network)
+    args = EksExistingClusterArgs(
+        existing="platform", version="1.35", network=NETWORK, scaler="auto-mode"
+    )
+    found = SimpleNamespace(
+        status="ACTIVE", version="1.35", endpoint="https://a", compute_configs=[],
+        access_configs=[SimpleNamespace(authentication_mode="API")],
+        kubernetes_network_configs=[SimpleNamespace(ip_family="ipv4")],
+        certificate_authorities=[SimpleNamespace(data="Q0E=")],
+    )  # fmt: skip
+    for off in ([], [SimpleNamespace(enabled=False)]):
+        found.compute_configs = off
+        with pytest.raises(pulumi.RunError, match="scaler: platform does not have Auto Mode on"):
+            _fitting(args, cast(Any, found))
+    found.compute_configs = [SimpleNamespace(enabled=True)]
+    assert _fitting(args, cast(Any, found)) == ("https://a", "Q0E=")
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,8 @@ def test_a_preview_of_a_new_stack_and_validate_warn_of_the_same(
     record(run_program, config=config, preview=True)
     assert said == warned(config, from_config(config))
     paths = {line.partition(": ")[0] for line in said}
-    assert ("gpuPools.big" in paths) == (stack == "efa")
-    placeholders = {"gcp:project", "cluster.admins[0]"}
+    assert ("gpu-cluster:gpuPools.big" in paths) == (stack == "efa")
+    placeholders = {"gcp:project", "gpu-cluster:cluster.admins[0]"}
     assert bool(placeholders & paths) == (stack not in ("onprem", "on-eks"))
 
 

@@ -12,7 +12,7 @@ def test_a_module_loads_only_its_own_part_of_the_catalogue() -> None:
     parts = {
         "accelerators": {"accelerators"},
         "eks": {"eks", "eks_instances", "images"},
-        "gke": {"gke", "gke_accelerators", "gke_machines", "gke_shapes", "gke_zones"},
+        "gke": {"gke", "gke_accelerators", "gke_machines", "gke_shapes", "gke_zones", "spelling"},
         "images": {"images"},
         "kubernetes": {"kubernetes"},
         "prices": {"prices"},

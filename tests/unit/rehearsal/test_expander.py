@@ -63,11 +63,9 @@ def test_only_the_priority_expander_reads_the_order() -> None:
 
 
 @pytest.mark.parametrize("priorities", [None, "", "spot", "high: [spot]", "10: ['(']"])
-def test_without_a_valid_order_nothing_starts(priorities: str | None) -> None:
-    """No option is left, and the expanders after it choose among none."""
-    found = placed(priorities)
-    assert all("it starts no node" in one.unscaled for one in found)
-    assert ranks(found) == [None, None, None]
+def test_without_a_valid_order_no_group_is_left_out(priorities: str | None) -> None:
+    """The expanders after it choose among all of them."""
+    assert placed(priorities) == [*GROUPS, OTHER]
 
 
 def test_a_group_that_failed_is_left_alone_twice_as_long_each_time() -> None:

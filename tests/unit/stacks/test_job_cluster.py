@@ -274,7 +274,8 @@ def test_a_job_of_another_namespace_is_looked_for_there(
         with pytest.raises(CheckError) as said:
             ask()
         assert str(said.value) == (
-            "namespace first has no job default, only none; give --namespace if it is in another"
+            "namespace default has no job first; its jobs: none; give --namespace if it is in "
+            "another"
         )
 
 

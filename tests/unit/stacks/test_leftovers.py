@@ -64,7 +64,8 @@ def test_a_load_balancer_is_named_with_the_command_that_removes_it() -> None:
 
 
 def test_instances_of_a_node_pool_of_somebody_else_are_named() -> None:
-    """The stack's own are deleted with it, and EKS ends those of Auto Mode with the cluster."""
+    """The stack's own are deleted with it, EKS ends those of Auto Mode with the cluster, and other
+    clouds have no EC2 instances."""
 
     def pool(name: str, group: str = "karpenter.k8s.aws", stack: str = "") -> dict[str, Any]:
         notes = {"gpu-cluster/stack": stack} if stack else {}
@@ -73,14 +74,14 @@ def test_instances_of_a_node_pool_of_somebody_else_are_named() -> None:
 
     pools = [
         pool("theirs"), pool("idle"), pool("auto", "eks.amazonaws.com"), pool("ours", stack="p/s"),
-        pool("others", stack="p/t"),
+        pool("others", stack="p/t"), pool("elsewhere", "karpenter.azure.com"),
     ]  # fmt: skip
     claims = [
         {
             "metadata": {"labels": {"karpenter.sh/nodepool": name}},
             "status": {"providerID": f"aws:///us-east-1a/i-{name}"},
         }
-        for name in ("theirs", "auto", "ours", "others")
+        for name in ("theirs", "auto", "ours", "others", "elsewhere")
     ]
     claims.append({"metadata": {"labels": {"karpenter.sh/nodepool": "idle"}}, "status": {}})
     found = leftovers("aws", node_pools=pools, node_claims=claims, owner="p/s")

@@ -92,9 +92,7 @@ def test_pools_on_an_existing_eks_cluster(here: Path, capsys: pytest.CaptureFixt
     assert "yours instead" not in (here / "Pulumi.a.yaml").read_text()
     assert main(["new", "b", "--platform", "eks", "--existing", "platform"]) == ExitCode.OK
     # The region, the version and the subnets.
-    assert (
-        "change the 3 lines that say `replace this example with yours`" in capsys.readouterr().out
-    )
+    assert "change the 3 lines that say `yours instead of this example`" in capsys.readouterr().out
 
 
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]

@@ -1,0 +1,16 @@
+"""What a report says of the programs that ran in the place of the stack's."""
+
+import pytest
+
+from rehearsal import simulated
+from rehearsal.event_log import Event
+
+
+@pytest.mark.parametrize("name", [*simulated.CONTROLLERS, "auto-mode"])
+def test_every_program_that_ran_has_its_version_in_the_report(name: str) -> None:
+    """Auto Mode's is upstream's Karpenter, in the place of AWS's."""
+    detail = {"program": name, "image": "example.com/a:1"}
+    ran = Event(at=0.0, kind="cloud", subject="controllers", what="runs", detail=detail)
+    ((called, version),) = simulated.versions([ran]).items()
+    assert called in simulated.CONTROLLERS.values()
+    assert version
