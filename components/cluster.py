@@ -195,7 +195,9 @@ class GpuPool:
     def job_annotations(self) -> dict[str, str]:
         """What a job of the pool says to Kueue."""
         parameters = self.all_at_once.parameters if self.all_at_once else {}
-        return {f"{names.REQUEST_PARAMETER}{key}": value for key, value in parameters.items()}
+        return {
+            f"{names.REQUEST_PARAMETER_PREFIX}{key}": value for key, value in parameters.items()
+        }
 
     @property
     def bounds(self) -> tuple[int, int]:

@@ -83,11 +83,12 @@ def _cluster(
     of_eks = row["resourcesVpcConfig"]["clusterSecurityGroupId"]
     args = own.cluster
     assert isinstance(args, EksExistingClusterArgs)
-    of_nodes = security_groups_of_nodes(ec2, name) | set(args.network.security_group_ids)
+    named = set(args.network.security_group_ids)
     return {
         "version": row["version"],
         "authenticationMode": mode,
-        "securityGroups": sorted(of_nodes - {of_eks}),
+        # EKS makes its own in a rehearsal too, but not under the ID that the settings may name.
+        "securityGroups": sorted((security_groups_of_nodes(ec2, name) - {of_eks}) | named),
         "addons": [addon for page in pages for addon in page["addons"]],
         "nodeGroups": groups,
         "podIdentities": _pod_identities(eks, iam, name, owner),

@@ -104,7 +104,7 @@ QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
 """Kueue's, on a Job or a JobSet: the WorkloadPriorityClass by which its queue orders it."""
 
-REQUEST_PARAMETER: Final = "provreq.kueue.x-k8s.io/"
+REQUEST_PARAMETER_PREFIX: Final = "provreq.kueue.x-k8s.io/"
 """Before a parameter of the ProvisioningRequests of a job: the job's annotation, which Kueue copies
 (kubernetes-sigs/kueue v0.16.2, pkg/controller/constants)."""
 JOB_SET_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
