@@ -130,6 +130,19 @@ def test_what_is_read_of_it_is_its_inventory(
     assert found == written
 
 
+def test_the_group_that_eks_made_is_described_if_the_settings_name_it(
+    made: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An inventory must describe every group that they name."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "simulated")
+    vpc = made.eks.describe_cluster(name="platform")["cluster"]["resourcesVpcConfig"]
+    of_eks = vpc["clusterSecurityGroupId"]
+    own = read([CLUSTER, "network", "securityGroupIds", [of_eks]])
+    inventory, _ = inventory_eks.read(own, "gpu-cluster/on-eks", made.cloud.endpoint)
+    assert of_eks in inventory["cluster"]["securityGroups"]
+
+
 def test_a_pool_of_another_stack_keeps_its_name(made: Account) -> None:
     """Pods of the one would run on nodes of the other; the stack's own pool does not count."""
     group = made.eks.describe_nodegroup(clusterName="platform", nodegroupName="default")[
