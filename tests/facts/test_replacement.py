@@ -16,7 +16,9 @@ from rehearsal.plugins.cloud.patterns import within
 CLOUD_OF = {name: CLOUDS[row.cloud] for name, row in PLATFORMS.items() if row.cloud}
 _GKE = {
     "gpuPools.secureBoot": "osImage, driver and installerImage decide it too: the rule is that of "
-    "`effective_secure_boot`"
+    "`effective_secure_boot`",
+    "gpuPools.maxRunDurationSeconds": "queued decides it too: the rule is that of "
+    "`pool_run_duration_seconds`",
 }
 DIFFERENT: Mapping[str, Mapping[str, str]] = {
     "gke": {
