@@ -85,7 +85,9 @@ def test_a_static_node_shares_and_a_pool_has_a_reservation(tmp_path: Path) -> No
     }
     steps = {step.name: step.detail for step in rehearsal.steps}
     assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
+    assert steps["leak check"] == (
+        "nothing left in the state, nothing left in the cloud, no cluster"
+    )
 
 
 def test_an_existing_cluster_gets_karpenter_and_loses_it(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         f"default/my-gpu-pod runs on node NODE of {T4}-1, but requests no nvidia.com/gpu: GKE "
         "Autopilot refuses a pod that selects an accelerator without a limit"),
     "Spot, without selecting it": ([on("t4-spot"), sample(f'del pod["node_selector"]["{SPOT}"]')],
-        f"default/my-gpu-pod tolerates {SPOT} and runs on node NODE of {T4}-1, which is no Spot "
+        f"default/my-gpu-pod tolerates {SPOT} and runs on node NODE of {T4}-1, which is not a Spot "
         f"node: it does not select {SPOT}"),
     "Spot, without tolerating it": (
         [
