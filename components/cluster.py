@@ -110,7 +110,7 @@ class AllAtOnce:
     label's value."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Of each request. Its job says them: Kueue makes a request anew that differs from its
-    ProvisioningRequestConfig, and a job of others may have values of its own."""
+    ProvisioningRequestConfig, and the jobs of others may set their own values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the rules know of a pool of nodes, whoever starts them."""
+"""What the rules know of a pool of nodes, regardless of what starts them."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -123,7 +123,7 @@ class QueueRequest:
     gpus: int
     """GPUs of one pod."""
     priority: str | None = None
-    lasting: bool = False
+    long_running: bool = False
     """Whether its pods never end, so that no queue takes it."""
 
 
@@ -206,7 +206,7 @@ class BatchArgs:
         if name is None:
             if asked.priority is not None:
                 raise ValueError("priority: has no effect without a queue; drop it, or set queue")
-            if pool.all_at_once is not None and asked.lasting:
+            if pool.all_at_once is not None and asked.long_running:
                 raise ValueError(
                     f"pool: {pool.name} is queued, and only jobs of a queue run there; choose "
                     "another pool"

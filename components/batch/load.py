@@ -125,7 +125,7 @@ def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
         pool=pool,
         pods=workload.pods,
         gpus=workload.gpus,
-        lasting=workload.kind != "job",
+        long_running=workload.kind != "job",
     )
 
 

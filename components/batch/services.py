@@ -18,7 +18,7 @@ def read_services(path: str, value: object, available: Available) -> Mapping[str
             pool=pool_at(f"{path}.{name}.pool", args.pool, available.pools),
             pods=args.pods,
             gpus=args.gpus,
-            lasting=True,
+            long_running=True,
         )
         check_pods(f"{path}.{name}", args, request, available)
     return services

@@ -15,7 +15,7 @@ https://github.com/aws/containers-roadmap/issues/2507
 
 
 def once_effective(name: str) -> pulumi.ResourceHookBinding:
-    """A hook, under a name of its own, by which what depends on a resource waits for it."""
+    """A hook under its own name; what depends on a resource waits for it."""
 
     async def wait(_: pulumi.ResourceHookArgs) -> None:
         await asyncio.sleep(EFFECTIVE_SECONDS)

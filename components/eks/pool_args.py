@@ -452,7 +452,7 @@ class EksGpuNodeGroupArgs:
             if given:
                 raise ValueError(
                     f"{key}: {given} is not possible with fallback and cluster.scaler "
-                    "cluster-autoscaler: each choice is a node group with a size of its own, and "
+                    "cluster-autoscaler: each choice is a node group with its own size, and "
                     "starts without nodes; drop the key"
                 )
         check_priorities(cluster.autoscaler)

@@ -1,7 +1,7 @@
 """EKS Auto Mode's own Karpenter, which is upstream's Karpenter for AWS here, with its words
 translated.
 
-AWS runs Karpenter outside the cluster, with a NodeClass and labels of its own: `eks.amazonaws.com`
+AWS runs Karpenter outside the cluster, with its own NodeClass and labels: `eks.amazonaws.com`
 where upstream has `karpenter.k8s.aws`. So upstream's program, unmodified, sees the cluster through
 a proxy in which each NodeClass is an EC2NodeClass, and what it writes is translated back. The
 cluster holds Auto Mode's objects only. A request keeps its caller's rights: the proxy has none.

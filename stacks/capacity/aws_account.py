@@ -212,7 +212,7 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
 def _launchers(eks: Any, settings: EksSettings) -> list[str]:
     """Who starts nodes, and needs a key of their disks: what the ARN of the principal contains. The
     stack's own roles have the right in IAM, and IAM decides where the key's policy names the
-    account: so does that of a Karpenter of the cluster's owner, whose role nobody says."""
+    account: so does that of a Karpenter of the cluster's owner, whose role no setting names."""
     cluster = settings.cluster
     if cluster.scaler == "cluster-autoscaler":
         return [_AUTO_SCALING]

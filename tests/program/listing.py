@@ -94,7 +94,7 @@ def wrapped(head: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def beside(head: str, rows: list[str]) -> list[str]:
-    """A heading and its rows; a single one stands beside it if it fits."""
+    """A heading and its rows; a single one is on the same line if it fits."""
     if len(rows) == 1 and len(line := f"{head} {rows[0]}") <= WIDTH:
         return [line]
     return [head, *(f"  {row}" for row in rows)]

@@ -68,7 +68,7 @@ def test_a_stack_lives_through_the_package(stack: str, tmp_path: Path) -> None:
     wheel = release.wheel(tmp_path)
     with ExitStack() as sandboxes:
         sandbox = entered(sandboxes, stack, tmp_path / "sandbox", through_the_package(wheel))
-        # Each of the two has an interpreter of its own.
+        # Each of the two has its own interpreter.
         del sandbox.engine.environment["GPU_CLUSTER_PYTHON"]
         run = Rehearsal(sandbox=sandbox, deadline=120)
         assert run.run_until_ready(), run.failures

@@ -31,7 +31,7 @@ QUEUES = Path(__file__).with_name("queues.yaml")
 
 
 def gang(config: dict[str, Any]) -> None:
-    """One job, each of whose four workers has a node of its own."""
+    """One job, each of whose four workers has its own node."""
     ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
     config["gpu-cluster:batch"] = {
         "jobSet": True,

@@ -133,7 +133,7 @@ def test_the_pool_grows_once_and_goes_to_zero(
     used = {pod.node for pod in pod_lives(events) if pod.workload in jobs}
     groups = {life.group for life in lives if life.name in used}
     counts = [n for _, n in gpu_nodes_over_time([one for one in lives if one.group in groups])]
-    # On a busy machine a node stands empty for so long in between that it leaves.
+    # On a busy machine a node may be empty for so long in between that it is removed.
     assert counts == [0, 1, 2, 1, 0] or handover(events) > EMPTY_SECONDS
     assert (counts[:3], counts[-1]) == ([0, 1, 2], 0)
     steps = {step.name: step.detail for step in rehearsal.steps}

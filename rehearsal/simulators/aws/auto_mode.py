@@ -1,6 +1,6 @@
 """EKS Auto Mode: what EKS refuses of it, and what it has of it in the cluster and in the account.
 
-EKS runs Karpenter for such a cluster, with node classes of its own (`NodeClass`), as the cluster's
+EKS runs Karpenter for such a cluster, with its own node classes (`NodeClass`), as the cluster's
 role and in place of addons. API reference: CreateCluster, UpdateClusterConfig; user guide:
 create-node-class, auto-learn-iam, set-builtin-node-pools, automode-learn-instances (2026-11-24).
 """
@@ -129,7 +129,7 @@ def admit_nodes(account: Account, cluster: Cluster) -> None:
 
 
 def definitions() -> list[Mapping[str, Any]]:
-    """What EKS installs: its NodeClass, and Karpenter's own kinds with labels of its own."""
+    """What EKS installs: its NodeClass, and Karpenter's kinds with the labels of EKS."""
     found = [yaml.safe_load(_DEFINITION.read_text())]
     for file in tools.crds("karpenter-aws"):
         if file.name in ("karpenter.sh_nodepools.yaml", "karpenter.sh_nodeclaims.yaml"):

@@ -171,7 +171,7 @@ def _why_not(account: Account, one: _Offering, tags: Mapping[str, Any]) -> tuple
                 return refused.code, refused.message
     if wrong := _why_misfit(account, one) or _why_no_profile(account, one.data):
         return wrong
-    # EC2 keeps what is reserved for whoever reserved it.
+    # EC2 keeps reserved instances for the owner of the reservation.
     if reserved := take(account, one.data, name, zone):
         return None if reserved[0] else (reserved[1].partition(" - ")[0], reserved[1])
     if sold_out(account, name, zone, one.market):

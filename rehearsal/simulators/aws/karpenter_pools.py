@@ -226,7 +226,7 @@ def _joining(account: Account, cluster: Cluster, made: Any) -> NodeTemplate:
 
 
 def _automatic(node: NodeTemplate) -> NodeTemplate:
-    """The node as EKS Auto Mode has it, with labels of its own instead of Karpenter's."""
+    """The node as EKS Auto Mode has it, with EKS's labels instead of Karpenter's."""
     labels = {auto_mode.label(key): value for key, value in node.labels.items()} | {
         "eks.amazonaws.com/compute-type": "auto"
     }

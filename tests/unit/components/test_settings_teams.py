@@ -116,7 +116,7 @@ def test_a_team_is_told_of_its_own_priorities_only() -> None:
 def test_jobs_that_are_stopped_while_gke_gathers_their_nodes_are_a_warning(
     queued: bool, borrow: bool, priorities: dict[str, int], key: str | None
 ) -> None:
-    """Kueue leaves the request, for which GKE starts nodes that nobody uses."""
+    """Kueue leaves the request, for which GKE starts nodes that no job uses."""
     values = gke(borrow=borrow)
     values["gpu-cluster:teams"] = {"research": values["gpu-cluster:teams"]["research"]}
     values["gpu-cluster:batch"] = {"priorities": priorities}
