@@ -1,4 +1,4 @@
-"""The rehearsal of a change: it deploys what a git revision declares, then updates to this tree."""
+"""Rehearses a change: deploys what a git revision declares, then updates to this working tree."""
 
 import io
 import shutil

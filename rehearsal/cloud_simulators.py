@@ -1,4 +1,4 @@
-"""Which simulators a stack's platform needs, and how they are served to the engine."""
+"""Which simulators a stack's platform needs, and how the engine reaches them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What happened in a rehearsal and when: in memory for the report, in a file for people."""
+"""Events of a rehearsal with their times: in memory for the report, in a file for people."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""A cluster that exists before the stack, with its machines: the stack creates neither.
+"""An existing cluster with its machines, neither of which the stack creates.
 
 It has no cloud provider to simulate. What counts is that the stack leaves the cluster as it found
 it.

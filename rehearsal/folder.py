@@ -1,4 +1,4 @@
-"""A rehearsal's folder, and who holds it: nothing is deleted without a rehearsal's lock in it.
+"""A rehearsal's folder and its lock: nothing is deleted without the lock.
 
 One rehearsal per folder. What an earlier one left is removed by the next; one that still runs is
 ended only where somebody says so, and is told who that was.

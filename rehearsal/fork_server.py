@@ -1,4 +1,4 @@
-"""A Python that has imported the SDKs already, for each of a rehearsal's runs of the engine.
+"""A Python process that has already imported the SDKs, for each run of the engine in a rehearsal.
 
 Importing them takes most of a run's time. A server, which is this file run as a script, keeps
 what programs have imported of the SDKs, and forks for each. The engine is given a

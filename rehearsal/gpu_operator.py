@@ -1,4 +1,4 @@
-"""NVIDIA's GPU Operator in a rehearsal's cluster: it gives nodes what their pools leave to others.
+"""NVIDIA's GPU Operator in a rehearsal: it provides what pools leave to another owner.
 
 The DaemonSets follow assets/state-driver and assets/state-device-plugin of NVIDIA/gpu-operator
 v26.7.0, their tolerations its chart, the labels controllers/state_manager.go (read 2026-11-24).

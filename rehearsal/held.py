@@ -1,4 +1,4 @@
-"""The process that holds a rehearsal: `run` starts it and waits for its answer.
+"""The process that holds a rehearsal; `run` starts it and waits for its answer.
 
 A kept rehearsal continues in that process only; any other ends with the process that started it.
 """

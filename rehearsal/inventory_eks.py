@@ -1,4 +1,4 @@
-"""Reads an existing EKS cluster for its inventory; nothing is written in AWS.
+"""Reads an existing EKS cluster for its inventory; changes nothing in AWS.
 
 Asked are EKS (the cluster, its addons, node groups and pod identities), EC2 (subnets, route tables,
 security groups of the nodes) and IAM (what the roles of pods allow).

@@ -1,4 +1,4 @@
-"""Writes down an existing cluster, or its machines, for rehearsals of it."""
+"""Writes the inventory of an existing cluster, or of its machines, for rehearsals."""
 
 import json
 import os

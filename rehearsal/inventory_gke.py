@@ -1,4 +1,4 @@
-"""Reads an existing GKE cluster for its inventory; nothing is written in Google Cloud.
+"""Reads an existing GKE cluster for its inventory; changes nothing in Google Cloud.
 
 Asked are the Kubernetes Engine API (the cluster) and the Compute Engine API (its subnetwork,
 routers and routes).

@@ -1,4 +1,4 @@
-"""What the owner of an existing cluster runs in it, as an inventory lists it."""
+"""The objects of an existing cluster's owner, as an inventory lists them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What people can do with a rehearsal that was kept: look, change, update, recover."""
+"""Operations on a rehearsal that was kept: query, change, update, recover."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""The copy of the program that a rehearsal runs, with its stack file read once."""
+"""The copy of the program that a rehearsal runs, with its stack file, read once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

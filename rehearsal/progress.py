@@ -1,4 +1,4 @@
-"""What a rehearsal says while it runs: plain lines, or a terminal's colours and status line.
+"""Shows the progress of a rehearsal: as plain lines, or with a terminal's colours and status line.
 
 Anywhere but on a terminal each line is the same on every machine, so that it can be searched. Where
 `NO_COLOR` is set the terminal gets no colour.

@@ -1,4 +1,4 @@
-"""What a rehearsal saw: read from its event log, as a table for people and as JSON for programs."""
+"""The report of a rehearsal, read from its event log: a table for people, JSON for programs."""
 
 import textwrap
 from collections import Counter

@@ -1,4 +1,4 @@
-"""All that a rehearsal needs around the engine, held by one process: nothing of it outlives that.
+"""Everything a rehearsal needs around the engine, owned by one process and ended with it.
 
 One sandbox per folder: starting one ends what an earlier run left behind there.
 """

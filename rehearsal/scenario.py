@@ -1,4 +1,4 @@
-"""The rehearsal itself: preview, up, workloads run, nothing changes twice, away again, destroy."""
+"""The steps of a rehearsal: preview, up, workloads run, no changes, scale down, destroy."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

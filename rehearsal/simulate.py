@@ -1,4 +1,4 @@
-"""A simulated cloud on its own, for any program that speaks to it: nothing is rehearsed.
+"""A simulated cloud by itself, for any program that calls it; nothing is rehearsed.
 
 A cluster created in it has a real control plane on this machine, and no nodes join.
 """

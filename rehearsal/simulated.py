@@ -1,4 +1,4 @@
-"""What of a rehearsal is not as it will be: simulated containers, and programs of other versions.
+"""What a rehearsal simulates differently: containers, and other versions of programs.
 
 Which version the stack has and which one a rehearsal can build are two facts; if they differ,
 the report says so.

@@ -1,4 +1,4 @@
-"""The report as a picture: what the engine did, which nodes there were, how each pod fared."""
+"""The report as a picture: the engine's steps, the nodes, and each pod's course."""
 
 from collections.abc import Iterable
 from html import escape

@@ -1,4 +1,4 @@
-"""What a cloud's controllers create for the objects of a cluster's users.
+"""The cloud resources that controllers create for a cluster's Services, Ingresses and volumes.
 
 A Service of type LoadBalancer gets a load balancer and an address, and so do an Ingress and a
 Gateway where the cloud has a controller for them; a PersistentVolumeClaim gets a disk, of a class

@@ -1,4 +1,4 @@
-"""The cluster as the API server last showed it, and the record of what changed in it."""
+"""The cluster's last known objects, and a record of every change."""
 
 import threading
 from typing import Any

@@ -1,4 +1,4 @@
-"""KEDA as a user's cluster has it, as far as a stack sees it: its type, and a scale that changes.
+"""KEDA as far as a stack depends on it: its resource type, and a scale that changes.
 
 Kubernetes' own HorizontalPodAutoscaler runs in the control plane, but a rehearsal has no metrics
 for it: what either autoscaler would do on a metric, the step *services scale out* does.

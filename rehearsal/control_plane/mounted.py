@@ -1,4 +1,4 @@
-"""The one file outside of a rehearsal's folder: where JobSet looks for its certificate.
+"""The only file outside the rehearsal's folder: where JobSet looks for its certificate.
 
 JobSet looks there whatever its configuration says, and serves the certificate in its configured
 folder. Everybody may write in `/tmp`, so a folder or link of another user is not touched.

@@ -1,4 +1,4 @@
-"""Keys, certificates and tokens of one rehearsal's control plane, created anew for every run."""
+"""Keys, certificates and tokens of a rehearsal's control plane, new for every run."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""The way from the API server to pods that are really processes on this machine's loopback.
+"""Routes from the API server to pods that are really processes on this machine's loopback.
 
 The API server is told to reach the cluster through a proxy, as on GKE and with Konnectivity. It
 finds a webhook's Service, that one's endpoints and their pods itself, and speaks TLS with what

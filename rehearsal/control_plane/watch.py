@@ -1,4 +1,4 @@
-"""Keeps a list of Kubernetes objects up to date and hands every change on, in order.
+"""Keeps a list of Kubernetes objects up to date and passes on every change, in order.
 
 A watch that breaks is taken up again from a fresh list, so nothing is missed: what changed in
 between arrives as a change, what vanished as a deletion.

@@ -1,4 +1,4 @@
-"""The bridge between a real node's pods and this machine, created and removed without a program.
+"""The network bridge between a real node's pods and this machine, set up without external programs.
 
 Pods reach the machine and each other, nothing else: no address is translated, nothing is routed.
 """

@@ -1,4 +1,4 @@
-"""The control group that holds everything a real node runs, in every hierarchy of the machine."""
+"""The control group of everything that a real node runs, in every hierarchy of the machine."""
 
 import time
 from collections.abc import Iterator

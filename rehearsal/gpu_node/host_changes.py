@@ -1,4 +1,4 @@
-"""What a real node changes on the machine, written down before it is changed, and taken back.
+"""The changes that a real node makes on the machine, recorded before they are made, and undone.
 
 A later command can do it as well: the rehearsal itself, `make down`, or the next rehearsal after
 one that was killed.

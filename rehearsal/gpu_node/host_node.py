@@ -1,4 +1,4 @@
-"""This machine as one of a stack's: in the inventory, as a node, in the program's overrides."""
+"""This machine as a node of a stack: in the inventory, the cluster and the program's overrides."""
 
 import os
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Container images without a registry and without Docker: this machine's own programs, as a tar.
+"""Builds container images from this machine's programs, without a registry or Docker.
 
 All images share one layer: a shell, a few tools, the libraries they load, and what is added. The
 libraries are the machine's, so that the driver's, which come from it as well, load with them.

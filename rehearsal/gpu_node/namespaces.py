@@ -1,4 +1,4 @@
-"""Runs a plan's programs apart from the machine: they all end with this process.
+"""Runs a plan's programs in their own namespaces, so that they all end with this process.
 
 `namespaces.py PLAN`, a JSON file. A mount namespace of its own keeps what the programs mount to
 themselves; in its own process namespace the kernel kills what they started, container or not,

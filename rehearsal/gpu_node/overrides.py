@@ -1,4 +1,4 @@
-"""What the copied program and stack file must say differently on this machine, and nothing more.
+"""The changes that this machine needs in the copied program and stack file, and no others.
 
 Each change is in the report: everything that is not there is as committed.
 """

@@ -1,4 +1,4 @@
-"""The names of a real node's pods, as CoreDNS answers them in a cluster, and nothing else.
+"""A DNS server that answers only the names of a real node's pods, as CoreDNS does.
 
 The workers of a training job know the first one by `HOSTNAME.SUBDOMAIN`
 (https://github.com/kubernetes/dns/blob/master/docs/specification.md, 2.4).

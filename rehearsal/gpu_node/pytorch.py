@@ -1,4 +1,4 @@
-"""The machine's own PyTorch, for the acceptance test: no image with one can be pulled here."""
+"""The machine's own PyTorch, for the acceptance test: no image that has one can be pulled here."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What containerd, the pods' network, NVIDIA's container runtime and the kubelet are told."""
+"""Configuration of containerd, the pod network, NVIDIA's container runtime and the kubelet."""
 
 import json
 from collections.abc import Mapping, Sequence

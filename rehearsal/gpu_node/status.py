@@ -1,4 +1,4 @@
-"""The cluster with a real node, as its API server and its kubelet show it."""
+"""The state of a cluster with a real node, as its API server and its kubelet report it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

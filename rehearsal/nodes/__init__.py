@@ -1,1 +1,1 @@
-"""The nodes of the rehearsal's cluster: who starts, shares and drains them, and what they offer."""
+"""The nodes of the rehearsal's cluster: how they start, are shared and drained."""

@@ -1,4 +1,4 @@
-"""Upstream Karpenter with its KWOK provider, as the autoscaler of the node groups a cloud holds.
+"""Upstream Karpenter with its KWOK provider, as the autoscaler of the cloud's node groups.
 
 It learns of a group what that cloud's autoscaler would know of a node that is not there yet: the
 group's `template`. What really joins is not its business.

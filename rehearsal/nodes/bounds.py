@@ -1,4 +1,4 @@
-"""No group ever has more nodes than its maximum: asked before each node that Karpenter adds.
+"""Keeps every group at or below its maximum: checked before each node that Karpenter adds.
 
 Karpenter's own limit counts a new node only once it has seen how large it is, and may have asked
 for two more by then. A cloud's autoscaler never goes beyond the group's maximum, not even for a

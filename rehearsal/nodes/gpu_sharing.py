@@ -1,4 +1,4 @@
-"""How a device plugin's pod shares out a node's GPUs: read from the pod, and what it mounts.
+"""How a device plugin's pod shares a node's GPUs, read from the pod and what it mounts.
 
 As NVIDIA/k8s-device-plugin reads its config (api/config/v1), in the version of
 `images.DEVICE_PLUGIN`: where that program would not start, or would offer another resource,

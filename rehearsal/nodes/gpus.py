@@ -1,4 +1,4 @@
-"""What adds `nvidia.com/gpu` to a node: its driver installer and its device plugin.
+"""Adds `nvidia.com/gpu` to nodes, as their driver installer and device plugin would.
 
 A node offers its GPUs once both have done their part. If a pod must do it, that pod has to run
 on the node; which pods those are, `components.kube.gpu_daemons` says.

@@ -1,4 +1,4 @@
-"""KWOK in place of the kubelets: it marks nodes ready and takes pods through their phases."""
+"""KWOK in place of the kubelets: marks nodes ready and moves pods through their phases."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Whether a pod fits a node, as the scheduler sees it, and if not, in which words.
+"""Whether a pod fits a node, as the scheduler decides it, and the reason if it does not.
 
 Covers taints, node selectors, required node affinity and resources: what decides whether a pod can
 ever be on a node of some shape. Pod affinity, ports and volumes are not looked at.

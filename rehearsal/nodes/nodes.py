@@ -1,4 +1,4 @@
-"""Gives the cluster the nodes that the cloud would run, and gives them GPUs when they are due.
+"""Adds the nodes that the cloud would run, and their GPUs when they are due.
 
 Two sorts of node join: those that the cloud keeps automatically (a group's initial or minimum
 count) are created here; those that the autoscaler adds are Karpenter's, and get the shape that

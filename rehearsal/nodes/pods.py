@@ -1,4 +1,4 @@
-"""Small readings of pods and nodes as the API server shows them."""
+"""Small queries on pods and nodes."""
 
 from collections.abc import Mapping
 from typing import Any

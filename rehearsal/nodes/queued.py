@@ -1,4 +1,4 @@
-"""ProvisioningRequests, as GKE's autoscaler treats them: all nodes of one start together or none.
+"""ProvisioningRequests, as GKE's autoscaler treats them: all nodes of a request start, or none.
 
 States, reasons and messages follow GoogleCloudPlatform/cluster-autoscaler 7d250507,
 pkg/provisioningrequests (read 2026-11-24). A request that was accepted waits for capacity without

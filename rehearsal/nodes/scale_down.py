@@ -1,4 +1,4 @@
-"""Which GPU nodes Cluster Autoscaler would drain: half empty, and their pods fit on other nodes.
+"""Which GPU nodes Cluster Autoscaler would drain: less than half used, and the pods fit elsewhere.
 
 As cluster-autoscaler 1.35 does it (simulator/utilization, simulator/drainability), and GKE's own,
 which is made of it: of a GPU node it looks only at the GPUs. Nodes without GPUs are not touched

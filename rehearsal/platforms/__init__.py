@@ -1,1 +1,1 @@
-"""How each platform is simulated: a module each, named in the table of platforms."""
+"""How each platform is simulated: one module each, named in the table of platforms."""

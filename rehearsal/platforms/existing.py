@@ -1,4 +1,4 @@
-"""A cluster that is already there: the rehearsal's own, with machines in it."""
+"""An existing cluster: the rehearsal's own control plane, with machines in it."""
 
 from rehearsal.cloud_simulators import Rehearsed, RunningSimulator
 from rehearsal.existing import ExistingCluster, with_real_node

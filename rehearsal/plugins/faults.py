@@ -1,4 +1,4 @@
-"""What a rehearsal's cloud and cluster do wrong on purpose."""
+"""The errors that a rehearsal's cloud and cluster make on purpose."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""Which official provider plugin is installed, and whether a rehearsal can use it."""
+"""Finds the installed official provider plugins, and decides whether a rehearsal can use them."""
 
 import importlib.metadata
 import os

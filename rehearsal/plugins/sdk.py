@@ -1,4 +1,4 @@
-"""What the classes of an SDK say of their properties; one thread at a time reads them.
+"""Reads the properties of an SDK's classes, in one thread at a time.
 
 An SDK loads its parts when they are first looked at. Before Python 3.12 another thread may see such
 a part half loaded: `importlib.util.LazyLoader` had no lock (cpython issue 114763).

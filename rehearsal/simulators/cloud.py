@@ -1,4 +1,4 @@
-"""What a cloud's simulator shows to the rest of the rehearsal: which nodes it would start, and how.
+"""The interface of a cloud's simulator: which nodes it would start, and how.
 
 Everything here is read from what the simulator *holds*, never from the program's config, so that a
 forgotten tag, label or taint shows as it would in the cloud.

@@ -1,4 +1,4 @@
-"""What a stack finds in Google Cloud: the subnetworks of existing networks.
+"""Google Cloud resources that exist before the stack: the subnetworks of existing networks.
 
 They are written down in `inventories/<stack>.yaml`, with what the network team has not done yet.
 If they are not, they are derived from the stack's settings, and the report says so.

@@ -1,4 +1,4 @@
-"""What a stack finds: the machines of a cluster, or the subnets of a VPC, of other owners.
+"""Resources that exist before the stack: a cluster's machines, or the subnets of a VPC.
 
 They are written down in `inventories/<stack>.yaml`. If they are not, they are derived from
 the stack's settings, and the report says so. No account and no cluster is asked.

@@ -1,4 +1,4 @@
-"""Serves a simulated API on loopback, to this user only."""
+"""Serves a simulated API on loopback, for this user only."""
 
 import io
 import logging

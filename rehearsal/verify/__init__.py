@@ -1,1 +1,1 @@
-"""What must be so in a rehearsed cluster, and why it is not."""
+"""Checks of a rehearsed cluster, and explanations of what is wrong."""

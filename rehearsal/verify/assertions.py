@@ -1,4 +1,4 @@
-"""What must be so once the workloads run: nodes, GPUs in their turn, and node templates."""
+"""Checks once the workloads run: nodes, the order in which GPUs appear, node templates."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Why a pod is not running: one line that names the pool, the workload and the mismatch.
+"""Why a pod is not running, in one line that names the pool, the workload and the mismatch.
 
 Found by comparing the pod with each node group, in the order in which things must be right: the
 shape of the group's nodes, whether another node can come, whether its GPUs appear, whether one is

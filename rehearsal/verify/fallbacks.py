@@ -1,4 +1,4 @@
-"""What a rehearsal saw of orders of fallback: the next choice, how long it took, the way back."""
+"""A rehearsal's record of fallbacks: the next choice, how long it took, the way back."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The stack's output `gpuPools`, by which other projects go, against the nodes it describes."""
+"""Compares the stack's output `gpuPools`, which other projects use, with the nodes it describes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What must be so of the workers of a JobSet: a node each, and no other pods that reach them."""
+"""Checks of a JobSet's workers: one node each, and no other pods that can reach them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

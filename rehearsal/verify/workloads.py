@@ -1,4 +1,4 @@
-"""The workloads that a stack declares, and whether each has reached its state in the cluster."""
+"""The workloads that a stack declares, and whether each has reached its expected state."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""JSON documents in inputs, such as policies: how they are written does not count."""
+"""JSON documents in inputs, such as policies, compared by content and not by formatting."""
 
 import json
 from typing import Any

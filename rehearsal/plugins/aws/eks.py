@@ -1,4 +1,4 @@
-"""EKS: clusters and, with their addons, who may use them."""
+"""EKS clusters, their addons and their access entries."""
 
 import time
 from collections.abc import Callable, Mapping

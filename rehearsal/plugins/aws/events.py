@@ -1,4 +1,4 @@
-"""What EventBridge's targets need beyond their row."""
+"""EventBridge targets, as far as their row does not describe them."""
 
 from collections.abc import Mapping
 from typing import Any

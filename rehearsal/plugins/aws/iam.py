@@ -1,4 +1,4 @@
-"""What IAM's roles, policies and OpenID Connect providers need beyond their rows."""
+"""IAM roles, policies and OpenID Connect providers, as far as their rows do not describe them."""
 
 from collections.abc import Mapping
 from typing import Any

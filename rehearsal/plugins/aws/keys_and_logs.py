@@ -1,4 +1,4 @@
-"""What KMS keys, their aliases and CloudWatch log groups need beyond their rows."""
+"""KMS keys, aliases and CloudWatch log groups, as far as their rows do not describe them."""
 
 from collections.abc import Mapping
 from typing import Any

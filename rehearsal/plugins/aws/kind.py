@@ -1,4 +1,4 @@
-"""What every resource type of AWS has in common: references, tags, drift.
+"""What all AWS resource types have in common: references, tags, drift.
 
 No rule of AWS is written here: what is refused, the API refuses. What a type computes, replaces and
 checks before it asks is the official provider's own knowledge.

@@ -1,4 +1,4 @@
-"""What launch templates need beyond their row: every change is a new version."""
+"""Launch templates, as far as their row does not describe them: every change is a new version."""
 
 from collections.abc import Mapping
 from typing import Any

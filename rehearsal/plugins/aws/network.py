@@ -1,4 +1,4 @@
-"""What VPCs, Internet gateways and VPC endpoints need beyond their rows."""
+"""VPCs, internet gateways and VPC endpoints, as far as their rows do not describe them."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The AWS provider's own configuration: what it accepts, and the tags that go on everything."""
+"""The AWS provider's own configuration: accepted settings, and default tags."""
 
 import json
 from collections.abc import Mapping

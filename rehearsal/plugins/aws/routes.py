@@ -1,4 +1,4 @@
-"""What route tables and routes need beyond their rows."""
+"""Route tables and routes, as far as their rows do not describe them."""
 
 import zlib
 from collections.abc import Mapping

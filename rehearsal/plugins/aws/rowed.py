@@ -1,4 +1,4 @@
-"""One handler for every AWS type that a row of `clouds/rows/aws.yaml` describes.
+"""The handler of every AWS type that a row of `clouds/rows/aws.yaml` describes.
 
 What a row leaves out follows from botocore's shapes and from the SDK's classes. A type that needs
 more is a subclass with its token, which overrides what differs.

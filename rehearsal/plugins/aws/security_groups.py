@@ -1,4 +1,4 @@
-"""What security groups and their rules need beyond their rows."""
+"""Security groups and their rules, as far as their rows do not describe them."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,1 +1,1 @@
-"""The offline plugin in place of a cloud's resource provider, whichever the cloud."""
+"""The offline plugin that stands in for a cloud's resource provider, for any cloud."""

@@ -1,4 +1,4 @@
-"""What an SDK's own classes say of a resource type, in the words of `clouds/overrides.yaml`."""
+"""Facts about a resource type from the SDK's classes, in the terms of `clouds/overrides.yaml`."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What changed between a resource as it is and its new inputs, and what of it replaces."""
+"""Compares a resource with its new inputs: what changed, and which changes replace it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What providers enforce beyond the SDK's types: derived from the SDK, then from `clouds/`."""
+"""Rules that providers enforce beyond the SDK's types: from the SDK, then from `clouds/`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Inputs on their way through a provider: defaults, generated names, merging, reading back."""
+"""How inputs pass through a provider: defaults, generated names, merging, reading back."""
 
 import hashlib
 import secrets

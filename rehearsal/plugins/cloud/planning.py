@@ -1,4 +1,4 @@
-"""What a preview of a create says: the inputs, and as unknown all that only the cloud fills in.
+"""The preview of a create: the inputs, with everything that the cloud fills in as unknown.
 
 A program may read any of it. What a preview leaves out is missing where the program uses it, and
 that refuses a stack which the cloud would have created.

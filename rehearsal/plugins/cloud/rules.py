@@ -1,4 +1,4 @@
-"""What a provider refuses in inputs of the right types: enums, bounds, exclusions."""
+"""Refuses inputs of the right types that the provider would refuse: enums, bounds, exclusions."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a resource type accepts, read from the SDK's own classes, and whether given inputs fit."""
+"""The inputs that a resource type accepts, read from the SDK's classes, and a check of them."""
 
 import difflib
 import inspect

@@ -1,4 +1,4 @@
-"""The offline plugin for `gcp`: what Google's provider does with inputs and answers, over HTTP.
+"""The offline plugin for `gcp`: how Google's provider maps inputs and responses, over HTTP.
 
 No rule of Google Cloud is here: the simulated API has them.
 """

@@ -1,4 +1,4 @@
-"""What the provider reads as a network."""
+"""How the provider reads network addresses."""
 
 import ipaddress
 from typing import Any

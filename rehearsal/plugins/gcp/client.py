@@ -1,4 +1,4 @@
-"""Google's APIs over HTTP, and their errors in the provider's words."""
+"""Calls Google's APIs over HTTP, and words their errors as the provider does."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Clusters, as the provider creates and deletes them."""
+"""How the provider creates and deletes clusters."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What of a cluster the provider puts together by hand."""
+"""The parts of a cluster that the provider assembles by hand."""
 
 from collections.abc import Mapping
 from typing import Any

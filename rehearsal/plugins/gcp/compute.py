@@ -1,4 +1,4 @@
-"""Subnetworks and firewall rules of Compute Engine: what the provider does beyond their rows."""
+"""Subnetworks and firewall rules of Compute Engine, as far as their rows do not describe them."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping

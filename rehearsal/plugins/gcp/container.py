@@ -1,4 +1,4 @@
-"""What clusters and node pools of GKE share in the provider."""
+"""What the provider has in common for GKE's clusters and node pools."""
 
 from collections.abc import Mapping
 from typing import Any

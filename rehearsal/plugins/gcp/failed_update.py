@@ -1,4 +1,4 @@
-"""What a state has once an update has failed, perhaps partway, as Terraform's SDK leaves it.
+"""The state after a failed, perhaps partial, update, as Terraform's SDK leaves it.
 
 A property that is None was not created."""
 

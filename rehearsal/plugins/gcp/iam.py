@@ -1,4 +1,4 @@
-"""Service accounts, as the provider creates and changes them."""
+"""How the provider creates and changes service accounts."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""One member of one role in the policy of something, as the provider writes and removes it."""
+"""One member of one role in an IAM policy, as the provider adds and removes it."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""Where the provider looks for what it creates."""
+"""The locations in which the provider looks for its resources."""
 
 from collections.abc import Mapping
 from typing import Any

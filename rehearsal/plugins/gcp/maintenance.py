@@ -1,4 +1,4 @@
-"""Maintenance policies between the provider and the API."""
+"""Translates maintenance policies between the provider and the API."""
 
 import re
 from collections.abc import Iterator, Mapping

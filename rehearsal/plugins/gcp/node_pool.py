@@ -1,4 +1,4 @@
-"""Node pools, as the provider creates and changes them."""
+"""How the provider creates and changes node pools."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""APIs of a project, dashboards and alert policies: what the provider does beyond their rows."""
+"""A project's APIs, dashboards and alert policies, as far as their rows do not describe them."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""One resource of one Google API: the offline plugin's engine over the rows."""
+"""One resource of a Google API: the offline plugin's engine for the rows."""
 
 import re
 from collections.abc import Mapping

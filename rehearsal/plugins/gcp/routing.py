@@ -1,4 +1,4 @@
-"""Routers and their NATs: what the provider does beyond their rows."""
+"""Routers and Cloud NATs, as far as their rows do not describe them."""
 
 import threading
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Properties as the provider calls them <-> fields as the API does, along Google's own documents.
+"""Translates the provider's properties to the API's fields and back, by Google's API documents.
 
 Most are called the same, or a list is in the plural here and in the singular there; `renamed` has
 the rest. A block that the API has as a list is the only element of that, and the other way round.

@@ -1,4 +1,4 @@
-"""What an API server says when it refuses: one error for all who speak to one.
+"""An API server's refusal, as one error class for every caller.
 
 There are two ways to speak to it. The provider uses the official client, which knows every way
 to sign in that a kubeconfig can name; the rehearsal's own control plane is reached by

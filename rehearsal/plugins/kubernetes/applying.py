@@ -1,4 +1,4 @@
-"""Objects put onto a cluster and taken off again: created, then applied as one field manager."""
+"""Creates, applies (as one field manager) and deletes objects in a cluster."""
 
 import threading
 from collections.abc import Callable

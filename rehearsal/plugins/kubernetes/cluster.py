@@ -1,4 +1,4 @@
-"""One Kubernetes API server, spoken to through the official Python client in plain JSON."""
+"""One Kubernetes API server, called through the official Python client in plain JSON."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""What changed between an object's last known form and its new inputs, and what that takes.
+"""Compares an object's last known form with its new inputs: what changed, and how to apply it.
 
 The table of properties whose change means a replacement is the official provider's own, 4.x:
 https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/provider/diff.go

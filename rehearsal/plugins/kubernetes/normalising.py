@@ -1,4 +1,4 @@
-"""Objects as the API server stores them, so that what it stores alike is not a change.
+"""Normalises objects as the API server stores them, so that equal ones show no change.
 
 The official provider passes the inputs of Kubernetes' own kinds through Go's client library, in
 `Check` and before it compares: what is empty goes, unless the library keeps it

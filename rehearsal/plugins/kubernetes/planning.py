@@ -1,4 +1,4 @@
-"""Inputs made complete and compared with the state: pure, but for what a kind's scope is."""
+"""Completes inputs and compares them with the state; pure, except for the scope of a kind."""
 
 from collections.abc import Callable
 

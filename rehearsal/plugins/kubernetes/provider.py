@@ -1,4 +1,4 @@
-"""One configured Kubernetes provider: what the official one does with each resource operation.
+"""One configured Kubernetes provider: how the official one performs each resource operation.
 
 Source of the behaviour and of the wording: provider.go and await.go of
 https://github.com/pulumi/pulumi-kubernetes/tree/master/provider/pkg. Stricter than that one in two

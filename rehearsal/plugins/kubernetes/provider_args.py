@@ -1,4 +1,4 @@
-"""The arguments of a Kubernetes provider resource, and when a change of them replaces it."""
+"""The arguments of a Kubernetes provider resource, and which changes replace it."""
 
 import json
 from collections.abc import Iterator, Mapping

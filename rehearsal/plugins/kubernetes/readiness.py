@@ -1,4 +1,4 @@
-"""When an object counts as up, by kind: the official provider's rules, as pure functions.
+"""When an object is ready, by kind: the official provider's rules, as pure functions.
 
 Sources: https://github.com/pulumi/pulumi-kubernetes/tree/master/provider/pkg/await and, for
 DaemonSets, kstatus. Kinds that are not named here are up as soon as they exist.

@@ -1,4 +1,4 @@
-"""What the engine's requests and the provider's answers carry, apart from properties."""
+"""The contents of the engine's requests and the provider's responses, apart from properties."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

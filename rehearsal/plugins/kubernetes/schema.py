@@ -1,4 +1,4 @@
-"""What a typed Kubernetes resource accepts, read from the installed SDK's own input classes.
+"""The inputs that a typed Kubernetes resource accepts, read from the SDK's input classes.
 
 Custom resources have no class here; the API server checks those against their definition.
 """

@@ -1,4 +1,4 @@
-"""Waits until an object is up, or gone; a cancelled update ends every wait at once."""
+"""Waits until an object is ready, or deleted; a cancelled update ends every wait at once."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Access entries and access policies, which moto does not have."""
+"""Access entries and access policies, which moto lacks."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""What one simulated AWS account holds: moto's backends, and what the rehearsal says of it."""
+"""The contents of one simulated AWS account: moto's backends, and the rehearsal's own settings."""
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""EKS addons, which moto does not have."""
+"""EKS addons, which moto lacks."""
 
 import re
 import uuid

@@ -1,4 +1,4 @@
-"""Which image and which Kubernetes version a node group may have, or go to."""
+"""Which images and Kubernetes versions a node group may have or be updated to."""
 
 import datetime
 import re

@@ -1,4 +1,4 @@
-"""What EKS' controllers create in an account for Services and PersistentVolumeClaims.
+"""What EKS's controllers create in an account for Services and PersistentVolumeClaims.
 
 kubernetes/cloud-provider-aws: a load balancer is called `a` and the Service's uid without hyphens;
 it has network interfaces in the cluster's subnets and a security group `k8s-elb-` and that. The EBS

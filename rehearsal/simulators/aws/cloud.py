@@ -1,4 +1,4 @@
-"""The AWS account of a rehearsal, seen from the sandbox: node groups, sizes, what is left."""
+"""The AWS account of a rehearsal as the sandbox sees it: node groups, sizes, leftovers."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What EKS refuses of a cluster, new or changed, and in which words."""
+"""What EKS refuses about a new or changed cluster, with its messages."""
 
 import datetime
 import re

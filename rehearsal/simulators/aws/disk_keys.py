@@ -1,4 +1,4 @@
-"""Whether EC2 can encrypt the disks of nodes: the state of their KMS key, and who may use it.
+"""Whether EC2 can encrypt node disks: the state of their KMS key, and who may use it.
 
 A key that the simulated account does not have is taken for one that exists and may be used.
 https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html

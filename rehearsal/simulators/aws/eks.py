@@ -1,4 +1,4 @@
-"""What EKS holds, stored where moto keeps its clusters; tags and updates of all of it.
+"""EKS's resources, stored where moto keeps its clusters, with their tags and updates.
 
 A row is what the API shows of a thing, in the shape of botocore's model.
 """

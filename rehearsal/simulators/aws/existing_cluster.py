@@ -1,4 +1,4 @@
-"""An EKS cluster that was in the account before the stack came, as its owner made it."""
+"""An EKS cluster that existed before the stack, as its owner created it."""
 
 import json
 from typing import Any

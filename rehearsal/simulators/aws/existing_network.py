@@ -1,4 +1,4 @@
-"""A VPC that was in the account before the stack came: subnets with the IDs that others know."""
+"""A VPC that existed before the stack, with the subnet IDs that settings name."""
 
 from typing import Any
 from unittest.mock import patch

@@ -1,4 +1,4 @@
-"""What a node reads from its user data when it first boots: its cluster, settings of its kubelet.
+"""What a node reads from its user data on first boot: its cluster, and kubelet settings.
 
 AL2023: the NodeConfig parts of a MIME document, merged in their order (awslabs.github.io,
 amazon-eks-ami, nodeadm, read 2026-11-24). Bottlerocket: TOML. EKS adds what it knows itself, unless

@@ -1,4 +1,4 @@
-"""What IAM refuses and moto does not."""
+"""What IAM refuses and moto accepts."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The images that EKS publishes for nodes, their SSM parameters, and what is in one.
+"""The node images that EKS publishes, their SSM parameters, and what each contains.
 
 Paths: docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html and
 retrieve-ami-id-bottlerocket.html (read 2026-11-24). An ID follows from the parameter's path, so

@@ -1,4 +1,4 @@
-"""What KMS and CloudWatch Logs refuse, and moto does not."""
+"""What KMS and CloudWatch Logs refuse and moto accepts."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What EKS refuses of a managed node group, and what it fills in."""
+"""What EKS refuses about a managed node group, and which defaults it fills in."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The nodes of a node group: what Cluster Autoscaler believes of them, and what really joins."""
+"""The nodes of a node group: what Cluster Autoscaler expects of them, and what really joins."""
 
 import re
 from collections.abc import Mapping

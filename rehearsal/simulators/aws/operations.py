@@ -1,4 +1,4 @@
-"""All that is added to moto."""
+"""Everything that is added to moto."""
 
 import pkgutil
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Whether the role of a pod allows what the pod asks AWS for: Karpenter's controller.
+"""Whether a pod's role allows the AWS calls that the pod makes, such as Karpenter's controller.
 
 What an action needs of which resource, and the condition keys, are those of the "Service
 Authorization Reference" (docs.aws.amazon.com/service-authorization, read 2026-11-24), as far as the

@@ -1,4 +1,4 @@
-"""Pod identity associations, which moto does not have."""
+"""Pod identity associations, which moto lacks."""
 
 import hashlib
 import time

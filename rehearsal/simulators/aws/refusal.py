@@ -1,4 +1,4 @@
-"""What the simulated AWS refuses, in AWS's words."""
+"""A refusal by the simulated AWS, with AWS's error code and message."""
 
 from rehearsal.simulators.cloud import RefusedError
 

@@ -1,4 +1,4 @@
-"""What a role may do and who uses it, as moto and the account have it."""
+"""What a role allows and who uses it, from moto and the account."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What EKS holds: clusters and node groups, in the shapes of botocore's model."""
+"""EKS's clusters and node groups, in the shapes of botocore's model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The API of a simulated AWS account: moto's server on loopback, with what is added to it."""
+"""Serves a simulated AWS account on loopback: moto's server, with what is added to it."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""What GKE's controllers create in a project for the objects of a cluster's users.
+"""What GKE's controllers create in a project for Services and PersistentVolumeClaims.
 
 kubernetes/cloud-provider-gcp: the load balancer of a Service is called `a` and the Service's uid
 without hyphens, its firewall rule `k8s-fw-` and that; the disk or Filestore instance of a claim

@@ -1,4 +1,4 @@
-"""What GKE creates for Ingresses and Gateways: HTTP load balancers before the pods of Services.
+"""The HTTP load balancers that GKE creates for Ingresses and Gateways.
 
 Names as kubernetes/ingress-gce makes them (pkg/utils/namer, read 2026-11-22): `k8s1-` for network
 endpoint groups, backend services and health checks, `k8s2-` with `fr`, `tp` and `um` for forwarding

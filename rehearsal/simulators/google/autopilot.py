@@ -1,4 +1,4 @@
-"""The nodes that GKE Autopilot would start: shapes that come only for pods that ask for them.
+"""The nodes that GKE Autopilot would start, whose shapes depend on the pods that ask for them.
 
 Shared, partitioned and reserved GPUs exist only if a pod selects them, so such shapes are
 made from the selectors of the cluster's pods.

@@ -1,4 +1,4 @@
-"""Who may use a bucket, and whether a pod mounts it: Cloud Storage FUSE, and the pod's own rights.
+"""Who may use a bucket, and whether a pod can mount it with Cloud Storage FUSE.
 
 Which buckets there are, and how, an inventory says; any other is there, with uniform bucket-level
 access.

@@ -1,4 +1,4 @@
-"""The simulated Google Cloud: what exists, what it may use, which nodes it would start."""
+"""The simulated Google Cloud: its resources, its quotas, the nodes it would start."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What Google's APIs answer when they refuse."""
+"""The errors of Google's APIs."""
 
 from typing import Any
 

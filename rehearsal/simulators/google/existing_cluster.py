@@ -1,4 +1,4 @@
-"""A GKE cluster that was in the project before the stack came, as its owner made it."""
+"""A GKE cluster that existed before the stack, as its owner created it."""
 
 from collections.abc import Mapping
 from typing import Any

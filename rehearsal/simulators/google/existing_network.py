@@ -1,4 +1,4 @@
-"""Networks that were there before the stack came, and whose they are."""
+"""Networks that existed before the stack, with their owners."""
 
 from collections.abc import Sequence
 from itertools import groupby

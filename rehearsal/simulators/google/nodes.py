@@ -1,4 +1,4 @@
-"""The nodes that GKE would start for what it holds: labels, taints, capacity, who does what."""
+"""The nodes that GKE would start: labels, taints, capacity, drivers and plugins."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal

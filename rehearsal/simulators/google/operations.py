@@ -1,4 +1,4 @@
-"""Long-running operations, in the three forms that Google's APIs have."""
+"""Long-running operations, in the three forms that Google's APIs use."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""Who may do what: the IAM policies of projects, service accounts and buckets."""
+"""The IAM policies of projects, service accounts and buckets."""
 
 import base64
 import hashlib

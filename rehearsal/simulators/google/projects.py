@@ -1,4 +1,4 @@
-"""Projects: what they are, their IAM policies (Resource Manager), their APIs (Service Usage)."""
+"""Projects: their IAM policies (Resource Manager) and enabled APIs (Service Usage)."""
 
 from typing import Any
 

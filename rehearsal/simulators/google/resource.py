@@ -1,4 +1,4 @@
-"""Something that exists in the simulated Google Cloud, and how it is named."""
+"""One resource of the simulated Google Cloud, and its name."""
 
 from dataclasses import dataclass, field
 from typing import Any

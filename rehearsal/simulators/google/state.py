@@ -1,4 +1,4 @@
-"""What exists in the simulated Google Cloud, as the methods of its APIs read and change it."""
+"""The resources of the simulated Google Cloud, as the methods of its APIs read and change them."""
 
 import re
 import threading

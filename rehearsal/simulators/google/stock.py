@@ -1,4 +1,4 @@
-"""Machines that Compute Engine runs out of on purpose, as `stock` of an inventory says."""
+"""Machines that Compute Engine runs out of, according to `stock` in an inventory."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

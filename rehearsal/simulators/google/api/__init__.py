@@ -1,1 +1,1 @@
-"""Google Cloud's APIs over HTTP, held to the documents that Google publishes of them."""
+"""Google Cloud's APIs over HTTP, validated against Google's published API documents."""

@@ -1,1 +1,1 @@
-"""Compute Engine, as far as somebody of a cluster asks for it."""
+"""Compute Engine, as far as GKE clusters need it."""

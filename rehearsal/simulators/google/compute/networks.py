@@ -1,4 +1,4 @@
-"""VPC networks in custom subnet mode, and whose a Shared VPC is."""
+"""VPC networks in custom subnet mode, and Shared VPCs."""
 
 from typing import Any
 

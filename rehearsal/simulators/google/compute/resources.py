@@ -1,4 +1,4 @@
-"""What the collections of Compute Engine share: names, links, fingerprints, lists, operations."""
+"""What Compute Engine's collections share: names, links, fingerprints, lists, operations."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Cloud Routers, and Cloud NAT, which is a part of its router."""
+"""Cloud Routers, and Cloud NAT, which is part of its router."""
 
 from collections.abc import Mapping
 from typing import Any

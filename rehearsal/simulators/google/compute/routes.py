@@ -1,4 +1,4 @@
-"""Routes of VPC networks: those that Compute Engine creates itself, and what was added."""
+"""Routes of VPC networks: those that Compute Engine creates automatically, and those added."""
 
 import zlib
 from collections.abc import Iterator

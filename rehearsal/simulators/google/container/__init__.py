@@ -1,1 +1,1 @@
-"""GKE, as far as somebody of a cluster asks for it."""
+"""GKE's API, as far as stacks use it."""

@@ -1,4 +1,4 @@
-"""What GKE fills in of a cluster, and what a cluster brings along."""
+"""The defaults that GKE fills in for a cluster, and what it creates with one."""
 
 import base64
 import copy

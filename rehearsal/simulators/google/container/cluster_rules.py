@@ -1,4 +1,4 @@
-"""What GKE refuses of a cluster."""
+"""What GKE refuses about a cluster."""
 
 import ipaddress
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Cloud KMS keys of other owners: whether GKE may encrypt the secrets of a cluster with one.
+"""Cloud KMS keys of other projects: whether GKE may encrypt a cluster's secrets with one.
 
 An inventory lists the keys on which GKE's service agent has no role. Any other key exists, and the
 agent has the role on it.

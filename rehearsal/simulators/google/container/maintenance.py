@@ -1,4 +1,4 @@
-"""What the API says of a cluster's maintenance policy."""
+"""How the API represents a cluster's maintenance policy."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What GKE fills in of a node pool, and which GPUs its nodes have."""
+"""The defaults that GKE fills in for a node pool, and the GPUs of its nodes."""
 
 import copy
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What GKE changes of a node pool, and what of it recreates the nodes."""
+"""How GKE updates a node pool, and which updates recreate its nodes."""
 
 import copy
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""GKE's node pools: how they are created, read and deleted."""
+"""How GKE creates, reads and deletes node pools."""
 
 import copy
 from typing import Any

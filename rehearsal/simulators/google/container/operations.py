@@ -1,4 +1,4 @@
-"""GKE's operations, and what a location offers."""
+"""GKE's operations, and its server configuration by location."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

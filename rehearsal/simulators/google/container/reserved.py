@@ -1,4 +1,4 @@
-"""Why a node pool's machines do not come out of the reservation that the pool names.
+"""Why a node pool's machines cannot use the reservation that the pool names.
 
 The words of GKE are from two reports of its users (gsutil issue 1000, cluster-toolkit pull request
 5043), those of Compute Engine from Cluster Autoscaler, which knows its errors by them

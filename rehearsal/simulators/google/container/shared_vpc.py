@@ -1,4 +1,4 @@
-"""What GKE demands of a network: of one in another project, its rights there; of any, a way out.
+"""What GKE requires of a network: in another project, its rights there; everywhere, a way out.
 
 Each in GKE's own words; the comment on it says who met them.
 """

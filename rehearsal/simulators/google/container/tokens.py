@@ -1,4 +1,4 @@
-"""What the cloud's state calls GKE's resources."""
+"""Names of GKE's resources in the cloud's state."""
 
 CLUSTER = "container.clusters"
 NODE_POOL = "container.nodePools"
