@@ -1,14 +1,14 @@
-"""GPUs on Kubernetes as a component: in the wheel this is the package `gpu_cluster`.
+"""GPUs on Kubernetes as Pulumi components. In the wheel, this package is called `gpu_cluster`.
 
-`GpuStack` declares a stack, and the args of every platform and block are here by their names, such
-as `EksClusterArgs`; those that are part of other args are in the same module as these.
+`GpuStack` declares a stack. The args classes of every platform and block are exported here under
+their names, such as `EksClusterArgs`; classes nested in other args are in the modules of those.
 """
 
 from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# What runs as a command imports parts of this package, and answers before an SDK is loaded.
+# Commands import parts of this package and must answer before an SDK is loaded.
 if TYPE_CHECKING:
     from .batch.batch_args import BatchArgs as BatchArgs
     from .batch.training_args import TrainingArgs as TrainingArgs
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name.startswith("GpuStack"):
         return getattr(import_module(".stack", __name__), name)
-    # Not a submodule, which `from ... import` looks for here first.
+    # Submodule names are not args: `from ... import` tries them here before it imports the
+    # submodule.
     for args in _args() if name[:1].isupper() else ():
         if args.__name__ == name:
             return args
@@ -34,7 +35,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _args() -> Iterator[type[Any]]:
-    """The args of every platform and block."""
+    """Yields the args classes of every platform and block."""
     for platform in import_module(".platforms", __name__).PLATFORMS.values():
         yield from (platform.settings.CLUSTER, platform.settings.POOL)
     for block in import_module(".settings.blocks", __name__).BLOCKS.values():

@@ -1,4 +1,5 @@
-"""`python -m gpu_cluster ENGINE`, which `python -m pulumi.run.plugin gpu-cluster` runs too."""
+"""Runs `python -m gpu_cluster ENGINE`, which is also what `python -m pulumi.run.plugin gpu-cluster`
+runs."""
 
 from .plugin import serve
 

@@ -1,6 +1,6 @@
-"""Who pods are in the cloud, and how a platform gives them rights and buckets.
+"""The cloud identities of pods, and how each platform grants them permissions and buckets.
 
-Every platform has a way; what a user says of it is the same everywhere.
+Every platform has its own mechanism; the settings are the same everywhere.
 """
 
 import re
@@ -19,7 +19,8 @@ from .effect import Sent, Tries
 from .limits import DNS_LABEL, UNIQUE, Limit, check_limits, matching, pattern
 
 KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
-"""A key itself: EKS answers with that for an alias, and IAM grants nothing by one."""
+"""The ARN of a key, not of an alias: EKS returns the key's ARN for an alias, and IAM ignores
+aliases."""
 KMS_ARN = matching("a KMS key; give its ARN, arn:aws:kms:REGION:ACCOUNT:key/ID", KMS_KEY)
 _ROLE = matching(
     "a role; write it as roles/bigquery.jobUser",
@@ -32,7 +33,8 @@ POLICY = matching(
 
 
 def _narrow(patterns: Sequence[str], before: str = "") -> Limit:
-    """A right that matches none of the patterns; `before`: what precedes that part of a value."""
+    """A limit that refuses rights matching any of the patterns; `before` is a regular expression
+    for what precedes that part of a value."""
     broad = (re.compile(before + re.escape(each).replace(r"\*", ".*")) for each in patterns)
     return Limit(lambda right: too_broad(right, patterns), {"not": pattern(*broad)})
 
@@ -43,7 +45,7 @@ BUCKET_NAME = matching(
     names.BUCKET,
     hint=lambda name: f"give {name.split('/')[2]} only" if "://" in name else None,
 )
-"""As both clouds take it."""
+"""The bucket names that both clouds accept."""
 
 
 Right = Literal["read", "write"]
@@ -51,20 +53,20 @@ Right = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccountArgs:
-    """A Kubernetes service account of this stack, with its own permissions in the cloud: no key,
-    and nothing that another pod of the node could take."""
+    """A Kubernetes service account of this stack with its own cloud permissions, without a key, and
+    without permissions that other pods of the node could use."""
 
     namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
         "default"
     )
-    """The namespace of the account and of the pods that may have it: one of `namespaces`, or an
+    """The namespace of the account and of the pods that may use it: one of `namespaces`, or an
     existing one."""
     buckets: Annotated[
         Mapping[Annotated[str, BUCKET_NAME], Right], Sent("BucketIAMMember", "RolePolicy")
     ] = field(default_factory=dict)
-    """Existing buckets, and whether its pods read the objects or also write and delete them; the
-    permissions cover only these buckets. The driver that mounts buckets is installed with the first
-    one."""
+    """Existing buckets, and whether its pods only read the objects or also write and delete them;
+    the permissions cover only these buckets. The driver that mounts buckets is installed with the
+    first one."""
     roles: Annotated[
         Sequence[Annotated[str, _ROLE, _narrow((*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES))]],
         UNIQUE,
@@ -76,14 +78,14 @@ class ServiceAccountArgs:
         UNIQUE,
         Sent("RolePolicyAttachment policyArn"),
     ] = ()
-    """EKS: ARNs of IAM policies, of AWS or of your account."""
+    """EKS: ARNs of IAM policies, managed by AWS or by your account."""
     this_cluster_only: Annotated[bool, Sent("BucketIAMMember condition")] = False
-    """GKE: whether an IAM condition confines the rights to this cluster. By default, they hold for
-    the same namespace and account of every cluster of the project."""
+    """GKE: whether an IAM condition limits the permissions to this cluster. By default, they apply
+    to the same namespace and account in every cluster of the project."""
     bucket_keys: Annotated[
         Sequence[Annotated[str, KMS_ARN]], Sent("RolePolicy policy.Statement[].Resource[]")
     ] = ()
-    """EKS: ARNs of the KMS keys of your own with which its buckets are encrypted by default."""
+    """EKS: ARNs of your own KMS keys that encrypt its buckets by default."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -99,74 +101,77 @@ class ServiceAccountArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketDriver:
-    """How pods of a platform mount a bucket."""
+    """How pods on a platform mount a bucket."""
 
     driver: str
     """The CSI driver's name."""
     inline: bool
-    """Whether a pod names the bucket itself; else through a PersistentVolume and its claim."""
+    """Whether a pod names the bucket in an inline volume; otherwise it needs a PersistentVolume and
+    its claim."""
     pod_annotations: Mapping[str, str] = field(default_factory=dict)
-    """What pods that mount one must have."""
+    """Annotations that pods mounting a bucket must have."""
     attributes: Mapping[str, str] = field(default_factory=dict)
-    """The volume's attributes besides the bucket's name."""
+    """The volume's attributes in addition to the bucket's name."""
     mount_options: Sequence[str] = ()
-    """Of every mount, with a PersistentVolume."""
+    """Options for every mount through a PersistentVolume."""
     write_options: Sequence[str] = ()
-    """Of a mount that writes, deletes and overwrites."""
+    """Additional options for mounts that write, overwrite and delete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disks:
-    """The disks of a stack's claims, on a platform where the stack itself creates them."""
+    """The disks behind a stack's claims, on a platform where the stack itself creates them."""
 
     region: str
-    """Of the disks, and so of their zones."""
+    """The region of the disks and of their zones."""
     zones: Sequence[str]
-    """The zones of the stack's own network, the first of which a claim gets that names none; empty
-    in an existing network, whose zones only the cloud knows."""
+    """The zones of the stack's own network. A claim without a zone gets the first one. Empty in an
+    existing network, whose zones only the cloud can tell."""
     pool_key: str
-    """The key by which a pool is confined to some zones, or to some subnets."""
+    """The setting that confines a pool to some zones or subnets."""
     shared: str
-    """What to use if several nodes have to mount one."""
+    """What to use if several nodes have to mount one volume."""
     other_class: str
-    """What to do for a StorageClass of one's own."""
+    """How to use another StorageClass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeClasses:
-    """The StorageClasses of a platform, as far as claims can be wrong about them."""
+    """The StorageClasses of a platform, as far as claims have to be checked against them."""
 
     disks: Sequence[str] = ()
-    """Those whose volumes are disks, which one node attaches."""
+    """Classes whose volumes are disks, which only one node can attach at a time."""
     least_gib: Mapping[str, int] = field(default_factory=dict)
-    """Class -> GiB of its smallest volume, where a smaller claim fails."""
+    """Class -> minimum volume size in GiB; a smaller claim fails."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Class -> why its volumes would not work here, and what to name instead."""
+    """Class -> why its volumes would not work on the platform, and which class to use instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What the pods of a platform can be given."""
+    """What the pods of a platform can be given access to."""
 
     rights: Literal["roles", "policies"] | None = None
-    """The key by which a service account gets rights there."""
+    """The setting through which a service account gets its permissions on the platform."""
     buckets: BucketDriver | None = None
-    """None if the stack mounts none."""
+    """The bucket driver; None if the stack mounts no buckets."""
     disks: Disks | None = None
-    """None if a driver of the cluster creates the disk of a claim and deletes it again."""
+    """The stack's own disks; None if a CSI driver of the cluster creates and deletes the disks of
+    claims."""
     classes: VolumeClasses = VolumeClasses()
-    """What claims of the stack can name."""
+    """The StorageClasses that the stack's claims can use."""
     editors: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Where people may create pods: key of the cluster's block -> the namespaces in it."""
+    """Key of the cluster's block -> the namespaces in which the people named there may create
+    pods."""
     viewers: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Where people may only look, likewise."""
+    """Key of the cluster's block -> the namespaces that the people named there may only view."""
     groups: Sequence[str] | None = None
-    """The Kubernetes groups that people can be in; None if others than the stack say so."""
+    """The Kubernetes groups that people can belong to; None if the stack does not control them."""
     emails: bool = False
-    """Whether Kubernetes knows people and groups by their e-mail addresses."""
+    """Whether Kubernetes identifies people and groups by their e-mail addresses."""
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
-        """Raises ValueError if the platform cannot give the account what it names."""
+        """Raises ValueError if the account names something that the platform cannot give it."""
         for key, given in (("roles", account.roles), ("policies", account.policies)):
             if given and key != self.rights:
                 instead = f"use {self.rights}" if self.rights else "grant the permissions yourself"
@@ -197,6 +202,6 @@ class Access:
 
 
 def bucket_claim(account: str, bucket: str) -> str:
-    """The PersistentVolumeClaim by which pods of the account mount the bucket, where its driver
-    needs one. A dot is in no account's name, and in no name of `volumeClaims`."""
+    """The PersistentVolumeClaim through which the account's pods mount the bucket, if its driver
+    needs one. Names of accounts and of `volumeClaims` contain no dot, so there is no clash."""
     return f"{account}.{bucket}"

@@ -1,4 +1,4 @@
-"""IPv4 addresses as a user writes them, and who may reach a control plane."""
+"""IPv4 networks as users write them, and the networks that may reach a control plane."""
 
 import ipaddress
 import re
@@ -16,11 +16,13 @@ _RFC_1918 = [
     ipaddress.IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
 ]
 _PRIVATE, _PUBLIC = 8, 16
-"""Shortest prefix of a network that may reach a control plane. Of public space few have a /16."""
+"""Shortest prefixes of networks that may reach a control plane. Few organizations have a public
+/16."""
 
 
 def _network(text: str) -> ipaddress.IPv4Network:
-    """A single address is refused: Python takes it for a network of one, and GKE does not."""
+    """Parses a network. Refuses a single address: Python accepts it as a network of one, GKE does
+    not."""
     try:
         if "/" not in text and (address := ipaddress.IPv4Address(text)):
             raise ValueError(f"it has no prefix length; write {address}/32 for a single address")
@@ -33,7 +35,7 @@ def _network(text: str) -> ipaddress.IPv4Network:
 
 
 def cidr(least: int, most: int, *, private: bool = False, why: str = "") -> Limit:
-    """An IPv4 network whose prefix has `least` to `most` bits; `private`: one of RFC 1918's.
+    """An IPv4 network whose prefix has `least` to `most` bits; `private`: within RFC 1918.
 
     `why` follows the range of the prefix in a refusal: `, of which each zone takes an eighth`.
     """
@@ -56,16 +58,16 @@ def cidr(least: int, most: int, *, private: bool = False, why: str = "") -> Limi
 
 
 def _form(least: int, most: int, *, private: bool = False) -> dict[str, Any]:
-    """The form of a network; JSON Schema cannot say which host bits are set."""
+    """The JSON Schema of a network; it cannot express that host bits must be zero."""
     start = r"(?:10|172\.(?:1[6-9]|2[0-9]|3[01])|192\.168)" if private else "[0-9]{1,3}"
     bits = "|".join(map(str, range(least, most + 1)))
     return pattern(re.compile(rf"{start}(?:\.[0-9]{{1,3}}){{1,3}}/(?:{bits})"))
 
 
 def is_private(block: ipaddress.IPv4Network) -> bool:
-    """Whether all of it is RFC 1918's, which AWS takes for VPCs and EKS for services.
+    """Whether the whole network is within RFC 1918, as AWS requires for VPCs and EKS for services.
 
-    Not `block.is_private`, which loopback and the addresses of documentation are as well.
+    Not `block.is_private`, which also includes loopback and the documentation ranges.
     """
     return any(map(block.subnet_of, _RFC_1918))
 
@@ -89,7 +91,7 @@ AuthorizedNetworks = Mapping[str, Annotated[str, Limit(_too_large, _form(_PRIVAT
 
 
 def example_warnings(networks: Mapping[str, str], then: str) -> list[str]:
-    """A line for each network that nobody has, with what the cloud does `then`."""
+    """A warning for each documentation-only network, with what the cloud does `then`."""
     return [
         f"authorizedNetworks.{name}: {text} is a range that is reserved for documentation; {then}; "
         "give the network from which you connect"
@@ -99,5 +101,5 @@ def example_warnings(networks: Mapping[str, str], then: str) -> list[str]:
 
 
 def is_example(block: ipaddress.IPv4Network) -> bool:
-    """Whether the network is one of those for documentation, which nobody has."""
+    """Whether the network is within a range reserved for documentation, which no host uses."""
     return any(map(block.subnet_of, _EXAMPLES))

@@ -1,1 +1,1 @@
-"""Queues and work on several nodes: Kueue, JobSet, and the training jobs that use them."""
+"""Queues and multi-node jobs: Kueue, JobSet, and the training jobs that use them."""

@@ -1,4 +1,4 @@
-"""The controllers that a stack runs for jobs, and its queues."""
+"""The job controllers that a stack runs, and its queues."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from .team_limits import TeamLimits
 
 
 class Batch(pulumi.ComponentResource):
-    """JobSet and Kueue, as far as they are asked for; with each queue a flavor for each pool."""
+    """JobSet and Kueue, if enabled, and for each queue a resource flavor per pool."""
 
     def __init__(
         self,
@@ -27,7 +27,8 @@ class Batch(pulumi.ComponentResource):
         auxiliary: Auxiliary | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`auxiliary`: what jobs may name, and is published for those who submit some."""
+        """`auxiliary`: the objects that jobs may name, which are published for the people who
+        submit jobs."""
         super().__init__("gpu-cluster:batch:Batch", name, None, opts)
         protected = args.deletion_protection is not False
         if args.job_set:
@@ -111,7 +112,7 @@ class Batch(pulumi.ComponentResource):
         self, name: str, value: int, cluster: Cluster, controller: pulumi.Resource
     ) -> None:
         api, kind = f"{kueue.GROUP}/{kueue.VERSION}", "WorkloadPriorityClass"
-        # Its value is beside the metadata, where the SDK's own class takes only `spec`.
+        # The value is a top-level field, but the SDK's generic class accepts only `spec`.
         pulumi.CustomResource(
             f"kubernetes:{api}:{kind}",
             f"priority-{name}",
@@ -129,7 +130,7 @@ class Batch(pulumi.ComponentResource):
     ) -> None:
         api = f"{kueue.GROUP}/{kueue.VERSION}"
         pools = [cluster.pools[pool] for pool in args.pools]
-        # Kueue lets nothing go that is still used: each is deleted before what it refers to.
+        # Kueue keeps objects that are still in use, so each is deleted before those it refers to.
         for pool in pools:
             if pool.name not in self._flavors:
                 self._flavors[pool.name] = kubernetes.apiextensions.CustomResource(
@@ -159,7 +160,8 @@ class Batch(pulumi.ComponentResource):
                         }
                     ]
                 },
-                # A large job at the front holds back the small ones behind it, or it never starts.
+                # A large job at the head of the queue blocks smaller ones behind it; otherwise it
+                # may never start.
                 "queueingStrategy": "StrictFIFO",
                 "resourceGroups": [
                     {
@@ -197,9 +199,10 @@ class Batch(pulumi.ComponentResource):
     def _check(
         self, pool: GpuPool, asks: AllAtOnce, cluster: Cluster, controller: pulumi.Resource
     ) -> pulumi.Resource:
-        """What a job of the pool waits for once it has its quota: all of its nodes.
+        """The admission check that a job of the pool passes, after it has its quota, once it has
+        all its nodes.
 
-        kueue.sigs.k8s.io, "Provisioning Admission Check Controller", and what GKE does:
+        kueue.sigs.k8s.io, "Provisioning Admission Check Controller", and GKE's behaviour:
         GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/provisioningrequests, scaleup and
         reconciler (2026-11-24).
         """
@@ -216,14 +219,14 @@ class Batch(pulumi.ComponentResource):
             spec={
                 "provisioningClassName": asks.provisioning_class,
                 "managedResources": [pool.resource],
-                # GKE fails a request 2 minutes after its creation if the nodes of the job before
-                # still fill the pool, and removes those after about 10 minutes.
+                # GKE fails a request 2 minutes after its creation if the nodes of the previous job
+                # still fill the pool; it removes those after about 10 minutes.
                 "retryStrategy": {
                     "backoffLimitCount": 10,
                     "backoffBaseSeconds": 60,
                     "backoffMaxSeconds": 600,
                 },
-                # GKE may fail a request with several sets of pods.
+                # GKE may fail a request with more than one pod set.
                 "podSetMergePolicy": "IdenticalWorkloadSchedulingRequirements",
                 **({"podSetUpdates": {"nodeSelector": labels}} if labels else {}),
             },
@@ -244,8 +247,8 @@ class Batch(pulumi.ComponentResource):
     def _kept(
         self, cluster: Cluster, kind: str, *depends_on: pulumi.Resource
     ) -> pulumi.ResourceOptions:
-        """The options of an object that a stack may have declared in Kueue's former version: it is
-        updated, not replaced, which would wait for the jobs that use it."""
+        """Options of an object that the stack may have declared in an earlier API version of Kueue:
+        it is updated in place, because a replacement would wait for the jobs that use it."""
         former = pulumi.Alias(type_=f"kubernetes:{kueue.GROUP}/{kueue.FORMER}:{kind}")
         return pulumi.ResourceOptions.merge(
             cluster.options(self, depends_on=depends_on), pulumi.ResourceOptions(aliases=[former])
@@ -258,7 +261,8 @@ def _strategy(pools: Sequence[GpuPool]) -> dict[str, object]:
 
 
 def flavor(pool: GpuPool) -> dict[str, object]:
-    """What brings a pod to the pool. Kueue adds what a job's pods lack of it."""
+    """The ResourceFlavor that directs pods to the pool. Kueue adds to a job's pods whatever they
+    lack of it."""
     return {
         "nodeLabels": dict(pool.node_selector),
         "nodeTaints": [
@@ -266,6 +270,6 @@ def flavor(pool: GpuPool) -> dict[str, object]:
             for taint in pool.taints
             if taint.effect != "PreferNoSchedule"
         ],
-        # To the letter those of this stack's own workloads: Kueue then changes nothing in them.
+        # Exactly those of this stack's own workloads, so that Kueue changes nothing in them.
         "tolerations": [dict(toleration.manifest()) for toleration in pool.tolerations],
     }

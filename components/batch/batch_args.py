@@ -1,4 +1,4 @@
-"""What a user says of queues, and how many GPUs each may hand out."""
+"""The settings of queues, and how many GPUs each queue may hand out."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _GROUP = matching(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueArgs:
-    """A queue, and the pools whose GPUs it hands out, whole jobs at a time."""
+    """A queue and the pools whose GPUs it hands out; a job starts when all of its GPUs are free."""
 
     pools: Annotated[
         Sequence[str], MinLen(1), UNIQUE, Sent("ClusterQueue spec.resourceGroups[].flavors[].name")
@@ -34,19 +34,19 @@ class QueueArgs:
         Sent("ClusterQueue spec.namespaceSelector", "LocalQueue"),
         Tries(["team"]),
     ] = ("default",)
-    """The namespaces in which jobs may name the queue: those of the block `namespaces`, or others
-    that exist."""
+    """The namespaces in which jobs may name the queue: those of the block `namespaces`, or other
+    existing ones."""
     nominal_quota: Annotated[
         Mapping[str, Annotated[int, Ge(1)]],
         Sent("ClusterQueue spec.resourceGroups[].flavors[].resources[].nominalQuota"),
     ] = field(default_factory=dict)
-    """How much of each pool's GPU resource the queue hands out at once, by pool. By default,
-    `maxNodes` times what a node has allocatable."""
+    """How many units of each pool's GPU resource the queue hands out at once, by pool. By default,
+    `maxNodes` times the allocatable units of a node."""
     groups: Annotated[Sequence[Annotated[str, _GROUP]], UNIQUE, Sent("RoleBinding subjects[]")] = ()
-    """The Kubernetes groups that may submit jobs, with any pod that the namespace admits; with
-    `jobSet`. On EKS a name in `cluster.users`. The stack must create the namespaces of such a queue
-    with `podSecurity: baseline`. On an existing cluster they can be others, not `default` or
-    `kube-*`; then check what they enforce."""
+    """The Kubernetes groups that may submit jobs, with any pod that the namespace admits; requires
+    `jobSet`. On EKS, a name in `cluster.users`. The stack must create the namespaces of such a
+    queue with `podSecurity: baseline`. On an existing cluster they can be other namespaces, except
+    `default` and `kube-*`; check which Pod Security level these enforce."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -60,7 +60,7 @@ class QueueArgs:
     def quota(self, pool: GpuPool) -> int:
         """Units of the pool's GPU resource that the queue hands out at once.
 
-        Raises ValueError if that is not known, or more than the pool can ever have.
+        Raises ValueError if the number is not known, or is more than the pool can ever have.
         """
         given = self.nominal_quota.get(pool.name)
         if pool.max_nodes is None:
@@ -84,57 +84,59 @@ class QueueArgs:
         return most if given is None else given
 
     def key(self, name: str, key: str) -> str:
-        """The path of a key of the queue, which is called `name`."""
+        """The path of a setting of the queue called `name`."""
         return f"batch.queues.{name}.{key}"
 
     def guaranteed(self, pool: GpuPool) -> int:
-        """What it hands out whatever other queues do."""
+        """The units of the pool that the queue can hand out whatever other queues do."""
         return self.quota(pool)
 
     def resource_quota(self, pool: GpuPool) -> dict[str, str]:
-        """Kueue's quota of the pool's flavor. As text: the API server gives it back as text."""
+        """Kueue's quota for the pool's flavor, as a string, because the API server returns a
+        string."""
         return {"nominalQuota": str(self.quota(pool))}
 
     @property
     def priorities(self) -> Sequence[str] | None:
-        """The names of the priorities that its jobs may have; None for all."""
+        """The priorities that its jobs may have; None if all are allowed."""
         return None
 
     @property
     def submitters(self) -> Sequence[tuple[str, str]]:
-        """Who may submit jobs: `Group` or `User`, and the name."""
+        """The subjects that may submit jobs: `Group` or `User`, and the name."""
         return [("Group", group) for group in self.groups]
 
     @property
     def sharing(self) -> dict[str, Any]:
-        """What it has in common with other queues, of the same pools; empty if nothing."""
+        """The ClusterQueue fields that tie it to other queues of the same pools; empty if there are
+        none."""
         return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRequest:
-    """What a job asks of its queue, all at once."""
+    """The resources that a job requests from its queue, all at once."""
 
     queue: str | None
-    """None for one that waits in none."""
+    """The queue's name; None for a job without a queue."""
     namespace: str
     pool: GpuPool
     pods: int
     gpus: int
-    """GPUs of one pod."""
+    """GPUs per pod."""
     priority: str | None = None
     long_running: bool = False
-    """Whether its pods never end, so that no queue takes it."""
+    """Whether its pods never end, in which case no queue accepts it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchArgs:
-    """The controllers for jobs on several nodes, and for jobs that wait their turn."""
+    """The controllers for multi-node jobs and for jobs that wait in queues."""
 
     job_set: Annotated[bool, Sent("Controller", "CustomResourceDefinition")] = False
     """Whether this stack runs the JobSet controller, which `trainingJobs` need."""
     queues: Mapping[Annotated[str, DNS_LABEL], QueueArgs] = field(default_factory=dict)
-    """The queues by name. With any, this stack runs Kueue."""
+    """The queues by name. If there are any, this stack runs Kueue."""
     priorities: Annotated[
         Mapping[
             Annotated[str, DNS_LABEL],
@@ -142,24 +144,25 @@ class BatchArgs:
         ],
         Sent("ClusterQueue spec.preemption", "WorkloadPriorityClass"),
     ] = field(default_factory=dict)
-    """What jobs may name as their `priority`, and its value; a job without one has 0. Within a
-    queue, a job with a higher value goes first, and stops running jobs with a lower one if it needs
-    their GPUs: these wait in the queue and start again."""
+    """The values that jobs may name as their `priority`; a job without one has 0. Within a queue, a
+    job with a higher value starts first, and preempts running jobs with a lower one if it needs
+    their GPUs: these return to the queue and start again."""
     pods_ready_minutes: Annotated[
         int | None,
         Interval(ge=1, le=1440),
         Sent("ConfigMap data.controller_manager_config.yaml.waitForPodsReady.timeout"),
         Tries(30),
     ] = None
-    """How long a job that has left its queue may take until all of its pods run; with any queues.
-    Then Kueue stops it, so that the nodes that it got become idle, and it waits in its queue again.
-    By default, as long as it takes."""
+    """How many minutes a job that has left its queue may take until all of its pods run; applies to
+    all queues. Then Kueue stops it, so that its nodes become idle, and it returns to its queue. By
+    default, there is no limit."""
     deletion_protection: Annotated[
         bool | None, Sent("DeletionProtection (protect)", "CustomResourceDefinition (protect)")
     ] = None
     """Whether Pulumi refuses, on an existing cluster, to remove `jobSet`, the last queue or the
-    stack, because every JobSet or Kueue object of the cluster would be deleted too, even those of
-    others. By default, true; set it to `false`, and run `pulumi up`, before you remove them."""
+    stack, because every JobSet or Kueue object of the cluster would be deleted too, even those
+    created by others. By default, true; before you remove them, set it to `false` and run `pulumi
+    up`."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -179,9 +182,10 @@ class BatchArgs:
                 owners[pool] = name
 
     def joined(self, teams: Mapping[str, QueueArgs]) -> "BatchArgs":
-        """With the queues of teams, and with the controllers that they need.
+        """Returns these args with the teams' queues added, and with the controllers that they need.
 
-        Raises ValueError for a queue, a pool or a namespace that is a team's and another queue's.
+        Raises ValueError for a queue, a pool or a namespace that both a team and another queue
+        claim.
         """
         for name, queue in self.queues.items():
             if name in teams:
@@ -197,11 +201,11 @@ class BatchArgs:
         return replace(self, job_set=True, queues={**self.queues, **teams})
 
     def owners(self, pool: str) -> list[str]:
-        """The queues that hand out the pool: one, or those of teams."""
+        """The queues that hand out the pool: one, or one per team that shares it."""
         return [name for name, queue in self.queues.items() if pool in queue.pools]
 
     def check_queue(self, asked: QueueRequest) -> None:
-        """Raises ValueError if the job would never leave its queue."""
+        """Raises ValueError if the job could never leave its queue."""
         name, pool = asked.queue, asked.pool
         if name is None:
             if asked.priority is not None:
@@ -244,7 +248,8 @@ class BatchArgs:
             )
 
     def check_priority(self, path: str, priority: str) -> None:
-        """Raises ValueError, with the key's path, for what is not one of `priorities`."""
+        """Raises ValueError, starting with the key's path, if `priority` is not one of
+        `priorities`."""
         if priority not in self.priorities:
             known = unknown(priority, self.priorities) if self.priorities else ""
             raise ValueError(
@@ -263,9 +268,9 @@ class BatchArgs:
             )
 
     def past_queue(self, pool: GpuPool, kind: str, gpus: int) -> str | None:
-        """Says that a workload of this kind, `job` or another, bypasses the queue that hands out
-        the pool; None if the queue's quota leaves the `gpus` of all workloads that do. A pool
-        without a maximum has a quota that was set for it."""
+        """A warning that a workload of this kind (`job` or another) bypasses the queue that hands
+        out the pool; None if the queue's quota leaves enough for the `gpus` of all such workloads.
+        A pool without a maximum has an explicit quota."""
         owners = self.owners(pool.name)
         if not owners or pool.max_nodes is None:
             return None

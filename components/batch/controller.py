@@ -1,8 +1,8 @@
-"""A controller with admission webhooks: JobSet's and Kueue's are alike in everything but content.
+"""A controller with admission webhooks: JobSet and Kueue are structured alike.
 
 Names, certificates and probes follow kubernetes-sigs/kueue 0.16.2 and kubernetes-sigs/jobset
-0.12.0, config/default (read 2026-11-21). Each makes its own certificates, keeps them in its Secret
-and writes its authority into its webhook configurations: neither is a field of this stack.
+0.12.0, config/default (read 2026-11-21). Each controller creates its own certificates, stores them
+in its Secret and writes its CA into its webhook configurations; this stack declares neither field.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from .controller_args import WEBHOOK_PORT, ControllerArgs, Webhook, rule
 
 
 class Controller(pulumi.ComponentResource):
-    """The definitions, the controller's rights, its webhooks and its Deployment."""
+    """The controller's custom resource definitions, RBAC, webhooks and Deployment."""
 
     deployment: kubernetes.apps.v1.Deployment
 
@@ -34,7 +34,7 @@ class Controller(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:batch:Controller", name, None, opts)
         self._args, self._cluster = args, cluster
-        # Before anything else: they fail where somebody else has installed the controller.
+        # Created before anything else: they fail if the controller is already installed.
         kinds = definitions.declare(
             args.source,
             cluster=cluster,
@@ -46,7 +46,7 @@ class Controller(pulumi.ComponentResource):
             self._home,
             metadata={
                 "name": self._home,
-                # Both controllers keep it: kubernetes.io, "Pod Security Standards".
+                # Both controllers comply with it: kubernetes.io, "Pod Security Standards".
                 "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
             },
             opts=cluster.options(self, depends_on=kinds),
@@ -113,7 +113,7 @@ class Controller(pulumi.ComponentResource):
                     self, delete_before_replace=True, depends_on=[self._homespace]
                 ),
             ),
-            # Empty: the controller fills it, and may not make one.
+            # Created empty: the controller fills it, and is not allowed to create one.
             kubernetes.core.v1.Secret(
                 secret, metadata=self._metadata(secret), opts=self._options()
             ),
@@ -146,7 +146,7 @@ class Controller(pulumi.ComponentResource):
 
     @property
     def _conversion(self) -> dict[str, Any]:
-        """Of a definition's spec."""
+        """The `conversion` field of a definition's spec."""
         client = {"service": self._webhook_service("/convert")}
         return {
             "strategy": "Webhook",

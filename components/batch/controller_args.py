@@ -11,25 +11,26 @@ from ..definitions import Source
 
 READ = ("get", "list", "watch")
 WEBHOOK_PORT = 10250
-"""What GKE's own firewall rule lets a private control plane reach on nodes and pods, beside 443;
-the upstream 9443 would need a rule of its own."""
+"""A port that GKE's default firewall rule lets a private control plane reach on nodes and pods,
+like 443; the upstream port, 9443, would need its own rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """Objects that the controller completes or refuses before they are stored."""
+    """A kind of object that the controller completes or refuses before it is stored."""
 
     kind: str
-    """Singular, lower case: `job`."""
+    """Singular, lowercase: `job`."""
     group: str
     version: str
     resources: Sequence[str]
     completes: bool = True
-    """Whether it also changes them when they are created."""
+    """Whether it also changes them on creation."""
     updates: bool = True
-    """Whether it also judges changes."""
+    """Whether it also validates updates."""
     label: str | None = None
-    """Only objects that have this label. While the controller is down, no other is refused."""
+    """The webhook applies only to objects with this label; while the controller is down, others are
+    still accepted."""
 
     def path(self, verb: str) -> str:
         group = self.group.replace(".", "-")
@@ -38,24 +39,25 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerArgs:
-    """What differs between them."""
+    """The settings that differ between the controllers."""
 
     source: Source
-    """Begins every name, with the namespace's."""
+    """The controller's name, which is the prefix of every object's name and of the namespace."""
     image: Image
     config: Mapping[str, Any]
-    """Its configuration, without what `Controller` adds to it."""
+    """Its configuration, without the parts that `Controller` adds."""
     lease: str
     rules: Sequence[PolicyRuleArgsDict] = field(default_factory=tuple)
-    """In the whole cluster."""
+    """Its cluster-wide RBAC rules."""
     webhooks: Sequence[Webhook] = ()
     memory: str = "512Mi"
     converted: Sequence[str] = ()
-    """Its definitions whose versions it converts into each other, by a webhook."""
+    """The names of its definitions whose versions it converts with a webhook."""
     protected: bool = True
-    """Whether its definitions outlive it on a cluster that the stack does not own."""
+    """Whether its definitions are kept when it is removed from a cluster that the stack does not
+    own."""
 
 
 def rule(group: str, resources: Sequence[str], *verbs: str) -> PolicyRuleArgsDict:
-    """What a controller may do with some resources of an API group."""
+    """An RBAC rule that allows the verbs on some resources of an API group."""
     return {"api_groups": [group], "resources": list(resources), "verbs": list(verbs)}

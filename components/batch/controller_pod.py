@@ -1,4 +1,4 @@
-"""The Deployment of a controller of `components.batch`, and the file that it reads."""
+"""The Deployment of a controller of `components.batch`, and its configuration file."""
 
 import hashlib
 import json
@@ -14,18 +14,19 @@ _CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"
 
 
 def labels(args: ControllerArgs) -> dict[str, str]:
-    """The labels of its objects, and those of its pods only."""
+    """The labels of its objects, and the additional ones of its pods."""
     return {"app.kubernetes.io/name": args.source, "control-plane": "controller-manager"}
 
 
 def configuration(args: ControllerArgs) -> str:
-    """The controller's configuration file. JSON is YAML."""
+    """The controller's configuration file, as JSON, which is valid YAML."""
     prefix = args.source
     document = {
         **args.config,
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": f":{_HEALTH_PORT}"},
-        # Nothing of this stack reads them, and whoever asks must be known to the API server.
+        # Nothing in this stack reads the metrics, and clients must be authenticated by the API
+        # server.
         "metrics": {"bindAddress": "0"},
         "webhook": {"port": WEBHOOK_PORT},
         "leaderElection": {
@@ -45,14 +46,14 @@ def configuration(args: ControllerArgs) -> str:
 def deployment(args: ControllerArgs, name: str) -> DeploymentSpecArgsDict:
     return {
         "replicas": 1,
-        # Both are ready once they have certificates and listen; their webhooks come a moment later
-        # (`setupControllers` in each one's main.go): a job that is made in between is refused.
+        # Both are ready once they have certificates and listen; their webhooks are served a moment
+        # later (`setupControllers` in each main.go): a job that is created in between is refused.
         "min_ready_seconds": 5,
         "selector": {"match_labels": labels(args)},
         "template": {
             "metadata": {
                 "labels": labels(args),
-                # It reads its configuration once.
+                # The controller reads its configuration only at startup.
                 "annotations": {
                     "gpu-cluster/config": hashlib.sha256(configuration(args).encode()).hexdigest()
                 },

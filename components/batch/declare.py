@@ -1,4 +1,4 @@
-"""The controllers and queues of a stack."""
+"""Declares the controllers and queues of a stack."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from .batch_args import BatchArgs
 def declare_batch(
     args: BatchArgs | None, *, cluster: Cluster, auxiliary: Auxiliary | None = None
 ) -> Sequence[pulumi.Resource]:
-    """Declares controllers and queues; returns what a queued job cannot be without.
-    `auxiliary`: what the jobs' pods may name."""
+    """Declares controllers and queues; returns the resources that a queued job depends on.
+    `auxiliary`: the objects that the jobs' pods may name."""
     if args is None:
         return []
-    # Few stacks have any, and its parts of the SDK are large.
+    # Imported late: few stacks use them, and the SDK modules that they need are large.
     from .batch import Batch
 
     options = cluster.component_options

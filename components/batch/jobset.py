@@ -1,4 +1,5 @@
-"""The JobSet controller: jobs whose pods know each other by name, and start and fail together."""
+"""The JobSet controller, for jobs whose pods address each other by name, and start and fail
+together."""
 
 import pulumi
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
@@ -24,11 +25,11 @@ RULES: list[PolicyRuleArgsDict] = [
     rule(GROUP, ["jobsets/finalizers"], "update"),
     rule(GROUP, ["jobsets/status"], "get", "patch", "update"),
 ]
-"""As config/components/rbac/role.yaml of 0.12.0 has it, without making or deleting JobSets."""
+"""The rules of config/components/rbac/role.yaml in 0.12.0, except creating and deleting JobSets."""
 
 
 def job_set(*, protected: bool, cluster: Cluster, parent: pulumi.Resource) -> Controller:
-    """The controller of this stack's version."""
+    """The controller in the version that this stack runs."""
     args = ControllerArgs(
         source="jobset",
         image=images.JOBSET,

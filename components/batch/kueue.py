@@ -1,4 +1,5 @@
-"""Kueue: jobs wait until the GPUs for all of their pods are free, and then start as a whole."""
+"""Kueue, with which jobs wait until the GPUs for all of their pods are free, and then start as a
+whole."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,15 +16,17 @@ from .controller_args import READ, ControllerArgs, Webhook, rule
 
 GROUP, VERSION = "kueue.x-k8s.io", "v1beta2"
 FORMER = "v1beta1"
-"""The version in which stacks declared their queues up to Kueue 0.14."""
+"""The API version in which stacks declared their queues up to Kueue 0.14."""
 
 CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
-"""The kinds whose two versions differ, so that the controller converts them: config/components/crd/
-kustomization.yaml of 0.16.2, and pkg/util/cert, which writes its authority into these."""
+"""The kinds whose two versions differ and which the controller converts:
+config/components/crd/kustomization.yaml of 0.16.2, and pkg/util/cert, which writes its CA into
+these."""
 
 UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
-"""A queue hands out only GPUs. How much of the rest a node has left for pods is known only once it
-is there; a pod that finds too little waits for the autoscaler as any other."""
+"""Resources that queues do not count; a queue hands out only GPUs. How much of these a node has
+left for pods is known only once it exists; a pod that does not fit waits for the autoscaler like
+any other."""
 
 _CHANGE = ("patch", "update")
 
@@ -43,11 +46,11 @@ RULES: list[PolicyRuleArgsDict] = [
         *_CHANGE,
     ),
     rule(GROUP, ["provisioningrequestconfigs", "topologies", "workloadpriorityclasses"], *READ),
-    # GKE serves this kind. Where it is served, Kueue does not start without these.
+    # GKE serves this kind. If it is served, Kueue does not start without this permission.
     rule("autoscaling.x-k8s.io", ["provisioningrequests"], *READ, *_CHANGE, "create", "delete"),
     rule("autoscaling.x-k8s.io", ["provisioningrequests/status"], "get"),
     rule("", ["podtemplates"], *READ, "create", "delete", "update"),
-    # It writes its authority into the definitions that it converts.
+    # It writes its CA into the definitions that it converts.
     rule("apiextensions.k8s.io", ["customresourcedefinitions"], "list", "watch"),
     {
         **rule("apiextensions.k8s.io", ["customresourcedefinitions"], "get", "update"),
@@ -71,10 +74,10 @@ RULES: list[PolicyRuleArgsDict] = [
         *_CHANGE,
     ),
 ]
-"""Of config/components/rbac/role.yaml of 0.16.2, what Jobs and queues need."""
+"""The rules of config/components/rbac/role.yaml in 0.16.2 that Jobs and queues need."""
 
 FAIR = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
-"""Kueue's own choice before the field became required (apis/config/v1beta2 of 0.16.2)."""
+"""Kueue's own default before the field became required (apis/config/v1beta2 of 0.16.2)."""
 
 JOB_SET_RULES: list[PolicyRuleArgsDict] = [
     rule(jobset.GROUP, ["jobsets"], *READ, *_CHANGE),
@@ -86,9 +89,9 @@ def kueue(
     *, job_set: bool, fair_sharing: bool, pods_ready_minutes: int | None, protected: bool,
     cluster: Cluster, parent: pulumi.Resource,
 ) -> Controller:  # fmt: skip
-    """The controller of this stack's version; with `job_set` also for JobSets. `fair_sharing`:
-    whether queues lend each other what is idle, by their weights. `pods_ready_minutes`: after how
-    long a job returns to its queue if not all of its pods run."""
+    """The controller in the version that this stack runs; with `job_set`, it also manages JobSets.
+    `fair_sharing`: whether queues lend each other idle GPUs by weight. `pods_ready_minutes`: after
+    how long a job returns to its queue if not all of its pods run."""
     frameworks = ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_set else [])]
     asked = {
         "fairSharing": FAIR if fair_sharing else None,
@@ -114,7 +117,7 @@ def _config(frameworks: Sequence[str]) -> dict[str, Any]:
         "clientConnection": {"qps": 50, "burst": 100},
         "integrations": {"frameworks": list(frameworks)},
         "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
-        # None of these is used here, and each would need more rights.
+        # None of these is used here, and each would need additional permissions.
         "featureGates": {
             "MultiKueue": False,
             "TopologyAwareScheduling": False,

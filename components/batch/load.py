@@ -1,5 +1,5 @@
-"""Queues, workloads, training jobs and the GPU test as a stack's config has them, or why they
-would never run.
+"""Reads queues, workloads, training jobs and the GPU test from a stack's config, and refuses those
+that could never run.
 
 Each function raises ValueError with one line that begins with the key's path.
 """
@@ -23,12 +23,12 @@ Pools = Mapping[str, GpuPool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Available:
-    """What pods can use in a stack."""
+    """What the pods of a stack can use."""
 
     pools: Pools
     batch: BatchArgs | None = None
     auxiliary: Auxiliary = field(default_factory=Auxiliary)
-    """The accounts and claims that they may name."""
+    """The accounts and claims that pods may name."""
     root: Path = Path()
     """The folder of the files that their volumes name."""
 
@@ -36,8 +36,8 @@ class Available:
 def read_batch(
     path: str, value: object, pools: Pools, of_teams: Mapping[str, QueueArgs]
 ) -> BatchArgs | None:
-    """The config's `batch`, whose key is `path`, with the queues of the teams; None if nothing of
-    it is wanted."""
+    """Reads the config's `batch`, whose key is `path`, with the teams' queues added; None if
+    nothing in it is enabled."""
     args = decode(path, BatchArgs, value)
     for name, queue in args.queues.items():
         for position, pool in enumerate(queue.pools):
@@ -64,7 +64,7 @@ def read_batch(
 
 
 def read_workloads(path: str, value: object, available: Available) -> Mapping[str, WorkloadArgs]:
-    """The config's `workloads`, whose key is `path`."""
+    """Reads the config's `workloads`, whose key is `path`."""
     workloads = decode_map(path, WorkloadArgs, value)
     for name, workload in workloads.items():
         pool = pool_at(f"{path}.{name}.pool", workload.pool, available.pools)
@@ -73,8 +73,8 @@ def read_workloads(path: str, value: object, available: Available) -> Mapping[st
 
 
 def read_gpu_test(path: str, value: object, available: Available) -> GpuTestArgs | None:
-    """The config's `gpuTest`, whose key is `path`; None if it is not set. Refuses pools that
-    cannot be measured in this way."""
+    """Reads the config's `gpuTest`, whose key is `path`; None if it is not set. Refuses pools that
+    cannot be tested this way."""
     if not value:
         return None
     args = decode(path, GpuTestArgs, value)
@@ -87,7 +87,7 @@ def read_gpu_test(path: str, value: object, available: Available) -> GpuTestArgs
 def read_training_jobs(
     path: str, value: object, available: Available
 ) -> Mapping[str, TrainingArgs]:
-    """The config's `trainingJobs`, whose key is `path`."""
+    """Reads the config's `trainingJobs`, whose key is `path`."""
     jobs, batch = decode_map(path, TrainingArgs, value), available.batch
     if jobs and not (batch and batch.job_set):
         raise ValueError(f"{path}: need the JobSet controller; set batch.jobSet to true")
@@ -108,8 +108,9 @@ def check_pods(
     request: QueueRequest,
     available: Available,
 ) -> None:
-    """Refuses pods that no node could carry, that would never leave their queue, or that name what
-    is not there. `request`: what they ask for all at once, queue or none."""
+    """Refuses pods that do not fit any node, that would never leave their queue, or that name
+    missing objects. `request`: the resources that they request all at once, with or without a
+    queue."""
     at(path, args.check_fits, request.pool)
     at(path, (available.batch or BatchArgs()).check_queue, request)
     at(path, args.check_auxiliary, available.auxiliary, nodes=request.pods, pool=request.pool)
@@ -130,7 +131,7 @@ def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
 
 
 def pool_at(path: str, name: str, pools: Pools) -> GpuPool:
-    """The pool that the key at `path` names."""
+    """The pool that the setting at `path` names."""
     if name not in pools:
         allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
         raise ValueError(f"{path}: {name!r} is not a pool; {allowed}")

@@ -1,7 +1,8 @@
-"""What a stack publishes in its cluster for those who submit jobs: the settings they are judged by.
+"""The settings that a stack publishes in its cluster, against which jobs are checked before
+submission.
 
-A ConfigMap in each namespace that has a queue. It holds what the objects of the cluster show as
-well, and nothing secret.
+They are in a ConfigMap in each namespace that has a queue. It contains nothing secret, and nothing
+that the cluster's objects do not show as well.
 """
 
 import dataclasses
@@ -23,7 +24,7 @@ SUBMIT: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
     ("", ("pods",), ("list",)),
     ("", ("pods/log",), ("get",)),
 )
-"""What `gpu-cluster job` does in a namespace: API group, resources, verbs."""
+"""The permissions that `gpu-cluster job` needs in a namespace: API group, resources, verbs."""
 SUBMIT_ROLE = "submit-jobs"
 CONFIG_MAP, KEY = "gpu-cluster", "settings"
 """The ConfigMap's name, and its only key."""
@@ -31,33 +32,36 @@ CONFIG_MAP, KEY = "gpu-cluster", "settings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """Pools, queues, accounts and claims, as the settings have them."""
+    """Pools, queues, accounts and claims as they are configured."""
 
     pools: Mapping[str, GpuPool]
     batch: BatchArgs = field(default_factory=BatchArgs)
     beside: Auxiliary = field(default_factory=Auxiliary)
-    """Accounts and claims. The field keeps its name, which other versions read as a key."""
+    """Accounts and claims. Other versions read the field's name as a key, so it cannot be
+    renamed."""
     buckets: BucketDriver | None = None
 
     def text(self) -> str:
-        """As `read` takes it."""
+        """The text that `read` parses."""
         return json.dumps(_plain(self), sort_keys=True)
 
 
 def read(text: str) -> Published:
-    """What a stack published. Raises ValueError for what no stack of this version does."""
+    """Parses what a stack published. Raises ValueError for contents that no stack of this version
+    writes."""
     return decode(CONFIG_MAP, Published, json.loads(text))
 
 
 def namespaces(batch: BatchArgs) -> list[str]:
-    """Where it is published: wherever jobs may name a queue, else in the default namespace."""
+    """The namespaces that get the ConfigMap: those in which jobs may name a queue, else the default
+    one."""
     found = {each for queue in batch.queues.values() for each in queue.namespaces}
     return sorted(found or {"default"})
 
 
 def batch_of(args: BatchArgs, namespace: str) -> BatchArgs:
-    """What those who submit jobs in a namespace are told of the queues: of a team nothing but its
-    own, as an older command understands it."""
+    """The queues that are published in a namespace, in a form that older commands understand: of a
+    team, only its own queue."""
     queues = {
         name: QueueArgs(
             pools=queue.pools,
@@ -78,7 +82,7 @@ def batch_of(args: BatchArgs, namespace: str) -> BatchArgs:
         for name, value in args.priorities.items()
         if all(name in each for each in allowed)
     }
-    # The rest is of no interest to them, and unknown to their older commands.
+    # The rest is of no use to submitters, and older commands do not accept it.
     return dataclasses.replace(
         args,
         queues=queues,
@@ -89,11 +93,11 @@ def batch_of(args: BatchArgs, namespace: str) -> BatchArgs:
 
 
 def _plain(value: Any) -> Any:
-    """The value as a stack's config would have it: camelCase keys, nothing that is left out."""
+    """The value as it would be in a stack's config: camelCase keys, without omitted settings."""
     if dataclasses.is_dataclass(value):
         given = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
         if not given.get("priorities", True):
-            del given["priorities"]  # a key that older commands refuse
+            del given["priorities"]  # A key that older commands refuse.
         return {camel(name): _plain(each) for name, each in given.items() if each is not None}
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}

@@ -1,4 +1,4 @@
-"""Services as a stack's config has them, or why they would never run."""
+"""Reads services from a stack's config, and refuses those that could never run."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,8 @@ from .load import Available, check_pods, pool_at
 
 
 def read_services(path: str, value: object, available: Available) -> Mapping[str, ServiceArgs]:
-    """The config's `services`, whose key is `path`; raises as those of `load` do."""
+    """Reads the config's `services`, whose key is `path`; raises the same errors as the functions
+    of `load`."""
     services = decode_map(path, ServiceArgs, value)
     for name, args in services.items():
         request = QueueRequest(

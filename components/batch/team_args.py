@@ -1,4 +1,4 @@
-"""What a user says of a team: its people, its namespaces, and its share of the GPUs."""
+"""The settings of a team: its people, its namespaces, and its share of the GPUs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,16 +15,16 @@ from ..limits import DNS_LABEL, UNIQUE, Hint, check_limits
 from .batch_args import QueueArgs
 
 COHORT = "teams"
-"""The cohort of their queues, within which GPUs are lent."""
+"""The cohort that contains the teams' queues and within which GPUs are lent."""
 WITHIN_QUEUE = {"withinClusterQueue": "LowerPriority"}
-"""Which running jobs a job may stop that its queue has no GPUs left for."""
+"""Which running jobs of its queue a job may preempt if the queue has no GPUs left."""
 _FLAVOR = "ClusterQueue spec.resourceGroups[].flavors[]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamArgs:
-    """People who submit training jobs in namespaces of their own, which this stack creates, and
-    nothing else; with a queue of the team's name. With any, this stack runs Kueue and JobSet."""
+    """People who submit training jobs, and nothing else, in their own namespaces, which this stack
+    creates; their queue has the team's name. With any team, this stack runs Kueue and JobSet."""
 
     members: Annotated[
         Sequence[str],
@@ -33,42 +33,43 @@ class TeamArgs:
         Hint("name the people or groups"),
         Sent("AccessEntry principalArn", "RoleBinding subjects[]"),
     ] = field(metadata={EXAMPLE: "[group:researchers@example.com]"})
-    """Who they are. EKS: ARNs of IAM roles and users. GKE: `user:` or `group:` and an e-mail
-    address. An existing cluster: `user:` or `group:` and the name that it signs people in with."""
+    """The members. EKS: ARNs of IAM roles and users. GKE: `user:` or `group:` and an e-mail
+    address. An existing cluster: `user:` or `group:` and the name under which the cluster
+    authenticates them."""
     namespaces: Annotated[
         Sequence[Annotated[str, DNS_LABEL]],
         UNIQUE,
         Sent("Namespace", "ResourceQuota", "ClusterQueue spec.namespaceSelector", "LocalQueue"),
     ] = ()
-    """Its namespaces, each of this team only; by default, one with the team's name. What they
-    enforce is in the block `namespaces`, if anything but its defaults."""
+    """Its namespaces, which no other team may use; by default, one with the team's name. Their Pod
+    Security level is set in the block `namespaces`, if it differs from the default."""
     gpus: Annotated[
         Mapping[str, Annotated[int, Ge(0)]],
         MinLen(1),
         Hint("name a pool, and how many of its GPUs are the team's"),
         Sent(f"{_FLAVOR}.resources[].nominalQuota", "ResourceQuota spec.hard"),
     ] = field(metadata={EXAMPLE: "{ train-gpu: 8 }"})
-    """How much of each pool's GPU resource is guaranteed to the team, by pool; 0 for a pool from
+    """How many units of each pool's GPU resource the team is guaranteed, by pool; 0 for a pool from
     which it only borrows."""
     borrow: Annotated[
         bool, Sent(f"{_FLAVOR}.resources[].borrowingLimit", "ResourceQuota spec.hard")
     ] = False
-    """Whether its jobs also get what other teams leave idle in these pools. A job of the other team
-    then stops borrowing ones, which wait in their queue and start again from the beginning or their
-    last checkpoint."""
+    """Whether its jobs may also use what other teams leave idle in these pools. When the other team
+    needs its GPUs, borrowing jobs are stopped: they wait in their queue and start again from the
+    beginning or from their last checkpoint."""
     lend: Annotated[bool, Sent(f"{_FLAVOR}.resources[].lendingLimit")] = True
     """Whether others may borrow what this team leaves idle."""
     weight: Annotated[int, Ge(1), Sent("ClusterQueue spec.fairSharing.weight")] = 1
-    """The team's part of what several want to borrow: 2 gets twice what 1 gets."""
+    """The team's weight when several teams want to borrow: 2 gets twice as much as 1."""
     priorities: Annotated[
         Sequence[str] | None, UNIQUE, Sent("ValidatingAdmissionPolicy spec.validations[]")
     ] = None
-    """Those of `batch.priorities` that its jobs may have; by default, all. They order the jobs of
-    the team only: no priority keeps another team from its own GPUs."""
+    """The values of `batch.priorities` that its jobs may have; by default, all. They only order the
+    team's own jobs: no priority keeps another team from its GPUs."""
     requests: Annotated[ResourcesArgs, Sent("LimitRange spec.limits[].defaultRequest")] = field(
         default_factory=lambda: ResourcesArgs(cpu="500m", memory="1Gi")
     )
-    """What a container requests of CPU, memory and disk that names none of it."""
+    """The CPU, memory and disk requests of containers that specify none."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -83,7 +84,8 @@ class TeamArgs:
 
 
 def check_creatable(path: str, namespace: str) -> None:
-    """Raises ValueError for a namespace that belongs to Kubernetes, the cloud or a controller."""
+    """Raises ValueError for a namespace that is reserved for Kubernetes, the cloud or a
+    controller."""
     if names.RESERVED_NAMESPACE.fullmatch(namespace):
         raise ValueError(
             f"{path}: {shown(namespace)} belongs to Kubernetes, the cloud or a controller; give a "
@@ -93,22 +95,24 @@ def check_creatable(path: str, namespace: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamQueue(QueueArgs):
-    """The queue of a team. `nominal_quota` is the most that it hands out, with what it borrows."""
+    """The queue of a team. `nominal_quota` is the maximum that it hands out, including what it
+    borrows."""
 
     team: TeamArgs
     users: Sequence[str] = ()
-    """The Kubernetes users that may submit jobs, besides `groups`."""
+    """The Kubernetes users that may submit jobs, in addition to `groups`."""
 
     def key(self, name: str, key: str) -> str:
-        """The path of a key of the team."""
+        """The path of a setting of the team."""
         return f"teams.{name}.{ {'groups': 'members', 'nominalQuota': 'gpus'}.get(key, key) }"
 
     def guaranteed(self, pool: GpuPool) -> int:
-        """What no other team can keep from it."""
+        """The units of the pool that no other team can take from it."""
         return self.team.gpus[pool.name]
 
     def resource_quota(self, pool: GpuPool) -> dict[str, str]:
-        """Kueue's quota of the pool's flavor. As text: the API server gives it back as text."""
+        """Kueue's quota for the pool's flavor, as a string, because the API server returns a
+        string."""
         return {
             "nominalQuota": str(self.guaranteed(pool)),
             **({} if self.team.borrow else {"borrowingLimit": "0"}),
@@ -117,12 +121,12 @@ class TeamQueue(QueueArgs):
 
     @property
     def priorities(self) -> Sequence[str] | None:
-        """The names of the priorities that its jobs may have; None for all."""
+        """The priorities that its jobs may have; None if all are allowed."""
         return self.team.priorities
 
     @property
     def submitters(self) -> Sequence[tuple[str, str]]:
-        """Its members, as RoleBindings name them."""
+        """Its members as RoleBindings name them."""
         return [
             *(("Group", group) for group in self.groups),
             *(("User", one) for one in self.users),
@@ -130,11 +134,11 @@ class TeamQueue(QueueArgs):
 
     @property
     def sharing(self) -> dict[str, Any]:
-        """What it has in common with the queues of other teams."""
+        """The ClusterQueue fields that tie it to the queues of other teams."""
         return {
             "cohortName": COHORT,
             "fairSharing": {"weight": str(self.team.weight)},
-            # No `borrowWithinCohort`: Kueue ignores it where queues share fairly.
+            # No `borrowWithinCohort`: Kueue ignores it with fair sharing.
             "preemption": {**WITHIN_QUEUE, "reclaimWithinCohort": "Any"},
         }
 
@@ -142,7 +146,7 @@ class TeamQueue(QueueArgs):
 def team_queues(
     teams: Mapping[str, TeamArgs], subjects: Mapping[str, tuple[Sequence[str], Sequence[str]]]
 ) -> dict[str, QueueArgs]:
-    """The teams' queues; `subjects`: the groups and users of each."""
+    """The teams' queues; `subjects`: the Kubernetes groups and users of each team."""
     queues: dict[str, QueueArgs] = {}
     for name, team in teams.items():
         others = [other for other in teams.values() if other is not team and other.lend]

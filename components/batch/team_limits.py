@@ -1,4 +1,4 @@
-"""What keeps a team within its share, no matter who creates objects in its namespaces."""
+"""Limits that keep a team within its share, no matter who creates objects in its namespaces."""
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -12,11 +12,11 @@ from .team_args import TeamQueue
 
 
 class TeamLimits(pulumi.ComponentResource):
-    """Quotas and defaults of a team's namespaces, and that its training jobs wait in its queue,
-    with a priority that the team may use.
+    """Quotas and defaults of a team's namespaces, and a policy that makes its training jobs wait in
+    its queue, with a priority that the team may use.
 
-    A quota counts GPUs of pods that bypass the queue too. It has all that the team could borrow:
-    whether it may borrow at the moment is for Kueue to say.
+    The quotas also count GPUs of pods that bypass the queue. They include everything that the team
+    could borrow: whether it may borrow at the moment is up to Kueue.
     """
 
     def __init__(
@@ -49,7 +49,8 @@ class TeamLimits(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _queued(self, name: str, queue: TeamQueue, cluster: Cluster) -> None:
-        """Refuses training jobs that do not wait in the team's queue, or go before others."""
+        """Refuses training jobs that do not wait in the team's queue or that would skip ahead of
+        others."""
         policy = f"team-{name}-queue"
         label = "object.metadata.?labels[?'{}'].orValue('')"
         validations: list[ValidationArgsDict] = [
@@ -59,7 +60,8 @@ class TeamLimits(pulumi.ComponentResource):
                 f"queue to {name}",
             },
             {
-                # Kueue takes it for the job's priority, and the scheduler stops pods of others.
+                # Kueue treats it as the job's priority, and the scheduler preempts pods of others
+                # for it.
                 "expression": "object.spec.replicatedJobs.all(job, "
                 "!has(job.template.spec.template.spec.priorityClassName))",
                 "message": "priorityClassName: cannot be set in training jobs of a team; set "

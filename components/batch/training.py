@@ -1,7 +1,7 @@
-"""A training job on several nodes: a JobSet of `torchrun` workers that know the first by name.
+"""A multi-node training job: a JobSet of `torchrun` workers that address the first one by name.
 
-Its workers listen without authentication (github.com/pytorch/pytorch/blob/main/SECURITY.md): a
-NetworkPolicy keeps everybody else away, where the cluster enforces those.
+The workers listen without authentication (github.com/pytorch/pytorch/blob/main/SECURITY.md): a
+NetworkPolicy blocks all other traffic, if the cluster enforces network policies.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from .training_args import TrainingArgs
 
 WORKERS = "workers"
 MASTER_PORT = 29500
-"""torchrun's own default."""
+"""torchrun's default port."""
 _DISRUPTIONS_FAIL = {
     "rules": [
         {
@@ -32,7 +32,7 @@ _DISRUPTIONS_FAIL = {
         }
     ]
 }
-"""An evicted worker ends the Job of all workers, with its own reason."""
+"""An evicted worker fails the Job of all workers, with a distinct reason."""
 
 
 def declare(jobs: Mapping[str, TrainingArgs], after: Prerequisites) -> None:
@@ -49,7 +49,7 @@ def declare(jobs: Mapping[str, TrainingArgs], after: Prerequisites) -> None:
 
 
 class GpuTraining(pulumi.ComponentResource):
-    """The JobSet. Its controller makes the headless Service of the same name."""
+    """The JobSet. Its controller creates the headless Service of the same name."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class GpuTraining(pulumi.ComponentResource):
         auxiliary: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`after`: the controllers and queues, which must stand first and last longer. `auxiliary`:
-        what pods with volumes or an account may name."""
+        """`after`: the controllers and queues, which must be created first and deleted last.
+        `auxiliary`: the objects that pods with volumes or an account may name."""
         super().__init__("gpu-cluster:batch:Training", name, None, opts)
         contents = contents_of(args, ROOT)
         before = [
@@ -73,7 +73,7 @@ class GpuTraining(pulumi.ComponentResource):
         policy = kubernetes.networking.v1.NetworkPolicy(
             name,
             metadata={"name": name, "namespace": args.namespace, "labels": {"app": name}},
-            # The API's own spelling, which the SDK's types do not have.
+            # The API's field names, which the SDK's types do not have.
             spec=cast(NetworkPolicySpecArgsDict, among_themselves(name)),
             opts=cluster.options(self),
         )
@@ -100,7 +100,7 @@ class GpuTraining(pulumi.ComponentResource):
                     depends_on=[*before, policy],
                     holds_disk=bool(args.claims),
                 ),
-                # A JobSet that has started does not change any more.
+                # A JobSet cannot be changed once it has started.
                 pulumi.ResourceOptions(
                     replace_on_changes=["spec"], ignore_changes=_annotation_paths(job_set)
                 ),
@@ -113,8 +113,8 @@ class GpuTraining(pulumi.ComponentResource):
             name,
             metadata={"name": name, "namespace": args.namespace, "labels": {"app": name}},
             spec={
-                # All of them, as a number: for pods of Jobs, which have no scale, the API takes
-                # nothing else (kubernetes.io, "Specifying a Disruption Budget").
+                # All of them, as a number: for pods of Jobs, which have no scale subresource, the
+                # API accepts nothing else (kubernetes.io, "Specifying a Disruption Budget").
                 "min_available": args.nodes,
                 "unhealthy_pod_eviction_policy": "AlwaysAllow",
                 "selector": {"match_labels": {names.JOB_SET_LABEL: name}},
@@ -124,13 +124,13 @@ class GpuTraining(pulumi.ComponentResource):
 
 
 def labels(name: str, args: TrainingArgs) -> dict[str, str]:
-    """The JobSet's own."""
+    """The labels of the JobSet itself."""
     return {"app": name, **names.queue_labels(args.queue, args.priority)}
 
 
 def among_themselves(name: str) -> dict[str, Any]:
-    """Only the workers of this training job reach its workers: on every port, as NCCL and Gloo
-    choose theirs freely. What the workers reach is not restricted."""
+    """A policy that lets only the workers of this training job reach its workers, on every port,
+    because NCCL and Gloo choose ports freely. Outgoing traffic is not restricted."""
     workers = {"matchLabels": {names.JOB_SET_LABEL: name}}
     return {
         "podSelector": workers,
@@ -142,12 +142,12 @@ def among_themselves(name: str) -> dict[str, Any]:
 def spec(
     name: str, args: TrainingArgs, pool: GpuPool, contents: Contents, buckets: BucketDriver | None
 ) -> dict[str, Any]:
-    """The JobSet's spec. Whether it is suspended is its queue's business, and not in it."""
+    """The JobSet's spec, without `suspend`, which its queue sets."""
     parts = pod_parts(name, args, contents, buckets)
     return {
         "network": {"enableDNSHostnames": True, "subdomain": name},
-        # A single worker cannot go on: all start again. That counts only where a worker failed by
-        # itself: jobset.sigs.k8s.io/docs/tasks, "Configuring JobSet Failure Policy".
+        # A single worker cannot continue, so all restart. Only failures of a worker itself count
+        # against the limit: jobset.sigs.k8s.io/docs/tasks, "Configuring JobSet Failure Policy".
         "failurePolicy": {
             "maxRestarts": args.max_restarts,
             "rules": [
@@ -184,19 +184,20 @@ def spec(
 
 
 def _pod_labels(name: str, pool: GpuPool) -> dict[str, str]:
-    # JobSet labels its pods itself. An autoscaler that makes pods of the template, to count nodes,
-    # would not see that the constraint on their spread is about them.
+    # JobSet adds its label to pods itself. An autoscaler that creates pods from the template to
+    # count nodes would not see that the topology spread constraint selects them.
     return {"app": name, **({names.JOB_SET_LABEL: name} if pool.all_at_once else {})}
 
 
 def _annotations(pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
-    # Nothing empty in a custom resource, see below.
+    # No empty values in a custom resource, see `_worker`.
     found = {**staying(pool), **parts.annotations}
     return {"annotations": found} if found else {}
 
 
 def _annotation_paths(job_set: Mapping[str, Any]) -> list[str]:
-    """Of the workers' annotations: a training that runs is not replaced for others."""
+    """The paths of the workers' annotations: a running training job is not replaced when these
+    change."""
     (workers,) = job_set["replicatedJobs"]
     metadata = workers["template"]["spec"]["template"]["metadata"]
     return annotation_paths(
@@ -216,7 +217,7 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
         "nodeSelector": dict(pool.node_selector),
         "restartPolicy": "Never",
         "containers": [_worker(name, args, pool, parts)],
-        # NCCL and data loaders pass tensors through it; a container's own has 64 MiB.
+        # NCCL and data loaders pass tensors through it; a container's default has 64 MiB.
         "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}, *parts.volumes],
     }
     if args.nodes > 1:
@@ -232,9 +233,9 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
 
 
 def _one_a_node(name: str, nodes: int) -> dict[str, Any]:
-    """At most one worker on a node: fewer nodes than `minDomains` count as if one had none.
+    """At most one worker per node: with fewer nodes than `minDomains`, the minimum counts as 0.
 
-    Unlike an anti-affinity between pods, it does not wait for those of an earlier attempt to end.
+    Unlike pod anti-affinity, it does not wait for the pods of an earlier attempt to end.
     """
     return {
         "topologyKey": names.HOSTNAME,
@@ -247,7 +248,7 @@ def _one_a_node(name: str, nodes: int) -> dict[str, Any]:
 
 def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, Any]:
     gpus = args.worker_gpus(pool)
-    # JobSet's name for the pod of the first index of the first job.
+    # JobSet's name for the pod of index 0 of the first job.
     env = {"MASTER_ADDR": f"{name}-{WORKERS}-0-0.{name}", "MASTER_PORT": str(MASTER_PORT)}
     mounts = [{"name": "shared-memory", "mountPath": "/dev/shm"}, *parts.mounts]
     search: dict[str, str] = {}
@@ -256,7 +257,8 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
         search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH}
     resources = {"limits": {**args.limits.quantities(), pool.resource: str(gpus)}}
     if requests := args.requests.quantities():
-        # Nothing empty in a custom resource: Kueue writes it back without, which looks changed.
+        # No empty values in a custom resource: Kueue drops them on update, which looks like a
+        # change.
         resources["requests"] = requests
     return {
         **parts.container,
@@ -266,7 +268,7 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
             "torchrun",
             f"--nnodes={args.nodes}",
             f"--nproc-per-node={gpus}",
-            # Kubernetes gives it to each pod of an indexed Job.
+            # Kubernetes sets it on each pod of an indexed Job.
             "--node-rank=$(JOB_COMPLETION_INDEX)",
             "--master-addr=$(MASTER_ADDR)",
             "--master-port=$(MASTER_PORT)",

@@ -1,4 +1,4 @@
-"""What a user says of a training job on several nodes, and whether its pool can carry it."""
+"""The settings of a multi-node training job, and whether its pool can run it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _FREE = none_of("MASTER_ADDR", "MASTER_PORT", why="is set by the job itself; dro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingArgs(PodArgs):
-    """PyTorch's `torchrun` on several nodes of a pool, one worker pod on each, all or none."""
+    """PyTorch's `torchrun` on several nodes of a pool, one worker pod per node, all or none."""
 
     env: Annotated[
         Mapping[Annotated[str, VARIABLE, _FREE], str], Sent("PodSpec containers[].env[]")
@@ -34,29 +34,30 @@ class TrainingArgs(PodArgs):
         Hint("give the script that torchrun starts"),
         Sent("PodSpec containers[].command[]"),
     ]
-    """The command that torchrun starts once for each GPU, with its arguments: `[train.py, --epochs,
+    """The command that torchrun starts once per GPU, with its arguments: `[train.py, --epochs,
     "3"]`. The image has `torchrun` on its PATH, as PyTorch's images do."""
     gpus: Annotated[Annotated[int, Ge(1)] | None, Sent("PodSpec containers[].resources.limits")] = (
         None
     )
-    """The GPUs of each worker; by default, all of a node."""
+    """The GPUs of each worker; by default, all GPUs of a node."""
     queue: Annotated[
         str | None, Silent("the pool decides it; only the queue that hands it out is accepted")
     ] = None
     """The queue of `batch.queues` in which the job waits until the GPUs for all workers are
     free."""
     priority: Annotated[str | None, Sent("ObjectMeta labels")] = None
-    """Its place in the queue, one of `batch.priorities`; by default, the one with value 0."""
+    """Its priority in the queue, one of `batch.priorities`; by default, value 0."""
     max_restarts: Annotated[int, Ge(0), Sent("JobSet spec.failurePolicy.maxRestarts")] = 3
-    """How often all workers restart after one of them has failed."""
+    """How often all workers are restarted after one of them has failed."""
     disruption_budget: Annotated[bool, Sent("PodDisruptionBudget")] = False
-    """Whether a PodDisruptionBudget refuses to evict workers that run: an upgrade of their nodes
-    waits for the job, as long as the cloud lets it (GKE: one hour; EKS: until the update fails)."""
+    """Whether a PodDisruptionBudget prevents the eviction of running workers: an upgrade of their
+    nodes waits for the job, as long as the cloud allows (GKE: one hour; EKS: until the update
+    fails)."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
-    """Whether `pulumi up` waits until it completes. Its time in the queue counts."""
+    """Whether `pulumi up` waits until the job completes, including its time in the queue."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is another class, which zero-argument super() does not find.
+        # A dataclass with slots is a new class, which zero-argument super() does not find.
         PodArgs.__post_init__(self)
 
     def worker_gpus(self, pool: GpuPool) -> int:
@@ -79,7 +80,7 @@ class TrainingArgs(PodArgs):
         )
 
     def request(self, pool: GpuPool) -> QueueRequest:
-        """What all workers together ask of the queue."""
+        """The resources that all workers together request from the queue."""
         return QueueRequest(
             queue=self.queue,
             priority=self.priority,
@@ -90,7 +91,7 @@ class TrainingArgs(PodArgs):
         )
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError if `pool` could never carry all workers at once."""
+        """Raises ValueError if `pool` could never run all workers at once."""
         if pool.sharing is not None:
             raise ValueError(
                 f"pool: {pool.name} shares its GPUs, and NCCL needs whole GPUs; use a pool "

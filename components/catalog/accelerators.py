@@ -1,8 +1,8 @@
-"""NVIDIA's GPUs apart from any cloud: memory, architecture, MIG profiles, last driver.
+"""NVIDIA's GPUs, independent of any cloud: memory, architecture, MIG profiles, last driver branch.
 
-Read on 2026-11-21. MIG profiles are mig-parted v0.15.0's, which the GPU operator and the device
-plugin take; GKE accepts fewer, and those are in `gke.ACCELERATORS[...].mig`. Memory is what the
-clouds state: data-sheet GB on the small GPUs, usable GiB from B200 on.
+Read on 2026-11-21. MIG profiles are those of mig-parted v0.15.0, which the GPU operator and the
+device plugin accept; GKE accepts fewer, listed in `gke.ACCELERATORS[...].mig`. Memory is what the
+clouds state: data-sheet GB for the small GPUs, usable GiB from B200 on.
 """
 
 from collections.abc import Mapping
@@ -26,41 +26,41 @@ Architecture = Literal[
 LAST_DRIVER: Final[Mapping[Architecture, int]] = MappingProxyType(
     {"Kepler": 470, "Maxwell": 580, "Pascal": 580, "Volta": 580}
 )
-"""Architecture -> the last driver branch that has it, where there is a last. 470 is EKS's word on
-its K80 instances. 580 is certain for Volta: 595 is not compatible with P3dn (amazon-eks-ami
-doc/usage/g7-ami.md); for Maxwell and Pascal it is a secondary source's."""
+"""Architecture -> the last driver branch that supports it, if support has ended. 470 is EKS's
+statement about its K80 instances. 580 is certain for Volta: 595 is not compatible with P3dn
+(amazon-eks-ami doc/usage/g7-ami.md); for Maxwell and Pascal it comes from a secondary source."""
 
 _BEFORE_MPS: Final = ("Kepler", "Maxwell", "Pascal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A model of GPU."""
+    """A GPU model."""
 
     model: str
     memory_gb: int
     architecture: Architecture
     mig: Mapping[str, int] = field(default_factory=dict)
-    """Profile as `nvidia.com/mig.config: all-<profile>` has it -> instances on one GPU; empty
-    where there is no MIG, or mig-parted's table was not read (GB200, RTX PRO 6000)."""
+    """Profile, as in `nvidia.com/mig.config: all-<profile>` -> instances on one GPU; empty if the
+    GPU has no MIG, or mig-parted's table was not read (GB200, RTX PRO 6000)."""
 
     product: str | None = None
     """`nvidia.com/gpu.product` as GPU feature discovery writes it: the driver's name with hyphens;
-    None if no listing of a node with it was found. `PRODUCT_SOURCES` has the listings."""
+    None if no listing of a node with this GPU was found. `PRODUCT_SOURCES` has the listings."""
     memory_mib: int | None = None
-    """`nvidia.com/gpu.memory`, what the driver (from 510 on) says; None as above."""
+    """`nvidia.com/gpu.memory`, as the driver (from 510 on) reports it; None as above."""
     nvlink_domain: bool = False
-    """Whether NVLink connects the GPUs of several machines, which programs can use only with IMEX
+    """Whether NVLink connects the GPUs of several machines; programs need IMEX to use it
     (https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html)."""
 
     @property
     def supports_mps(self) -> bool:
-        """Whether MPS keeps its clients' memory apart: from Volta on (general knowledge)."""
+        """Whether MPS isolates the memory of its clients: from Volta on (general knowledge)."""
         return self.architecture not in _BEFORE_MPS
 
     @property
     def last_driver(self) -> int | None:
-        """The last driver branch for it; None while new ones still have it."""
+        """The last driver branch that supports it; None if new branches still do."""
         return LAST_DRIVER.get(self.architecture)
 
 
@@ -131,4 +131,4 @@ _ROWS: Final = (
 )  # fmt: skip
 
 GPUS: Final[Mapping[str, Gpu]] = MappingProxyType({row.model: row for row in _ROWS})
-"""Model -> GPU: every one of NVIDIA's that `gke` or `eks` names, and the A30 of other clusters."""
+"""Model -> GPU: every NVIDIA GPU that `gke` or `eks` names, and the A30 of other clusters."""

@@ -1,4 +1,4 @@
-"""Roles and policies with far more rights than one task needs: settings and policies refuse them.
+"""Roles and policies that grant far more than one task needs: settings and policies refuse them.
 
 Sources, read on 2026-11-23: Google Cloud, "IAM roles and permissions index"
 (docs.cloud.google.com/iam/docs/roles-permissions); AWS, "AWS managed policies for job functions"
@@ -19,22 +19,22 @@ GOOGLE_ROLES = (
     "roles/iam.serviceAccountOpenIdTokenCreator",
     "roles/iam.serviceAccountUser",
 )
-"""Patterns: basic roles, those that administer a service, those by which one becomes another
-account."""
+"""Patterns: basic roles, roles that administer a service, and roles that allow impersonating
+another account."""
 GOOGLE_PROJECT_ROLES = (
     "roles/iam.workloadIdentityUser",
     "roles/cloudbuild.builds.editor",
     "roles/deploymentmanager.editor",
 )
 """Patterns of roles that are too broad only for a whole project, folder or organization: the first
-gets tokens of every service account there (on one account, that is what it is for), a build runs as
-Cloud Build's own account, and a deployment as Google's, which is an editor of the project."""
+gets tokens of every service account there (on one account, that is its purpose), a build runs as
+Cloud Build's service account, and a deployment as Google's, which is an editor of the project."""
 AWS_POLICIES = ("AdministratorAccess*", "PowerUserAccess", "*FullAccess*", "*Administrator")
-"""Patterns of the names of managed policies."""
+"""Patterns of names of managed policies."""
 
 
 def too_broad(right: str, patterns: Sequence[str]) -> str | None:
-    """Why nobody gets this role, or policy by name or ARN; None if no pattern matches it."""
+    """Why this role, or policy (name or ARN), is never granted; None if no pattern matches it."""
     kind, name = ("policy", right.rpartition("/")[2]) if "roles/" not in right else ("role", right)
     if not any(fnmatchcase(name, pattern) for pattern in patterns):
         return None

@@ -1,7 +1,7 @@
-"""What there is to see of GPUs, once for every dashboard, and what calls for a person.
+"""The GPU measures that every dashboard shows, and the GPU states that need attention.
 
-Each query is PromQL over the metrics and labels of `catalog.metrics`. With GPUs that pods share,
-one GPU is one series per pod, so that a GPU is counted once before it is added to others.
+Each query is PromQL over the metrics and labels of `catalog.metrics`. If pods share GPUs, a GPU has
+one series per pod, so each GPU is reduced to one value before values are added up.
 """
 
 from collections.abc import Iterator
@@ -16,20 +16,21 @@ Grouping = Literal["node", "pod", "GPU"]
 GROUPINGS: Final[tuple[Grouping, ...]] = ("node", "pod", "GPU")
 
 _DEVICE: Final = ("Hostname", "gpu", "GPU_I_ID")
-"""One GPU, or one MIG partition of it."""
+"""The labels that identify one GPU, or one MIG partition of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One row of a dashboard: a quantity by node, by pod and by GPU."""
+    """A row of a dashboard: a quantity by node, by pod and by GPU."""
 
     title: str
     unit: Unit
     metric: str
     combine: Literal["avg", "max", "sum"]
-    """What the value of a node or a pod is, from those of its GPUs."""
+    """How the value of a node or a pod is derived from those of its GPUs."""
     scale: str = ""
-    """Arithmetic after the metric (for a counter, after its rate per second) that gives `unit`."""
+    """Arithmetic after the metric (for a counter, after its per-second rate) that results in
+    `unit`."""
     by: tuple[str, ...] = ()
     """Labels that distinguish lines, in addition to the node, pod or GPU."""
 
@@ -59,14 +60,14 @@ MEASURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A state of a GPU that somebody should know of."""
+    """A state of a GPU that needs attention."""
 
     name: str
     title: str
     query: str
-    """PromQL with `{matchers}` where the label matchers of the platform go."""
+    """PromQL, in which `{matchers}` stands for the label matchers of the platform."""
     minutes: int
-    """How long it must last."""
+    """How long the state must last before the alert fires."""
     severity: Literal["critical", "warning"]
     text: str
     """What it means and what to do."""
@@ -103,7 +104,7 @@ ALERTS: Final = (
     Alert(
         name="GpuPowerThrottling",
         title="throttled for power",
-        # At full load a GPU touches its power limit now and then.
+        # A GPU at full load reaches its power limit now and then.
         query="max by (Hostname, gpu) "
         "(rate(DCGM_FI_DEV_POWER_VIOLATION{{matchers}}[5m])) / 1e9 > 0.5",
         minutes=30,
@@ -114,8 +115,8 @@ ALERTS: Final = (
     Alert(
         name="GpuIdle",
         title="idle for an hour while a pod holds it",
-        # Partitions have no utilisation, in percent, but the compute engine, 0 to 1: below half a
-        # percent of either is idle.
+        # Partitions report no utilisation in percent, but compute engine activity from 0 to 1:
+        # below half a percent of either counts as idle.
         query="max by (Hostname, gpu, GPU_I_ID, namespace, pod) "
         '(max_over_time(DCGM_FI_DEV_GPU_UTIL{pod!="", {matchers}}[5m]) '
         'or max_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE{pod!="", {matchers}}[5m])) < 0.005',

@@ -1,4 +1,4 @@
-"""The clouds: what each is called by users, by Pulumi and by its own clients.
+"""The clouds: their names for users, for Pulumi and for their own clients.
 
 The resource types are those of Pulumi's `gcp` and `aws` packages. Settings of the providers:
 hashicorp/terraform-provider-google-beta (`*_custom_endpoint`, `universe_domain`) and
@@ -23,16 +23,16 @@ class Cloud:
     node_pool: str
     """Resource type of a group of nodes."""
     price_region: str
-    """The region whose list prices the catalog has."""
+    """The region of the list prices in the catalog."""
     endpoint: str
-    """An environment variable that points the cloud's clients at a simulator."""
+    """The environment variable that points the cloud's clients at a simulator."""
     hosts: tuple[str, ...] = ()
-    """What the hosts of its API end with."""
+    """The suffixes of its API host names."""
     endpoint_settings: str = ""
-    """Pattern of the provider's settings that name hosts."""
+    """Regular expression for the provider's settings that name hosts."""
     usual: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Setting of the provider that decides who gets requests -> its usual value, and what the
-    provider does with another one."""
+    """Provider setting that decides which host gets the requests -> its usual value, and what the
+    provider does with any other value."""
     creates: Mapping[str, str]
     """Kind of Kubernetes object -> what the cluster's controllers create in the cloud for one."""
 
@@ -69,4 +69,4 @@ AWS: Final = Cloud(
     ),
 )
 CLOUDS: Final[Mapping[str, Cloud]] = MappingProxyType({"google": GOOGLE, "aws": AWS})
-"""The cloud's name, as commands take and print it -> the cloud."""
+"""The cloud's name, as commands accept and print it -> the cloud."""

@@ -1,7 +1,7 @@
-"""What a GPU's data sheet promises: matrix and fp32 rates, memory bandwidth, its links.
+"""The figures of the GPUs' data sheets: matrix and fp32 rates, memory bandwidth, links.
 
-Read on 2026-11-21 from what `SOURCES` names. A figure is there only where a source states it for
-this GPU and no other source of equal weight denies it; else it is None and is not compared.
+Read on 2026-11-21 from the documents in `SOURCES`. A figure is listed only if a source states it
+for this GPU and no source of equal weight contradicts it; otherwise it is None and is not compared.
 """
 
 from collections.abc import Collection, Mapping
@@ -40,32 +40,32 @@ SOURCES: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class DataSheet:
-    """One GPU's figures. Matrix rates are dense, without sparsity."""
+    """The figures of one GPU. Matrix rates are dense, without sparsity."""
 
     model: str
     """Key of `accelerators.GPUS`."""
     names: tuple[str, ...]
-    """As the driver calls it, without `NVIDIA` or `Tesla` in front. A GPU of the same model in
-    another form (PCIe instead of SXM) has other figures and is not in here."""
+    """The driver's names for it, without the prefix `NVIDIA` or `Tesla`. A GPU of the same model in
+    another form factor (PCIe instead of SXM) has other figures and is not listed."""
     matrix: Literal["bf16", "fp16"] | None
-    """The 16-bit type of the matrix figure: bf16, on older GPUs fp16; None without either."""
+    """The 16-bit type of the matrix figure: bf16, or fp16 on older GPUs; None if it has neither."""
     matrix_tflops: float | None
     fp32_tflops: float | None
-    """Without TF32 and other matrix units."""
+    """Without TF32 or other matrix units."""
     memory: Literal["HBM", "GDDR"]
-    """On GDDR the error correction's bits take part of the bandwidth."""
+    """With GDDR, the error correction bits use part of the bandwidth."""
     memory_gbps: float | None
-    """GB/s, read and written bytes together."""
+    """GB/s, reads and writes together."""
     host_gbps: float | None
-    """GB/s in one direction: 16, 32 and 64 for 16 lanes of PCIe 3, 4 and 5. None if the GPU is
-    not on PCIe, or sources disagree."""
+    """GB/s in one direction: 16, 32 and 64 for 16 lanes of PCIe 3, 4 and 5. None if the GPU is not
+    on PCIe, or sources disagree."""
     nvlink_gbps: float | None
-    """GB/s, both directions together, as data sheets count; None without NVLink."""
+    """GB/s, both directions together, as in data sheets; None if it has no NVLink."""
     source: str
     """Keys of `SOURCES`."""
     low_power: bool = False
-    """At most 75 W, with which it cannot hold the clock of its matrix figure: NVIDIA calls 24 of
-    65 TFLOP/s on a T4 expected (forums.developer.nvidia.com/t/264462)."""
+    """At most 75 W, with which it cannot sustain the clock of its matrix figure: NVIDIA says that
+    24 of 65 TFLOP/s are expected on a T4 (forums.developer.nvidia.com/t/264462)."""
 
 
 _PRO_4500: Final = ("RTX PRO 4500 Blackwell Server Edition",)
@@ -73,7 +73,7 @@ _PRO_6000: Final = ("RTX PRO 6000 Blackwell Server Edition",)
 
 _ROWS: Final = (
     # model, names, matrix type and TFLOP/s, fp32 TFLOP/s, memory and GB/s, host, NVLink, source
-    # fp32: 8.7 of both GPUs with boost; of one, sources disagree
+    # fp32: 8.7 for both GPUs with boost; for one GPU, sources disagree
     DataSheet("K80", ("K80",), None, None, None, "GDDR", 240, 16, None, "gpuspecs"),
     DataSheet("M60", ("M60",), None, None, 4.8, "GDDR", 160, 16, None, "gpuspecs"),
     DataSheet("P4", ("P4",), None, None, 5.5, "GDDR", 192, 16, None, "p4 gce", low_power=True),
@@ -81,7 +81,7 @@ _ROWS: Final = (
     DataSheet("V100 16GB", ("V100-SXM2-16GB",), "fp16", 125, 15.7, "HBM", 900, 16, 300, "v100 gce"),
     DataSheet("V100 32GB", ("V100-SXM2-32GB",), "fp16", 125, 15.7, "HBM", 900, 16, 300, "v100"),
     DataSheet("T4", ("T4",), "fp16", 65, 8.1, "GDDR", 320, 16, None, "t4 gce", low_power=True),
-    # matrix: the T4's, no doubt, but no source says so
+    # matrix: surely the T4's, but no source says so
     DataSheet(
         "T4G", ("T4G",), "fp16", None, 8.1, "GDDR", 320, 16, None, "gpuspecs", low_power=True
     ),
@@ -99,19 +99,19 @@ _ROWS: Final = (
     DataSheet("H200", ("H200",), "bf16", 989.5, 67, "HBM", 4800, 64, 900, "h200 gce"),
     DataSheet("B200", ("B200",), "bf16", 2250, 80, "HBM", 8000, None, 1800, "gce"),
     DataSheet("B300", ("B300", "B300 SXM6 AC"), "bf16", 2250, 75, "HBM", 7700, None, 1800, "b300"),
-    # fp32: 45, 75 or 80, by source
+    # fp32: 45, 75 or 80, depending on the source
     DataSheet("GB200", ("GB200",), "bf16", 2500, None, "HBM", 8000, None, 1800, "gce"),
-    # fp32: 45 or 80, by source
+    # fp32: 45 or 80, depending on the source
     DataSheet("GB300", ("GB300",), "bf16", 2500, None, "HBM", 8000, None, 1800, "gce b300"),
-    # matrix: stated for the workstation GPU of 200 W only
+    # matrix: stated only for the 200 W workstation GPU
     DataSheet("RTX PRO 4500", _PRO_4500, "bf16", None, None, "GDDR", 800, 64, None, "pro4500"),
     DataSheet("RTX PRO 6000", _PRO_6000, "bf16", 467.8, 117, "GDDR", 1597, 64, None, "gce"),
 )
 
 DATA_SHEETS: Final[Mapping[str, DataSheet]] = MappingProxyType({row.model: row for row in _ROWS})
-"""Model -> data sheet: every one of `accelerators.GPUS`."""
+"""Model -> data sheet: one for each of `accelerators.GPUS`."""
 
 
 def expected(models: Collection[str]) -> tuple[DataSheet, ...]:
-    """The data sheets of these keys of `GPUS`; of every GPU where there are none."""
+    """The data sheets for these keys of `GPUS`; if `models` is empty, for every GPU."""
     return tuple(row for row in _ROWS if not models or row.model in models)

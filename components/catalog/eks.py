@@ -1,7 +1,7 @@
 """What EKS allows: GPU instance types and their images, labels, versions, quotas, names and tags.
 
-Read on 2026-11-21 in botocore 1.44.5, where a line names no other source. The instance types are in
-`eks_instances`; Cluster Autoscaler's part is from kubernetes/autoscaler cloudprovider/aws.
+Read on 2026-11-21 in botocore 1.44.5, unless a line names another source. The instance types are in
+`eks_instances`; facts about Cluster Autoscaler are from kubernetes/autoscaler cloudprovider/aws.
 """
 
 import itertools
@@ -37,16 +37,16 @@ __all__ = [
 ]
 
 CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]*")
-"""For `fullmatch`."""
+"""To be used with `fullmatch`."""
 CLUSTER_NAME_MAX: Final = 100
 NODE_GROUP_NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]*")
-"""For `fullmatch` (EKS user guide, 2024-12)."""
+"""To be used with `fullmatch` (EKS user guide, 2024-12)."""
 NODE_GROUP_NAME_MAX: Final = 63
 
 LABEL_KEY_MAX: Final = 63
-"""Of the whole key with its prefix; the user guide says 253 for a key with a prefix."""
+"""Applies to the whole key with its prefix; the user guide says 253 for a key with a prefix."""
 LABEL_VALUE_MIN: Final = 1
-"""An empty label value, good in Kubernetes, is refused."""
+"""EKS refuses an empty label value, which Kubernetes accepts."""
 LABEL_VALUE_MAX: Final = 63
 TAINT_KEY_MAX: Final = 63
 TAINT_VALUE_MAX: Final = 63
@@ -56,20 +56,22 @@ _INTERFACE_ENDPOINTS: Final = (
     *("ec2", "ecr.api", "ecr.dkr", "sts", "eks", "eks-auth", "autoscaling", "logs"),
 )
 """Services that nodes, the stack's own pods and log shippers call (EKS user guide private-clusters,
-2026-11-24). Not those of its list that only some pods call: elasticloadbalancing, ssm, xray."""
+2026-11-24). Services in that list that only some pods call are omitted: elasticloadbalancing, ssm,
+xray."""
 _WITHOUT_ENDPOINT: Final[Mapping[str, Collection[str]]] = {
     "ap-southeast-5": ("eks",),
     **dict.fromkeys(("ap-southeast-7", "mx-central-1", "ap-east-2"), ("eks", "eks-auth")),
-    # No source has its name there.
+    # No source lists the endpoint there.
     **dict.fromkeys(("cn-north-1", "cn-northwest-1"), ("eks",)),
 }
-"""Region -> which of them it lacks (EKS user guide vpc-interface-endpoints, 2026-11-24)."""
+"""Region -> the endpoints that it lacks (EKS user guide vpc-interface-endpoints, 2026-11-24)."""
 DEFAULT_DISK_GIB: Final = 20
 """Too small for CUDA images."""
 MAX_DISK_GIB: Final = 65536
-"""Of a gp3 volume (EBS user guide, 64 TiB)."""
+"""Limit of a gp3 volume (EBS user guide, 64 TiB)."""
 MAX_POOL_NODES: Final = 100_000
-"""What the largest EKS cluster has. A node group begins with a quota of 450, which AWS raises."""
+"""The limit of the largest EKS cluster. A node group starts with a quota of 450, which AWS raises
+on request."""
 AUTO_MODE_FAMILIES: Final = frozenset(
     (
         "c8id", "c8i", "c8i-flex", "c8gd", "c8gn", "c8g", "c8a", "c8gb", "c7a", "c7g", "c7gn",
@@ -86,7 +88,7 @@ AUTO_MODE_FAMILIES: Final = frozenset(
         "x2iedn", "x2idn",
     )
 )  # fmt: skip
-"""Families of instance types that EKS Auto Mode starts; none of the sizes nano, micro and small
+"""Instance families that EKS Auto Mode launches, except the sizes nano, micro and small
 (awsdocs/amazon-eks-user-guide 06faff1, automode-learn-instances.adoc, read 2026-11-24)."""
 REGIONS: Final = (
     "af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-1", "ap-northeast-2",
@@ -97,16 +99,16 @@ REGIONS: Final = (
     "me-south-1", "mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1",
     "us-west-2", "cn-north-1", "cn-northwest-1", "us-gov-east-1", "us-gov-west-1",
 )  # fmt: skip
-"""Regions with EKS, without the isolated and sovereign ones: botocore's endpoints. Others open:
-suggest by it."""
+"""Regions with EKS, without the isolated and sovereign ones, from botocore's endpoints. New regions
+open: use it only for suggestions."""
 GP3_THROUGHPUT: Final = (125, 2000)
-"""MiB/s that a gp3 volume can have; the first comes with every volume."""
+"""Throughput of a gp3 volume in MiB/s; every volume has at least the first value."""
 GP3_IOPS: Final = (3000, 80000)
-"""Operations per second, likewise."""
+"""IOPS of a gp3 volume; every volume has at least the first value."""
 GP3_IOPS_PER_THROUGHPUT: Final = 4
-"""Operations per second that each MiB/s needs (EBS user guide: at most 0.25 MiB/s for each)."""
+"""Minimum IOPS for each MiB/s (EBS user guide: at most 0.25 MiB/s per IOPS)."""
 GP3_IOPS_PER_GIB: Final = 500
-"""Operations per second that each GiB allows (EBS user guide)."""
+"""Maximum IOPS for each GiB (EBS user guide)."""
 CAPACITY_TYPES: Final = ("ON_DEMAND", "SPOT", "CAPACITY_BLOCK")
 UPDATE_STRATEGIES: Final = ("DEFAULT", "MINIMAL")
 AUTHENTICATION_MODES: Final = ("API", "API_AND_CONFIG_MAP", "CONFIG_MAP")
@@ -115,9 +117,9 @@ SUPPORT_TYPES: Final = ("STANDARD", "EXTENDED")
 CONTROL_PLANE_EXCLUDED_ZONES: Final[Mapping[str, str]] = MappingProxyType(
     {"us-east-1": "use1-az3", "us-west-1": "usw1-az2", "ca-central-1": "cac1-az3"}
 )
-"""Region -> the zone ID where EKS puts no control plane, for `excludeZoneIds`. Which zone name that
-is differs by account (often us-east-1e). Several modules quote EKS's network requirements for it;
-the page itself was not read."""
+"""Region -> the zone ID in which EKS places no control plane, for `excludeZoneIds`. The zone name
+for it differs by account (often us-east-1e). Several modules quote EKS's network requirements for
+it; the page itself was not read."""
 
 AMI_RELEASES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -130,15 +132,15 @@ AMI_RELEASES: Final[Mapping[str, str]] = MappingProxyType(
         "1.36": "1.36.2-20260714",
     }
 )
-"""Kubernetes minor -> the `releaseVersion` of its AL2023 images in the newest release whose
-changelog is public (amazon-eks-ami CHANGELOG, v20260714, read again on 2026-11-23). Newer ones
-exist, such as 1.35.7-20260903; only an example in messages, never a default."""
+"""Kubernetes minor -> the `releaseVersion` of its AL2023 images in the newest release with a public
+changelog (amazon-eks-ami CHANGELOG, v20260714, read again on 2026-11-23). Newer ones exist, such as
+1.35.7-20260903; used only as an example in messages, never as a default."""
 BOTH_DRIVERS_SINCE: Final = "20260917"
-"""From this release on AL2023 images carry two driver branches and choose by instance type at boot
-(amazon-eks-ami pull request 2819 and issue 2768, 2026-09-21)."""
+"""From this release on, AL2023 images contain two driver branches and choose by instance type at
+boot (amazon-eks-ami pull request 2819 and issue 2768, 2026-09-21)."""
 DRIVERS: Final = (580, 595)
-"""The branches of AL2023 images since then. Older ones, and Bottlerocket's to 1.36, carry the
-first alone."""
+"""The branches in AL2023 images since then. Older ones, and Bottlerocket's up to 1.36, contain only
+the first."""
 
 _AMI_TYPES: Final[Mapping[tuple[str, str, bool], str]] = MappingProxyType(
     {
@@ -160,12 +162,12 @@ REMOVED_AMI_TYPES: Final[Mapping[str, str]] = MappingProxyType(
         "AL2_ARM_64": "AL2023_ARM_64_STANDARD",
     }
 )
-"""amiType -> what to take instead: EKS stopped publishing Amazon Linux 2 images on 2025-11-26, and
-has none for Kubernetes 1.33 and later (amazon-eks-ami README)."""
+"""amiType -> its replacement: EKS stopped publishing Amazon Linux 2 images on 2025-11-26, and has
+none for Kubernetes 1.33 and later (amazon-eks-ami README)."""
 
 _BOTTLEROCKET_ARM: Final = ("g5g",)
-"""The only family with NVIDIA GPUs and Arm CPUs for which Bottlerocket has an image (EKS user
-guide, ml-eks-optimized-ami)."""
+"""The only family with NVIDIA GPUs and Arm CPUs that a Bottlerocket image supports (EKS user guide,
+ml-eks-optimized-ami)."""
 
 _LABELS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -190,21 +192,21 @@ QUOTA_CODES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "standard": ("L-1216C47A", "L-34B43A08"),
     }
 )
-"""Instance family group -> quota codes of on-demand and Spot, in vCPUs, often 0 in a new account
-(four repositories agree, skypilot's map among them). Spot names "All P4, P3 and P2" and "All P5"
-(EC2's page of quotas, read 2026-11-23); which of them covers P6 is uncertain."""
+"""Instance family group -> quota codes for on-demand and Spot, in vCPUs, often 0 in a new account
+(four repositories agree, among them skypilot's table). The Spot quotas are named "All P4, P3 and
+P2" and "All P5" (EC2's page of quotas, read 2026-11-23); which of them covers P6 is uncertain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesVersion:
-    """A Kubernetes minor on EKS: 14 months of standard support, then 12 of extended."""
+    """A Kubernetes minor on EKS: 14 months of standard support, then 12 of extended support."""
 
     minor: str
     standard_until: date | None
     """The day on which extended support begins, at 00:00 UTC; None if it is not known."""
     extended_until: date | None
-    """The day from which EKS creates no such cluster and upgrades those that exist. During extended
-    support the control plane costs six times as much."""
+    """The day from which EKS creates no cluster with this version and upgrades existing ones.
+    During extended support, the control plane costs six times as much."""
 
 
 KUBERNETES_VERSIONS: Final[Mapping[str, KubernetesVersion]] = MappingProxyType(
@@ -221,19 +223,19 @@ KUBERNETES_VERSIONS: Final[Mapping[str, KubernetesVersion]] = MappingProxyType(
         )
     }
 )
-"""Secondary source of 2026-04-24; the dates of 1.30 to 1.32's standard support and of 1.34's and
-1.35's extended support follow from the twelve months. 1.36: aws-samples/sample-aws-genai-ops-demos
-pull request 86 (2026-08-03), and the twelve months."""
+"""Secondary source of 2026-04-24; the dates of standard support for 1.30 to 1.32 and of extended
+support for 1.34 and 1.35 are derived from the twelve months. 1.36:
+aws-samples/sample-aws-genai-ops-demos pull request 86 (2026-08-03), and the twelve months."""
 
 
 def interface_endpoints(region: str) -> Sequence[str]:
-    """The services with an interface endpoint for the nodes of a cluster in the region."""
+    """The services for which the nodes of a cluster in the region can use an interface endpoint."""
     lacks = _WITHOUT_ENDPOINT.get(region, ())
     return [service for service in _INTERFACE_ENDPOINTS if service not in lacks]
 
 
 def support(minor: str, on: date) -> Literal["standard", "extended", "ended"] | None:
-    """The support that EKS gives a Kubernetes minor on a day; None if it is not known.
+    """The support that a Kubernetes minor has on EKS on a given day; None if it is not known.
 
     "Billing for extended support starts at the beginning of the day that the version reaches end of
     standard support, in the UTC+0 timezone."
@@ -248,7 +250,8 @@ def support(minor: str, on: date) -> Literal["standard", "extended", "ended"] | 
 
 
 def instance_type(name: str) -> InstanceType | None:
-    """The instance type of this name, with GPUs or without; None if none here has it."""
+    """The instance type with this name, with or without GPUs; None if the catalog does not have
+    it."""
     return INSTANCE_TYPES.get(name) or CPU_INSTANCE_TYPES.get(name)
 
 
@@ -258,13 +261,14 @@ _SUCCESSORS: Final[Mapping[str, str]] = MappingProxyType(
         "M60": "g4dn.xlarge (one T4)",
     }
 )
-"""GPU of a retired instance type -> what to take instead."""
+"""GPU of a retired instance type -> its replacement."""
 
 
 def refusal(name: str) -> str | None:
-    """Why no node group with NVIDIA GPUs can be made of this instance type, and what to take.
+    """Why this instance type cannot be used for a node group with NVIDIA GPUs, and what to use
+    instead.
 
-    The reason completes "`<instance type>` ...". None if nothing speaks against it.
+    The reason completes "`<instance type>` ...". None if the instance type can be used.
     """
     row = instance_type(name)
     if row is None:
@@ -302,8 +306,8 @@ def refusal(name: str) -> str | None:
 def accelerator_label(gpu_model: str) -> str:
     """The value of `k8s.amazonaws.com/accelerator` for a key of `accelerators.GPUS`.
 
-    Cluster Autoscaler's own value where it has one; else `nvidia-` and the model: `nvidia-h100`.
-    The memory size does not count: both A100 are `nvidia-tesla-a100`.
+    Cluster Autoscaler's own value if it has one; otherwise `nvidia-` and the model: `nvidia-h100`.
+    The memory size is ignored: both A100 are `nvidia-tesla-a100`.
     """
     model = re.sub(r" [0-9]+GB$", "", gpu_model)
     return _LABELS.get(model) or f"nvidia-{model.lower().replace(' ', '-')}"
@@ -312,7 +316,7 @@ def accelerator_label(gpu_model: str) -> str:
 def ami_type(os: str, arch: str, *, gpu: bool = True) -> str:
     """The `amiType` for `al2023` or `bottlerocket` on `amd64` or `arm64`.
 
-    Raises ValueError for any other of them.
+    Raises ValueError for any other combination.
     """
     try:
         return _AMI_TYPES[os, arch, gpu]
@@ -324,10 +328,10 @@ def ami_type(os: str, arch: str, *, gpu: bool = True) -> str:
 
 
 def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str, str] | None:
-    """Why no image of this system, of this `releaseVersion`, runs the instance type's GPUs.
+    """Why no image of this operating system and `releaseVersion` supports the instance type's GPUs.
 
-    The key that is wrong and a reason that follows it. None if nothing speaks against it;
-    without a release, EKS takes the newest.
+    Returns the setting that is wrong and a reason that follows it; None if an image supports them.
+    Without a release, EKS uses the newest.
     """
     if os == "bottlerocket" and row.arch == "arm64" and not row.name.startswith(_BOTTLEROCKET_ARM):
         return "os", f"bottlerocket has no image for {row.name}; use al2023"
@@ -345,7 +349,8 @@ def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str,
 
 
 def quota_code(name: str, *, spot: bool = False) -> str | None:
-    """The EC2 quota code that nodes of this instance type count against; None if it is unknown."""
+    """The EC2 quota code that nodes of this instance type count against; None if it is not
+    known."""
     group = quota_group(name, spot=spot)
     if instance_type(name) is None or group is None:
         return None
@@ -359,7 +364,8 @@ _GROUPS: Final[Mapping[str, str]] = {"g": "G_VT", "gr": "G_VT", "vt": "G_VT", "p
 def quota_group(name: str, *, spot: bool = False) -> str | None:
     """The key of `QUOTA_CODES` that an instance type counts against; None if it is not known.
 
-    EC2 groups by the letters before the generation, and P's Spot instances by the generation too.
+    EC2 groups types by the letters before the generation, and P's Spot instances also by
+    generation.
     """
     family = name.partition(".")[0]
     letters = "".join(itertools.takewhile(str.isalpha, family))
