@@ -1,7 +1,7 @@
-"""The narrow waist: what every platform yields and the GPU layer consumes.
+"""The interface between platforms and the GPU layer: platforms return it, the GPU layer uses it.
 
-Labels, taints, tolerations, selectors, autoscaler tags and the exported contract all derive from
-one `GpuPool`; no value of it is written down a second time.
+Labels, taints, tolerations, selectors, autoscaler tags and the exported contract are all derived
+from one `GpuPool`; no value of it is written down twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,8 @@ from .catalog.metrics import Source
 from .kube.taints import CLOUD_EFFECTS, Effect
 from .limits import LABEL_KEY, LABEL_VALUE, check_limits
 
-# Settings are read by commands that answer at once and declare nothing: the SDKs take a second.
+# Not imported at runtime: commands that only read settings declare nothing, and the SDKs take a
+# second to import.
 if TYPE_CHECKING:
     import pulumi
     import pulumi_kubernetes as kubernetes
@@ -29,8 +30,8 @@ GPU_RESOURCE = "nvidia.com/gpu"
 """The extended resource that NVIDIA's and GKE's device plugins advertise."""
 
 POOL_LABEL = "gpu-cluster/pool"
-"""Our own node label, with the pool's name: the cloud's carries a physical name, unknown in a
-preview."""
+"""Our own node label, with the pool's name: the cloud's label has the physical name, which is
+unknown in a preview."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +41,8 @@ class Taint:
     key: Annotated[str, LABEL_KEY]
     """The taint's key."""
     value: Annotated[str, LABEL_VALUE]
-    """The taint's value. It is never empty: Cluster Autoscaler drops an EKS node group's taint that
-    has no value."""
+    """The taint's value. It is never empty: Cluster Autoscaler ignores an EKS node group's taint
+    that has no value."""
     effect: Effect = "NoSchedule"
     """What happens to pods that do not tolerate it."""
 
@@ -49,12 +50,12 @@ class Taint:
         check_limits(self)
 
     def __str__(self) -> str:
-        """As `kubectl taint` takes it: `key=value:NoSchedule`."""
+        """The form that `kubectl taint` accepts: `key=value:NoSchedule`."""
         return f"{self.key}={self.value}:{self.effect}"
 
     @property
     def cloud_effect(self) -> str:
-        """The effect as the GKE and EKS APIs spell it: `NO_SCHEDULE`."""
+        """The effect in the spelling of the GKE and EKS APIs: `NO_SCHEDULE`."""
         return CLOUD_EFFECTS[self.effect]
 
 
@@ -82,16 +83,17 @@ class Toleration:
 
 
 GPU_TAINT = Taint(key=GPU_RESOURCE, value="present")
-"""The taint that GKE puts on GPU nodes; here it is declared on every platform, always."""
+"""The taint that GKE adds to GPU nodes; here it is always declared, on every platform."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """How one physical GPU serves several pods."""
+    """How a physical GPU serves several pods."""
 
     strategy: Literal["time-slicing", "mps", "mig"]
     replicas: int
-    """Pods that one physical GPU (with `partition`: one partition) can hold, 1 or more."""
+    """Maximum number of pods on one physical GPU (with `partition`: on one partition), at least
+    1."""
     partition: str | None = None
     """MIG profile such as `1g.5gb`; only with strategy `mig`."""
     partitions: int = 1
@@ -100,100 +102,102 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllAtOnce:
-    """How Kueue asks the cluster's autoscaler for all nodes of a job at once, with a
+    """How Kueue requests all nodes of a job at once from the cluster's autoscaler, with a
     ProvisioningRequest."""
 
     provisioning_class: str
-    """Its `provisioningClassName`."""
+    """The request's `provisioningClassName`."""
     node_labels: Mapping[str, str] = field(default_factory=dict)
-    """Label of the nodes that come for a request -> which of its `provisioningClassDetails` is the
-    label's value."""
+    """Label of the nodes that are created for a request -> the key of its
+    `provisioningClassDetails` that has the label's value."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """Of each request. Its job says them: Kueue makes a request anew that differs from its
-    ProvisioningRequestConfig, and the jobs of others may set their own values."""
+    """Parameters of each request, set on the job: Kueue recreates a request that differs from its
+    ProvisioningRequestConfig, and other jobs may set their own values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPool:
-    """Nodes of one shape that carry GPUs, as pods see them."""
+    """A pool of nodes of one shape with GPUs, as pods see it."""
 
     name: str
     accelerator: str
-    """The platform's name of the GPU: `nvidia-tesla-t4` on Google Cloud, `nvidia-tesla-v100` as
-    `k8s.amazonaws.com/accelerator` has it on AWS, the user's own word on an existing cluster."""
+    """The platform's name for the GPU: `nvidia-tesla-t4` on Google Cloud, the value of
+    `k8s.amazonaws.com/accelerator` on AWS (`nvidia-tesla-v100`), the user's own name on an existing
+    cluster."""
     models: Sequence[str] = ()
-    """Keys of the catalog's `GPUS` that the accelerator can be; none named: any of them."""
+    """Keys of the catalog's `GPUS` that the accelerator can be; if empty, any of them."""
     gpus_per_node: int
-    """Physical GPUs on one node."""
+    """Physical GPUs per node."""
     min_nodes: int | None
-    """Nodes in the whole pool that are always there; None if somebody else decides."""
+    """Minimum number of nodes in the whole pool; None if this stack does not control it."""
     max_nodes: int | None
-    """Nodes in the whole pool at the most; None if nothing bounds them."""
+    """Maximum number of nodes in the whole pool; None if there is no limit."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Every label that this stack puts on the pool's nodes."""
+    """All labels that this stack sets on the pool's nodes."""
     taints: Sequence[Taint] = ()
-    """Every taint on the pool's nodes."""
+    """All taints on the pool's nodes."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
-    """What brings a pod to this pool and to no other."""
+    """The node selector that assigns a pod to this pool only."""
     extra_tolerations: Sequence[Toleration] = ()
-    """Tolerations that pods need beyond those that `taints` imply."""
+    """Tolerations that pods need in addition to those that `taints` imply."""
     spot: bool = False
-    """Whether the cloud may take a node back at any time, with 25 s of notice."""
+    """Whether the cloud may reclaim a node at any time, with 25 s of notice."""
     pod_gpus: Sequence[int] = ()
-    """GPUs that one pod may ask for, where the platform allows some counts only; else empty."""
+    """Allowed numbers of GPUs per pod if the platform restricts them; empty if it does not."""
     sharing: Sharing | None = None
     installer: Installer | None = None
     """The driver installer DaemonSet that must run on these nodes; None if the driver is in
     the image or the cloud installs it."""
     installer_image: str | None = None
-    """One's own installer image instead of the one that GKE preloads."""
+    """The user's own installer image instead of the one that GKE preloads."""
     installer_version: str | None = None
-    """The driver's version for the installer; None for the installer's own."""
+    """The driver version to install; None for the installer's default."""
     device_plugin: bool = False
-    """Whether NVIDIA's device plugin DaemonSet of this stack must run on these nodes."""
+    """Whether this stack's device plugin DaemonSet (NVIDIA's) must run on these nodes."""
     left_to_others: Sequence[GpuPart] | None = None
-    """What neither the cloud nor this stack gives these nodes, but somebody else's software, such
-    as NVIDIA's GPU Operator; None if there is nothing of the kind."""
+    """Parts that neither the cloud nor this stack installs on these nodes, but other software, such
+    as NVIDIA's GPU Operator; None if there are none."""
     runtime_class: str | None = None
-    """RuntimeClass that GPU pods need where the NVIDIA runtime is not the node's default."""
+    """RuntimeClass that GPU pods need if the NVIDIA runtime is not the node's default."""
     host_ipc: bool = False
-    """Whether GPU pods need the host's IPC namespace: GKE's MPS daemon is reached through it."""
+    """Whether GPU pods need the host's IPC namespace, through which they reach GKE's MPS daemon."""
     cpu_millis: int | None = None
-    """Thousandths of a core that a node has for pods, at the most; None if that is not known."""
+    """Maximum CPU that a node has for pods, in thousandths of a core; None if it is not known."""
     memory_mib: int | None = None
-    """MiB of memory that a node has for pods, at the most; None if that is not known."""
+    """Maximum memory that a node has for pods, in MiB; None if it is not known."""
     keeps_pods: bool = True
-    """Whether a pod may ask to keep its node; GKE Autopilot does not grant that to Spot pods."""
+    """Whether pods may prevent the removal of their node; GKE Autopilot does not allow it for Spot
+    pods."""
     karpenter: bool | None = None
-    """Whether Karpenter, EKS Auto Mode's too, removes its nodes; None if it does not: older
-    versions, which read published pools, do not know the word."""
+    """Whether Karpenter (including EKS Auto Mode's) removes its nodes; None if not, because older
+    versions, which read published pools, do not have the key."""
     all_at_once: AllAtOnce | None = None
-    """How a job gets all of its nodes or none; None if the pool grows for any pod."""
+    """How a job gets either all of its nodes or none; None if the pool grows for any pod."""
     driver_directory: str | None = None
-    """Directory of the nodes with the driver's libraries, where no NVIDIA container runtime gives
+    """Directory on the nodes with the driver's libraries, if no NVIDIA container runtime provides
     them to containers; None if one does."""
     host_paths: bool = True
-    """Whether pods may mount directories of the host; GKE Autopilot admits none."""
+    """Whether pods may mount host directories; GKE Autopilot does not allow it."""
     unattachable: Sequence[str] = ()
-    """StorageClasses whose disks the nodes cannot attach; the cluster's default one as an empty
-    name."""
+    """StorageClasses whose disks the nodes cannot attach; an empty name is the cluster's default
+    class."""
     attachable: str | None = None
-    """A StorageClass whose disks they can, where `unattachable` has the default one."""
+    """A StorageClass whose disks they can attach, if `unattachable` contains the default one."""
 
     @property
     def nvidia_runtime(self) -> bool:
-        """Whether an NVIDIA container runtime gives devices and driver to containers."""
+        """Whether an NVIDIA container runtime provides devices and driver to containers."""
         return self.driver_directory is None
 
     @property
     def driver_libraries(self) -> str | None:
-        """Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; None if pods get
+        """Directory on the nodes that GPU pods must mount at `/usr/local/nvidia`; None if pods get
         the driver's libraries together with the GPU."""
         return self.driver_directory if self.device_plugin else None
 
     @property
     def job_annotations(self) -> dict[str, str]:
-        """What a job of the pool says to Kueue."""
+        """The annotations through which a job of the pool passes parameters to Kueue."""
         parameters = self.all_at_once.parameters if self.all_at_once else {}
         return {
             f"{names.REQUEST_PARAMETER_PREFIX}{key}": value for key, value in parameters.items()
@@ -201,9 +205,9 @@ class GpuPool:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Nodes at the least and at the most, of a pool that this stack makes.
+        """Minimum and maximum number of nodes of a pool that this stack creates.
 
-        Raises ValueError for another.
+        Raises ValueError for other pools.
         """
         if self.min_nodes is None or self.max_nodes is None:
             raise ValueError(f"pool {self.name}: its size is not managed by this stack")
@@ -211,7 +215,8 @@ class GpuPool:
 
     @property
     def tolerations(self) -> list[Toleration]:
-        """What lets a pod past the pool's taints. The GPU taint is tolerated whatever its value."""
+        """The tolerations that match the pool's taints. The GPU taint is tolerated whatever its
+        value."""
         return [
             Toleration(key=taint.key, effect=taint.effect)
             if taint.key == GPU_RESOURCE
@@ -221,25 +226,27 @@ class GpuPool:
 
     @property
     def resource(self) -> str:
-        """The resource that a pod asks for in its limits."""
+        """The resource that a pod requests in its limits."""
         return GPU_RESOURCE
 
     @property
     def allocatable(self) -> int:
-        """Units of `resource` that one node offers once driver and plugin have done their part."""
+        """Units of `resource` that a node offers once the driver and the device plugin are
+        ready."""
         if self.sharing is None:
             return self.gpus_per_node
         return self.gpus_per_node * self.sharing.partitions * self.sharing.replicas
 
     @property
     def gpus_per_pod(self) -> list[int]:
-        """What one pod may ask for: shares of a GPU come one at a time, since two may be of one."""
+        """The numbers that a pod may request: only one share of a GPU, since two may be of the same
+        GPU."""
         if self.sharing is not None and self.sharing.replicas > 1:
             return [1]
         return list(self.pod_gpus) or list(range(1, self.allocatable + 1))
 
     def contract(self) -> dict[str, Any]:
-        """The pool as the stack output `gpuPools` shows it to other projects."""
+        """The pool as published in the stack output `gpuPools` for other projects."""
         return {
             "nodeSelector": dict(self.node_selector),
             "tolerations": [toleration.manifest() for toleration in self.tolerations],
@@ -258,19 +265,19 @@ class GpuPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedPool(Generic[Args]):
-    """A pool whose every question is answered: all that declares it, or prices it, goes by this."""
+    """A pool with all decisions made: everything that declares or prices the pool uses it."""
 
     args: Args
-    """What the user says of it."""
+    """The user's settings for it."""
     pool: GpuPool
     places: Sequence[str] = ()
-    """Zones, or the IDs of an existing VPC's subnets, where its nodes may be."""
+    """Zones, or IDs of an existing VPC's subnets, in which its nodes may be."""
     warnings: Sequence[str] = ()
-    """What may go wrong with it there, a line each, with the key's path in front."""
+    """Warnings about it, one line each, starting with the key's path."""
 
 
 def nvlink_warnings(models: Mapping[str, str]) -> list[str]:
-    """A line for each pool of machines that NVLink connects; `models`: pool -> key of `GPUS`."""
+    """A warning for each pool of machines connected by NVLink; `models`: pool -> key of `GPUS`."""
     return [
         f"gpuPools.{name}: NVLink connects the {model} of several machines, but this stack does "
         "not set up IMEX: a job on several nodes uses the network instead; use machines with 8 "
@@ -282,63 +289,63 @@ def nvlink_warnings(models: Mapping[str, str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """How a cluster can have the metrics of its GPUs collected."""
+    """How the GPU metrics of a cluster can be collected."""
 
     sources: Sequence[Source]
-    """The first is taken where the user names none."""
+    """The possible collectors; the first is the default."""
     managed_prometheus: bool = False
-    """Whether Google's Managed Prometheus collects them, and Cloud Monitoring shows them and
-    alerts; else objects in the cluster do, for a Prometheus of the user's."""
+    """Whether Google's Managed Prometheus collects them, and Cloud Monitoring shows them and raises
+    alerts; otherwise, objects in the cluster configure a Prometheus of the user's."""
     needs: str = ""
     """What has to be set before anything collects them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """What a claim asks of a platform on which the stack itself creates its disk."""
+    """The disk that a claim requests on a platform where the stack itself creates it."""
 
     gib: int
     """Its size, rounded up to whole GiB."""
     zone: str | None = None
-    """None for the first of the platform's `Disks.zones`."""
+    """The zone; None for the first of the platform's `Disks.zones`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimVolume:
-    """A disk of the stack's, as the PersistentVolume of its claim names it."""
+    """A disk of the stack as the PersistentVolume of its claim refers to it."""
 
     driver: str
     """The CSI driver that attaches it to nodes."""
     handle: "pulumi.Input[str]"
-    """The disk, as the driver calls it."""
+    """The driver's ID of the disk."""
     gib: int
     storage_class: str
-    """The class by whose rules the claim can grow."""
+    """The class that determines how the claim can grow."""
     zone: "pulumi.Input[str]"
     """`topology.kubernetes.io/zone` of the nodes that can attach it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """What is to run in a cluster, as far as the code that declares it has to know."""
+    """What will run in a cluster, as far as the code that declares the cluster needs it."""
 
     metrics: Source | None = None
     notification_channels: Sequence[str] = ()
-    """Who hears of alerts, as `projects/.../notificationChannels/...`."""
+    """Recipients of alerts, as `projects/.../notificationChannels/...`."""
     training_nodes: Mapping[str, int] = field(default_factory=dict)
-    """Pool that training jobs name -> nodes of the largest of them."""
+    """Pool that training jobs name -> number of nodes of the largest job."""
     accounts: Mapping[str, ServiceAccountArgs] = field(default_factory=dict)
-    """Service accounts of pods, and their rights in the cloud."""
+    """Service accounts of pods, with their cloud permissions."""
     storage_classes: frozenset[str] = frozenset()
     """Classes that the stack's own claims name."""
     claims: Mapping[str, "Disk"] = field(default_factory=dict)
-    """The stack's own claims, whose disks outlive a cluster that is deleted."""
+    """The stack's own claims, whose disks outlive the cluster."""
     parent: "pulumi.Resource | None" = None
-    """The component that a stack is declared as; None for resources at the root of the program."""
+    """The component that contains the stack; None for resources at the root of the program."""
 
     @property
     def component_options(self) -> "pulumi.ResourceOptions":
-        """The options of what a platform declares at the top."""
+        """The options of a platform's top-level components."""
         import pulumi
 
         return pulumi.ResourceOptions(parent=self.parent)
@@ -350,34 +357,36 @@ class Cluster:
 
     name: str
     platform: str
-    """As users write it."""
+    """The platform's name in settings."""
     provider: "kubernetes.Provider"
-    """The only provider through which Kubernetes objects are made."""
+    """The only provider through which Kubernetes objects are created."""
     kubeconfig: "pulumi.Output[str]"
-    """Exec plugins only, never a token."""
+    """Uses exec plugins only, never a token."""
     pools: Mapping[str, GpuPool]
     ready: Sequence["pulumi.Resource"] = ()
-    """What must stand before objects of the GPU layer are made, and must outlive them."""
+    """Resources that must exist before objects of the GPU layer are created, and must outlive
+    them."""
     system_nodes: Sequence["pulumi.Resource"] = ()
-    """Nodes that run the cloud's own webhooks: before, objects of kinds that the cloud brings are
-    refused. Nothing else waits for them, so that a GPU node can start while they do."""
+    """Nodes that run the cloud's own webhooks: before they exist, objects of kinds that the cloud
+    defines are refused. Nothing else waits for them, so that GPU nodes can start in parallel."""
     managed_prometheus: bool = False
     """Whether Google's Managed Prometheus collects metrics, and Cloud Monitoring shows them and
-    alerts; else objects in the cluster do, for a Prometheus of the user's."""
+    raises alerts; otherwise, objects in the cluster configure a Prometheus of the user's."""
     granted: Mapping[str, Sequence["pulumi.Resource"]] = field(default_factory=dict)
-    """Service account of pods -> its rights in the cloud, which stand before its pods start."""
+    """Service account of pods -> its cloud permissions, which must exist before its pods start."""
     buckets: BucketDriver | None = None
-    """How pods mount buckets; None if they mount none."""
+    """How pods mount buckets; None if no pod does."""
     volumes: Mapping[str, ClaimVolume] = field(default_factory=dict)
-    """Claim of the stack -> its disk, where the stack creates that; else the cluster's driver does.
-    """
+    """Claim of the stack -> its disk, if the stack creates it; the cluster's driver creates
+    others."""
     deleted_with: "pulumi.Resource | None" = None
-    """The cluster resource, if this stack owns it: objects inside need no deletion of their own."""
+    """The cluster resource, if this stack owns it: objects inside need not be deleted
+    separately."""
     launches_nodes: bool = False
-    """Whether objects inside launch its nodes, which would outlive it: then every object is deleted
-    before it, and nodes once nothing of this stack keeps them."""
+    """Whether objects in the cluster launch its nodes, which would outlive it: then every object is
+    deleted before the cluster, and nodes once no object of this stack keeps them."""
     parent: "pulumi.Resource | None" = None
-    """The component that the stack is declared as; None for resources at the program's root."""
+    """The component that contains the stack; None for resources at the root of the program."""
 
     @property
     def component_options(self) -> "pulumi.ResourceOptions":
@@ -397,11 +406,11 @@ class Cluster:
     ) -> "pulumi.ResourceOptions":
         """The options of a Kubernetes object inside this cluster.
 
-        `holds_disk`: it is a claim of this stack, or mounts one. Nobody but the cluster's
-        controllers deletes the claim's disk, and they do when the claim goes, not with the cluster.
+        `holds_disk`: it is a claim of this stack, or mounts one. Only the cluster's controllers
+        delete the claim's disk, and they do so when the claim is deleted, not with the cluster.
 
         `protects_others`: on a cluster that this stack does not own, the engine refuses to delete
-        the object, as objects of others would be deleted with it.
+        the object, because objects created by others would be deleted with it.
         """
         import pulumi
 
@@ -409,9 +418,9 @@ class Cluster:
             parent=parent,
             provider=self.provider,
             depends_on=[*self.ready, *depends_on],
-            # Not the cluster itself: of a cluster that is replaced, the engine would still delete
+            # Not the cluster itself: when a cluster is replaced, the engine would still delete
             # every object, with a provider that it has closed (pulumi/pulumi issue 14650). The
-            # provider goes and comes with the cluster.
+            # provider is replaced together with the cluster.
             deleted_with=None
             if self.deleted_with is None or holds_disk or self.launches_nodes
             else self.provider,

@@ -1,8 +1,9 @@
-"""Turns a JSON value into a frozen dataclass, or says in one line what is wrong with it.
+"""Converts a JSON value into a frozen dataclass, or raises a one-line error about what is wrong.
 
 Keys are camelCase in the value and snake_case in the class. A class checks its own values in
-`__post_init__` by raising `ValueError("someKey: what is wrong")`; the path to it is put in front.
-What the values cannot show, which keys were written, it checks in a static method `check_given`.
+`__post_init__` by raising `ValueError("someKey: what is wrong")`; the path to it is prepended.
+Which keys were written cannot be seen in the values: that is checked in a static method
+`check_given`.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from .catalog.spelling import nearest
 from .renamed import COUNTERPARTS, RENAMED
 
-# What reads settings without an engine does without the SDK, which takes a second to import.
+# Code that reads settings without an engine does without the SDK, which takes a second to import.
 if TYPE_CHECKING:
     from pulumi import Input
 
@@ -28,15 +29,15 @@ else:
 T = TypeVar("T")
 P = ParamSpec("P")
 NAMESPACE = "gpu-cluster"
-"""Of this project's keys in a stack's config."""
+"""The prefix of this project's keys in a stack's config."""
 EXAMPLE = "example"
-"""In the metadata of a field of args: a value for its key, which the refusal of a missing key
+"""Metadata key of a field of args: an example value, which the error about a missing key
 suggests."""
 OUTPUT = "output"
-"""In the metadata of a field of args: whether its value may be an output of another resource."""
+"""Metadata key of a field of args: whether its value may be an output of another resource."""
 
 _LARGEST = 2**31 - 1
-"""Of an integer: no field of Kubernetes or of a cloud that a setting fills has more bits."""
+"""The largest integer: no field of Kubernetes or a cloud that a setting fills has more bits."""
 _BOOLEANS = {
     "true": "true",
     "yes": "true",
@@ -53,7 +54,7 @@ _WORDS = {
 }
 
 type_hints = functools.cache(typing.get_type_hints)
-"""Of a class of args, found once: that takes longer than the rest of decoding a value."""
+"""The type hints of an args class, cached, because reading them takes longer than decoding."""
 
 
 def camel(name: str) -> str:
@@ -63,15 +64,16 @@ def camel(name: str) -> str:
 
 
 def unknown(word: str, allowed: Collection[str]) -> str:
-    """What to say of a word that is not among `allowed`: the nearest one first."""
-    # Whoever wrote more than this has not misspelt a name.
+    """The part of an error that suggests the `allowed` word nearest to `word`, and lists all of
+    them."""
+    # A longer word is not a misspelt name.
     near = nearest(word[:100], allowed, 0.6)
     return (f"did you mean {near!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
 
 
 def no_such_key(path: str, key: str, allowed: Collection[str]) -> str:
-    """What to say of the key at `path` that is not among `allowed`: its new name, or its name on
-    this platform, if it has one."""
+    """The error about the key at `path` that is not among `allowed`, with its new name, or its name
+    on this platform, if it has one."""
     if (new := RENAMED.get(key)) in allowed:
         return f"{path}: is called {new} now; rename it"
     meant = next((each for each in COUNTERPARTS.get(key, ()) if each in allowed), key)
@@ -79,17 +81,18 @@ def no_such_key(path: str, key: str, allowed: Collection[str]) -> str:
 
 
 def decode(path: str, kind: type[T], value: object) -> T:
-    """`value` as a `kind`; raises ValueError with one line that begins with the key's path."""
+    """Decodes `value` as a `kind`; raises ValueError with one line that begins with the key's
+    path."""
     return typing.cast("T", _decode(path, kind, value))
 
 
 def decode_map(path: str, kind: type[T], value: object) -> Mapping[str, T]:
-    """`value`, a map of names to values, each as a `kind`; raises as `decode` does."""
+    """Decodes a map from names to values of `kind`; raises the same errors as `decode`."""
     return _mapping(path, kind, value)
 
 
 def at(path: str, check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What `check` returns; the path is put in front of the key in what it raises."""
+    """Returns what `check` returns; prepends the path to the key in its ValueError."""
     try:
         return check(*args, **kwargs)
     except ValueError as error:
@@ -105,13 +108,13 @@ def required(config: Mapping[str, str], key: str, what: str) -> str:
 
 
 def is_output(value: object) -> bool:
-    """Whether the value may only be known during an update."""
+    """Whether the value may be known only during an update."""
     sdk = sys.modules.get("pulumi")
     return sdk is not None and isinstance(value, sdk.Output | sdk.output.Unknown)
 
 
 def refuse_output(path: str, value: object) -> None:
-    """Raises ValueError for a value that may only be known during an update."""
+    """Raises ValueError for a value that may be known only during an update."""
     if is_output(value):
         raise ValueError(
             f"{path}: is an output, whose value may only be known during an update, but it "
@@ -160,7 +163,7 @@ def _plain(path: str, kind: type, value: object) -> object:
 
 
 def _fix(kind: type, value: object) -> str:
-    """What to do about a value of another kind, if that is clear."""
+    """How to fix a value of the wrong type, if that is clear."""
     if kind is str and isinstance(value, int | float):
         return "; put it in quotes"
     if isinstance(value, list | dict):
@@ -182,7 +185,7 @@ def _mapping(path: str, kind: Any, value: object) -> Mapping[str, Any]:
 
 
 def _record(path: str, kind: type, value: object) -> Any:
-    if isinstance(value, kind):  # a program gives args, which have checked themselves
+    if isinstance(value, kind):  # A program passes args, which have checked themselves.
         return value
     if not isinstance(value, dict):
         raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ KEY: VALUE }}")
@@ -203,7 +206,7 @@ def _record(path: str, kind: type, value: object) -> Any:
         elif _required(field):
             raise ValueError(f"{path}.{key}: is missing; set it{_example(field)}")
     try:
-        # A key that excludes another one does so with its default's value too.
+        # A key that excludes another one does so even if it is set to its default.
         if check_given := getattr(kind, "check_given", None):
             check_given(given)
         return kind(**given)
@@ -212,7 +215,7 @@ def _record(path: str, kind: type, value: object) -> Any:
 
 
 def _example(field: "dataclasses.Field[Any]") -> str:
-    """What a required key may be, where its name does not say it."""
+    """An example value for a required key whose name does not explain it."""
     example = field.metadata.get(EXAMPLE)
     return f", for instance to {example}" if example else ""
 
@@ -223,7 +226,7 @@ def _required(field: "dataclasses.Field[Any]") -> bool:
 
 
 def shown(value: object) -> str:
-    """The user's own words, no longer than a line has room for."""
+    """The value as the user wrote it, shortened to fit into a line."""
     try:
         text = repr(value[:60]) if isinstance(value, str) else json.dumps(value, default=str)
     except RecursionError:

@@ -1,7 +1,7 @@
-"""The resource definitions of JobSet, Kueue and Karpenter, from the files in `crds`.
+"""The custom resource definitions of JobSet, Kueue and Karpenter, from the files in `crds`.
 
-`python -m tools.definitions` writes those from the modules that `tools/` pins: what is declared
-here is what a rehearsal runs. All are under the Apache License 2.0.
+`python -m tools.definitions` writes those from the modules that `tools/` pins, so that a stack
+declares the same definitions that a rehearsal runs. All are under the Apache License 2.0.
 """
 
 import json
@@ -17,7 +17,7 @@ from .cluster import Cluster
 
 Source = Literal["jobset", "kueue", "karpenter-aws"]
 FIRST = {**BATCH_DEFINITIONS, "karpenter-aws": "nodepools.karpenter.sh"}
-"""The definition that every version of a controller has."""
+"""A definition that every version of a controller has."""
 
 
 def declare(
@@ -28,14 +28,14 @@ def declare(
     protected: bool,
     conversions: Mapping[str, Mapping[str, Any]],
 ) -> list[kubernetes.apiextensions.v1.CustomResourceDefinition]:
-    """One resource for each definition.
+    """Declares one resource for each definition.
 
-    The provider creates none that exists already, and the others wait for the first one: where
-    somebody else has installed the controller, of whatever version, an update ends there.
+    The provider refuses to create an existing one, and the others depend on the first: if the
+    controller is already installed, in any version, an update ends there.
 
-    `protected`: on a cluster that the stack does not own, they are not deleted, as every object of
-    these kinds would be, whoever created it. `conversions`: how a definition's versions are
-    converted into each other, by its name, unless they differ only in name.
+    `protected`: on a cluster that the stack does not own, they are not deleted, because every
+    object of these kinds would be deleted too, whoever created it. `conversions`: name of a
+    definition -> how its versions are converted into each other, unless they differ only in name.
     """
     found: list[kubernetes.apiextensions.v1.CustomResourceDefinition] = []
     for definition in sorted(
@@ -56,7 +56,7 @@ def declare(
 
 
 def read(source: Source) -> list[dict[str, Any]]:
-    """The definitions, with extensions of the schema named as the SDK names them."""
+    """The definitions, with the schema's extensions renamed as the SDK expects."""
     text = Path(__file__).parent.joinpath("crds", f"{source}.json").read_text()
     definitions: list[dict[str, Any]] = json.loads(text, object_hook=_renamed)["definitions"]
     return definitions

@@ -1,8 +1,8 @@
-"""Refuses `pulumi destroy` before it deletes anything, while the deletion protection is on.
+"""Makes `pulumi destroy` fail before it deletes anything, while the deletion protection is on.
 
-The engine looks at `protect` when it comes to a resource, and it comes to the cluster, or to the
-definitions of Kueue and JobSet, last: only a preview finds out in time, and `--skip-preview` leaves
-that out. So one protected resource depends on all others and is the first to be deleted.
+The engine checks `protect` when it reaches a resource, and it reaches the cluster, or the
+definitions of Kueue and JobSet, last: only a preview finds out in time, and `--skip-preview` skips
+that. So one protected resource depends on all others and would be the first to be deleted.
 """
 
 import copy
@@ -15,8 +15,8 @@ from .replacement import LastingSettings
 
 
 class DeletionProtection(pulumi.ComponentResource):
-    """It has no children. It is declared unprotected too: the engine deletes no protected resource,
-    not even one that has left the program."""
+    """A component without children. It is also declared when unprotected: the engine never deletes
+    a protected resource, not even one that the program no longer declares."""
 
     def __init__(
         self,
@@ -25,11 +25,11 @@ class DeletionProtection(pulumi.ComponentResource):
         resources: list[pulumi.Resource],
         parent: pulumi.Resource | None = None,
     ) -> None:
-        """`resources`: every resource of the stack, in any order. `parent`: the component that the
-        stack is declared as.
+        """`resources`: every resource of the stack, in any order. `parent`: the component that
+        contains the stack.
 
-        Without protection it waits for none of them: it has to be registered unprotected even in an
-        update that ends early, because some workload of the stack fails.
+        Without protection it depends on none of them: it has to be registered as unprotected even
+        in an update that ends early because some workload of the stack fails.
         """
         settings = next((one for one in resources if isinstance(one, LastingSettings)), None)
         others = [one for one in resources if isinstance(one, pulumi.CustomResource)]
@@ -38,7 +38,8 @@ class DeletionProtection(pulumi.ComponentResource):
             name,
             {},
             pulumi.ResourceOptions(
-                # A dependency on a component is one on its children, and the settings have none.
+                # Depending on a component means depending on its children, and the settings have
+                # none.
                 parent=settings or parent,
                 depends_on=others if protect else [],
                 protect=protect,
@@ -50,20 +51,22 @@ class DeletionProtection(pulumi.ComponentResource):
 def recording(found: list[pulumi.Resource]) -> pulumi.ResourceTransformation:
     """A transformation that adds every resource to `found`.
 
-    Of the resources that one explicitly depends on, only those are declared that no other implies.
-    When a deletion is refused or fails, the engine follows every path from there through provider,
-    dependencies and `deletedWith`, also to what it has seen; their number grows as a power of the
-    stack's depth. A stack of 159 resources had 1.4 billion: `pulumi destroy` never ended.
-    pulumi/pulumi pkg/resource/graph/dependency_graph.go, markAsDependency, 2026-11-24.
+    Of a resource's explicit dependencies, it keeps only those that no other one implies. When a
+    deletion is refused or fails, the engine follows every path from there through provider,
+    dependencies and `deletedWith`, even to resources that it has already visited; their number
+    grows exponentially with the stack's depth. A stack of 159 resources had 1.4 billion: `pulumi
+    destroy` never ended. pulumi/pulumi pkg/resource/graph/dependency_graph.go, markAsDependency,
+    2026-11-24.
 
     Deletions in one update are ordered by direct dependencies: two resources lose their order if
-    what stood between them stays. That is the provider alone, which goes with the cluster.
+    the resource between them stays. That applies only to the provider, which is deleted with the
+    cluster.
     """
     children: dict[pulumi.Resource, list[pulumi.Resource]] = {}
     implied: dict[pulumi.Resource, set[pulumi.Resource]] = {}
 
     def custom(resources: Any) -> Iterator[pulumi.Resource]:
-        """As the SDK does: a dependency on a component is one on its children."""
+        """Expands components as the SDK does: depending on one means depending on its children."""
         for resource in resources if isinstance(resources, Sequence) else [resources]:
             if isinstance(resource, pulumi.ComponentResource):
                 yield from custom(children.get(resource, ()))

@@ -1,8 +1,8 @@
 """The labels of GPU feature discovery, for nodes on which it does not run, or does not run yet.
 
-Their values are those that it writes itself (NVIDIA/k8s-device-plugin v0.20.0, internal/lm, read
-2026-11-24), so that a node that it labels too keeps them. SkyPilot, dstack and dashboards find GPUs
-by them; in the templates of an autoscaler, in a pool without nodes as well.
+The values are those that it writes itself (NVIDIA/k8s-device-plugin v0.20.0, internal/lm, read
+2026-11-24), so they do not change on nodes that it labels too. SkyPilot, dstack and dashboards use
+them to find GPUs, and autoscalers need them in the template of a pool without nodes.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,10 @@ from .cluster import GPU_RESOURCE, Sharing
 
 
 def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[str, str]:
-    """The labels of nodes with so many GPUs of this model, a key of `GPUS`.
+    """The labels of nodes with this many GPUs of this model, a key of `GPUS`.
 
-    Raises ValueError, as of the key `discoveryLabels`, if it is not known what it would write.
+    Raises ValueError, starting with the key `discoveryLabels`, if it is not known what it would
+    write.
     """
     gpu = GPUS[model]
     if gpu.product is None:

@@ -1,10 +1,10 @@
-"""What a setting does, in the annotation of its field: where it shows, and values to try.
+"""The effect of a setting, in the annotation of its field: where it is sent, and values to try.
 
     disk_type: Annotated[str | None, Sent("NodePool nodeConfig.diskType"), Tries("pd-ssd")] = None
 
 Nothing that runs in a stack reads them. The changes of the fault injection, the test that each
-setting has an effect and the configs that tests draw follow from them. Without an SDK, as the
-classes of args are.
+setting has an effect and the configs that tests draw are derived from them. Like the args classes,
+this module does without an SDK.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from typing import Any
 
 
 class Sent:
-    """The inputs of resources in which the setting shows, each as `TYPE path`.
+    """The resource inputs in which the setting appears, each as `TYPE path`.
 
     TYPE is the name of the resource's class, `PodSpec` for the pods of any resource that has some,
     or `ObjectMeta` for the metadata of any Kubernetes object. `path` is in camelCase, with `[]` for
-    the elements of a list, or a resource option in parentheses. An input covers all that is beneath
-    it, a type without a path the whole resource. Of an input that is another resource's output,
-    name the block around it: what the output is, tests do not know.
+    the elements of a list, or a resource option in parentheses. An input covers everything below
+    it, a type without a path the whole resource. If the input is another resource's output, name
+    the block around it: tests do not know the output's value.
     """
 
     def __init__(self, *inputs: str) -> None:
@@ -26,15 +26,15 @@ class Sent:
 
 
 class Silent:
-    """The setting declares nothing by itself, and why."""
+    """The setting does not appear in any resource's inputs, for this reason."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
 
 class Tries:
-    """Values that a stack's setting may be changed to, in place of those that follow from its type
-    and limits. `given`: other settings of the same block, by key, that they need; None drops
+    """Values that a stack's setting may be changed to, instead of those that follow from its type
+    and limits. `given`: other settings of the same block, by key, that they need; None removes
     one."""
 
     def __init__(self, *values: Any, given: Mapping[str, Any] | None = None) -> None:

@@ -6,10 +6,11 @@ Prices are Linux on demand in us-east-1, US dollars per hour, from karpenter's p
 2026-07-20; those of instance types without GPUs from the table of 2026-01-19. eks-charts is
 aws/eks-charts' list of instance types that EC2 may not describe, and EKS's page on GPU images.
 
-Retired: EC2 stopped describing P3 (all but P3dn) in May 2026 (karpenter-provider-aws a1ea5f8f7;
+Retired: EC2 stopped describing P3 (except P3dn) in May 2026 (karpenter-provider-aws a1ea5f8f7;
 dstackai/gpuhunt pull request 233; skypilot pull request 10113), and no account can launch G3 or G3s
-since 2025-10-31 (AWS's notice, SummitRoute/aws_breaking_changes issue 114). Drivers: 595 is G7's
-first, and has neither P3dn nor G6f (amazon-eks-ami doc/usage/g7-ami.md, 2026-07).
+since 2025-10-31 (AWS's notice, SummitRoute/aws_breaking_changes issue 114). Drivers: 595 is the
+first to support G7, and supports neither P3dn nor G6f (amazon-eks-ami doc/usage/g7-ami.md,
+2026-07).
 """
 
 from collections.abc import Iterator, Mapping
@@ -69,7 +70,7 @@ _INTERFACES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     }
 )
 """Instance type -> network interfaces of its first card, and IPv4 addresses of each: amazon-eks-ami
-nodeadm/internal/kubelet/instance-info.jsonl (2026-07-01), which EC2's own answers agree with."""
+nodeadm/internal/kubelet/instance-info.jsonl (2026-07-01), which matches EC2's own answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,58 +79,58 @@ class InstanceType:
 
     name: str
     gpus: float
-    """Below 1 it is a share of one GPU; EC2 then reports none."""
+    """A number below 1 is a share of one GPU; EC2 then reports none."""
     gpu_model: str | None
     """Key of `accelerators.GPUS`, or AMD's name; None without GPUs."""
     gpu_memory_mib: int | None
-    """Of each GPU; None if unknown."""
+    """Memory of each GPU; None if unknown."""
     vendor: Literal["NVIDIA", "AMD"] | None = "NVIDIA"
     vcpu: int
-    """What the quotas count."""
+    """vCPUs, which the quotas count."""
     memory_gib: float
     arch: Arch = "amd64"
     interfaces: tuple[int, int] | None = None
     """Network interfaces of the first card, and IPv4 addresses of each; None if unknown."""
     efa_interfaces: int = 0
     local_nvme_gb: int | None = None
-    """None if there is none, or the source does not say."""
+    """None if it has no local NVMe, or the source does not say."""
     network_mbps: int | None = None
     on_demand: float | None
-    """None if the source has no price in us-east-1."""
+    """None if the source has no price for us-east-1."""
     quota: Quota
     source: str = "karp"
     retired: str | None = None
-    """Since when EC2 has not described it, `2026-05`; None while it can be launched."""
+    """The month in which EC2 stopped describing it, `2026-05`; None while it can be launched."""
     first_driver: int | None = None
-    """The first driver branch that has it; None if every image's does."""
+    """The first driver branch that supports it; None if the drivers of all images do."""
     last_driver: int | None = None
-    """The last driver branch that has it, where the instance type and not its GPU's architecture
-    decides; None while new ones still have it."""
+    """The last driver branch that supports it, if the instance type decides and not its GPU's
+    architecture; None while new branches still do."""
     blocks: Blocks = "none"
     """Whether EC2 sells it in Capacity Blocks: `also`, in addition to on demand and Spot, or `only`
-    there (`SupportedUsageClasses` of DescribeInstanceTypes, in moto 5.2.5)."""
+    (`SupportedUsageClasses` of DescribeInstanceTypes, in moto 5.2.5)."""
     uncertain: bool = False
-    """Shape from no primary source: warn on it, never refuse."""
+    """The shape comes from no primary source: only warn about it, never refuse."""
     notes: str = ""
 
     @property
     def max_pods(self) -> int | None:
-        """The pods that a node may have, by the addresses that it can hold: amazon-eks-ami
-        nodeadm/internal/kubelet/eni_max_pods.go. None if unknown."""
+        """The maximum number of pods on a node, derived from its number of addresses:
+        amazon-eks-ami nodeadm/internal/kubelet/eni_max_pods.go. None if unknown."""
         if self.interfaces is None:
             return None
         count, addresses = self.interfaces
         return count * (addresses - 1) + 2
 
     def addresses(self, pods: int) -> int:
-        """VPC addresses that a node holds for so many pod addresses: each interface has one of its
-        own besides. Of unknown interfaces one is counted."""
+        """VPC addresses that a node uses for this many pod addresses: each interface needs one more
+        for itself. Counts one interface if their number is unknown."""
         of_each = self.interfaces[1] - 1 if self.interfaces else pods
         return pods + -(-pods // of_each)
 
     @property
     def fractional(self) -> bool:
-        """Whether the instance has only a share of one GPU."""
+        """Whether the instance has only a share of a GPU."""
         return 0 < self.gpus < 1
 
 
@@ -157,7 +158,8 @@ def _family(
 def _cpu(
     family: str, arch: Arch, large: float, *, burstable: bool = False
 ) -> Iterator[InstanceType]:
-    """The sizes of one family: each costs twice the one before, as the pricing table has it."""
+    """The sizes of one family; each costs twice as much as the one before, as in the pricing
+    table."""
     sizes = [("large", 2, 8, large), ("xlarge", 4, 16, 2 * large), ("2xlarge", 8, 32, 4 * large)]
     if burstable:
         sizes.insert(0, ("medium", 2, 4, large / 2))
@@ -378,9 +380,9 @@ _CPU_ROWS: Final = (
 INSTANCE_TYPES: Final[Mapping[str, InstanceType]] = MappingProxyType(
     {row.name: row for row in _ROWS}
 )
-"""Every instance type with GPUs, those included that are retired or that EKS has no image for."""
+"""Every instance type with GPUs, including those that are retired or that no EKS image supports."""
 
 CPU_INSTANCE_TYPES: Final[Mapping[str, InstanceType]] = MappingProxyType(
     {row.name: row for row in _CPU_ROWS}
 )
-"""Instance types without GPUs for system pods. Not complete: an unknown one may well exist."""
+"""Instance types without GPUs for system pods. Not complete: an unlisted one may well exist."""

@@ -1,6 +1,6 @@
 """What GKE allows: accelerators, machine types, locations, names, enums and first versions.
 
-Read on 2026-11-21 in google-cloud-container 2.67.0 and pulumi-gcp 10.2, where a line names no other
+Read on 2026-11-21 in google-cloud-container 2.67.0 and pulumi-gcp 10.2, unless a line names another
 source. The rows are in `gke_accelerators`, `gke_machines`, `gke_shapes` and `gke_zones`.
 """
 
@@ -59,16 +59,18 @@ __all__ = [
 ]
 
 CLUSTER_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-"""For `fullmatch`: at most 40 of a-z, 0-9 and hyphens, from a letter to a letter or digit."""
+"""To be used with `fullmatch`: at most 40 of a-z, 0-9 and hyphens; starts with a letter, ends with
+a letter or digit."""
 CLUSTER_NAME_MAX: Final = 40
 NODE_POOL_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-"""For `fullmatch`: as cluster names, as the API's own refusal says (pulumi-gcp issue 1510)."""
+"""To be used with `fullmatch`: the same as cluster names, according to the API's error (pulumi-gcp
+issue 1510)."""
 NODE_POOL_NAME_MAX: Final = 40
-"""Of the physical name. Auto-naming appends a hyphen and 7 characters to the logical one."""
+"""Limit of the physical name. Auto-naming appends a hyphen and 7 characters to the logical name."""
 AUTO_NAME_SUFFIX: Final = 8
 
 ZONES_OF_A_REGION: Final = 3
-"""That GKE takes for the nodes of a regional cluster that names none."""
+"""The number of zones that GKE chooses for the nodes of a regional cluster that names none."""
 
 RELEASE_CHANNELS: Final = ("RAPID", "REGULAR", "STABLE", "EXTENDED")
 DRIVER_VERSIONS: Final = ("DEFAULT", "LATEST", "INSTALLATION_DISABLED")
@@ -81,14 +83,16 @@ UBUNTU_DRIVERS: Final[Mapping[str, str]] = {
     "R550": "550.90.12",
     "R570": "570.124.06",
 }
-"""Branch -> the version for the installer of Ubuntu nodes (container-engine-accelerators
-nvidia-driver-installer/ubuntu/daemonset-preloaded-R*.yaml, 2026-11-24)."""
+"""Branch -> the driver version to give to the installer of Ubuntu nodes
+(container-engine-accelerators nvidia-driver-installer/ubuntu/daemonset-preloaded-R*.yaml,
+2026-11-24)."""
 DEFAULT_DISK_TYPE: Final = "pd-balanced"
 MIN_DISK_GB: Final = 10
 MAX_DISK_GB: Final = 65536
-"""Of a Persistent Disk or a Hyperdisk Balanced (cloud.google.com/compute/docs/disks, 64 TiB)."""
+"""Limit of a Persistent Disk or a Hyperdisk Balanced (cloud.google.com/compute/docs/disks, 64
+TiB)."""
 MAX_POOL_NODES_PER_ZONE: Final = 1000
-"""Of a node pool (cloud.google.com/kubernetes-engine/quotas, "Nodes per node pool zone")."""
+"""Limit of a node pool (cloud.google.com/kubernetes-engine/quotas, "Nodes per node pool zone")."""
 SHARING_STRATEGIES: Final = ("TIME_SHARING", "MPS")
 RESERVATION_AFFINITIES: Final = (
     "NO_RESERVATION",
@@ -99,17 +103,17 @@ RESERVATION_AFFINITIES: Final = (
 
 MIN_SHARED_CLIENTS: Final = 2
 MAX_SHARED_CLIENTS: Final = 48
-"""Pods per GPU under either sharing strategy (gkeas)."""
+"""Maximum number of pods per GPU with either sharing strategy (gkeas)."""
 MAX_RUN_SECONDS: Final = 604_800
-"""Longest life of a flex-start node: 7 days (GKE documentation, 2026-06-09)."""
+"""Maximum lifetime of a flex-start node: 7 days (GKE documentation, 2026-06-09)."""
 MIN_RUN_SECONDS: Final = 30
 MIN_FLEX_RUN_SECONDS: Final = 600
-"""Shortest life of a node that ends by itself, and of a flex-start node.
-https://cloud.google.com/compute/docs/instances/limit-vm-runtime and GoogleCloudPlatform/
-cluster-autoscaler 7d250507, pkg/autoprovisioning/injection.go, 2026-11-24."""
+"""Minimum lifetime of a node with a limited run time, and of a flex-start node.
+https://cloud.google.com/compute/docs/instances/limit-vm-runtime and
+GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/autoprovisioning/injection.go, 2026-11-24."""
 
 GLOBAL_GPU_QUOTA: Final = "GPUS_ALL_REGIONS"
-"""GPUs of the whole project; 0 in many new projects."""
+"""The quota for GPUs of the whole project; 0 in many new projects."""
 CPU_QUOTAS: Final[Mapping[str, str]] = MappingProxyType({"a2": "A2_CPUS", "a3": "A3_CPUS"})
 """Machine family -> its own vCPU quota metric; uncertain, and not complete."""
 
@@ -128,8 +132,8 @@ FIRST_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "gpudirect-tcpx": ("1.27.16-gke.2874000", "1.28.15-gke.3163000", "1.29.15-gke.2467000"),
     }
 )
-"""Feature -> the first version that has it, in each minor that got it (cluster-toolkit 1.95.0 and
-the GKE documentation)."""
+"""Feature -> the first version that has it, in each minor that received it (cluster-toolkit 1.95.0
+and the GKE documentation)."""
 
 CHANNEL_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -139,8 +143,8 @@ CHANNEL_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "EXTENDED": "1.35.5-gke.1163012",
     }
 )
-"""Default versions in mid-2026, from an undated copy of the release notes: uncertain, and later
-ones exist. For estimates and rehearsals only; the live ones are `getServerConfig`'s."""
+"""Default versions in mid-2026, from an undated copy of the release notes: uncertain and since
+superseded. Only for estimates and rehearsals; `getServerConfig` returns the current ones."""
 
 SPELLINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -169,7 +173,7 @@ SPELLINGS: Final[Mapping[str, str]] = MappingProxyType(
         "rtx6000": "nvidia-rtx-pro-6000",
     }
 )
-"""What people call a GPU, without `nvidia-` and `tesla-` -> its GKE name."""
+"""Common name of a GPU, without `nvidia-` and `tesla-` -> its GKE name."""
 
 REGION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 ZONE: Final = re.compile(rf"({REGION.pattern})-[a-z][a-z0-9]*")
@@ -177,24 +181,24 @@ _VERSION: Final = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)(?:-gke\.([0-9]+))?")
 
 
 def spelling(name: str) -> str | None:
-    """The GKE name that somebody who wrote `name` meant; None if that is not clear."""
+    """The GKE name that `name` most likely stands for; None if that is not clear."""
     plain = re.sub(r"[\s_]+", "-", name.strip().lower())
     plain = plain.removeprefix("nvidia-").removeprefix("tesla-")
     return SPELLINGS.get(plain)
 
 
 def is_region(location: str) -> bool:
-    """Whether this has the form of a region, such as `us-central1`."""
+    """Whether the location has the form of a region, such as `us-central1`."""
     return REGION.fullmatch(location) is not None
 
 
 def is_zone(location: str) -> bool:
-    """Whether this has the form of a zone: `us-central1-a`, but `us-south1-ai1b` as well."""
+    """Whether the location has the form of a zone, such as `us-central1-a` or `us-south1-ai1b`."""
     return ZONE.fullmatch(location) is not None
 
 
 def region_of(location: str) -> str:
-    """The region of a zone; a region is its own. Raises ValueError for anything else."""
+    """The region of a zone; a region is returned unchanged. Raises ValueError for anything else."""
     if is_region(location):
         return location
     zone = ZONE.fullmatch(location)
@@ -204,7 +208,8 @@ def region_of(location: str) -> str:
 
 
 def meant_location(location: str) -> str | None:
-    """What somebody meant by a location whose region nobody knows; None if that is not clear.
+    """The location that one with an unknown region most likely stands for; None if that is not
+    clear.
 
     A region with a known name and another number may have opened since the catalog was read.
     """
@@ -217,21 +222,21 @@ def meant_location(location: str) -> str | None:
 
 
 def zones_of(region: str) -> str:
-    """The zones of `region` that are known, in words."""
+    """Text about the known zones of `region`, for messages."""
     rows = [*ACCELERATOR_ZONES.values(), *MACHINE_ZONES.values()]
     found = sorted({zone for zones in rows for zone in zones if region_of(zone) == region})
     return f"zones there: {', '.join(found)}" if found else f"give one such as {region}-a"
 
 
 def zones_with(accelerator: str, region: str) -> tuple[str, ...]:
-    """The zones of `region` that are known to have `accelerator`, sorted; empty for none known."""
+    """The zones of `region` that are known to have `accelerator`, sorted."""
     return tuple(
         sorted(zone for zone in ACCELERATOR_ZONES.get(accelerator, ()) if region_of(zone) == region)
     )
 
 
 def autopilot_provisioning(accelerator: str, gpus: int | None = None) -> tuple[Provisioning, ...]:
-    """How Autopilot can get nodes with `gpus` of these, or where that is None with any number."""
+    """How Autopilot can provision nodes with `gpus` of these GPUs; None stands for any number."""
     if ACCELERATORS[accelerator].machine_family == "n1":
         return ANY_PROVISIONING
     machines = [
@@ -245,11 +250,11 @@ def autopilot_provisioning(accelerator: str, gpus: int | None = None) -> tuple[P
 
 
 def meets(version: str, first: tuple[str, ...]) -> bool | None:
-    """Whether GKE `version` is at or past what `first` asks, a version per minor.
+    """Whether GKE `version` is at least the one that `first` lists for its minor.
 
-    A minor that `first` does not name passes where it is newer than all that are named, and fails
-    where it is older than one. None if `version` is not exact, such as `latest` or `1.33`,
-    and its minor does not decide.
+    A minor that `first` does not list passes if it is newer than all that are listed, and fails if
+    it is older than any of them. None if `version` is not exact, such as `latest` or `1.33`, and
+    its minor does not decide.
     """
     wanted = sorted(_numbers(one) for one in first)
     minor = re.match(r"([0-9]+)\.([0-9]+)(?:\.|$)", version)

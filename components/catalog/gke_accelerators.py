@@ -1,7 +1,8 @@
-"""GPU accelerators of Google Cloud as GKE names them: counts, quotas, MIG sizes, prices, zones.
+"""GPU accelerators of Google Cloud by GKE's names: counts, quotas, MIG sizes, prices, zones.
 
-Read on 2026-11-21 from what `SOURCES` names; `price_source` uses its keys. Prices are US dollars
-per GPU and hour in us-central1, without the machine around the GPU; Spot moves by the week.
+Read on 2026-11-21 from the documents in `SOURCES`; `price_source` uses its keys. Prices are US
+dollars per GPU and hour in us-central1, without the machine around the GPU; Spot prices change
+weekly.
 """
 
 from collections.abc import Mapping
@@ -26,30 +27,35 @@ SOURCES: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """A GPU of a GKE node. Counts and MIG sizes are from gkeas and gcedoc, Autopilot from apdoc."""
+    """A GPU model on GKE nodes. Counts and MIG sizes are from gkeas and gcedoc, Autopilot from
+    apdoc."""
 
     name: str
-    """As `guestAccelerators.type` and the node label `cloud.google.com/gke-accelerator` have it."""
+    """The name in `guestAccelerators.type` and in the node label
+    `cloud.google.com/gke-accelerator`."""
     model: str
     """Key of `accelerators.GPUS`."""
     machine_family: str
-    """The machine types that carry it; on `n1` it is attached to a general purpose machine."""
+    """The family of the machine types that have it; on `n1`, it is attached to a general purpose
+    machine."""
     status: Literal["current", "legacy", "retired"] = "current"
     """`legacy`: an older generation, still documented on 2026-04-14."""
     retired_since: str | None = None
-    """Day from which Google Cloud starts none any more (cloud.google.com/compute/docs/eol)."""
+    """The day since which Google Cloud starts none (cloud.google.com/compute/docs/eol)."""
     replacement: str | None = None
-    """What to take instead of a retired one."""
+    """What to use instead of a retired one."""
     reservation_only: bool = False
     counts: tuple[int, ...]
     """Allowed GPUs per node."""
     autopilot_counts: tuple[int, ...] = ()
-    """Allowed GPUs per pod on Autopilot; empty where Autopilot does not offer it."""
+    """Allowed GPUs per pod on Autopilot; empty if Autopilot does not offer it."""
     autopilot_min_version: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """GPUs per pod -> the first GKE version of each minor; no entry where every version has it."""
+    """GPUs per pod -> the first GKE version of each minor; no entry if every version supports
+    it."""
     quota_metric: str
     quota_metric_uncertain: bool = False
-    """The metric's name follows the pattern of the others but was not read in a source."""
+    """Whether the metric's name only follows the pattern of the others and was not read in a
+    source."""
     mig: Mapping[str, int] = field(default_factory=dict)
     """`gpuPartitionSize` -> partitions per GPU, as GKE accepts them (gkeas); empty without MIG."""
     on_demand: float | None = None
@@ -57,7 +63,7 @@ class Accelerator:
     price_source: str = ""
     price_uncertain: bool = False
     zones_partial: bool = False
-    """More zones exist than are listed: a zone that is missing here proves nothing."""
+    """Whether more zones exist than are listed: a missing zone proves nothing."""
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -66,7 +72,7 @@ class Accelerator:
 
     @property
     def retired(self) -> bool:
-        """Google Cloud no longer offers it."""
+        """Whether Google Cloud no longer offers it."""
         return self.status == "retired"
 
     @property
@@ -145,4 +151,4 @@ _ROWS: Final = (
 )  # fmt: skip
 
 ACCELERATORS: Final[Mapping[str, Accelerator]] = MappingProxyType({row.name: row for row in _ROWS})
-"""Every GPU of Google Cloud by its GKE name, the retired one included."""
+"""Every GPU of Google Cloud by its GKE name, including the retired one."""

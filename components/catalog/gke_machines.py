@@ -1,4 +1,4 @@
-"""Machine types of Google Cloud that come with GPUs: shape, price, provisioning, zones.
+"""Machine types of Google Cloud that include GPUs: shape, price, provisioning, zones.
 
 Read on 2026-11-21; prices are US dollars per hour in us-central1, sources as in
 `gke_accelerators.SOURCES`. Shapes and provisioning models are gcedoc's of 2026-04-14.
@@ -29,25 +29,26 @@ _RESERVED: Final[tuple[Provisioning, ...]] = ("reservation",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineType:
-    """A machine type as `nodeConfig.machineType` has it."""
+    """A machine type as named in `nodeConfig.machineType`."""
 
     name: str
     family: str
     accelerator: str | None = None
-    """The GPU that comes with the machine; None if there is none, or one attaches it (N1)."""
+    """The GPU that the machine includes; None if it has none, or if GPUs are attached to it
+    (N1)."""
     gpus: float = 0
-    """GPUs that come with the machine. Below 1 it is a share of one GPU, which this program does
-    not offer as a pool."""
+    """Number of GPUs that the machine includes. A number below 1 is a share of one GPU, which this
+    program does not offer as a pool."""
     vcpu: int
     memory_gib: float
     local_ssd_gib: int | None = None
-    """Local SSD that comes with the machine; None if it is optional or not offered."""
+    """Local SSD that the machine includes; None if it is optional or not offered."""
     optional_local_ssd_gib: int | None = None
-    """Local SSD that can be added, at the most; None if unknown."""
+    """Maximum local SSD that can be added; None if unknown."""
     custom_memory_gib: tuple[int, int] | None = None
-    """Least and most memory of the same machine with custom memory."""
+    """Minimum and maximum memory of the same machine with custom memory."""
     on_demand: float | None = None
-    """The whole machine with its GPUs."""
+    """Price of the whole machine with its GPUs."""
     spot: float | None = None
     price_source: str = ""
     price_uncertain: bool = False
@@ -57,17 +58,17 @@ class MachineType:
     min_gke: str | None = None
     min_driver: str | None = None
     boot_disk: str | None = None
-    """The only boot disk type that it takes; None if several are possible."""
+    """The only boot disk type that it supports; None if there are several."""
     bare_metal: bool = False
     zones: tuple[str, ...] | None = None
-    """Its zones where they differ from its accelerator's; None if they are the same."""
+    """Its zones if they differ from its accelerator's; None if they are the same."""
     uncertain: bool = False
-    """The row comes from no primary source: warn on it, never refuse."""
+    """Whether the row comes from no primary source: only warn about it, never refuse."""
     notes: str = ""
 
     @property
     def fractional(self) -> bool:
-        """Whether the machine has only a share of one GPU."""
+        """Whether the machine has only a share of a GPU."""
         return 0 < self.gpus < 1
 
 
@@ -230,4 +231,4 @@ _ROWS: Final = (
 )  # fmt: skip
 
 MACHINE_TYPES: Final[Mapping[str, MachineType]] = MappingProxyType({row.name: row for row in _ROWS})
-"""Every machine type that comes with GPUs, by name."""
+"""Every machine type that includes GPUs, by name."""

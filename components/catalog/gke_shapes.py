@@ -2,7 +2,7 @@
 
 Read on 2026-11-21. Prices per vCPU and GiB are kubernetes/autoscaler gce_price_info.go's
 (2026-06-23, us-central1, US dollars per hour), which also names the sizes; the attach limits are
-the Compute Engine GPU pages' (2026-04-14). Only families that a pool here is likely to take.
+from the Compute Engine GPU pages (2026-04-14). Only families that a pool is likely to use.
 """
 
 import re
@@ -19,7 +19,7 @@ _SOURCE: Final = "casprice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shape:
-    """A family's shape: the sizes it has, and what a vCPU and a GiB of it cost per hour."""
+    """The shape of a family: its sizes, and the price of a vCPU and of a GiB per hour."""
 
     gib_per_vcpu: float
     vcpu: tuple[int, ...]
@@ -61,24 +61,24 @@ _SHAPES: Final[Mapping[str, _Shape]] = {
 }
 
 _HYPERDISK_ONLY: Final = ("n4", "n4a", "n4d", "c4", "c4a", "c4d")
-"""Families that take no Persistent Disk: "pd-balanced disk type cannot be used by c4-standard-8
+"""Families that support no Persistent Disk: "pd-balanced disk type cannot be used by c4-standard-8
 machine type" (nextflow-io/nextflow pull request 6841; Google's pages on these families)."""
 
 _GIB_PER_VCPU: Final[Mapping[str, float]] = {"standard": 4, "highmem": 8, "highcpu": 2}
-"""About what a vCPU has, of machines whose sizes are not below."""
+"""Approximate GiB per vCPU, for machines whose sizes are not listed below."""
 
 FAMILIES: Final[tuple[str, ...]] = (
     *("e2", "n1", "n2", "n2d", "n4", "n4a", "n4d", "t2a", "t2d"),
     *("c2", "c2d", "c3", "c3d", "c4", "c4a", "c4d", "h3", "z3"),
 )
-"""Families of machines without GPUs, of which further sizes are taken as they are given: Google
-Cloud adds some. N1 is complete, since GPUs attach to it."""
+"""Families without GPUs of which unlisted sizes are accepted, because Google Cloud adds sizes. N1
+is complete, since GPUs attach to it."""
 
 _SHARED_CORE: Final[Mapping[str, tuple[float, float]]] = {
     "e2-small": (2, 0.01675),
     "e2-medium": (4, 0.03351),
 }
-"""Shared-core machine -> GiB, price. They show 2 vCPUs and may use a half and one of them."""
+"""Shared-core machine -> GiB, price. They show 2 vCPUs but are entitled to half of one or one."""
 
 _FURTHER: Final = re.compile(
     rf"({'|'.join(sorted({*FAMILIES} - {'n1'}))})-(?:micro"
@@ -93,7 +93,7 @@ CPU_MACHINE_TYPES: Final[tuple[str, ...]] = (
     *_SHARED_CORE,
     *(f"{shape}-{vcpu}" for shape, row in _SHAPES.items() for vcpu in row.vcpu),
 )
-"""Every name without GPUs that the catalogue lists."""
+"""Every listed machine type without GPUs."""
 
 N1_ATTACH_LIMITS: Final[Mapping[str, Mapping[int, tuple[int, int]]]] = MappingProxyType(
     {
@@ -104,7 +104,7 @@ N1_ATTACH_LIMITS: Final[Mapping[str, Mapping[int, tuple[int, int]]]] = MappingPr
         "nvidia-tesla-k80": {1: (8, 52), 2: (16, 104), 4: (32, 208), 8: (64, 208)},
     }
 )
-"""Accelerator -> GPUs -> (vCPU, GiB) that the N1 machine may have at the most."""
+"""Accelerator -> GPUs -> maximum (vCPU, GiB) of the N1 machine."""
 
 N1_ATTACH_LIMITS_BY_ZONE: Final[Mapping[tuple[str, int, str], tuple[int, int]]] = MappingProxyType(
     {
@@ -112,14 +112,14 @@ N1_ATTACH_LIMITS_BY_ZONE: Final[Mapping[tuple[str, int, str], tuple[int, int]]] 
         for zone in ("us-east1-c", "europe-west1-d", "europe-west1-b")
     }
 )
-"""Zones where (accelerator, GPUs, zone) has a lower limit."""
+"""(accelerator, GPUs, zone) with a lower limit -> that limit."""
 
 
 def machine_type(name: str) -> MachineType | None:
-    """The machine type of this name, with or without GPUs; None if the catalogue has no such.
+    """The machine type with this name, with or without GPUs; None if the catalog does not have it.
 
-    A size that is not listed, of a family without GPUs, is `uncertain`: it has no price, and its
-    memory is an estimate.
+    An unlisted size of a family without GPUs is `uncertain`: it has no price, and its memory is an
+    estimate.
     """
     if name in MACHINE_TYPES:
         return MACHINE_TYPES[name]
@@ -178,9 +178,9 @@ def _priced(
 def n1_attach_limit(
     accelerator: str, count: int, *, zone: str | None = None
 ) -> tuple[int, int] | None:
-    """The most (vCPU, GiB) of an N1 machine with `count` of these GPUs.
+    """The maximum (vCPU, GiB) of an N1 machine with `count` of these GPUs.
 
-    None if this accelerator does not attach to N1, or not in this number. Without `zone` the
+    None if this accelerator does not attach to N1, or not in this number. Without `zone`, the
     general limit; three zones have a lower one for four P100.
     """
     if zone is not None and (accelerator, count, zone) in N1_ATTACH_LIMITS_BY_ZONE:
@@ -191,11 +191,11 @@ def n1_attach_limit(
 def gpu_counts_for(
     name: str, accelerator: str | None = None, *, zone: str | None = None
 ) -> tuple[int, ...]:
-    """How many GPUs a node of this machine type can have, ascending; empty for none.
+    """How many GPUs a node of this machine type can have, ascending; empty if none.
 
-    A machine type that comes with GPUs has one answer, or none where it has only a share of a GPU,
-    or another GPU than `accelerator`. For N1 it is every count of `accelerator` (of any, where it
-    is None) whose limit the machine keeps.
+    For a machine type that includes GPUs, this is one number, or none if it has only a share of a
+    GPU or another GPU than `accelerator`. For N1, it is every count of `accelerator` (of any, if
+    None) whose limit the machine satisfies.
     """
     machine = machine_type(name)
     if machine is None:
@@ -219,7 +219,7 @@ def gpu_counts_for(
 
 
 def largest_with(accelerator: str, count: int) -> MachineType | None:
-    """The machine type with the most vCPUs of those with `count` of these GPUs."""
+    """The machine type with the most vCPUs among those with `count` of these GPUs."""
     attached = (machine_type(f"n1-standard-{vcpu}") for vcpu in _SHAPES["n1-standard"].vcpu)
     fitting = [
         machine

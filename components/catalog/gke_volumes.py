@@ -1,7 +1,7 @@
-"""StorageClasses on GKE: those that it brings, and those that a stack creates for its claims.
+"""StorageClasses on GKE: those that GKE provides, and those that a stack creates for its claims.
 
 GKE's: https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes and
-.../how-to/persistent-volumes/filestore-csi-driver (read 2026-11-22). Parameters and the least sizes
+.../how-to/persistent-volumes/filestore-csi-driver (read 2026-11-22). Parameters and minimum sizes
 of Filestore: kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go (2026-06-24).
 """
 
@@ -14,26 +14,26 @@ DISKS: Final = "pd.csi.storage.gke.io"
 FILESTORE: Final = "filestore.csi.storage.gke.io"
 FILESTORE_API: Final = "file.googleapis.com"
 DEFAULT_NETWORK: Final = "default"
-"""The VPC network, by its name, of Filestore instances whose class names none: the driver does not
-ask for the cluster's."""
+"""Name of the VPC network of Filestore instances whose class names none: the driver does not look
+up the cluster's network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeClass:
-    """What the volumes of a StorageClass are."""
+    """The properties of a StorageClass's volumes."""
 
     driver: str
     """The CSI driver."""
     kind: str
-    """The disk type, or the tier of Filestore, as the class's parameter has it."""
+    """The disk type, or the Filestore tier, as in the class's parameter."""
     price: str
-    """Name of the catalog's price of a GiB."""
+    """Name of the price per GiB in the catalog."""
     least_gib: int = 1
-    """The least size: a smaller claim fails (disks) or gets as much (Filestore)."""
+    """The minimum size in GiB: a smaller claim fails (disks) or gets this size (Filestore)."""
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The StorageClass's, without the network of Filestore."""
+        """The StorageClass's parameters, without the Filestore network."""
         return {"type" if self.driver == DISKS else "tier": self.kind}
 
 
@@ -57,11 +57,13 @@ GKE_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
         "enterprise-multishare-rwx": _files("enterprise"),
     }
 )
-"""Those of every cluster; of Filestore once its driver is on. None names a network."""
+"""Classes of every cluster; Filestore's exist once its driver is enabled. None of them names a
+network."""
 DEFAULT_CLASS: Final = "standard-rwo"
 STACK_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
     {
-        # docs.cloud.google.com/compute/docs/disks/hyperdisks: Hyperdisk Balanced has 4 GiB or more.
+        # docs.cloud.google.com/compute/docs/disks/hyperdisks: Hyperdisk Balanced has at least 4
+        # GiB.
         "gpu-cluster-hyperdisk": _disk("hyperdisk-balanced", 4),
         "gpu-cluster-filestore": _files("standard", 100),
         "gpu-cluster-filestore-ssd": _files("premium", 2560),
@@ -69,21 +71,22 @@ STACK_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
         "gpu-cluster-filestore-enterprise": _files("enterprise"),
     }
 )
-"""Those that a stack creates if one of its claims names them, in the cluster's network."""
+"""Classes that a stack creates, in the cluster's network, if one of its claims names them."""
 HYPERDISK_CLASS: Final = "gpu-cluster-hyperdisk"
 WITHOUT_HYPERDISK: Final = ("n1", "g2", "a2")
-"""Machine families of GPUs that do not take Hyperdisk Balanced
+"""Machine families with GPUs that do not support Hyperdisk Balanced
 (docs.cloud.google.com/compute/docs/disks/hyperdisks, machine series support)."""
 
 
 def volume_class(name: str | None) -> VolumeClass | None:
-    """The class of a claim; None for a class of the user's own."""
+    """The class that a claim names; None for a class that the user created."""
     return STACK_CLASSES.get(name or "") or GKE_CLASSES.get(name or DEFAULT_CLASS)
 
 
 def unattachable(family: str, boot_disk: str | None) -> tuple[str, ...]:
-    """The classes, the default one as an empty name, whose disks nodes of this machine family
-    cannot attach. `boot_disk`: the only disk type that the machine takes, if there is one."""
+    """The classes (an empty name is the default one) whose disks nodes of this machine family
+    cannot attach. `boot_disk`: the only disk type that the machine supports, if there is just
+    one."""
     if boot_disk is not None:
         kinds = {row.kind for row in GKE_CLASSES.values() if row.driver == DISKS} - {boot_disk}
         return ("", *(name for name, row in GKE_CLASSES.items() if row.kind in kinds))

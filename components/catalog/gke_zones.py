@@ -1,4 +1,4 @@
-"""Zones of Google Cloud that have an accelerator or a machine type: snapshots, never a promise.
+"""Zones of Google Cloud that have an accelerator or a machine type: a snapshot, not a promise.
 
 The data is in gke_zones.json, with its source. `python -m quality zones VERSION FILE` reads a newer
 version of that source.
@@ -14,8 +14,9 @@ FILE: Final = Path(__file__).with_suffix(".json")
 _DATA: Final = json.loads(FILE.read_text())
 
 REGIONS: Final = tuple(_DATA["regions"].split())
-"""Regions of Google Cloud, with GPUs or without: cloud.google.com/compute/docs/regions-zones, and
-asia-southeast3 of public programs of 2026; read on 2026-11-21. Others exist: only suggest by it."""
+"""Regions of Google Cloud, with or without GPUs: cloud.google.com/compute/docs/regions-zones, and
+asia-southeast3 from public programs of 2026; read on 2026-11-21. Others exist: use it only for
+suggestions."""
 
 
 def _zones(section: str) -> Mapping[str, tuple[str, ...]]:
@@ -26,4 +27,4 @@ def _zones(section: str) -> Mapping[str, tuple[str, ...]]:
 ACCELERATOR_ZONES: Final = _zones("accelerators")
 """Accelerator name -> every zone known to have it. H100 zones include those with A3 Edge only."""
 MACHINE_ZONES: Final = _zones("machine_types")
-"""Machine types whose zones are fewer than, or other than, those of their accelerator."""
+"""Machine types whose zones differ from those of their accelerator."""

@@ -1,7 +1,7 @@
-"""Every container image that the stack runs, pinned, with where the pin was read.
+"""Every container image that the stack runs, pinned, with the source of the pin.
 
-Read on 2026-11-21. A digest stands here only where two independent public sources agree on it;
-otherwise the version tag is the pin. Images without a registry are preloaded on GKE's nodes.
+Read on 2026-11-21. A digest is given only if two independent public sources agree on it; otherwise,
+the version tag is the pin. Images without a registry are preloaded on GKE's nodes.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ class Image:
     digest: str | None = None
     """`sha256:` and 64 hex digits, of the multi-platform index."""
     preloaded: bool = False
-    """Only on GKE's own nodes, never pulled: `imagePullPolicy: Never`."""
+    """Whether it is preloaded on GKE's nodes and never pulled: `imagePullPolicy: Never`."""
     source: str
     read: str
-    """Date of the source, or of the tag."""
+    """Date of the source or of the tag."""
 
     @property
     def reference(self) -> str:
-        """The image as a container's `image` has it."""
+        """The reference for a container's `image` field."""
         tag = f":{self.tag}" if self.tag else ""
         digest = f"@{self.digest}" if self.digest else ""
         return f"{self.repository}{tag}{digest}"
@@ -39,7 +39,7 @@ DEVICE_PLUGIN: Final = Image(
     source="k8s-device-plugin static manifest; digest as the GPU operator 26.7.0 bundle pins it",
     read="2026-08-20",
 )
-"""NVIDIA's device plugin, GPU feature discovery included."""
+"""NVIDIA's device plugin, which includes GPU feature discovery."""
 
 DCGM_EXPORTER: Final = Image(
     repository="nvcr.io/nvidia/k8s/dcgm-exporter",
@@ -55,7 +55,7 @@ COS_INSTALLER: Final = Image(
     source="container-engine-accelerators nvidia-driver-installer/cos/daemonset-preloaded.yaml",
     read="2026-11-21",
 )
-"""Installs the driver that belongs to the node's Container-Optimized OS."""
+"""Installs the driver that matches the node's Container-Optimized OS."""
 
 UBUNTU_INSTALLER: Final = Image(
     repository="gke-nvidia-installer",
@@ -71,7 +71,7 @@ PARTITION_GPUS: Final = Image(
     source="container-engine-accelerators nvidia-driver-installer/cos/daemonset-preloaded.yaml",
     read="2026-11-21",
 )
-"""Creates the MIG partitions that the node's configuration asks for; upstream gives it no tag."""
+"""Creates the MIG partitions in the node's configuration; upstream gives it no tag."""
 
 PARTITION_SIZES: Final = frozenset(
     {
@@ -81,10 +81,11 @@ PARTITION_SIZES: Final = frozenset(
         *("1g.23gb", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"),
     }
 )
-"""Sizes that `PARTITION_GPUS` knows; it ends with an error on any other, and so again and again.
+"""Sizes that `PARTITION_GPUS` supports; it fails on any other, again and again.
 
 container-engine-accelerators partition_gpu/partition_gpu.go at 4da5c076 of 2025-04-07, which put
-the digest into the DaemonSet; RTX PRO 6000's and most of GB200's are newer (read 2026-11-21)."""
+the digest into the DaemonSet; RTX PRO 6000's and most of GB200's are newer (read 2026-11-21).
+"""
 
 PAUSE: Final = Image(
     repository="gke.gcr.io/pause",
@@ -93,7 +94,7 @@ PAUSE: Final = Image(
     source="container-engine-accelerators nvidia-driver-installer/cos/daemonset-preloaded.yaml",
     read="2026-11-21",
 )
-"""What a driver installer's pod runs once its init containers are done."""
+"""Runs in a driver installer's pod once its init containers have finished."""
 
 CUDA_SAMPLE: Final = Image(
     repository="nvcr.io/nvidia/k8s/cuda-sample",
@@ -125,8 +126,8 @@ KUEUE: Final = Image(
     source="CHANGELOG-0.16.md of kubernetes-sigs/kueue",
     read="2026-11-24",
 )
-"""Kueue. Definitions, RBAC and configuration of `components/batch` are this version's, which stores
-v1beta2 and still serves v1beta1: docs/contributing/upgrade-kueue.md."""
+"""Kueue. The definitions, RBAC and configuration in `components/batch` belong to this version,
+which stores v1beta2 and still serves v1beta1: docs/contributing/upgrade-kueue.md."""
 
 KARPENTER: Final = Image(
     repository="public.ecr.aws/karpenter/controller",
@@ -134,7 +135,7 @@ KARPENTER: Final = Image(
     source="versions of github.com/aws/karpenter-provider-aws on the Go module proxy",
     read="2026-10-23",
 )
-"""Karpenter's controller for AWS. Its definitions (components/crds) are of this version."""
+"""Karpenter's controller for AWS. Its definitions (components/crds) belong to this version."""
 
 CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -147,7 +148,7 @@ CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
         "1.36": "1.36.1",
     }
 )
-"""Kubernetes minor -> the last Cluster Autoscaler for it; the minors must be equal."""
+"""Kubernetes minor -> the last Cluster Autoscaler release for it; the minors must be equal."""
 
 IMAGES: Final[Mapping[str, Image]] = MappingProxyType(
     {
@@ -164,11 +165,11 @@ IMAGES: Final[Mapping[str, Image]] = MappingProxyType(
         "karpenter": KARPENTER,
     }
 )
-"""What `cluster_autoscaler` does not give."""
+"""Name -> image, without those that `cluster_autoscaler` returns."""
 
 
 def cluster_autoscaler(minor: str) -> Image | None:
-    """Cluster Autoscaler for a Kubernetes minor such as `1.35`; None if none is known."""
+    """Cluster Autoscaler for a Kubernetes minor such as `1.35`; None if no release is known."""
     version = CLUSTER_AUTOSCALER_VERSIONS.get(minor)
     if version is None:
         return None

@@ -3,8 +3,8 @@
 Read on 2026-11-21: syntax in k8s.io/apimachinery validation; GKE's labels in the GKE autoscaler
 source (2026) and GoogleCloudPlatform/container-engine-accelerators; NVIDIA's in the
 k8s-device-plugin of `images.DEVICE_PLUGIN`; AWS's in kubernetes/autoscaler cloudprovider/aws. The
-validators return None for a good name, else the reason as a clause that completes "`<the name>`
-...".
+validators return None for a valid name, otherwise the reason as a clause that completes "`<the
+name>` ...".
 """
 
 import re
@@ -15,9 +15,9 @@ from typing import Final
 # resources
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 SHARED_GPU_RESOURCE: Final = "nvidia.com/gpu.shared"
-"""What the device plugin advertises for shared GPUs with `renameByDefault`."""
+"""The resource that the device plugin advertises for shared GPUs with `renameByDefault`."""
 MIG_RESOURCE_PREFIX: Final = "nvidia.com/mig-"
-"""With the MIG strategy `mixed`, followed by the profile: `nvidia.com/mig-1g.5gb`."""
+"""Used with the MIG strategy `mixed`, followed by the profile: `nvidia.com/mig-1g.5gb`."""
 
 # node labels: any cluster
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -35,57 +35,61 @@ NFD_NVIDIA_PCI: Final = "feature.node.kubernetes.io/pci-10de.present"
 GKE_ACCELERATOR: Final = "cloud.google.com/gke-accelerator"
 GKE_ACCELERATOR_COUNT: Final = "cloud.google.com/gke-accelerator-count"
 GKE_GPU_DRIVER_VERSION: Final = "cloud.google.com/gke-gpu-driver-version"
-"""Only there when GKE manages the driver; the installer DaemonSets avoid nodes that have it."""
+"""Only set when GKE manages the driver; the installer DaemonSets avoid nodes that have it."""
 GKE_GPU_SHARING_STRATEGY: Final = "cloud.google.com/gke-gpu-sharing-strategy"
-"""`time-sharing` or `mps`: unlike the API's `TIME_SHARING` and `MPS`."""
+"""`time-sharing` or `mps`, unlike the API's `TIME_SHARING` and `MPS`."""
 GKE_MAX_SHARED_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
 BATCH_DEFINITIONS: Final = {
     "jobset": "jobsets.jobset.x-k8s.io",
     "kueue": "workloads.kueue.x-k8s.io",
 }
-"""Controller for jobs -> the definition that every version of it has."""
+"""Job controller -> a custom resource definition that every version of it has."""
 GKE_GPU_PARTITION_SIZE: Final = "cloud.google.com/gke-gpu-partition-size"
 GKE_SPOT: Final = "cloud.google.com/gke-spot"
 GKE_FLEX_START: Final = "cloud.google.com/gke-flex-start"
 GKE_NODEPOOL: Final = "cloud.google.com/gke-nodepool"
 GKE_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
-"""Label and taint of the nodes that GKE creates for a ComputeClass, with its name."""
+"""Label and taint of the nodes that GKE creates for a ComputeClass; the value is the class's
+name."""
 GKE_RESERVATION_NAME: Final = "cloud.google.com/reservation-name"
 GKE_RESERVATION_PROJECT: Final = "cloud.google.com/reservation-project"
 GKE_RESERVATION_AFFINITY: Final = "cloud.google.com/reservation-affinity"
 GKE_RESERVATION_BLOCKS: Final = "cloud.google.com/reservation-blocks"
 GKE_RESERVATION_SUB_BLOCKS: Final = "cloud.google.com/reservation-subblocks"
 GKE_NO_DEFAULT_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
-"""With value `true`, GKE does not run its own device plugin on the node. The key has no domain."""
+"""With value `true`, GKE does not run its own device plugin on the node. The key has no domain
+prefix."""
 
-# NVIDIA's driver in containers, where no NVIDIA runtime puts it there
+# NVIDIA's driver in containers, for nodes without an NVIDIA runtime that mounts it
 GKE_DRIVER_DIRECTORY: Final = "/home/kubernetes/bin/nvidia"
-"""On the nodes, COS and Ubuntu alike; GKE's device plugin mounts it, NVIDIA's does not."""
+"""The driver's directory on COS and Ubuntu nodes; GKE's device plugin mounts it, NVIDIA's does
+not."""
 DRIVER_MOUNT: Final = "/usr/local/nvidia"
 DRIVER_SEARCH_PATH: Final = f"{DRIVER_MOUNT}/lib64"
-"""Images that are made from NVIDIA's have it in their LD_LIBRARY_PATH."""
+"""NVIDIA's images and those built on them have it in their LD_LIBRARY_PATH."""
 
 # node labels: EKS
 EKS_ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"
-"""Cluster Autoscaler waits for the device plugin on nodes that have it."""
+"""Cluster Autoscaler waits for the device plugin on nodes with this label."""
 EKS_NODEGROUP: Final = "eks.amazonaws.com/nodegroup"
 
 OWN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 """Namespaces that every cluster has."""
 
 RESERVED_NAMESPACE: Final = re.compile(r"default|(?:kube|gke|gmp|amazon)-.*|.*-system")
-"""Those of Kubernetes, of GKE (`gmp-public`, `gke-managed-cim`), of EKS' addons
+"""Namespaces of Kubernetes, of GKE (`gmp-public`, `gke-managed-cim`), of EKS addons
 (`amazon-cloudwatch`, `amazon-guardduty`), and those that controllers create."""
 
 RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "cloud.google.com")
-"""Domains, with their subdomains, whose labels the cloud or the kubelet sets."""
+"""Domains whose labels, including those of their subdomains, are set by the cloud or the
+kubelet."""
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 REMOVED_RESOURCES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {"alpha.kubernetes.io/nvidia-gpu": (GPU_RESOURCE, "1.11")}
 )
-"""Resource name -> what to ask for instead, and the Kubernetes minor that removed it."""
+"""Resource name -> what to request instead, and the Kubernetes minor that removed it."""
 
 REMOVED_API_VERSIONS: Final[Mapping[tuple[str, str], tuple[str, str]]] = MappingProxyType(
     {
@@ -96,28 +100,31 @@ REMOVED_API_VERSIONS: Final[Mapping[tuple[str, str], tuple[str, str]]] = Mapping
         ("apps/v1beta2", "Deployment"): ("apps/v1", "1.16"),
     }
 )
-"""(apiVersion, kind) -> what to write instead, and the Kubernetes minor that stopped serving it."""
+"""(apiVersion, kind) -> what to use instead, and the Kubernetes minor that stopped serving it."""
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
-"""Kueue's, on a Job or a JobSet: the LocalQueue of its namespace in which it waits."""
+"""Kueue's label on a Job or a JobSet: the LocalQueue of its namespace in which it waits."""
 
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
-"""Kueue's, on a Job or a JobSet: the WorkloadPriorityClass by which its queue orders it."""
+"""Kueue's label on a Job or a JobSet: the WorkloadPriorityClass that determines its order in the
+queue."""
 
 REQUEST_PARAMETER_PREFIX: Final = "provreq.kueue.x-k8s.io/"
-"""Before a parameter of the ProvisioningRequests of a job: the job's annotation, which Kueue copies
+"""Prefix of a job's annotations that Kueue copies into the parameters of its ProvisioningRequests
 (kubernetes-sigs/kueue v0.16.2, pkg/controller/constants)."""
 JOB_SET_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
-"""JobSet's, on the pods of a JobSet: its name."""
+"""JobSet's label on the pods of a JobSet: its name."""
 
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-"""A pod's annotation; `false`: Cluster Autoscaler, GKE's too, does not remove the pod's node."""
+"""A pod's annotation; with `false`, Cluster Autoscaler (including GKE's) does not remove the pod's
+node."""
 NODE_POOL: Final = "karpenter.sh/nodepool"
-"""The label with the name of the NodePool for which Karpenter, Auto Mode's too, launched a node."""
+"""The label with the name of the NodePool for which Karpenter (including Auto Mode's) launched a
+node."""
 EKS_COMPUTE_TYPE: Final = "eks.amazonaws.com/compute-type"
-"""A node's label; `auto`: of EKS Auto Mode."""
+"""A node's label; `auto` for nodes of EKS Auto Mode."""
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
-"""A pod's annotation; `true`: Karpenter does not remove the pod's node, nor evict the pod."""
+"""A pod's annotation; with `true`, Karpenter neither removes the pod's node nor evicts the pod."""
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 """The condition of a pod that was evicted, preempted or drained, or whose node is gone."""
 
@@ -126,24 +133,26 @@ DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 """A key of a ConfigMap or Secret; `.` and `..` cannot be files."""
 BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
-"""A bucket of Cloud Storage or S3; S3 takes no underscore."""
+"""The name of a Cloud Storage or S3 bucket; S3 allows no underscore."""
 _HOST: Final = r"(?:[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?)"
 _PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 IMAGE: Final = re.compile(
     rf"(?:(?:{_HOST}(?:\.{_HOST})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
-"""A reference as github.com/distribution/reference has it; of its digests, those in use."""
+"""An image reference as defined by github.com/distribution/reference, with the digest algorithms in
+use."""
 
 
 def queue_labels(queue: str | None, priority: str | None) -> dict[str, str]:
-    """The labels by which Kueue knows a job."""
+    """The labels that tell Kueue a job's queue and priority."""
     given = {QUEUE_LABEL: queue, PRIORITY_LABEL: priority}
     return {label: value for label, value in given.items() if value is not None}
 
 
 def invalid_dns_label(name: str) -> str | None:
-    """Why this is no DNS-1123 label (names of services, namespaces, containers), or None."""
+    """Why this is not a valid DNS-1123 label (names of services, namespaces, containers), or
+    None."""
     if len(name) > 63:
         return f"has {len(name)} characters, at most 63 are allowed"
     if not DNS_LABEL.fullmatch(name):
@@ -152,7 +161,8 @@ def invalid_dns_label(name: str) -> str | None:
 
 
 def invalid_dns_subdomain(name: str) -> str | None:
-    """Why this is no DNS-1123 subdomain (names of most objects, label prefixes), or None."""
+    """Why this is not a valid DNS-1123 subdomain (names of most objects, label prefixes), or
+    None."""
     if len(name) > 253:
         return f"has {len(name)} characters, at most 253 are allowed"
     if not all(DNS_LABEL.fullmatch(part) for part in name.split(".")):
@@ -178,7 +188,7 @@ def invalid_label_key(key: str) -> str | None:
 
 
 def invalid_label_value(value: str) -> str | None:
-    """Why this is not a valid value of a label or taint, or None. The empty value is good."""
+    """Why this is not a valid value of a label or taint, or None. The empty value is valid."""
     if len(value) > 63:
         return f"has a value of {len(value)} characters, at most 63 are allowed"
     if value and not LABEL_NAME.fullmatch(value):
@@ -190,7 +200,7 @@ def invalid_label_value(value: str) -> str | None:
 
 
 def invalid_image(image: str) -> str | None:
-    """Why this is not an image that a node could pull, with what to do, or None."""
+    """Why a node could not pull this image, with what to do, or None."""
     if not image.strip():
         return "is empty; give an image with a tag or digest"
     shown = repr(image if len(image) <= 60 else f"{image[:57]}...")
@@ -205,12 +215,13 @@ def invalid_image(image: str) -> str | None:
 
 
 def is_registry(host: str) -> bool:
-    """Whether the first part of an image's name is a registry: it has a dot or a port."""
+    """Whether the first part of an image's name is a registry: it contains a dot or a port."""
     return "." in host or ":" in host or host == "localhost"
 
 
 def check_pinned(image: str) -> None:
-    """Raises ValueError, as of the key `image`, for one that can be another image tomorrow."""
+    """Raises ValueError, starting with the key `image`, if the reference can later mean another
+    image."""
     if unpinned(image):
         raise ValueError(
             f"image: {image!r} may refer to another image tomorrow; give a tag other than latest, "
@@ -219,7 +230,7 @@ def check_pinned(image: str) -> None:
 
 
 def unpinned(image: str) -> bool:
-    """Whether the reference can be another image tomorrow: no digest, and no tag but `latest`."""
+    """Whether the reference can later mean another image: no digest, and no tag except `latest`."""
     reference, at, _ = image.partition("@")
     tag = reference.rpartition("/")[2].partition(":")[2]
     return not at and tag in ("", "latest")

@@ -2,9 +2,9 @@
 
 Sources, read on 2026-11-21: dcgm-exporter 4.5.3-4.8.2, etc/default-counters.csv (names, types,
 units), internal/pkg/rendermetrics (device labels) and internal/pkg/transformation (pod labels).
-`managed` is what GKE's own exporter, gke-dcgm-exporter 4.4.1-4.6.0-gke.17, was seen to export. Left
-out of the table: single profiling pipes, ECC counters, retired pages, single NVLink lanes and rows
-that are labels.
+`managed` is what GKE's own exporter, gke-dcgm-exporter 4.4.1-4.6.0-gke.17, was seen to export. Not
+in the table: single profiling pipes, ECC counters, retired pages, single NVLink lanes and rows that
+are labels.
 """
 
 import re
@@ -14,23 +14,24 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 Source = Literal["managed", "exporter"]
-"""Who collects the metrics: GKE's managed DCGM, or the exporter of this stack."""
+"""The collector of the metrics: GKE's managed DCGM, or the exporter of this stack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One row of the counters file."""
+    """A row of the counters file."""
 
     name: str
     kind: Literal["gauge", "counter"]
     help: str
-    """Our words, with the unit."""
+    """A description in our own words, with the unit."""
     default: bool = True
-    """Whether the row is active in the exporter's own file; there, the others are comments."""
+    """Whether the row is active in the exporter's default file, in which the others are commented
+    out."""
     managed: bool = False
-    """Whether GKE's managed DCGM has it."""
+    """Whether GKE's managed DCGM exports it."""
     labels: tuple[str, ...] = ()
-    """Labels that only this metric has."""
+    """Labels that only this metric has, in addition to `DEVICE_LABELS`."""
 
 
 _ROWS: Final = (
@@ -97,8 +98,8 @@ _ROWS: Final = (
         "time throttled for reliability, ns",
         default=False,
     ),
-    # The file has it as a counter, but it falls when an error leaves the window; as a gauge from
-    # 4.6.0-4.8.3 on.
+    # The file declares a counter, but the value falls when an error leaves the window; it is a
+    # gauge since 4.6.0-4.8.3.
     Metric(
         "DCGM_EXP_XID_ERRORS_COUNT",
         "gauge",
@@ -155,19 +156,19 @@ DEVICE_LABELS: Final = (
     "GPU_I_ID",
     "Hostname",
 )
-"""What every GPU metric has; `GPU_I_*` with MIG only. `Hostname` is the node's name."""
+"""The labels of every GPU metric; `GPU_I_*` only with MIG. `Hostname` is the node's name."""
 
 POD_LABELS: Final = ("pod", "namespace", "container")
-"""The pod that holds the GPU. A Prometheus that does not honour the exporter's labels puts the
-exporter's own pod here, and renames these to `exported_pod` and so on."""
+"""The pod that uses the GPU. A Prometheus that does not honor the exporter's labels sets these to
+the exporter's own pod, and renames the exporter's to `exported_pod` and so on."""
 
 GOOGLE_LABELS: Final = ("cluster", "location")
-"""What Google Cloud Managed Service for Prometheus adds to every series, of all clusters of a
-project (cloud.google.com/stackdriver/docs/managed-prometheus, read 2026-11-21)."""
+"""Labels that Google Cloud Managed Service for Prometheus adds to every series, of all clusters of
+a project (cloud.google.com/stackdriver/docs/managed-prometheus, read 2026-11-21)."""
 
 
 def metrics_in(query: str) -> set[str]:
-    """Names of the DCGM metrics in a PromQL expression, whether they exist or not."""
+    """Names of the DCGM metrics in a PromQL expression, whether or not they exist."""
     return set(re.findall(r"\bDCGM_\w+", query))
 
 
@@ -177,9 +178,9 @@ def collected(query: str, source: Source) -> bool:
 
 
 def counters(names: Collection[str]) -> str:
-    """The exporter's counters file with these metrics, and no others, in the table's order.
+    """The exporter's counters file with exactly these metrics, in the table's order.
 
-    A line has exactly two commas.
+    Each line has exactly two commas.
     """
     return "".join(
         f"{metric.name}, {metric.kind}, {metric.help.replace(',', ';')}.\n"

@@ -1,7 +1,7 @@
-"""What one node costs per hour with its GPUs, as far as the catalogue has prices.
+"""The price of a node per hour with its GPUs, as far as the catalog has prices.
 
-US dollars, list prices in the cloud's `price_region` as their sources have them; other regions
-differ. Boot disks and addresses are in `prices`.
+List prices in US dollars in the cloud's `price_region`, from the sources; other regions differ.
+Boot disks and addresses are in `prices`.
 """
 
 import re
@@ -14,19 +14,20 @@ from . import eks, gke, gke_accelerators
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePrice:
-    """Dollars per hour of one node; None if the price is not known, never 0."""
+    """Dollars per hour for one node; None if the price is not known, never 0."""
 
     on_demand: float | None
     spot: float | None
     source: str
     uncertain: bool = False
-    """From general knowledge or derived: good for an estimate, not for a limit."""
+    """Whether the price is from general knowledge or derived: good for an estimate, not for a
+    limit."""
     without: Literal["local SSD"] | None = None
-    """What comes with the node, is billed, and is not in these prices."""
+    """What is included with the node and billed, but missing from these prices."""
 
     @property
     def most(self) -> float | None:
-        """The dearest that is known: Spot is never above on demand."""
+        """The highest known price: Spot is never above on demand."""
         return self.on_demand if self.on_demand is not None else self.spot
 
 
@@ -36,9 +37,9 @@ _DATE: Final = re.compile(r"\d{4}-\d{2}(?:-\d{2})?")
 
 
 def priced_on(sources: Iterable[str]) -> str:
-    """`prices of 2026-06-23`: the day of the oldest of these sources, which are those of prices.
+    """`prices of 2026-06-23`: the oldest date in these sources of prices.
 
-    Some copies of price lists have no date. They are said to be there.
+    Some copies of price lists have no date; the text then says that undated sources were used.
     """
     names = gke_accelerators.SOURCES
     texts = {
@@ -56,7 +57,7 @@ def priced_on(sources: Iterable[str]) -> str:
 
 
 def gke_node(machine_type: str, accelerator: str | None = None, gpus: int = 0) -> NodePrice:
-    """A node of Google Cloud; `accelerator` and `gpus` count where one attaches them (N1)."""
+    """The price of a node of Google Cloud; `accelerator` and `gpus` apply to attached GPUs (N1)."""
     machine = gke.machine_type(machine_type)
     if machine is None:
         return _UNKNOWN
@@ -82,13 +83,14 @@ def gke_node(machine_type: str, accelerator: str | None = None, gpus: int = 0) -
 
 
 def eks_node(instance_types: Sequence[str]) -> NodePrice:
-    """A node of a group that may take any of these instance types: the dearest of them."""
+    """The price of a node of a group that may use any of these instance types: the most expensive
+    one."""
     rows = [eks.instance_type(name) for name in instance_types]
     prices = [None if row is None else row.on_demand for row in rows]
     known = [price for price in prices if price is not None]
     return NodePrice(
         on_demand=max(known) if known and len(known) == len(prices) else None,
-        # Spot prices on AWS move by the hour and differ by zone.
+        # Spot prices on AWS change hourly and differ by zone.
         spot=None,
         source=_EKS_SOURCE if known else "",
     )

@@ -1,7 +1,7 @@
-"""What a cluster costs besides its machines: list prices in us-east-1 and us-central1.
+"""The cost of a cluster apart from its machines: list prices in us-east-1 and us-central1.
 
-US dollars. A date in a source is the day on which the page had the price; pages that were read as
-public notes quote them say so. Machines and GPUs have their prices in `gke` and `eks`.
+US dollars. A date in a source is the day on which the page had the price; if only public notes that
+quote a page were read, the source says so. Prices of machines and GPUs are in `gke` and `eks`.
 """
 
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 HOURS_PER_MONTH: Final = 730
-"""What clouds bill a month as."""
+"""The length of a month for billing."""
 
 Unit = Literal["hour", "month", "GB", "GB-month", "GiB-month", "MiB/s-month", "IOPS-month"]
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """One item of a bill."""
+    """An item of a bill."""
 
     name: str
     cloud: str
@@ -26,12 +26,14 @@ class Price:
     per: Unit
     source: str
     uncertain: bool = False
-    """From general knowledge, not read in a source: good for an estimate, not for a limit."""
+    """Whether it is from general knowledge, not from a source: good for an estimate, not for a
+    limit."""
     notes: str = ""
 
     @property
     def monthly(self) -> float | None:
-        """Dollars per month of one piece that runs all the time; None for what counts in bytes."""
+        """Dollars per month for one unit that runs all the time; None for items charged by
+        bytes."""
         if self.per == "hour":
             return self.dollars * HOURS_PER_MONTH
         return self.dollars if self.per == "month" else None

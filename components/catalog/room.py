@@ -1,6 +1,6 @@
-"""What a node has left for pods, of CPU and memory.
+"""The CPU and memory that a node has left for pods.
 
-DaemonSets take their part of it: a pod that asks for this much may still find too little.
+DaemonSets use part of it: a pod that requests this much may still not fit.
 """
 
 from collections.abc import Sequence
@@ -9,23 +9,23 @@ from typing import Final
 _Tiers = Sequence[tuple[float, float]]
 _REST: Final = float("inf")
 _CPU: Final[_Tiers] = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
-"""Share of each core that is kept, the first cores first: GKE and EKS alike."""
+"""(cores, share of each that is reserved), the first cores first: the same on GKE and EKS."""
 _GKE_MEMORY: Final[_Tiers] = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (_REST, 0.02))
-"""GiB, and the share of them that is kept."""
+"""(GiB, share of them that is reserved)."""
 _GKE_EVICTION_MIB: Final = 100
 _EKS_MIB: Final = 255
 _EKS_EVICTION_MIB: Final = 100
-"""Below which pods are evicted."""
+"""Free memory below which pods are evicted."""
 _EKS_POD_MIB: Final = 11
-"""Kept for each pod that a node may have."""
+"""Reserved for each pod that a node may have."""
 _EC2_KERNEL: Final = 0.075
-"""The largest share of an instance's memory that its kernel does not show: what Karpenter assumes
+"""The largest share of an instance's memory that the kernel does not report: what Karpenter assumes
 for all instance types (karpenter-provider-aws, vmMemoryOverheadPercent)."""
 
 
 def gke(vcpu: int, memory_gib: float) -> tuple[int, int]:
-    """Thousandths of a core, and MiB: cloud.google.com/kubernetes-engine/docs/concepts,
-    "Plan node sizes" (read 2026-11-21)."""
+    """Thousandths of a core, and MiB: cloud.google.com/kubernetes-engine/docs/concepts, "Plan node
+    sizes" (read 2026-11-21)."""
     memory = (memory_gib - _kept(memory_gib, _GKE_MEMORY)) * 1024 - _GKE_EVICTION_MIB
     return _millis(vcpu), round(memory)
 
@@ -41,9 +41,9 @@ def eks(
     more_cpu: int = 0,
     more_mib: int = 0,
 ) -> tuple[int, int, int | None]:
-    """Thousandths of a core, MiB at the most, and MiB at the least, which is None without `pods`,
-    the number of pods that a node may have: awslabs/amazon-eks-ami, nodeadm's kubelet defaults
-    (read 2026-11-23), in whose place others may be given."""
+    """Thousandths of a core, maximum MiB, and minimum MiB, which is None without `pods`, the
+    maximum number of pods on a node: awslabs/amazon-eks-ami, nodeadm's kubelet defaults (read
+    2026-11-23), which the keyword arguments override."""
     usual = _EKS_MIB + _EKS_POD_MIB * (pods or 0)
     kept = (usual if mib is None else mib) + more_mib
     kept += _EKS_EVICTION_MIB if eviction_mib is None else eviction_mib
