@@ -1,4 +1,4 @@
-"""What EKS Auto Mode launches for a pool: its NodeClass, and what its NodePool says of it.
+"""The nodes that EKS Auto Mode launches for a pool: the NodeClass, and its part of the NodePool.
 
 https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html and create-node-pool.html,
 read 2026-11-24.
@@ -36,8 +36,8 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
         capacity_types=[CAPACITY_TYPES[one] for one in args.purchases],
         startup_taints=args.startup_taints,
         removal=_removal(args.karpenter),
-        # Each node has a terminationGracePeriod, and with one a drifted node is drained whatever
-        # runs on it. Its image is a week old at the most before it drifts; an empty pool has none.
+        # Each node has a terminationGracePeriod, so a drifted node is drained whatever runs on it.
+        # Its image is at most a week old before it drifts; an empty pool has no nodes.
         drifted=f"{share}%" if share is not None else str(count or 0),
         forced_after=FORCED_AFTER if args.force_update else None,
     )

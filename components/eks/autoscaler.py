@@ -1,8 +1,9 @@
-"""Cluster Autoscaler for an EKS cluster: finds its groups by tag, may change those and no other.
+"""Cluster Autoscaler for an EKS cluster: it finds the cluster's node groups by tag, and may change
+only those.
 
-What it may do in AWS is from kubernetes/autoscaler cloudprovider/aws/README.md, and in the cluster
-from cloudprovider/aws/examples, charts/cluster-autoscaler and issue 8678 there (read 2026-11-21).
-Leases and ConfigMaps are narrowed to its own namespace.
+Its AWS permissions are from kubernetes/autoscaler cloudprovider/aws/README.md, its cluster
+permissions from cloudprovider/aws/examples, charts/cluster-autoscaler and issue 8678 there (read
+2026-11-21). Leases and ConfigMaps are restricted to its own namespace.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ _LABELS = {"app": NAME}
 
 
 class ClusterAutoscaler(pulumi.ComponentResource):
-    """Cluster Autoscaler, of the cluster's own Kubernetes minor."""
+    """Cluster Autoscaler in the release for the cluster's Kubernetes minor."""
 
     deployment: kubernetes.apps.v1.Deployment
 
@@ -48,9 +49,9 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         orders: Sequence[Sequence[str]] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`version`: the cluster's Kubernetes minor. `control_plane`: None if somebody else created
-        it. `startup_taints`: keys of taints with which nodes start and that somebody takes off.
-        `orders`: names of node groups of which the first that can grow does, for each pool."""
+        """`version`: the cluster's Kubernetes minor. `control_plane`: None for an existing cluster.
+        `startup_taints`: keys of taints that nodes have at startup and that other software removes.
+        `orders`: for each pool, the names of node groups of which the first that can grow does."""
         super().__init__("gpu-cluster:eks:ClusterAutoscaler", name, None, opts)
         role = EksRole(
             role_name(cluster.name, "autoscaler"),
@@ -69,7 +70,7 @@ class ClusterAutoscaler(pulumi.ComponentResource):
                 parent=self,
                 depends_on=role.grants,
                 deleted_with=control_plane,
-                # In a cluster of the stack's own, the first nodes take longer.
+                # In a cluster that the stack creates, its first nodes take longer than this delay.
                 hooks=None if control_plane else once_effective(f"{name}-effective"),
             ),
         )
@@ -78,7 +79,7 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         )
         before: list[pulumi.Resource] = self._permissions(name, cluster)
         if orders:
-            # Without it the expander lets every group through, and the next one decides.
+            # Without it, the expander lets every group through, and the next expander decides.
             before.append(
                 kubernetes.core.v1.ConfigMap(
                     f"{name}-priorities",
@@ -111,11 +112,11 @@ class ClusterAutoscaler(pulumi.ComponentResource):
 
 
 def priorities(orders: Sequence[Sequence[str]]) -> str:
-    """The value of `priorities`: each number with expressions that the names of Auto Scaling groups
-    match; the largest number is tried first. EKS calls the group of a node group
-    `eks-NODEGROUP-UUID`. A group that matches always goes before those that match none, so that all
-    others are under the largest number: of the stack's, only groups of an order have an underscore
-    in their names. Among the groups of a number the next expander decides.
+    """The value of `priorities`: priority -> regular expressions that match names of Auto Scaling
+    groups; the highest priority is tried first. EKS names the group of a node group
+    `eks-NODEGROUP-UUID`. A group that matches always comes before those that match nothing, so all
+    other groups have the highest priority: of the stack's groups, only those in an order have an
+    underscore in their names. Among groups with the same priority, the next expander decides.
 
     cluster-autoscaler/expander/priority of kubernetes/autoscaler, read 2026-11-24.
     """
@@ -128,7 +129,7 @@ def priorities(orders: Sequence[Sequence[str]]) -> str:
 
 
 def policy(cluster: str, region: str) -> str:
-    """What it may do in AWS: look at everything of the region, change its own cluster's groups."""
+    """Its AWS permissions: read everything in the region, change its own cluster's groups."""
     partition = regions.partition(region)
     return document(
         {
@@ -138,15 +139,15 @@ def policy(cluster: str, region: str) -> str:
                 "autoscaling:DescribeAutoScalingGroups",
                 "autoscaling:DescribeAutoScalingInstances",
                 "autoscaling:DescribeLaunchConfigurations",
-                # Where EC2 has none left it backs off at once, and does not wait out
-                # maxNodeProvisionTime for a GPU that is not coming.
+                # If EC2 has no capacity left, it backs off at once, instead of waiting
+                # maxNodeProvisionTime for a GPU that will not come.
                 "autoscaling:DescribeScalingActivities",
                 "ec2:DescribeImages",
                 "ec2:DescribeInstanceTypes",
                 "ec2:DescribeLaunchTemplateVersions",
                 "ec2:GetInstanceTypesFromInstanceRequirements",
             ],
-            # None of these knows resources.
+            # None of these supports resource-level permissions.
             "Resource": "*",
             "Condition": {"StringEquals": {"aws:RequestedRegion": region}},
         },
@@ -164,7 +165,7 @@ def policy(cluster: str, region: str) -> str:
                 "autoscaling:TerminateInstanceInAutoScalingGroup",
             ],
             "Resource": f"arn:{partition}:autoscaling:{region}:*:autoScalingGroup:*",
-            # EKS puts this tag on the groups of its managed node groups.
+            # EKS sets this tag on the groups of its managed node groups.
             "Condition": {
                 "StringEquals": {f"aws:ResourceTag/k8s.io/cluster-autoscaler/{cluster}": "owned"}
             },
@@ -179,8 +180,8 @@ def _rule(groups: Sequence[str], resources: Sequence[str], *verbs: str) -> Polic
 _READ = ("get", "list", "watch")
 
 CLUSTER_RULES: list[PolicyRuleArgsDict] = [
-    # It waits until it has listed every one of these kinds before it scales anything: one that it
-    # may not read leaves it healthy, and idle for ever.
+    # It waits until it has listed every one of these kinds before it scales anything: if it may not
+    # read one of them, it stays healthy but idle forever.
     _rule(
         [""],
         [
@@ -202,7 +203,7 @@ CLUSTER_RULES: list[PolicyRuleArgsDict] = [
         *_READ,
     ),
     _rule(["resource.k8s.io"], ["deviceclasses", "resourceclaims", "resourceslices"], *_READ),
-    # It taints nodes that are to go.
+    # It taints nodes that it is going to remove.
     _rule([""], ["nodes"], *_READ, "update"),
     _rule([""], ["pods/eviction"], "create"),
     _rule([""], ["pods/status"], "update"),
@@ -245,13 +246,13 @@ def _deployment(
         "template": {
             "metadata": {
                 "labels": _LABELS,
-                # Since 1.34 skipNodesWithSystemPods keeps its node for only an hour.
+                # Since 1.34, skipNodesWithSystemPods keeps its node for only an hour.
                 "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
             },
             "spec": {
                 "service_account_name": NAME,
                 "priority_class_name": "system-cluster-critical",
-                # The node's: the cluster's own DNS may be waiting for a node from this autoscaler.
+                # The node's DNS: the cluster's own may be waiting for a node from this autoscaler.
                 "dns_policy": "Default",
                 "security_context": {
                     "run_as_non_root": True,

@@ -1,4 +1,4 @@
-"""What a user can change of Cluster Autoscaler, for the cluster and for a pool."""
+"""The settings of Cluster Autoscaler, for the cluster and for a pool."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ Duration = Annotated[
         "a duration; write it as 90s, 10m or 1h30m", re.compile(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
     ),
 ]
-"""As Go writes one."""
+"""A duration as Go writes it."""
 Share = Annotated[float, Interval(ge=0, le=1)]
 _FLAG = re.compile(r"[a-z][a-z0-9-]*")
 _FLAGS = {
@@ -39,19 +39,19 @@ _FLAGS = {
         "ignore_daemonsets_utilization",
     )
 } | {"verbosity": "v"}
-"""Field -> its flag."""
+"""Field -> its command-line flag."""
 
 
 def _fixed_flags(cluster: str) -> dict[str, str]:
-    """Those that no setting changes, for the cluster of this name."""
+    """Flags that no setting changes, for the cluster of this name."""
     return {
         "cloud-provider": "aws",
         "namespace": "kube-system",
-        # EKS puts both tags on the groups of its managed node groups.
+        # EKS sets both tags on the groups of its managed node groups.
         "node-group-auto-discovery": "asg:tag=k8s.io/cluster-autoscaler/enabled,"
         f"k8s.io/cluster-autoscaler/{cluster}",
-        # By default the template of a group is its last node for ten years, also at zero nodes,
-        # and a label, taint or share that an update changed is not seen (its
+        # By default, a group's template is its last node for ten years, also at zero nodes, so that
+        # a label, taint or share that an update changed is not seen (its
         # mixed_nodeinfos_processor.go). The tags are complete, and are read after this time.
         "node-info-cache-expire-time": "1m",
     }
@@ -78,9 +78,9 @@ class EksAutoscalerArgs:
     expander: Literal["least-waste", "random", "most-pods", "least-nodes", "priority"] = (
         "least-waste"
     )
-    """Which of several pools that fit grows. `priority` reads the ConfigMap
-    cluster-autoscaler-priority-expander in kube-system, which is yours to write; for pools with
-    `fallback` the stack writes it, and among groups of the same rank this decides."""
+    """Which of several suitable pools grows. `priority` reads the ConfigMap
+    cluster-autoscaler-priority-expander in kube-system, which you have to write; for pools with
+    `fallback` the stack writes it, and this expander decides among groups of the same priority."""
     scan_interval: Annotated[Duration, Tries("20s")] = "10s"
     """How often the autoscaler looks for pods that need a node."""
     scale_down_enabled: bool = True
@@ -98,17 +98,19 @@ class EksAutoscalerArgs:
     max_node_provision_time: Annotated[Duration, Tries("30m")] = "20m"
     """How long a node may take to start; it can take 15 minutes until its GPUs are allocatable."""
     max_nodes_total: Annotated[int, Ge(0), Tries(9)] = 0
-    """The largest number of nodes in the whole cluster; 0 means no bound but the pools' own."""
+    """The largest number of nodes in the whole cluster; 0 means no limit other than the pools'
+    own."""
     balance_similar_node_groups: bool = False
-    """Whether nodes are spread over pools of the same shape, as with one pool per zone."""
+    """Whether nodes are spread over pools of the same shape, for instance if there is one per
+    zone."""
     skip_nodes_with_local_storage: bool = False
-    """Whether nodes stay whose pods have an emptyDir."""
+    """Whether nodes are kept if their pods have an emptyDir."""
     skip_nodes_with_system_pods: bool = True
-    """Whether nodes stay if they run kube-system pods other than mirror pods and those of
-    DaemonSets. From Cluster Autoscaler 1.34 on, they stay for only an hour (its
+    """Whether nodes are kept if they run kube-system pods other than mirror pods and those of
+    DaemonSets. From Cluster Autoscaler 1.34 on, they are kept for only an hour (its
     --blocking-system-pod-distruption-timeout); then such pods are evicted, except its own."""
     ignore_daemonsets_utilization: bool = False
-    """Whether the requests of DaemonSets' pods count as no use of a node."""
+    """Whether the requests of DaemonSets' pods are ignored in a node's utilization."""
     verbosity: Annotated[int, Interval(ge=0, le=10)] = 4
     """The level of the autoscaler's log."""
     image: Annotated[
@@ -126,7 +128,7 @@ class EksAutoscalerArgs:
         check_limits(self)
 
     def flags(self, cluster: str) -> dict[str, str]:
-        """Every flag but the extra ones, for the cluster of this name."""
+        """Every flag except the extra ones, for the cluster of this name."""
         return {
             **_fixed_flags(cluster),
             **{flag: _text(getattr(self, key)) for key, flag in _FLAGS.items()},
@@ -150,7 +152,7 @@ class EksPoolAutoscalerArgs:
         check_limits(self)
 
     def options(self) -> dict[str, str]:
-        """The options that are set, as the Auto Scaling group's tags spell them."""
+        """The options that are set, with the keys of the Auto Scaling group's tags."""
         given = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
             name.replace("_", ""): _text(value)
@@ -160,10 +162,10 @@ class EksPoolAutoscalerArgs:
 
 
 def check_priorities(options: EksAutoscalerArgs | None) -> None:
-    """Raises ValueError for a Cluster Autoscaler that does not follow an order of choices.
+    """Raises ValueError if Cluster Autoscaler would not follow an order of choices.
 
-    Groups that are alike but for how they are bought count as similar, so that balancing would
-    spread new nodes over all choices (processors/nodegroupset/aws_nodegroups.go, read 2026-11-24).
+    Groups that differ only in how they are bought count as similar, so balancing would spread new
+    nodes over all choices (processors/nodegroupset/aws_nodegroups.go, read 2026-11-24).
     """
     if options is None:
         raise ValueError(

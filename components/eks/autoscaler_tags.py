@@ -1,7 +1,7 @@
-"""The Auto Scaling group's tags that tell Cluster Autoscaler what a node would be like.
+"""Tags of the Auto Scaling group that tell Cluster Autoscaler what a node would look like.
 
-EKS does not put a managed node group's labels, taints and tags on its Auto Scaling group, and at
-zero nodes the group's tags are all there is to go by: without the label's tag the pool never grows.
+EKS does not set a managed node group's labels, taints and tags on its Auto Scaling group. At zero
+nodes, the group's tags are the only information: without the label's tag, the pool never grows.
 """
 
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class AutoscalerTag:
     key: str
     value: str
     propagate: bool = False
-    """Whether instances carry it too. Labels do, so that one finds a role's instances in EC2 and
+    """Whether instances get it too. Labels do, so that a role's instances can be found in EC2 and
     on the bill; the others say nothing about a single instance."""
 
 
 def autoscaler_tags(pool: GpuPool, args: Args) -> list[AutoscalerTag]:
-    """Every tag of the pool's group: all of them follow from the pool itself."""
+    """All tags of the pool's group, derived from the pool itself."""
     labels = [
         AutoscalerTag(name=f"label-{key}", key=tags.label_tag(key), value=value, propagate=True)
         for key, value in pool.labels.items()
@@ -37,7 +37,7 @@ def autoscaler_tags(pool: GpuPool, args: Args) -> list[AutoscalerTag]:
         AutoscalerTag(
             name=f"taint-{taint.key}",
             key=tags.taint_tag(taint.key),
-            # In Kubernetes spelling; EKS's own NO_SCHEDULE would be dropped in silence.
+            # In Kubernetes spelling; EKS's own NO_SCHEDULE would be silently dropped.
             value=f"{taint.value}:{taint.effect}",
         )
         for taint in args.node_taints
@@ -58,8 +58,8 @@ def autoscaler_tags(pool: GpuPool, args: Args) -> list[AutoscalerTag]:
 
 
 def resource_tags(pool: GpuPool, args: Args) -> dict[str, str]:
-    """Only the `resources` tags: newer autoscalers read them from the node group itself, and let
-    those win."""
+    """Only the `resources` tags: newer autoscalers read them from the node group itself and prefer
+    those."""
     return {key: value for _, key, value in _resources(pool, args)}
 
 
@@ -69,7 +69,7 @@ def _resources(pool: GpuPool, args: Args) -> list[tuple[str, str, str]]:
         **({pool.resource: str(pool.allocatable)} if pool.allocatable else {}),
         "ephemeral-storage": args.ephemeral_storage,
     }
-    # Without these it counts on the whole instance, and starts nodes for pods that do not fit.
+    # Without these, it assumes the whole instance, and starts nodes for pods that do not fit.
     if args.cpu_millis is not None:
         amounts["cpu"] = f"{args.cpu_millis}m"
     if (least := args.memory_mib[1]) is not None:

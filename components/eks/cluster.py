@@ -1,4 +1,4 @@
-"""An EKS cluster: control plane, who may use it, addons, one small autoscaled CPU node group."""
+"""An EKS cluster: control plane, access, addons, and one small CPU node group."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from .user_args import entries
 
 _TAGS_OF_DRIVER = ("kubernetes.io", "CSIVolumeName", "CSIVolumeSnapshotName",
                    "ebs.csi.aws.com/cluster")  # fmt: skip
-"""Beginnings of the keys of tags that the EBS CSI driver reserves for itself."""
+"""Prefixes of tag keys that the EBS CSI driver reserves for itself."""
 
 
 class EksCluster(pulumi.ComponentResource):
@@ -32,19 +32,19 @@ class EksCluster(pulumi.ComponentResource):
 
     control_plane: aws.eks.Cluster
     name: pulumi.Output[str]
-    """Of the cluster, once it exists."""
+    """The cluster's name, known once it exists."""
     subnets: Mapping[str, pulumi.Input[str]]
-    """Zone as the user wrote it (in an existing VPC: the subnet's ID) -> the subnet's ID."""
+    """Zone as in the settings (in an existing VPC: the subnet's ID) -> the subnet's ID."""
     zones: Mapping[str, pulumi.Input[str]]
-    """Zone as the user wrote it -> its name; empty in an existing VPC."""
+    """Zone as in the settings -> its name; empty in an existing VPC."""
     node_role: EksRole
     before_nodes: list[pulumi.Resource]
-    """Must stand before a node starts, and outlive it."""
+    """Resources that must exist before a node starts, and must outlive it."""
     ready: list[pulumi.Resource]
-    """Must stand before pods can run, and outlive them."""
+    """Resources that must exist before pods can run, and must outlive them."""
     kubeconfig: pulumi.Output[str]
     security_groups: Sequence[pulumi.Input[str]]
-    """The one that EKS makes with the cluster, for its nodes."""
+    """The security group that EKS creates with the cluster, for its nodes."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class EksCluster(pulumi.ComponentResource):
         buckets: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`buckets`: whether pods mount any."""
+        """`buckets`: whether pods mount any buckets."""
         super().__init__("gpu-cluster:eks:Cluster", name, None, opts)
         child, region = pulumi.ResourceOptions(parent=self), provider.region
         addons = [
@@ -77,11 +77,11 @@ class EksCluster(pulumi.ComponentResource):
             *roles.nodes.grants,
             *self.network.egress,
             *self._addons(name, args, early, roles.addons),
-            # Addons keep their rights as long as a node can run their pods: the driver of disks
+            # Addons keep their permissions as long as a node can run their pods: the disk driver
             # detaches and deletes a disk some time after its claim is deleted.
             *(grant for addon in late for grant in grants_of(addon, roles.addons)),
         ]
-        # Auto Mode starts nodes for the pods of addons itself.
+        # Auto Mode starts nodes for the addons' pods itself.
         system = [] if args.scaler == "auto-mode" else [self._system_pool(name, args)]
         running = self._addons(name, args, late, roles.addons, depends_on=system)
         groups = args.cpu_pools if args.scaler == "cluster-autoscaler" else {}
@@ -115,7 +115,7 @@ class EksCluster(pulumi.ComponentResource):
         addons: Sequence[Addon],
     ) -> aws.eks.Cluster:
         auto = args.scaler == "auto-mode"
-        # Made before the cluster: EKS would make it without retention, and leave it behind.
+        # Created before the cluster: EKS would create it without retention, and leave it behind.
         logs = aws.cloudwatch.LogGroup(
             name,
             name=f"/aws/eks/{args.name}/cluster",
@@ -138,7 +138,8 @@ class EksCluster(pulumi.ComponentResource):
             storage_config={"block_storage": {"enabled": True}} if auto else None,
             vpc_config={
                 "subnet_ids": list(self.network.private_subnets.values()),
-                # Nodes reach the control plane from inside, whatever the public endpoint admits.
+                # Nodes reach the control plane from inside the VPC, whatever the public endpoint
+                # admits.
                 "endpoint_private_access": True,
                 "endpoint_public_access": not args.private_endpoint,
                 "public_access_cidrs": list(args.public_networks.values()) or None,
@@ -146,29 +147,29 @@ class EksCluster(pulumi.ComponentResource):
             kubernetes_network_config={
                 "ip_family": "ipv4",
                 "service_ipv4_cidr": args.service_cidr,
-                # EKS turns on all three parts of Auto Mode, or none.
+                # EKS enables either all three parts of Auto Mode or none.
                 **({"elastic_load_balancing": {"enabled": True}} if auto else {}),
             },
             access_config={
                 "authentication_mode": "API",
                 "bootstrap_cluster_creator_admin_permissions": False,
             },
-            # The addons below are the stack's; EKS would put in unmanaged ones of its own.
+            # The stack declares the addons below; EKS would install its own unmanaged ones.
             bootstrap_self_managed_addons=False,
             encryption_config={"provider": {"key_arn": secrets_key}, "resources": ["secrets"]},
             enabled_cluster_log_types=["api", "audit", "authenticator"],
-            # Extended support costs six times as much; this way EKS upgrades before that.
+            # Extended support costs six times as much; with this, EKS upgrades before it begins.
             upgrade_policy={"support_type": "STANDARD"},
             deletion_protection=args.deletion_protection,
             tags={**args.tags, **ownership.aws_tags()},
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[logs, *roles.cluster.grants, *(roles.nodes.grants if auto else ())],
-                # EKS's own protection would refuse only after the node groups are gone.
+                # EKS's own protection would refuse only after the node groups have been deleted.
                 protect=args.deletion_protection,
-                # Its name is taken, even if only the state asks for another.
+                # The name is taken until then, even if only the state requires a replacement.
                 delete_before_replace=True,
-                # EKS moves no control plane to other zones; nodes can be in all of the VPC's.
+                # EKS cannot move a control plane to other zones; nodes can be in all of the VPC's.
                 ignore_changes=["vpcConfig.subnetIds"],
                 hooks=addons_warning(
                     name,
@@ -191,12 +192,12 @@ class EksCluster(pulumi.ComponentResource):
         return key.arn
 
     def _access(self, name: str, args: EksClusterArgs, region: str) -> list[pulumi.Resource]:
-        """Lets every admin and user in; returns what makes the admins such."""
+        """Gives all admins and users access; returns the resources that give it to the admins."""
         options = pulumi.ResourceOptions(parent=self, deleted_with=self.control_plane)
         policies = f"arn:{regions.partition(region)}:eks::aws:cluster-access-policy"
         associations: list[pulumi.Resource] = []
 
-        # Otherwise the system nodes take longer.
+        # With other scalers, system nodes start first, which takes longer than this delay.
         waits = args.scaler == "auto-mode"
         effective = once_effective(f"{name}-admitted") if waits else None
         for arn in args.admins:
@@ -225,7 +226,8 @@ class EksCluster(pulumi.ComponentResource):
                 f"{name}-{account_and_path}",
                 cluster_name=self.control_plane.name,
                 principal_arn=arn,
-                # Never empty: the provider keeps the groups of an entry that has none any more.
+                # Never empty: the provider does not remove the groups of an entry that no longer
+                # has any.
                 kubernetes_groups=groups,
                 opts=options,
             )
@@ -238,7 +240,7 @@ class EksCluster(pulumi.ComponentResource):
                     access_scope={"type": "namespace", "namespaces": namespaces}
                     if namespaces
                     else {"type": "cluster"},
-                    # Another scope replaces it under the same ID: the old one must go first.
+                    # A new scope replaces it under the same ID: the old one must be deleted first.
                     opts=pulumi.ResourceOptions.merge(
                         options, pulumi.ResourceOptions(delete_before_replace=True)
                     ),
@@ -246,7 +248,7 @@ class EksCluster(pulumi.ComponentResource):
         return associations
 
     def _private_access(self, name: str, args: EksClusterArgs) -> list[pulumi.Resource]:
-        """Opens the private endpoint: EKS's own security group lets in what has it, and no more.
+        """Opens the private endpoint: by default, EKS's security group admits only its own members.
 
         https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html
         """
@@ -273,7 +275,7 @@ class EksCluster(pulumi.ComponentResource):
         *,
         depends_on: Sequence[pulumi.Resource] = (),
     ) -> list[pulumi.Resource]:
-        """These addons in parallel, each with its role and the grants that it needs."""
+        """Declares these addons in parallel, each with its role and the grants that it needs."""
         created: list[pulumi.Resource] = []
         for addon in addons:
             role, grants = roles.get(addon.name), grants_of(addon, roles)
@@ -284,7 +286,7 @@ class EksCluster(pulumi.ComponentResource):
             )
             configuration = dict(addon.configuration)
             if addon.disks:
-                # Without tags too: the provider keeps a configuration that is no longer given.
+                # Even without tags: the provider keeps a configuration that is no longer set.
                 configuration["controller"] = {"extraVolumeTags": _tags_of_driver(args.tags)}
             created += [
                 aws.eks.Addon(
@@ -311,7 +313,7 @@ class EksCluster(pulumi.ComponentResource):
         group = f"{name}-system"
         most = pool.max_nodes
         if args.scaler == "karpenter":
-            # Nothing scales the group: beyond its nodes, Karpenter starts some of a NodePool.
+            # Nothing scales the group: for more nodes, Karpenter launches those of a NodePool.
             most = max(pool.min_nodes, pool.desired_nodes or 0)
         template = aws.ec2.LaunchTemplate(
             group,
@@ -340,7 +342,7 @@ class EksCluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=self.before_nodes,
-                # The autoscaler owns the number of nodes.
+                # The autoscaler controls the number of nodes.
                 ignore_changes=ignored(pool.desired_nodes),
                 hooks=size_check(group, "cluster.systemPool"),
                 custom_timeouts=pulumi.CustomTimeouts(
@@ -350,7 +352,7 @@ class EksCluster(pulumi.ComponentResource):
         )
 
     def _kubeconfig(self, args: EksClusterArgs, provider: AwsProviderArgs) -> pulumi.Output[str]:
-        """The cluster's kubeconfig, without any credential in it."""
+        """The cluster's kubeconfig, without credentials."""
         return pulumi.Output.all(
             self.control_plane.endpoint, self.control_plane.certificate_authority.data
         ).apply(
@@ -366,11 +368,10 @@ class EksCluster(pulumi.ComponentResource):
 
 
 def _tags_of_driver(tags: Mapping[str, str]) -> dict[str, str]:
-    """Those that the EBS CSI driver accepts: its controller exits if given one of its own tags, and
-    reads them from a flag of the form key=value,key=value.
+    """The tags that the EBS CSI driver accepts: its controller exits if it is given one of its own
+    tags, and reads them from a flag of the form key=value,key=value.
 
     kubernetes-sigs/aws-ebs-csi-driver pkg/driver/validation.go, pkg/cloud/cloud.go, 2026-11-23.
-
     """
     return {
         key: value

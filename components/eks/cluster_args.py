@@ -1,4 +1,4 @@
-"""What a user says of an EKS cluster."""
+"""The settings of an EKS cluster."""
 
 import ipaddress
 import re
@@ -36,7 +36,7 @@ from .network_args import EksNetworkArgs, is_reserved
 from .user_args import EksUserArgs, Principal
 
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
-"""Those of AWS's documentation, which nobody has."""
+"""Account IDs of AWS's documentation, which are not real."""
 # https://docs.aws.amazon.com/eks/latest/userguide/eks-using-tags.html
 TAG_KEY, TAG_VALUE = (
     matching(f"a tag's {part}, which does not begin with aws:", re.compile(words), longest=longest)
@@ -86,9 +86,9 @@ def _not_a_cpu_instance_type(name: str) -> str | None:
 
 _CPU_INSTANCE_TYPE = Limit(_not_a_cpu_instance_type, {"enum": list(catalog.CPU_INSTANCE_TYPES)})
 
-# A row of the catalog does not raise it: a stack without `version` would upgrade its cluster at its
-# next update, to what EKS may not offer in every region yet. It is raised by hand, together with
-# the control plane of rehearsals.
+# New rows of the catalog do not raise it: a stack without `version` would upgrade its cluster at
+# its next update, to a version that EKS may not offer in every region yet. It is raised by hand,
+# together with the control plane of rehearsals.
 DEFAULT_VERSION = "1.35"
 """The Kubernetes minor of a stack without `version`."""
 
@@ -118,7 +118,7 @@ class EksSystemPoolArgs:
     desired_nodes: Annotated[
         int | None, Sent("NodeGroup scalingConfig.desiredSize", "NodeGroup (ignore_changes)")
     ] = None
-    """The size, for a single update, as on a GPU pool."""
+    """The number of nodes, for one update only, as on a GPU pool."""
     disk_size_gb: Annotated[
         int,
         Interval(ge=catalog.DEFAULT_DISK_GIB, le=catalog.MAX_DISK_GIB),
@@ -146,7 +146,8 @@ class EksSystemPoolArgs:
 
     @property
     def ami_type(self) -> str:
-        """Amazon Linux 2023 without a GPU driver."""
+        """Amazon Linux 2023 without a GPU driver, for the CPU architecture of the instance
+        types."""
         return catalog.ami_type("al2023", self._arch(self.instance_types[0]), gpu=False)
 
     @staticmethod
@@ -165,9 +166,9 @@ def check_desired(desired: int | None, least: int, most: int) -> None:
 
 
 def update_minutes(most: int, *, together: int) -> int:
-    """How long an update of a group of `most` nodes may take, `together` of them at a time: an
+    """Timeout of an update of a group of at most `most` nodes, `together` of them at a time: an
     hour, which is the provider's default, and the 15 minutes that EKS waits for the pods of each
-    turn to leave."""
+    batch to be evicted."""
     return 60 + 15 * -(-most // together)
 
 
@@ -187,10 +188,11 @@ class EksClusterArgs:
         Sent("AccessEntry principalArn"),
         Tries(["arn:aws:iam::123456789012:role/deployer", "arn:aws:iam::123456789012:role/ops"]),
     ] = field(metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/deployer"]'})
-    """ARNs of the IAM roles and users that administer the cluster. Whoever runs Pulumi must be
-    among them: the creator gets nothing by itself."""
+    """ARNs of the IAM roles and users that administer the cluster. The identity that runs Pulumi
+    must be listed: the cluster's creator has no access by default."""
     users: Mapping[Annotated[str, DNS_LABEL], EksUserArgs] = field(default_factory=dict)
-    """Who uses the cluster without administering it: Kubernetes group -> who is in it."""
+    """People and roles that use the cluster without administering it: Kubernetes group -> its
+    members."""
     authorized_networks: Annotated[
         AuthorizedNetworks,
         Sent("Cluster vpcConfig.publicAccessCidrs[]", "SecurityGroupIngressRule cidrIpv4"),
@@ -199,15 +201,16 @@ class EksClusterArgs:
             {"office": "203.0.113.0/24", "vpn": "10.8.0.0/16"},
         ),
     ] = field(default_factory=dict)
-    """Who may reach the control plane: display name -> IPv4 CIDR. Public addresses reach the public
-    endpoint; private addresses, of a VPN or the VPC itself, reach the private endpoint."""
+    """The networks that may reach the control plane: display name -> IPv4 CIDR. Public addresses
+    reach the public endpoint; private addresses, of a VPN or the VPC itself, reach the private
+    endpoint."""
     private_endpoint: Annotated[
         bool,
         Sent("Cluster vpcConfig.endpointPublicAccess"),
         Tries(True, given={"authorizedNetworks": None}),
     ] = False
     """Whether the control plane has no public endpoint: only nodes and the authorized networks that
-    are routed into the VPC reach it. Pulumi must run in one of them."""
+    are routed into the VPC reach it. Pulumi must run in one of these."""
     # https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
     version: Annotated[
         str,
@@ -215,8 +218,8 @@ class EksClusterArgs:
         OnChange(next_minor),
         Sent("Cluster version", "NodeGroup version", "PodSpec containers[].image"),
     ] = DEFAULT_VERSION
-    """The Kubernetes minor version of the control plane and the nodes; it can rise by one minor at
-    a time. EKS can roll a cluster back within seven days; this program does not."""
+    """The Kubernetes minor version of the control plane and the nodes; it can only be raised, by
+    one minor at a time. EKS can roll a cluster back within seven days; this program does not."""
     service_cidr: Annotated[
         str,
         cidr(12, 24, private=True),
@@ -224,9 +227,9 @@ class EksClusterArgs:
         Sent("Cluster kubernetesNetworkConfig.serviceIpv4Cidr"),
         Tries("10.101.0.0/16"),
     ] = "172.20.0.0/16"
-    """The range of the services; it can never be changed."""
+    """The IP range of Kubernetes services; it can never be changed."""
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
-    """The nodes without GPUs, on which the cluster's own pods run."""
+    """The nodes without GPUs on which the cluster's own pods run."""
     cpu_pools: Annotated[
         Mapping[Annotated[str, POOL_NAME], EksCpuPoolArgs],
         OnChange(replaced),
@@ -245,46 +248,46 @@ class EksClusterArgs:
             }
         ),
     ] = field(default_factory=dict)
-    """Further pools without GPUs, by name: for loading data, Ray's heads or gateways. A pod selects
-    one by the label `gpu-cluster/pool`."""
+    """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. A pod
+    selects one by the label `gpu-cluster/pool`."""
     node_policies: Annotated[
         Sequence[Annotated[str, POLICY]],
         UNIQUE,
         Sent("RolePolicyAttachment policyArn"),
         Tries(["arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"]),
     ] = ()
-    """ARNs of further IAM policies of all nodes, for what a machine itself does: pods get theirs by
-    `serviceAccounts`."""
+    """ARNs of additional IAM policies for all nodes, for what the machine itself does: pods get
+    theirs through `serviceAccounts`."""
     ssm: Annotated[bool, Sent("RolePolicyAttachment policyArn")] = False
-    """Whether AWS Systems Manager reaches the nodes (`AmazonSSMManagedInstanceCore`): a shell on a
-    node without a key or an open port, for every identity that IAM allows to start a session."""
+    """Whether AWS Systems Manager can access the nodes (`AmazonSSMManagedInstanceCore`): a shell on
+    a node without a key or an open port, for every identity that IAM allows to start a session."""
     metrics_server: Annotated[bool, Sent("Addon")] = False
-    """Whether the addon `metrics-server` runs, which `kubectl top` and a HorizontalPodAutoscaler on
-    CPU need."""
+    """Whether the addon `metrics-server` is installed, which `kubectl top` and a
+    HorizontalPodAutoscaler on CPU need."""
     scaler: Annotated[
         Scaler, OnChange(another_scaler), Sent("NodeGroup", "NodePool"), Tries("karpenter")
     ] = "cluster-autoscaler"
     """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
-    `karpenter` as NodePools, for which it takes the type, zone and capacity that EC2 has;
-    `auto-mode`, Karpenter as a service of EKS. The reference says which settings of a pool each of
-    them has."""
+    `karpenter` with NodePools, for which it uses whatever type, zone and capacity EC2 has
+    available; `auto-mode`, Karpenter as a service of EKS. The reference lists the pool settings
+    that each of them supports."""
     karpenter: EksKarpenterArgs = field(default_factory=EksKarpenterArgs)
-    """The options of Karpenter, with scaler `karpenter`."""
+    """Karpenter's options, with scaler `karpenter`."""
     autoscaler: Annotated[EksAutoscalerArgs, Sent("PodSpec containers[].args[]")] = field(
         default_factory=EksAutoscalerArgs
     )
     """The options of Cluster Autoscaler, which scales every pool."""
-    # The provider keeps what is no longer given: the field is optional and computed.
+    # The provider keeps a value that is no longer set: the field is optional and computed.
     addon_versions: Annotated[
         Mapping[Annotated[str, _ADDON], Annotated[str, _ADDON_VERSION]],
         OnChange(kept("name the addon's version to change to")),
         Sent("Addon addonVersion"),
         Tries({"coredns": "v1.12.1-eksbuild.2"}),
     ] = field(default_factory=dict)
-    """The version of an addon, such as `v1.20.4-eksbuild.1`, by its name; by default, EKS's default
-    at the time when the addon is created. It does not change automatically with a new `version`."""
-    # EKS takes a key once. For another, the provider does nothing and says nothing, and the stack
-    # would delete its own, without which no secret can be read.
+    """Addon versions, such as `v1.20.4-eksbuild.1`, by addon name; by default, EKS's default
+    version when the addon is created. It does not change automatically with a new `version`."""
+    # EKS accepts a key only once. The provider silently ignores another one, and the stack would
+    # delete its own, without which no secret can be read.
     secrets_encryption_key: Annotated[
         Annotated[str, KMS_ARN] | None,
         OnChange(NEVER),
@@ -300,12 +303,12 @@ class EksClusterArgs:
         Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
     ] = None
     """The ARN of a KMS key that encrypts the disks of nodes and of claims; by default, the
-    account's default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it,
-    except with scaler `auto-mode`; with that and with `karpenter` it must let the account's IAM
-    policies decide who uses it. A change recycles all nodes; disks of existing claims keep their
+    account's default key for EBS. The key's policy must allow `AWSServiceRoleForAutoScaling` to use
+    it, except with scaler `auto-mode`; with `auto-mode` and `karpenter`, it must delegate access to
+    the account's IAM policies. A change recycles all nodes; disks of existing claims keep their
     key."""
     log_retention_days: Annotated[int, _RETENTION, Sent("LogGroup retentionInDays"), Tries(30)] = 90
-    """How long CloudWatch keeps the control plane's logs."""
+    """How many days CloudWatch keeps the control plane's logs."""
     deletion_protection: Annotated[
         bool, Sent("Cluster deletionProtection", "Cluster (protect)")
     ] = True
@@ -318,13 +321,14 @@ class EksClusterArgs:
         Tries({"team": "ml"}),
     ] = field(default_factory=dict)
     """Tags of the cluster and of every instance and volume, for billing. A change recycles all
-    nodes. Disks that the EBS CSI driver creates for claims of others do not get tags that it
-    refuses: with a key that begins with `kubernetes.io`, `CSIVolumeName`, `CSIVolumeSnapshotName`
-    or `ebs.csi.aws.com/cluster` or contains `,` or `=`, or with a value that contains `,`."""
+    nodes. Disks that the EBS CSI driver creates for claims outside this stack do not get tags that
+    it refuses: with a key that begins with `kubernetes.io`, `CSIVolumeName`,
+    `CSIVolumeSnapshotName` or `ebs.csi.aws.com/cluster` or contains `,` or `=`, or with a value
+    that contains `,`."""
 
     @staticmethod
     def check_given(given: Mapping[str, Any]) -> None:
-        """Raises ValueError for options of another scaler, even if they are empty."""
+        """Raises ValueError for options of a scaler that is not used, even if they are empty."""
         check_options(
             given.get("scaler", "cluster-autoscaler"),
             autoscaler="autoscaler" in given,
@@ -393,13 +397,13 @@ class EksClusterArgs:
 
     @property
     def public_networks(self) -> dict[str, str]:
-        """The authorized networks that come to the public endpoint. EKS refuses others there."""
+        """The authorized networks for the public endpoint, which accepts no others."""
         private = self.private_networks
         return {k: v for k, v in self.authorized_networks.items() if k not in private}
 
     @property
     def private_networks(self) -> dict[str, str]:
-        """The authorized networks that come to the private endpoint."""
+        """The authorized networks for the private endpoint."""
         return {
             name: text
             for name, text in self.authorized_networks.items()
@@ -408,7 +412,7 @@ class EksClusterArgs:
 
     @property
     def system_nodes(self) -> EksSystemPoolArgs | None:
-        """The system pool; None with Auto Mode, which starts the nodes of system pods itself."""
+        """The system pool; None with Auto Mode, which starts nodes for system pods itself."""
         return None if self.scaler == "auto-mode" else self.system_pool
 
     def _check_auto_mode(self) -> None:
@@ -435,7 +439,8 @@ class EksClusterArgs:
             )
 
     def warnings(self, today: date) -> list[str]:
-        """What works and may not for long, each with its key in front."""
+        """Warnings about settings that work now but may not for long, each starting with its
+        key."""
         found = []
         if catalog.support(self.version, today) == "extended":
             found.append(
@@ -463,11 +468,11 @@ class EksClusterArgs:
         return found + example_warnings(self.public_networks, then)
 
     def check_support(self, today: date) -> None:
-        """Raises ValueError if EKS no longer has the version."""
+        """Raises ValueError if EKS no longer supports the version."""
         check_support(self.version, today)
 
     def check_in(self, region: str) -> None:
-        """Raises ValueError if the cluster cannot be in `region`."""
+        """Raises ValueError if the cluster's settings do not match `region`."""
         try:
             self.network.check_in(region)
         except ValueError as error:
@@ -494,7 +499,7 @@ class EksClusterArgs:
 
 
 def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool) -> None:
-    """Raises ValueError for options of a scaler that the cluster does not have."""
+    """Raises ValueError for options of a scaler that the cluster does not use."""
     if autoscaler and scaler != "cluster-autoscaler":
         raise ValueError(
             f"autoscaler: has options of Cluster Autoscaler, and scaler is {scaler}; drop one of "
@@ -508,8 +513,8 @@ def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool) -> None:
 
 
 def check_support(version: str, today: date) -> None:
-    """Raises ValueError if EKS no longer has the version: it creates no such cluster, and upgrades
-    one that exists.
+    """Raises ValueError if EKS no longer supports the version: it creates no cluster with it, and
+    upgrades existing ones.
 
     https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
     """
@@ -527,7 +532,8 @@ def check_support(version: str, today: date) -> None:
 
 
 def check_keys(keys: Mapping[str, str | None], region: str) -> None:
-    """Raises ValueError if a KMS key, by the setting that names it, is in another region."""
+    """Raises ValueError if a KMS key is in another region; `keys`: setting -> the ARN that it
+    names."""
     for name, arn in keys.items():
         key = KMS_KEY.fullmatch(arn or "")
         if key and key["region"] != region:

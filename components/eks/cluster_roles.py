@@ -1,4 +1,5 @@
-"""The IAM roles that an EKS cluster needs before it exists: its own, its nodes' and its addons'."""
+"""The IAM roles that an EKS cluster needs before it exists: those of the cluster, its nodes and its
+addons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,27 +11,28 @@ from .cluster_args import EksClusterArgs
 from .iam import EksRole, Statement, document, pod_trust, role_name, service_trust
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
-"""Join the cluster and pull images; the CNI's permissions are the CNI's own."""
+"""Policies for joining the cluster and pulling images; the CNI has its own permissions."""
 AUTO_NODE_POLICIES = ("AmazonEKSWorkerNodeMinimalPolicy", "AmazonEC2ContainerRegistryPullOnly")
-"""Of nodes of Auto Mode, on which AWS runs what needs more."""
+"""Policies of Auto Mode's nodes; AWS runs the parts that need more permissions outside them."""
 AUTO_MODE_POLICIES = (
     "AmazonEKSComputePolicy", "AmazonEKSBlockStoragePolicy", "AmazonEKSLoadBalancingPolicy",
     "AmazonEKSNetworkingPolicy",
 )  # fmt: skip
-"""Of the cluster, beside its own, so that EKS launches nodes and what they need."""
+"""Policies of the cluster in addition to its own, with which EKS launches nodes and what they
+need."""
 CNI_POLICY = "AmazonEKS_CNI_Policy"
-"""Of the nodes only where the CNI has no role of its own, as terraform-aws-eks leaves it by default
+"""Policy of the nodes, only if the CNI has no role of its own, which is terraform-aws-eks's default
 (modules/eks-managed-node-group/main.tf, bef29c4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRoles:
-    """Every role of a cluster, with what it may do."""
+    """All roles of a cluster, with their permissions."""
 
     cluster: EksRole
     nodes: EksRole
     addons: Mapping[str, EksRole]
-    """Name of an addon -> the role of its own service account."""
+    """Name of an addon -> the role of its service account."""
 
 
 def cluster_roles(
@@ -42,7 +44,7 @@ def cluster_roles(
     secrets_key: pulumi.Input[str],
     opts: pulumi.ResourceOptions,
 ) -> ClusterRoles:
-    """Declares them. `secrets_key`: the ARN of the key that encrypts Kubernetes secrets."""
+    """Declares the roles. `secrets_key`: the ARN of the key that encrypts Kubernetes secrets."""
     auto = args.scaler == "auto-mode"
     return ClusterRoles(
         cluster=EksRole(
@@ -89,7 +91,7 @@ def cluster_roles(
 
 
 def grants_of(addon: Addon, roles: Mapping[str, EksRole]) -> Sequence[pulumi.Resource]:
-    """What must exist before the addon uses its role; empty without one."""
+    """Resources that must exist before the addon uses its role; empty if it has none."""
     role = roles.get(addon.name)
     return role.grants if role else ()
 
@@ -103,8 +105,9 @@ def _use_of_key(arn: str) -> Statement:
 
 
 def _auto_mode(args: EksClusterArgs) -> Sequence[Statement]:
-    """What AWS's policies lack: tags of the user's own on what Auto Mode launches, and the key of
-    its disks. https://docs.aws.amazon.com/eks/latest/userguide/auto-learn-iam.html#tag-prop"""
+    """Permissions that AWS's policies lack: setting the user's tags on what Auto Mode launches, and
+    using the key of its disks.
+    https://docs.aws.amazon.com/eks/latest/userguide/auto-learn-iam.html#tag-prop"""
     own = {"aws:RequestTag/eks:eks-cluster-name": "${aws:PrincipalTag/eks:eks-cluster-name}"}
     named = {
         "aws:RequestTag/eks:kubernetes-node-class-name": "*",
@@ -134,7 +137,8 @@ def _auto_mode(args: EksClusterArgs) -> Sequence[Statement]:
 
 
 def _use_of_disks_key(arn: str) -> Sequence[Statement]:
-    """https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html, "encryption"."""
+    """Permissions from https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html,
+    "encryption"."""
     return (
         {
             "Effect": "Allow",

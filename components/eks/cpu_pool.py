@@ -1,4 +1,4 @@
-"""A node group without GPUs on EKS that Cluster Autoscaler grows from zero."""
+"""A node group without GPUs on EKS that Cluster Autoscaler scales up from zero."""
 
 from collections.abc import Sequence
 
@@ -63,7 +63,7 @@ class EksCpuPool(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=list(depends_on),
-                # The autoscaler owns the number of nodes.
+                # The autoscaler controls the number of nodes.
                 ignore_changes=ignored(None),
                 hooks=size_check(name, f"cluster.cpuPools.{name}"),
                 custom_timeouts=pulumi.CustomTimeouts(

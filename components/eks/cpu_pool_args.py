@@ -1,4 +1,4 @@
-"""What a user says of nodes without GPUs on EKS, for whatever feeds or serves those with."""
+"""The settings of EKS pools without GPUs, for work around the GPU pools."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,8 @@ _LASTING = ("instance_types", "spot", "zones")
 
 
 def replaced(old: str, new: str) -> Verdict:
-    """EKS keeps these of a node group; other pools come and go without touching it."""
+    """EKS cannot change these settings of a node group; adding or removing other pools does not
+    affect it."""
     before, after = json.loads(old), json.loads(new)
     both = before.keys() & after.keys()
     changed = any(before[name][key] != after[name][key] for name in both for key in _LASTING)
@@ -36,7 +37,7 @@ def _not_a_cpu_instance_type(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksCpuPoolArgs:
-    """Nodes without GPUs that Cluster Autoscaler grows from zero."""
+    """Nodes without GPUs that are scaled up from zero."""
 
     instance_types: Annotated[
         Sequence[
@@ -52,11 +53,11 @@ class EksCpuPoolArgs:
     ]
     """One instance type, or several of the same size, of which EC2 uses any that is available."""
     min_nodes: Annotated[int, Ge(0), Sent("NodeGroup scalingConfig.minSize"), Tries(1)] = 0
-    """The least number of nodes in the whole pool."""
+    """The minimum number of nodes in the whole pool."""
     max_nodes: Annotated[
         int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
     ] = 3
-    """The largest number of nodes in the whole pool."""
+    """The maximum number of nodes in the whole pool."""
     zones: Annotated[Sequence[str], UNIQUE, Sent("NodeGroup subnetIds"), Tries(["us-east-1a"])] = ()
     """Some of the network's zones, or of an existing network's subnets; by default, all of them."""
     labels: Annotated[NodeLabels, Sent("NodeGroup labels", "Tag"), Tries({"role": "loader"})] = (
@@ -68,13 +69,13 @@ class EksCpuPoolArgs:
         Sent("NodeGroup taints[]", "Tag"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = ()
-    """Taints of the nodes; by default, every pod may run there."""
+    """Taints of the nodes; by default, none, so that every pod may run there."""
     disk_size_gb: Annotated[
         int,
         Interval(ge=catalog.DEFAULT_DISK_GIB, le=catalog.MAX_DISK_GIB),
         Sent("LaunchTemplate blockDeviceMappings[].ebs.volumeSize"),
     ] = 50
-    """The size of a node's encrypted volume."""
+    """The size of a node's encrypted volume in GiB."""
     spot: Annotated[bool, Sent("NodeGroup capacityType")] = False
     """Whether the nodes are Spot instances."""
 
@@ -99,43 +100,44 @@ class EksCpuPoolArgs:
 
     @property
     def ami_type(self) -> str:
-        """Amazon Linux 2023 without a GPU driver."""
+        """Amazon Linux 2023 without a GPU driver, for the CPU architecture of the instance
+        types."""
         return catalog.ami_type("al2023", self._rows[0].arch, gpu=False)
 
     @property
     def node_taints(self) -> Sequence[Taint]:
-        """Every taint with which a node starts."""
+        """All taints that a node has when it starts."""
         return self.taints
 
     @property
     def autoscaler(self) -> EksPoolAutoscalerArgs:
-        """The cluster's options hold."""
+        """No options for the pool, so that the cluster's apply."""
         return EksPoolAutoscalerArgs()
 
     @property
     def max_pods(self) -> None:
-        """As many as the image says."""
+        """No limit, so that the image's default applies."""
 
     @property
     def ephemeral_storage(self) -> str:
-        """As of a GPU node."""
+        """The ephemeral storage of a node for pods, calculated as for GPU nodes."""
         return f"{self.disk_size_gb * 9 // 10 - 2}Gi"
 
     @property
     def cpu_millis(self) -> int:
-        """Thousandths of a core that a node has for pods."""
+        """CPU that a node has for pods, in thousandths of a core."""
         return min(room.eks(row.vcpu, row.memory_gib, row.max_pods)[0] for row in self._rows)
 
     @property
     def memory_mib(self) -> tuple[int, int | None]:
-        """MiB that a node has for pods, at the most and at the least."""
+        """Maximum and minimum memory that a node has for pods, in MiB."""
         _, most, least = room.eks(
             self._rows[0].vcpu, self._rows[0].memory_gib, self._rows[0].max_pods
         )
         return most, least
 
     def pool(self, name: str) -> GpuPool:
-        """The pool as pods see it: without a GPU."""
+        """The pool as pods see it, without GPUs."""
         return GpuPool(
             name=name,
             accelerator="none",

@@ -1,4 +1,4 @@
-"""What a gp3 volume of a GPU node can be."""
+"""Limits of the gp3 volumes of GPU nodes."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from ..catalog import eks as catalog
 from ..limits import Hint
 
 STORAGE_CLASS = "gp3-encrypted"
-"""The StorageClass of the stack."""
+"""The StorageClass that the stack creates."""
 LEAST_DISK_GIB = 100
 _CUDA_IMAGES = Hint("CUDA images take 5 to 20 GB each")
 (_LEAST_MIB, _MOST_MIB), (_LEAST_IOPS, _MOST_IOPS) = catalog.GP3_THROUGHPUT, catalog.GP3_IOPS
@@ -18,7 +18,7 @@ DiskIops = Annotated[int, Interval(ge=_LEAST_IOPS, le=_MOST_IOPS)]
 
 
 def check_iops(size_gb: int, throughput: int, iops: int) -> None:
-    """Raises ValueError for more or less than EBS has for such a volume."""
+    """Raises ValueError if EBS does not offer this many IOPS for such a volume."""
     least = max(_LEAST_IOPS, throughput * catalog.GP3_IOPS_PER_THROUGHPUT)
     most = min(_MOST_IOPS, size_gb * catalog.GP3_IOPS_PER_GIB)
     if not least <= iops <= most:

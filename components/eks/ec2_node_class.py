@@ -1,4 +1,4 @@
-"""What Karpenter launches for a pool: its EC2NodeClass, and what its NodePool says of it."""
+"""The nodes that Karpenter launches for a pool: the EC2NodeClass, and its part of the NodePool."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -23,31 +23,33 @@ CAPACITY_TYPES = {
     "reservation": "reserved",
     "capacity-block": "reserved",
 }
-"""`capacityType` here -> that of Karpenter."""
+"""`capacityType` in the settings -> Karpenter's capacity type."""
 FORCED_AFTER = "15m"
-"""How long an update waits with `forceUpdate`: as long as EKS does before one of a node group
-fails."""
+"""How long an update waits with `forceUpdate`: as long as EKS waits before an update of a node
+group fails."""
 _FAMILIES = {"al2023": "AL2023", "bottlerocket": "Bottlerocket"}
 _NATIVE = (
     "max_pods", "kube_reserved", "system_reserved", "eviction_hard", "eviction_soft",
     "eviction_soft_grace_period",
 )  # fmt: skip
-"""Settings of the kubelet that an EC2NodeClass has; Karpenter counts with them."""
+"""Kubelet settings that an EC2NodeClass supports; Karpenter takes them into account."""
 _SYSTEM_GIB = 4
-"""Bottlerocket's own volume, as Karpenter has it (pkg/providers/amifamily/bottlerocket.go)."""
+"""The size of Bottlerocket's system volume in Karpenter
+(pkg/providers/amifamily/bottlerocket.go)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What every class of nodes of a cluster has in common."""
+    """The settings that all node classes of a cluster share."""
 
     subnets: Mapping[str, pulumi.Input[str]]
-    """Place -> ID."""
+    """Zone, or subnet of an existing VPC, as in the settings -> the subnet's ID."""
     security_groups: Sequence[pulumi.Input[str]]
     instance_profile: pulumi.Input[str] | None
-    """The stack's own; None with `role`."""
+    """The instance profile that the stack creates; None if `role` is set."""
     role: pulumi.Input[str] | None
-    """The name of the role that Auto Mode, or the cluster's own Karpenter, may give nodes."""
+    """The name of the role that Auto Mode, or the cluster's existing Karpenter, may give to
+    nodes."""
     tags: Mapping[str, str]
     key: str | None
     """The ARN of the KMS key that encrypts disks; None for the account's default."""
@@ -100,7 +102,7 @@ def cpu_nodes(name: str, args: EksCpuPoolArgs, places: Sequence[str], site: Site
 
 
 def system_nodes(args: EksSystemPoolArgs, places: Sequence[str], site: Site) -> Nodes | None:
-    """System nodes beyond those that are always there; None if there are to be none."""
+    """The system nodes beyond the fixed ones; None if the settings allow no more."""
     if args.max_nodes == args.min_nodes:
         return None
     pool = GpuPool(
@@ -150,7 +152,7 @@ def _site(
 def located(
     site: Site, places: Sequence[str], security_groups: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Where nodes are: subnets and security groups by their IDs."""
+    """The subnets and security groups of nodes, by ID."""
     return {
         "subnetSelectorTerms": [{"id": site.subnets[place]} for place in places],
         "securityGroupSelectorTerms": [
@@ -164,7 +166,7 @@ def _image(args: EksGpuNodeGroupArgs) -> dict[str, Any]:
         return {"amiFamily": _FAMILIES[args.os], "amiSelectorTerms": [{"id": args.ami_id}]}
     release = "latest"
     if args.release_version is not None:
-        # `1.35.6-20260714` of AL2023, `1.54.0-b06a4e5f` of Bottlerocket.
+        # `1.35.6-20260714` for AL2023, `1.54.0-b06a4e5f` for Bottlerocket.
         version, _, rest = args.release_version.partition("-")
         release = f"v{rest if args.os == 'al2023' else version}"
     return {"amiSelectorTerms": [{"alias": f"{args.os}@{release}"}]}
@@ -200,14 +202,14 @@ def _kubelet(args: EksGpuNodeGroupArgs) -> dict[str, Any]:
         return {}
     given = {name: getattr(args.kubelet, name) for name in _NATIVE}
     if args.os == "bottlerocket" and given["eviction_hard"]:
-        # The kubelet takes a signal that is left out for zero, and Bottlerocket adds none.
+        # The kubelet treats an omitted signal as zero, and Bottlerocket adds none.
         given["eviction_hard"] = {**EVICTION, **given["eviction_hard"]}
     native = EksKubeletArgs(**given)
     return native.config
 
 
 def _user_data(args: EksGpuNodeGroupArgs, pool: GpuPool) -> str | None:
-    """The user's parts, and what an EC2NodeClass lacks of the kubelet's settings."""
+    """The user's user data, with the kubelet settings that an EC2NodeClass does not support."""
     rest = None
     if args.kubelet is not None:
         empty = EksKubeletArgs()

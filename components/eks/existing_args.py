@@ -1,4 +1,4 @@
-"""What a user says of an EKS cluster that somebody else created."""
+"""The settings of an existing EKS cluster."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import SubnetId
 
 _MAX_SECURITY_GROUPS = 5
-"""Of a network interface, unless AWS has raised the quota.
+"""Limit per network interface, unless AWS has raised the quota.
 https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html, 2026-11-24."""
 _SECURITY_GROUP = matching(
     "the ID of a security group such as sg-0123456789abcdef0",
@@ -52,7 +52,7 @@ _BASE64 = matching("base64", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksExistingNetworkArgs:
-    """Where the stack's GPU nodes are started."""
+    """The network in which the stack's GPU nodes are started."""
 
     subnet_ids: Annotated[
         Sequence[SubnetId],
@@ -63,7 +63,8 @@ class EksExistingNetworkArgs:
         Sent("NodeGroup subnetIds"),
         Tries(["subnet-0123456789abcdef0", "subnet-0123456789abcdef2"]),
     ] = field(metadata={EXAMPLE: "[subnet-0123456789abcdef0]"})
-    """Private subnets of the cluster's VPC, with a way out; a pool can name some of them."""
+    """Private subnets of the cluster's VPC, with a route to the internet; a pool can use some of
+    them."""
     security_group_ids: Annotated[
         Sequence[Annotated[str, _SECURITY_GROUP]],
         Len(0, _MAX_SECURITY_GROUPS),
@@ -76,16 +77,16 @@ class EksExistingNetworkArgs:
     pods do not reach the cluster's DNS. A change recycles the nodes of every pool."""
     cni_policy: Annotated[bool, Sent("RolePolicyAttachment")] = True
     """Whether the role of the GPU nodes has `AmazonEKS_CNI_Policy`: needed unless the addon vpc-cni
-    has its own role; `gpu-cluster capacity` says whether it has."""
+    has its own role; `gpu-cluster capacity` shows whether it has."""
 
     @property
     def zones(self) -> Sequence[str]:
-        """Empty: nodes are placed by subnet."""
+        """Always empty: nodes are placed by subnet."""
         return ()
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The subnets, where nodes can be."""
+        """The subnets in which nodes can be."""
         return tuple(self.subnet_ids)
 
     def __post_init__(self) -> None:
@@ -94,8 +95,8 @@ class EksExistingNetworkArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksExistingClusterArgs:
-    """An EKS cluster that somebody else created: nothing of the cluster itself, its addons or its
-    other node groups is created, changed or deleted."""
+    """An existing EKS cluster: the stack creates, changes and deletes nothing of the cluster
+    itself, its addons or its other node groups."""
 
     existing: Annotated[
         str, NAME, OnChange("node pools"), Sent("NodeGroup clusterName"), Tries("other")
@@ -107,8 +108,8 @@ class EksExistingClusterArgs:
         OnChange(never_back),
         Sent("NodeGroup version"),
     ] = field(metadata={EXAMPLE: '"1.35"'})
-    """The cluster's Kubernetes minor version, which the GPU nodes get. After its owner has upgraded
-    the cluster, raise it, and the nodes follow."""
+    """The cluster's Kubernetes minor version, which the GPU nodes get. After the cluster has been
+    upgraded, raise it, and the nodes follow."""
     network: EksExistingNetworkArgs
     """The subnets and security groups of the GPU nodes."""
     endpoint: Annotated[
@@ -116,8 +117,8 @@ class EksExistingClusterArgs:
         Sent("Provider kubeconfig"),
         Tries("https://other.gr7.us-east-1.eks.amazonaws.com"),
     ] = None
-    """The URL of the control plane; left out together with `certificateAuthority`, every preview
-    reads both by name from AWS, and refuses a cluster that does not fit."""
+    """The URL of the control plane; if omitted together with `certificateAuthority`, every preview
+    looks up both in AWS by the cluster's name, and refuses a cluster that is not suitable."""
     certificate_authority: Annotated[
         Annotated[str, _BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")
     ] = None
@@ -127,24 +128,24 @@ class EksExistingClusterArgs:
         Scaler, OnChange("node pools"), Sent("NodeGroup", "NodePool"), Tries("karpenter")
     ] = "cluster-autoscaler"
     """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
-    `karpenter` as NodePools, for which it takes the type, zone and capacity that EC2 has;
-    `auto-mode`, Karpenter as a service of EKS. The reference says which settings of a pool each of
-    them has."""
+    `karpenter` with NodePools, for which it uses whatever type, zone and capacity EC2 has
+    available; `auto-mode`, Karpenter as a service of EKS. The reference lists the pool settings
+    that each of them supports."""
     karpenter: Annotated[EksKarpenterArgs | None, Sent("Deployment")] = None
-    """If given with scaler `karpenter`, also without options (`{}`), the stack installs Karpenter;
-    by default, the NodePools are for the one that the cluster has."""
+    """If set with scaler `karpenter`, even without options (`{}`), the stack installs Karpenter; by
+    default, the NodePools are for the cluster's existing Karpenter."""
     karpenter_node_role: Annotated[
         str | None,
         _ROLE_NAME,
         Sent("EC2NodeClass spec.role"),
         Tries("KarpenterNodeRole-ml", given={"scaler": "karpenter"}),
     ] = None
-    """The name of the IAM role that the Karpenter that the cluster has may give nodes, and that has
-    access to the cluster."""
+    """The name of the IAM role that the cluster's existing Karpenter may give to nodes, and that
+    has access to the cluster."""
     autoscaler: Annotated[
         EksAutoscalerArgs | None, Sent("PodSpec containers[].args[]", "Deployment")
     ] = None
-    """If given, also without options (`{}`), the stack installs Cluster Autoscaler; by default, the
+    """If set, even without options (`{}`), the stack installs Cluster Autoscaler; by default, the
     cluster's existing autoscaler scales the pools, which it finds by the tags that EKS sets."""
     disks_encryption_key: Annotated[
         Annotated[str, KMS_ARN] | None,
@@ -152,9 +153,9 @@ class EksExistingClusterArgs:
         Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
     ] = None
     """The ARN of a KMS key that encrypts the disks of GPU nodes and of claims; by default, the
-    account's default for EBS. The key's policy must let who starts the nodes use it:
-    `AWSServiceRoleForAutoScaling`, with scaler `auto-mode` the cluster's role, with `karpenter` the
-    role of Karpenter's controller. A change recycles the nodes of every pool."""
+    account's default key for EBS. The key's policy must allow the identity that starts the nodes to
+    use it: `AWSServiceRoleForAutoScaling`, with scaler `auto-mode` the cluster's role, with
+    `karpenter` the role of Karpenter's controller. A change recycles the nodes of every pool."""
     tags: Annotated[
         Mapping[Annotated[str, TAG_KEY], Annotated[str, TAG_VALUE]],
         Sent("LaunchTemplate tagSpecifications[].tags"),
@@ -203,23 +204,23 @@ class EksExistingClusterArgs:
 
     @property
     def service_cidr(self) -> str:
-        """Empty: only an image of one's own is told it, which is refused here."""
+        """Always empty: only custom images need it, and these are refused here."""
         return ""
 
     @property
     def admins(self) -> Sequence[str]:
-        """Empty: the cluster's owner says who administers it."""
+        """Always empty: the cluster's owner decides who administers it."""
         return ()
 
     @property
     def system_pool(self) -> None:
-        """None: the nodes without GPUs are not the stack's."""
+        """Always None: the nodes without GPUs do not belong to the stack."""
 
     system_nodes = system_pool
 
     def warnings(self, today: date) -> list[str]:
-        """What needs a right that only the cluster's owner can give; what may not work for long is
-        the owner's to know."""
+        """Warnings about settings that need a permission only the cluster's owner can grant; the
+        cluster's support period is the owner's concern."""
         if self.scaler != "auto-mode" or not self.tags:
             return []
         return [
@@ -228,11 +229,11 @@ class EksExistingClusterArgs:
         ]
 
     def check_in(self, region: str) -> None:
-        """Raises ValueError if something given is of another region."""
+        """Raises ValueError if the settings name something in another region."""
         check_keys({"disksEncryptionKey": self.disks_encryption_key}, region)
 
     def check_support(self, today: date) -> None:
-        """Raises ValueError if EKS no longer has the version."""
+        """Raises ValueError if EKS no longer supports the version."""
         check_support(self.version, today)
 
 
@@ -243,8 +244,8 @@ def unfit(
     args: EksExistingClusterArgs, status: str, version: str, mode: str, ip_family: str,
     auto_mode: bool,
 ) -> str:  # fmt: skip
-    """Why GPU pools cannot be added to a cluster with these properties, as EKS has them, with the
-    key in front; empty if they can."""
+    """Why GPU pools cannot be added to a cluster with these properties, as EKS reports them,
+    starting with the key; empty if they can."""
     name = args.existing
     if status not in ("ACTIVE", "UPDATING"):
         return f"existing: {name} is {status} in EKS; wait until it is ACTIVE, or name another"

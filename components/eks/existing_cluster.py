@@ -1,4 +1,4 @@
-"""An EKS cluster that somebody else created, as the stack's GPU pools need it."""
+"""An existing EKS cluster as the stack's GPU pools need it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,21 +14,21 @@ from .provider_args import AwsProviderArgs
 
 
 class EksExistingCluster(pulumi.ComponentResource):
-    """What GPU nodes need to join an EKS cluster of another owner: a role, and an entry that lets
-    it in. Both are deleted with the stack."""
+    """The resources that GPU nodes need to join an existing EKS cluster: a role and an access entry
+    for it. Both are deleted with the stack."""
 
     control_plane: None = None
     """The cluster is not a resource of this stack."""
     name: pulumi.Output[str]
-    """Of the cluster; unknown to AWS until the cluster has been seen to fit."""
+    """The cluster's name; an output that is known once the cluster has been found suitable."""
     subnets: Mapping[str, pulumi.Input[str]]
     zones: Mapping[str, pulumi.Input[str]]
     node_role: EksRole | None
-    """Of GPU nodes; None if it is the owner's."""
+    """The role of GPU nodes; None if the cluster's owner provides it."""
     security_groups: Sequence[pulumi.Input[str]]
-    """Those of GPU nodes; empty if they are what EKS gives node groups."""
+    """The security groups of GPU nodes; empty if EKS's default for node groups applies."""
     before_nodes: list[pulumi.Resource]
-    """Must exist before a node starts, and outlive it."""
+    """Resources that must exist before a node starts, and must outlive it."""
     ready: Sequence[pulumi.Resource] = ()
     kubeconfig: pulumi.Output[str]
 
@@ -82,7 +82,7 @@ class EksExistingCluster(pulumi.ComponentResource):
             else [*NODE_POLICIES, *([CNI_POLICY] if args.network.cni_policy else [])],
             opts=child,
         )
-        # EKS creates one with the first node group; this one is deleted with the stack.
+        # EKS would create one with the first node group; this one is deleted with the stack.
         entry = aws.eks.AccessEntry(
             f"{name}-gpu-nodes",
             cluster_name=self.name,
@@ -106,8 +106,8 @@ class EksExistingCluster(pulumi.ComponentResource):
 
 
 def _fitting(args: EksExistingClusterArgs, cluster: aws.eks.GetClusterResult) -> tuple[str, str]:
-    """Endpoint and certificate authority; raises RunError, in the preview, if the cluster is none
-    that GPU pools can be added to."""
+    """Endpoint and certificate authority; raises RunError, even in a preview, if GPU pools cannot
+    be added to the cluster."""
     mode = cluster.access_configs[0].authentication_mode
     family = cluster.kubernetes_network_configs[0].ip_family
     auto = any(one.enabled for one in cluster.compute_configs or ())

@@ -1,4 +1,4 @@
-"""IAM roles of an EKS cluster: who may assume each, and the least that each may do."""
+"""IAM roles of an EKS cluster: who may assume each, with the least permissions."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ class EksRole(pulumi.ComponentResource):
     arn: pulumi.Output[str]
     name: pulumi.Output[str]
     grants: list[pulumi.Resource]
-    """Must stand before the role is used, and outlive its use: a node group without them cannot
-    take its network interfaces down."""
+    """Resources that must exist before the role is used, and must outlive its use: without them, a
+    node group cannot delete its network interfaces."""
 
     def __init__(
         self,
@@ -33,9 +33,8 @@ class EksRole(pulumi.ComponentResource):
         inline: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`managed` are policies that AWS manages, by name after their path, such as
-        `AmazonEBSCSIDriverPolicyV2`; `policies` are ARNs; `inline` is a policy
-        document."""
+        """`managed`: names of AWS managed policies, after their path, such as
+        `AmazonEBSCSIDriverPolicyV2`; `policies`: ARNs; `inline`: a policy document."""
         super().__init__("gpu-cluster:eks:Role", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         role = aws.iam.Role(
@@ -54,18 +53,18 @@ class EksRole(pulumi.ComponentResource):
 
 
 def role_name(cluster: str, use: str) -> str:
-    """A role's name in this stack: with the automatic suffix, IAM allows 64 characters."""
+    """A role's name in this stack; with the automatic suffix, IAM allows 64 characters."""
     return f"{cluster[: 55 - len(use)]}-{use}"
 
 
 def document(*statements: Statement) -> str:
-    """A policy document of these statements."""
+    """A policy document with these statements."""
     return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
 
 
 def service_trust(service: str, *more: str) -> Statement:
-    """Lets an AWS service, such as `eks.amazonaws.com`, assume the role; `more`: actions that it
-    needs for that."""
+    """Lets an AWS service, such as `eks.amazonaws.com`, assume the role; `more`: additional actions
+    that it needs for that."""
     return {
         "Effect": "Allow",
         "Principal": {"Service": service},
@@ -74,7 +73,7 @@ def service_trust(service: str, *more: str) -> Statement:
 
 
 def pod_trust(cluster: str, *, namespace: str, service_account: str) -> Statement:
-    """Lets the pods of one service account of one cluster assume the role, by Pod Identity.
+    """Lets the pods of one service account of one cluster assume the role through Pod Identity.
 
     https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
     """

@@ -1,7 +1,7 @@
-"""What a change of a setting means on EKS, where it depends on the values.
+"""The effect of changing a setting on EKS, if it depends on the values.
 
-Every other rule stands with its field, as `OnChange`. `make inject-faults` makes a change of every
-setting; a replacement for which there is no rule fails it.
+All other rules are next to their fields, as `OnChange`. `make inject-faults` changes every setting;
+it fails if a replacement has no rule.
 """
 
 import json
@@ -14,25 +14,25 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)-(\d{8})")
 
 
 def bought(old: str, new: str) -> Verdict:
-    """EKS keeps the `capacityType` of a node group; a reservation stands in its launch template,
-    and another one recycles the nodes."""
+    """EKS cannot change the `capacityType` of a node group; a reservation is part of its launch
+    template, and another reservation recycles the nodes."""
     return None if CAPACITY_TYPES[old] == CAPACITY_TYPES[new] else "GPU pool"
 
 
 def choices_kept(old: str, new: str) -> Verdict:
-    """Each choice of `fallback` is a node group; without one, the pool is another group."""
+    """Each choice of `fallback` is its own node group; a pool without it has a different one."""
     before, after = json.loads(old), json.loads(new)
     return None if before and {*before} <= {*after} else "GPU pool"
 
 
 def another_scaler(old: str, new: str) -> Verdict:
-    """A cluster becomes Auto Mode's, or stops being it, in steps of its own: addons and system
-    nodes that run would go before their successors are there."""
+    """Switching a cluster to or from Auto Mode takes separate steps: running addons and system
+    nodes would be removed before their successors exist."""
     return Refusal() if "auto-mode" in (old, new) else "node pools"
 
 
 def never_back(old: str, new: str) -> Verdict:
-    """The Kubernetes minor of node groups: EKS takes none back to an earlier one."""
+    """EKS cannot return a node group to an earlier Kubernetes minor."""
     before, after = (int(version.split(".")[1]) for version in (old, new))
     return None if after > before else Refusal("take a later one, ", of="GPU pool")
 
@@ -41,7 +41,7 @@ _release_taken_away = kept("the release follows the next Kubernetes version, or 
 
 
 def never_lower(old: str, new: str) -> Verdict:
-    """An image's release: EKS takes no node group back to an earlier one.
+    """EKS cannot return a node group to an earlier release of its image.
 
     https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupVersion.html
     """

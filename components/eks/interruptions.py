@@ -1,4 +1,4 @@
-"""What tells Karpenter, before it happens, that EC2 takes an instance back: a queue and its rules.
+"""The queue, with its rules, that tells Karpenter in advance when EC2 reclaims an instance.
 
 From the CloudFormation template of aws/karpenter-provider-aws 1.14 (read 2026-11-24).
 """
@@ -19,18 +19,19 @@ _EVENTS = {
     "reservation": ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
 }
 _RETENTION_SECONDS = 300
-"""Older news are of no use: Spot gives two minutes."""
+"""Older messages are useless: Spot gives two minutes' notice."""
 
 
 class EksInterruptions(pulumi.ComponentResource):
-    """A queue of EC2's events of the region, which only EventBridge can write to."""
+    """A queue of the region's EC2 events, which only EventBridge can write to."""
 
     queue: aws.sqs.Queue
     ready: list[pulumi.Resource]
-    """Must exist before an instance starts, or its interruption is not heard of."""
+    """Resources that must exist before an instance starts, or its interruption goes unnoticed."""
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
-        """`name`: at most 44 characters: with an event and the automatic suffix, a rule has 64."""
+        """`name`: at most 44 characters; with an event and the automatic suffix, a rule's name has
+        64."""
         super().__init__("gpu-cluster:eks:Interruptions", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         self.queue = aws.sqs.Queue(
@@ -65,7 +66,7 @@ class EksInterruptions(pulumi.ComponentResource):
 
 
 def _written_by(queue: str) -> str:
-    """Who may send to the queue: EventBridge, and nobody without TLS."""
+    """The queue policy: only EventBridge may send messages, and only with TLS."""
     return document(
         {
             "Effect": "Allow",

@@ -1,6 +1,6 @@
 """Karpenter for an EKS cluster: the controller that launches instances for the stack's pools.
 
-Objects and rights follow the chart of aws/karpenter-provider-aws 1.14.3 (charts/karpenter,
+Objects and permissions follow the chart of aws/karpenter-provider-aws 1.14.3 (charts/karpenter,
 read 2026-11-24), without capacity buffers and DRA, which are off.
 """
 
@@ -35,11 +35,12 @@ _METRICS, _HEALTH = 8080, 8081
 
 
 class Karpenter(pulumi.ComponentResource):
-    """The definitions, the controller with its rights in AWS and in the cluster, and the queue of
-    interruptions."""
+    """The definitions, the controller with its permissions in AWS and in the cluster, and the queue
+    of interruptions."""
 
     ready: list[pulumi.Resource]
-    """Must exist before objects of the definitions, and outlive them: it takes their nodes down."""
+    """Resources that must exist before objects of these definitions, and must outlive them:
+    Karpenter terminates their nodes."""
 
     def __init__(
         self,
@@ -56,9 +57,9 @@ class Karpenter(pulumi.ComponentResource):
         gates: Collection[str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`control_plane`: None if somebody else created it. `node_role`: the ARN of the role that
-        it gives nodes. `key`: the ARN of the KMS key of their disks. `replicas`: controllers, if
-        the settings name no number. `gates`: features to turn on."""
+        """`control_plane`: None for an existing cluster. `node_role`: the ARN of the role that it
+        gives to nodes. `key`: the ARN of the KMS key of their disks. `replicas`: default number of
+        controllers. `gates`: feature gates to enable."""
         super().__init__("gpu-cluster:eks:Karpenter", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         interruptions = EksInterruptions(f"{cluster.name[:34]}-{name}", opts=child)
@@ -95,7 +96,7 @@ class Karpenter(pulumi.ComponentResource):
             metadata=_metadata(),
             spec=_deployment(args, args.replicas or replicas, environment),
             # Pod Identity gives credentials only to pods that start after the association, and the
-            # controller ends where a definition is missing.
+            # controller exits if a definition is missing.
             opts=cluster.options(
                 self, depends_on=[identity, *kinds, *permissions, *interruptions.ready]
             ),
@@ -159,7 +160,7 @@ CLUSTER_RULES: list[PolicyRuleArgsDict] = [
     _rule("", ["events"], "create", "patch"),
     _rule("", ["nodes"], "patch", "delete", "update"),
     _rule("", ["pods/eviction"], "create"),
-    # What still runs on a node after its terminationGracePeriod.
+    # Deletes pods that still run on a node after its terminationGracePeriod.
     _rule("", ["pods"], "delete"),
 ]  # fmt: skip
 
@@ -169,7 +170,7 @@ OWN_RULES: list[PolicyRuleArgsDict] = [
         **_rule("coordination.k8s.io", ["leases"], "patch", "update"),
         "resource_names": ["karpenter-leader-election"],
     },
-    # Nodes ask the cluster's DNS at its address.
+    # It reads the address of the cluster's DNS, which nodes need.
     {**_rule("", ["services"], "get"), "resource_names": ["kube-dns"]},
 ]
 
@@ -189,7 +190,7 @@ def _environment(
     values: Mapping[str, pulumi.Input[str]] = {
         "CLUSTER_NAME": cluster,
         "INTERRUPTION_QUEUE": queue,
-        # Pods do not reach the instance metadata, where it would find it.
+        # Pods cannot reach the instance metadata, which it would read otherwise.
         "AWS_REGION": region,
         "FEATURE_GATES": ",".join(f"{gate}={str(gate in on).lower()}" for gate in _GATES),
         "LOG_LEVEL": args.log_level,
@@ -212,7 +213,7 @@ def _deployment(
             "spec": {
                 "service_account_name": NAME,
                 "priority_class_name": "system-cluster-critical",
-                # The node's: the cluster's own DNS may be waiting for a node from Karpenter.
+                # The node's DNS: the cluster's own may be waiting for a node from Karpenter.
                 "dns_policy": "Default",
                 "security_context": {
                     "fs_group": 65532,
@@ -248,7 +249,7 @@ def _deployment(
                             "initial_delay_seconds": 5,
                             "timeout_seconds": 30,
                         },
-                        # Upstream's guide has a core for clusters of any size.
+                        # Upstream's guide uses one core for clusters of any size.
                         "resources": {
                             "requests": {"cpu": "500m", "memory": "1Gi"},
                             "limits": {"memory": "1Gi"},
@@ -269,7 +270,7 @@ def _deployment(
 
 
 _AFFINITY: AffinityArgsDict = {
-    # Not on a node of its own, which it could take down with itself.
+    # Not on a node that Karpenter manages, which it could remove together with itself.
     "node_affinity": {
         "required_during_scheduling_ignored_during_execution": {
             "node_selector_terms": [

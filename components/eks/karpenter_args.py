@@ -1,4 +1,4 @@
-"""What a user can change of Karpenter, or of EKS Auto Mode, for the cluster and for a pool."""
+"""The settings of Karpenter and of EKS Auto Mode, for the cluster and for a pool."""
 
 import re
 from collections.abc import Mapping
@@ -17,9 +17,10 @@ _DURATION = Annotated[
         "a duration such as 90s, 10m or 1h30m, or Never", re.compile(r"(?:[0-9]+[smh])+|Never")
     ),
 ]
-"""As NodePool's definition has it: `karpenter.sh_nodepools.yaml` of Karpenter 1.14.3."""
+"""A duration as NodePool's definition accepts it: `karpenter.sh_nodepools.yaml` of Karpenter
+1.14.3."""
 SYSTEM_NODES = "gpu-cluster-system"
-"""The NodePool of system nodes beyond those that are always there."""
+"""The name of the NodePool for system nodes beyond the fixed ones."""
 _RESTRICTED_TAGS: Mapping[str, re.Pattern[str]] = {
     "cluster-autoscaler": re.compile(r"(?!)"),
     "karpenter": re.compile(
@@ -31,17 +32,18 @@ _RESTRICTED_TAGS: Mapping[str, re.Pattern[str]] = {
         r"|karpenter\.sh/(provisioner-name|nodepool|nodeclaim|managed-by)"
     ),
 }
-"""Scaler -> keys of tags that it gives instances itself, and refuses in a class of nodes: the
+"""Scaler -> tag keys that it sets on instances itself, and refuses in a node class: the
 EC2NodeClass of Karpenter 1.14.3 (components/crds); eks/latest/userguide/create-node-class.html and
 the tags of AWS's policies for Auto Mode, auto-learn-iam.html (read 2026-11-24)."""
 AUTO_MODE_HOURS = 480
-"""The largest `expireAfter` of a NodePool of EKS Auto Mode, which refuses one that is more than 21
-days together with the terminationGracePeriod, by default 24 hours (aws-controllers-k8s/test-infra
-1000; eks/latest/userguide/create-node-pool.html; read 2026-11-24)."""
+"""The largest `expireAfter` of an Auto Mode NodePool, in hours: together with the
+terminationGracePeriod, by default 24 hours, it may not exceed 21 days
+(aws-controllers-k8s/test-infra 1000; eks/latest/userguide/create-node-pool.html; read
+2026-11-24)."""
 
 
 def check_tags(tags: Mapping[str, str], scaler: Scaler) -> None:
-    """Raises ValueError for a tag that the scaler itself gives the instances."""
+    """Raises ValueError for a tag that the scaler itself sets on instances."""
     for key in tags:
         if _RESTRICTED_TAGS[scaler].fullmatch(key):
             raise ValueError(
@@ -57,16 +59,17 @@ class EksKarpenterArgs:
     replicas: Annotated[
         Annotated[int, Interval(ge=1, le=3)] | None, Sent("Deployment spec.replicas"), Tries(2)
     ] = None
-    """How many controllers run, each on a node of its own; one of them works, the others wait. By
-    default, two, or one if the system pool has one node."""
+    """How many controllers run, each on a separate node; one of them is active, the others stand
+    by. By default, two, or one if the system pool has one node."""
     node_repair: Annotated[bool, Sent("PodSpec containers[].env")] = False
-    """Whether it replaces nodes that EKS's monitoring agent reports: an alpha feature, which ends
-    the pods on them, jobs too. It replaces healthy nodes as well where the agent reports DCGMError
-    for one whose DCGM image took more than a minute to pull (eks-node-monitoring-agent 266)."""
+    """Whether it replaces nodes that EKS's monitoring agent reports as faulty: an alpha feature,
+    which terminates the pods on them, including jobs. It also replaces healthy nodes if the agent
+    reports DCGMError for one whose DCGM image took more than a minute to pull
+    (eks-node-monitoring-agent 266)."""
     log_level: Annotated[
         Literal["debug", "info", "error"], Sent("PodSpec containers[].env"), Tries("debug")
     ] = "info"
-    """The level of the log."""
+    """The log level."""
     image: Annotated[
         Annotated[str, IMAGE] | None,
         Sent("PodSpec containers[].image"),
@@ -86,30 +89,30 @@ class EksPoolKarpenterArgs:
         Literal["WhenEmpty", "WhenEmptyOrUnderutilized"],
         Sent("NodePool spec.disruption.consolidationPolicy"),
     ] = "WhenEmpty"
-    """Which nodes are removed: those without pods, or also those whose pods fit on others, to which
-    they are moved. Pods of jobs of this stack are never moved."""
+    """Which nodes are removed: those without pods, or also those whose pods fit on other nodes, to
+    which they are moved. Pods of this stack's jobs are never moved."""
     consolidate_after: Annotated[
         _DURATION, Sent("NodePool spec.disruption.consolidateAfter"), Tries("5m", "Never")
     ] = "10m"
-    """How long a node must have been so; `Never` keeps every node."""
+    """How long a node must be in that state before it is removed; `Never` keeps every node."""
     expire_after: Annotated[
         _DURATION, Sent("NodePool spec.template.spec.expireAfter"), Tries("720h")
     ] = "Never"
-    """How old a node gets: then it takes no more pods, and is removed once its jobs are done. With
-    Auto Mode, `480h` at most, which is also what `Never` is there."""
+    """The maximum age of a node: then it accepts no more pods, and is removed once its jobs are
+    done. With Auto Mode, at most `480h`, which is also the meaning of `Never` there."""
     weight: Annotated[
         Annotated[int, Interval(ge=1, le=100)] | None,
         Sent("NodePool spec.weight"),
         Tries(10),
     ] = None
-    """Which of several pools that fit a pod gets the node: the one with the largest weight; by
-    default, 0."""
+    """The priority among several pools that fit a pod: the one with the largest weight gets the
+    node; by default, 0."""
 
     def __post_init__(self) -> None:
         check_limits(self)
 
     def check_auto_mode(self) -> None:
-        """Raises ValueError for what Auto Mode refuses."""
+        """Raises ValueError for options that Auto Mode does not support."""
         seconds = sum(
             int(number) * {"h": 3600, "m": 60, "s": 1}[unit]
             for number, unit in re.findall(r"([0-9]+)([hms])", self.expire_after)

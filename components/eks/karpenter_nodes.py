@@ -1,4 +1,4 @@
-"""Karpenter and the NodePools of an EKS cluster, from its settings."""
+"""Declares Karpenter and the NodePools of an EKS cluster from its settings."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ def declare_karpenter(
     cluster: Cluster,
     opts: pulumi.ResourceOptions,
 ) -> list[EksKarpenterPool]:
-    """Declares Karpenter, unless the cluster has one of its owner's, and the pools."""
+    """Declares Karpenter, unless the cluster has an existing one, and the pools."""
     args = settings.cluster
     before: list[pulumi.Resource] = list(eks.before_nodes)
     profile: aws.iam.InstanceProfile | None = None
@@ -106,7 +106,7 @@ def declare_auto_mode(
 
 
 def gates(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], *, repair: bool) -> list[str]:
-    """Features of Karpenter that are off by default and that these pools need."""
+    """Feature gates of Karpenter that are off by default and that these pools need."""
     needed = {
         "NodeOverlay": any(pool.pool.sharing for pool in pools.values()),
         "NodeRepair": repair,

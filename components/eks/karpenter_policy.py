@@ -1,9 +1,9 @@
-"""What Karpenter may do in AWS.
+"""The AWS permissions of Karpenter.
 
-From the CloudFormation template of aws/karpenter-provider-aws 1.14 (website/content/en/v1.14/
-getting-started/getting-started-with-karpenter/cloudformation.yaml, read 2026-11-24), without what
-this stack does not use: instance profiles are the stack's, so Karpenter creates none, and zonal
-shifts are off.
+From the CloudFormation template of aws/karpenter-provider-aws 1.14
+(website/content/en/v1.14/getting-started/getting-started-with-karpenter/cloudformation.yaml, read
+2026-11-24), without what this stack does not use: the stack declares the instance profiles, so
+Karpenter creates none, and zonal shifts are off.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ _LAUNCHED = (
 _CENTRAL = (
     "us-east-1", "ap-south-1", "eu-central-1", "cn-northwest-1", "cn-north-1", "us-gov-west-1",
 )  # fmt: skip
-"""Regions of the endpoints of Pricing and of IAM, whatever region Karpenter runs in."""
+"""Regions of the Pricing and IAM endpoints, whatever region Karpenter runs in."""
 _CREATED_BY = ["RunInstances", "CreateFleet", "CreateLaunchTemplate"]
 
 
 def policy(cluster: str, region: str, *, node_role: str, queue: str, key: str | None) -> str:
-    """The document. `node_role`, `queue` and `key` are ARNs; `key`: the KMS key of nodes' disks,
-    None for the account's default."""
+    """The policy document. `node_role`, `queue` and `key` are ARNs; `key`: the KMS key of nodes'
+    disks, None for the account's default."""
     partition = regions.partition(region)
     ec2 = f"arn:{partition}:ec2:{region}"
     owned = f"kubernetes.io/cluster/{cluster}"
@@ -111,7 +111,7 @@ def policy(cluster: str, region: str, *, node_role: str, queue: str, key: str | 
                 "ec2:DescribeSpotPriceHistory",
                 "ec2:DescribeSubnets",
             ],
-            # None of these knows resources.
+            # None of these supports resource-level permissions.
             "Resource": "*",
             "Condition": {"StringEquals": {"aws:RequestedRegion": region}},
         },
@@ -162,7 +162,7 @@ def policy(cluster: str, region: str, *, node_role: str, queue: str, key: str | 
 
 
 def _disks(key: str, region: str) -> Sequence[Statement]:
-    """EC2 uses the key of a disk in the name of the identity that launches the instance.
+    """EC2 uses a disk's key on behalf of the identity that launches the instance.
 
     https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption-requirements.html
     """

@@ -1,4 +1,4 @@
-"""Pools whose nodes Karpenter, or EKS Auto Mode, launches: NodePools with a class of nodes.
+"""Pools whose nodes Karpenter or EKS Auto Mode launches: NodePools with a node class.
 
 The definitions that both share are those of Karpenter 1.14.3 (components/crds).
 """
@@ -18,27 +18,28 @@ _CLASSES = {
     "EC2NodeClass": ("karpenter.k8s.aws", "karpenter.k8s.aws/v1"),
     "NodeClass": ("eks.amazonaws.com", "eks.amazonaws.com/v1"),
 }
-"""Kind of a class of nodes -> its group, and its apiVersion."""
+"""Kind of a node class -> its API group and apiVersion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """The nodes of a pool, as a NodePool describes them."""
+    """The nodes of a pool as a NodePool describes them."""
 
     pool: GpuPool
-    """Labels, taints, bounds and GPUs; of a pool without GPUs too."""
+    """Labels, taints, limits and GPUs; also used for pools without GPUs."""
     class_kind: Literal["EC2NodeClass", "NodeClass"]
     class_spec: Mapping[str, Any]
     instance_types: Sequence[str]
     arch: Arch
     capacity_types: Sequence[str]
-    """`reserved`, `spot`, `on-demand`: the first that can be had in this order."""
+    """`reserved`, `spot`, `on-demand`: the first available one in this order is used."""
     startup_taints: Sequence[Taint] = ()
     removal: EksPoolKarpenterArgs = field(default_factory=EksPoolKarpenterArgs)
     drifted: str = "1"
-    """How many nodes are replaced at a time because their settings changed: a number or a share."""
+    """How many nodes are replaced at a time when their settings have changed: a number or a
+    percentage."""
     forced_after: str | None = None
-    """How long a node that is to go waits for its pods; None for as long as they take."""
+    """How long a node that is being removed waits for its pods; None for as long as they run."""
 
     @property
     def name(self) -> str:
@@ -47,8 +48,8 @@ class Nodes:
 
 
 class EksKarpenterPool(pulumi.ComponentResource):
-    """A class of nodes, and NodePools that launch some: one for the nodes that are always there,
-    and one for those that come and go with pods."""
+    """A node class and NodePools that use it: one for the minimum number of nodes, and one for
+    nodes that are created and removed with pods."""
 
     pool: GpuPool
 
@@ -61,7 +62,7 @@ class EksKarpenterPool(pulumi.ComponentResource):
         depends_on: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`depends_on`: what must outlive the nodes."""
+        """`depends_on`: resources that must outlive the nodes."""
         super().__init__("gpu-cluster:eks:KarpenterPool", name, None, opts)
         self.pool = nodes.pool
         _, version = _CLASSES[nodes.class_kind]
@@ -94,7 +95,7 @@ class EksKarpenterPool(pulumi.ComponentResource):
                 kind="NodePool",
                 metadata={"name": pool},
                 spec=spec,
-                # It is gone once its nodes are: they own its instances, and the provider waits.
+                # It is deleted once its nodes are: it owns their instances, and the provider waits.
                 opts=pulumi.ResourceOptions.merge(
                     cluster.options(self, depends_on=before),
                     pulumi.ResourceOptions(
@@ -106,7 +107,7 @@ class EksKarpenterPool(pulumi.ComponentResource):
 
 
 DELETE_TIMEOUT = "30m"
-"""How long an update waits until the nodes of a NodePool are drained and terminated."""
+"""How long an update waits until the nodes of a NodePool have been drained and terminated."""
 
 
 def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
@@ -114,7 +115,7 @@ def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
     least, most = nodes.pool.bounds
     specs: dict[str, dict[str, Any]] = {}
     if least:
-        # It takes no weight, and no limits but of nodes.
+        # A static NodePool accepts no weight, and no limits other than nodes.
         specs[f"{name}-static"] = {
             "replicas": least,
             "disruption": _disruption(nodes),
@@ -135,10 +136,11 @@ def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
 
 
 def overlay(pool: GpuPool, node_pools: Sequence[str]) -> dict[str, Any]:
-    """Karpenter knows the physical GPUs of an instance type; this says how many pods share them.
+    """Karpenter knows the physical GPUs of an instance type; the overlay says how many pods share
+    them.
 
-    In these NodePools it takes the place of the instance type's own number (pkg/cloudprovider/
-    types.go, ApplyCapacityOverlay, of sigs.k8s.io/karpenter 1.14.3).
+    In these NodePools, it overrides the instance type's own number (pkg/cloudprovider/types.go,
+    ApplyCapacityOverlay, of sigs.k8s.io/karpenter 1.14.3).
     """
     return {
         "requirements": [
@@ -165,7 +167,7 @@ def _template(nodes: Nodes) -> dict[str, Any]:
         "node.kubernetes.io/instance-type": list(nodes.instance_types),
         "karpenter.sh/capacity-type": list(nodes.capacity_types),
         "kubernetes.io/arch": [nodes.arch],
-        # Auto Mode does not know the label.
+        # Auto Mode does not support this label.
         **({"kubernetes.io/os": ["linux"]} if nodes.class_kind == "EC2NodeClass" else {}),
     }
     spec: dict[str, Any] = {

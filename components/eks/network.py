@@ -1,8 +1,9 @@
-"""The VPC of an EKS cluster: private nodes, NAT for internet access, no security group for nodes.
+"""The VPC of an EKS cluster: private nodes, NAT for internet access, no separate security group for
+nodes.
 
-Nodes and control plane share the security group that EKS makes with the cluster: a group of our own
-would hold network interfaces that leak, and then keep the VPC from being deleted. The interface
-endpoints have one, whose interfaces are deleted with them.
+Nodes and control plane share the security group that EKS creates with the cluster: a group of our
+own would have leaked network interfaces in it, which prevent the VPC from being deleted. The
+interface endpoints have their own group, whose interfaces are deleted with them.
 """
 
 import ipaddress
@@ -18,14 +19,16 @@ from .network_args import EksNetworkArgs
 
 
 class EksNetwork(pulumi.ComponentResource):
-    """Two or three private subnets, each with a way out, or the ones of an existing VPC."""
+    """Two or three private subnets, each with a route to the internet, or those of an existing
+    VPC."""
 
     private_subnets: dict[str, pulumi.Input[str]]
-    """Zone as the user wrote it (in an existing VPC: the subnet's ID) -> the subnet's ID."""
+    """Zone as in the settings (in an existing VPC: the subnet's ID) -> the subnet's ID."""
     zones: dict[str, pulumi.Input[str]]
-    """Zone as the user wrote it -> its name; empty in an existing VPC."""
+    """Zone as in the settings -> its name; empty in an existing VPC."""
     egress: list[pulumi.Resource]
-    """A node has no way out, to join the cluster or to pull an image, before all of these stand."""
+    """Resources that must exist before a node can reach the internet, to join the cluster or pull
+    an image."""
 
     def __init__(
         self,
@@ -48,7 +51,7 @@ class EksNetwork(pulumi.ComponentResource):
         vpc = aws.ec2.Vpc(
             name,
             cidr_block=args.cidr,
-            # Nodes find the private endpoint by its name.
+            # Nodes resolve the private endpoint by its name.
             enable_dns_support=True,
             enable_dns_hostnames=True,
             tags=_tags(name),
@@ -65,14 +68,14 @@ class EksNetwork(pulumi.ComponentResource):
             gateway_id=gateway.id,
             opts=child,
         )
-        # One NAT gateway, in the first zone, or one in each.
+        # One NAT gateway in the first zone, or one in each.
         exits = args.zones if args.nat == "per-zone" else args.zones[:1]
         ways_out: dict[str, aws.ec2.Route] = {}
         for zone, private, public in _blocks(args):
             subnet = _subnet(f"{name}-private-{zone}", zone, private, vpc, "internal-elb", child)
             self.private_subnets[zone] = subnet.id
             self.zones[zone] = subnet.availability_zone
-            # In every zone, which costs nothing: a load balancer to the internet wants two.
+            # In every zone, which costs nothing: an internet-facing load balancer needs two.
             outside = _subnet(f"{name}-public-{zone}", zone, public, vpc, "elb", child)
             association = aws.ec2.RouteTableAssociation(
                 f"{name}-public-{zone}",
@@ -86,14 +89,14 @@ class EksNetwork(pulumi.ComponentResource):
                 aws.ec2.RouteTableAssociation(
                     f"{name}-private-{zone}",
                     subnet_id=subnet.id,
-                    # The route's: a zone that gets a table of its own keeps the old one until
-                    # the new one leads out.
+                    # The route's table: a zone that gets its own table keeps the old one until the
+                    # new one leads to the internet.
                     route_table_id=(ways_out.get(zone) or ways_out[exits[0]]).route_table_id,
                     opts=child,
                 )
             )
-        # ECR keeps image layers in S3: through this gateway they cost no NAT traffic. Images of
-        # other registries, such as nvcr.io and docker.io, pass the NAT gateway.
+        # ECR stores image layers in S3: through this gateway, they cause no NAT traffic. Images of
+        # other registries, such as nvcr.io and docker.io, still use the NAT gateway.
         aws.ec2.VpcEndpoint(
             f"{name}-s3",
             vpc_id=vpc.id,
@@ -109,7 +112,7 @@ class EksNetwork(pulumi.ComponentResource):
     def _interface_endpoints(
         self, name: str, args: EksNetworkArgs, vpc: aws.ec2.Vpc, region: str
     ) -> list[pulumi.Resource]:
-        """One endpoint for each service, under the service's usual name, with an interface in each
+        """One endpoint per service, under the service's default name, with an interface in each
         private subnet."""
         child, name = pulumi.ResourceOptions(parent=self), f"{name}-endpoints"
         group = aws.ec2.SecurityGroup(
@@ -151,14 +154,14 @@ class EksNetwork(pulumi.ComponentResource):
         vpc: aws.ec2.Vpc,
         routed: list[pulumi.Resource],
     ) -> aws.ec2.Route:
-        """A NAT gateway in a public subnet, and the route of a new table that leads there. `routed`
-        is what leads from the subnet to the internet."""
+        """A NAT gateway in a public subnet, and the route to it in a new table. `routed`: the
+        resources that connect the subnet to the internet."""
         child, name = pulumi.ResourceOptions(parent=self), f"{name}-{zone}"
         address = aws.ec2.Eip(
             name,
             domain="vpc",
             tags=_tags(name),
-            # A VPC's address is only mapped while the VPC has its internet gateway.
+            # A VPC's address is mapped only while the VPC has its internet gateway.
             opts=pulumi.ResourceOptions(parent=self, depends_on=routed[:1]),
         )
         nat = aws.ec2.NatGateway(
@@ -203,10 +206,10 @@ def _subnet(
 
 
 def _blocks(args: EksNetworkArgs) -> Sequence[tuple[str, str, str]]:
-    """Zone, CIDR of its private and of its public subnet.
+    """Zone, CIDR of its private subnet and CIDR of its public subnet.
 
-    Eighths of the VPC are private, in the order of the zones; the public ones are cut from the last
-    eighth. A zone added at the end moves no other.
+    Each private subnet is an eighth of the VPC, in the order of the zones; the public ones are in
+    the last eighth. Appending a zone does not move any other.
     """
     block = ipaddress.IPv4Network(args.cidr)
     private = list(block.subnets(prefixlen_diff=3))

@@ -1,4 +1,4 @@
-"""What a user says of the network of an EKS cluster."""
+"""The settings of an EKS cluster's network."""
 
 import ipaddress
 import re
@@ -25,14 +25,14 @@ SubnetId = Annotated[
 ]
 _VPC_CIDR = cidr(16, 18, private=True, why=", of which each zone's nodes and pods take an eighth")
 _CARRIER = ipaddress.IPv4Network("100.64.0.0/10")
-"""RFC 6598's, which companies use inside."""
+"""The shared address space of RFC 6598, which companies use internally."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksNetworkArgs:
-    """A VPC of the stack's own over two or three zones, or the subnets of one that is there."""
+    """A VPC that the stack creates over two or three zones, or the subnets of an existing one."""
 
-    # The control plane stays in its zones and subnets; only nodes can be in more of them.
+    # The control plane stays in its zones and subnets; only nodes can be in additional ones.
     zones: Annotated[
         Sequence[str],
         Len(2, 3),
@@ -49,17 +49,17 @@ class EksNetworkArgs:
     cidr: Annotated[
         str, _VPC_CIDR, OnChange(NEVER), Sent("Vpc cidrBlock"), Tries("10.8.0.0/16")
     ] = "10.0.0.0/16"
-    """The range of the VPC, /16 to /18. The private subnet of each zone gets an eighth of it, the
-    public subnet a 256th."""
+    """The IP range of the VPC, /16 to /18. The private subnet of each zone gets an eighth of it,
+    the public subnet a 256th."""
     nat: Annotated[
         Literal["single", "per-zone"], Sent("NatGateway", "RouteTableAssociation routeTableId")
     ] = "single"
-    """How many NAT gateways there are. `single` costs a third, and no zone can reach the internet
-    if its zone fails."""
+    """The number of NAT gateways. `single` costs a third, but no zone can reach the internet if its
+    zone fails."""
     interface_endpoints: Annotated[bool, Sent("VpcEndpoint", "SecurityGroup")] = False
     """Whether nodes and pods reach EC2, ECR, STS, EKS, EKS Auth, Auto Scaling and CloudWatch Logs
-    by interface endpoints in the VPC instead of the NAT gateway, in each zone. All else still
-    passes the NAT gateway."""
+    through interface endpoints in each zone of the VPC instead of the NAT gateway. All other
+    traffic still passes the NAT gateway."""
     subnet_ids: Annotated[
         Sequence[SubnetId],
         MinLen(catalog.MIN_SUBNETS),
@@ -74,7 +74,7 @@ class EksNetworkArgs:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where nodes and disks can be: zones, in an existing VPC the subnets."""
+        """Where nodes and disks can be: zones, or the subnets of an existing VPC."""
         return tuple(self.subnet_ids or self.zones)
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class EksNetworkArgs:
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError if a key of the stack's own VPC is set together with subnets of an
+        """Raises ValueError if settings of the stack's own VPC are combined with subnets of an
         existing one."""
         if "subnet_ids" not in given:
             return
@@ -98,7 +98,7 @@ class EksNetworkArgs:
                 )
 
     def check_in(self, region: str) -> None:
-        """Raises ValueError if a zone is not one of `region`, or can host no control plane."""
+        """Raises ValueError if a zone is not in `region`, or cannot host a control plane."""
         excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(region)
         for position, zone in enumerate(self.zones):
             if not (regions.is_zone_name(zone, region) or regions.is_zone_id(zone, region)):
@@ -111,7 +111,7 @@ class EksNetworkArgs:
                     f"zones[{position}]: {zone!r} cannot host an EKS control plane; choose "
                     "another zone"
                 )
-            # Which name the excluded zone has differs by account; only this one is well known.
+            # The excluded zone's name differs by account; only this one is well known.
             if zone == "us-east-1e":
                 raise ValueError(
                     f"zones[{position}]: {zone!r} is {excluded} in most accounts, which cannot "
@@ -120,5 +120,5 @@ class EksNetworkArgs:
 
 
 def is_reserved(block: ipaddress.IPv4Network) -> bool:
-    """Whether a network has no public address, so that it can reach only a private endpoint."""
+    """Whether the network has no public addresses, so that it can only reach a private endpoint."""
     return is_private(block) or block.subnet_of(_CARRIER)
