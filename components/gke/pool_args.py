@@ -403,6 +403,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         """The type of the nodes' boot disk."""
         return self.disk_type or self.machine.boot_disk or catalog.DEFAULT_DISK_TYPE
 
+    @property
+    def disks(self) -> Mapping[str, int]:
+        """The disks that a node gets besides those of its machine type, which are billed: type, as
+        in the catalog of prices -> GiB."""
+        return {self.boot_disk: self.disk_size_gb}
+
     def resolve(self, name: str, cluster: AnyGkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
         """The pool in its cluster; raises ValueError if it cannot be there."""
         check_scaler(self, cluster.scaler, type(cluster))

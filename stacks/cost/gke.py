@@ -17,7 +17,7 @@ from stacks.cost.bill_parts import (
     other_region,
     pool_notes,
 )
-from stacks.cost.google import by_use, cloud_nat, disk, fee, google_notes, local_ssd
+from stacks.cost.google import by_use, cloud_nat, disk, fee, google_notes
 
 
 def bill(settings: Settings[GkeSettings], today: date) -> Bill:
@@ -37,11 +37,10 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     ]
     choices: list[str] = []
     for name, pool in pools.items():
-        machine = pool.machine
         price = gke_node(pool.machine_type, pool.gpu_model.name, pool.gpus)
-        extra = [disk(pool.boot_disk, pool.disk_size_gb)]
+        extra = [disk(kind, gib) for kind, gib in pool.disks.items()]
         if price.without == "local SSD":
-            extra.append(local_ssd(machine.local_ssd_gib or 0))
+            extra.append(disk("local-ssd", pool.machine.local_ssd_gib or 0))
         item = node_pool(
             name,
             price,

@@ -1,5 +1,7 @@
 """Lines that the bills of GKE Standard and Autopilot have in common."""
 
+from dataclasses import replace
+
 from components.catalog.prices import HOURS_PER_MONTH, PRICES
 from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.network_args import GkeNetworkArgs
@@ -81,21 +83,12 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
     return notes
 
 
-def disk(disk_type: str, gib: int) -> Part:
-    """A boot disk."""
+def disk(disk_type: str, gib: float) -> Part:
+    """A disk of a node; a type with a Spot price of its own costs less on a Spot machine."""
     price = PRICES.get(("google", disk_type))
+    name = "local SSD" if disk_type == "local-ssd" else "disk"
     if price is None:
-        return fixed("disk", None, "")
-    return monthly("disk", price, gib)
-
-
-def local_ssd(gib: int) -> Part:
-    """The local SSDs of a machine whose price has none."""
-    on_demand, spot = price_of("google", "local-ssd"), price_of("google", "local-ssd-spot")
-    return Part(
-        name="local SSD",
-        on_demand=gib * on_demand.dollars / HOURS_PER_MONTH,
-        spot=gib * spot.dollars / HOURS_PER_MONTH,
-        source=on_demand.source,
-        uncertain=on_demand.uncertain,
-    )
+        return fixed(name, None, "")
+    part = monthly(name, price, gib)
+    spot = PRICES.get(("google", f"{disk_type}-spot"))
+    return replace(part, spot=gib * spot.dollars / HOURS_PER_MONTH) if spot else part

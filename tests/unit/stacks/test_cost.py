@@ -13,6 +13,7 @@ from components.catalog.eks import instance_type
 from components.catalog.gke import ACCELERATORS, machine_type
 from components.catalog.node_prices import eks_node, gke_node
 from components.catalog.prices import HOURS_PER_MONTH, PRICES
+from components.gke.pool_args import GkeGpuNodePoolArgs
 from stacks.cost import eks as eks_cost
 from stacks.cost import stack_cost as cost
 from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, PodGpu, changes, fixed
@@ -318,6 +319,21 @@ def test_local_ssd_that_comes_with_a_machine_is_added() -> None:
         + month("google", "pd-balanced", 100)
         + month("google", "local-ssd", 6000)
     )
+
+
+def test_every_disk_of_a_pool_is_on_its_bill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the price of its type; local SSDs have one for Spot machines."""
+    monkeypatch.setattr(GkeGpuNodePoolArgs, "disks", {"pd-ssd": 10, "local-ssd": 375})
+    pool = item(changed("dev", maxNodes=1), "train-gpu")
+    machine = gke_node("n1-standard-4", "nvidia-tesla-t4", 1)
+    assert machine.on_demand
+    assert machine.spot
+    for bought, host, ssd in (
+        ("on-demand", machine.on_demand, "local-ssd"),
+        ("spot", machine.spot, "local-ssd-spot"),
+    ):
+        disks = month("google", "pd-ssd", 10) + month("google", ssd, 375)
+        assert pool.cost(bought, "full") == pytest.approx(host + disks)
 
 
 def test_a_group_of_several_instance_types_costs_its_dearest() -> None:
