@@ -20,16 +20,15 @@ from components.catalog.gke import (
     zones_with,
 )
 from rehearsal.simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate
-from rehearsal.simulators.google.container.tokens import NODE_POOL
-from rehearsal.simulators.google.nodes import (
+from rehearsal.simulators.google.container.node_features import (
     ACCELERATOR_LABEL,
     CLIENTS_LABEL,
     GPU_RESOURCE,
     PARTITION_LABEL,
     STRATEGY_LABEL,
-    allocatable,
-    price,
 )
+from rehearsal.simulators.google.container.tokens import NODE_POOL
+from rehearsal.simulators.google.nodes import allocatable, price
 from rehearsal.simulators.google.resource import CloudResource
 from rehearsal.simulators.reservations import Reservation
 

@@ -37,6 +37,7 @@ from rehearsal.simulators.google.compute.instances import gpus_used
 from rehearsal.simulators.google.container import reserved
 from rehearsal.simulators.google.container.locations import check_boot_disk
 from rehearsal.simulators.google.container.node_defaults import accelerator_of, quota_metric
+from rehearsal.simulators.google.container.node_features import ACCELERATOR_LABEL
 from rehearsal.simulators.google.container.tokens import CLUSTER, NODE_POOL
 from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.existing_network import lay_out
@@ -365,7 +366,7 @@ class GoogleCloud(CloudState):
                 reserved.check_start(self, pool, wanted)
                 return  # it is the reservation that counts
         labels = group.node.labels
-        if name := labels.get(nodes.ACCELERATOR_LABEL):
+        if name := labels.get(ACCELERATOR_LABEL):
             gpu_model, gpus = ACCELERATORS[name], wanted * int(labels[ACCELERATOR_COUNT_LABEL])
             metric = gpu_model.quota_metric_preemptible if group.spot else gpu_model.quota_metric
             self._check_quota(group.name, gpus, metric, labels["topology.kubernetes.io/region"])

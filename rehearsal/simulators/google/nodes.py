@@ -11,15 +11,15 @@ from components.catalog.gke import (
 )
 from rehearsal.simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate, ProvidedBy
 from rehearsal.simulators.google.container.node_defaults import accelerator_of, max_pods, queued
+from rehearsal.simulators.google.container.node_features import (
+    FEATURES,
+    NO_PLUGIN_LABEL,
+    driver_version,
+    first_gpu,
+    gke_sharing,
+)
 from rehearsal.simulators.google.container.node_pools import least
 from rehearsal.simulators.google.resource import CloudResource
-
-ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
-NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
-GPU_RESOURCE = "nvidia.com/gpu"
-PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
-STRATEGY_LABEL = "cloud.google.com/gke-gpu-sharing-strategy"
-CLIENTS_LABEL = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
 _EFFECTS = {
     "NO_SCHEDULE": "NoSchedule",
@@ -72,37 +72,10 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         revision=pool.revision,
         gpus=gpus[1] if gpus else 0,
         queued=queued(state),
-        sharing=gke_sharing(_first_gpu(config), gpus)
+        sharing=gke_sharing(first_gpu(config), gpus)
         if plugin == "cloud" and gpus
         else GpuSharing(),
     )
-
-
-def gke_sharing(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> GpuSharing:
-    """How GKE's own device plugin shares the GPUs of an `AcceleratorConfig`.
-
-    GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia/gpusharing: with time-sharing
-    a container gets one share, with MPS as many as it asks for where the node has one device only.
-    Its MPS daemon is reached through the host's IPC (cloud.google.com, nvidia-mps-gpus).
-    """
-    sharing = given.get("gpuSharingConfig")
-    if not sharing:
-        return GpuSharing()
-    mps = sharing["gpuSharingStrategy"] == "MPS"
-    devices = gpus[1] * gpus[0].mig.get(given.get("gpuPartitionSize") or "", 1)
-    return GpuSharing(
-        strategy="mps" if mps else "time-slicing",
-        replicas=int(sharing["maxSharedClientsPerGpu"]),
-        most=None if mps and devices == 1 else 1,
-        host_ipc=mps,
-    )
-
-
-def driver_version(config: Mapping[str, Any]) -> str | None:
-    """`gpuDriverVersion` of the pool's GPUs; None without GPUs that name one."""
-    installation = _first_gpu(config).get("gpuDriverInstallationConfig") or {}
-    version: str | None = installation.get("gpuDriverVersion")
-    return version
 
 
 def node_os(image_type: str) -> Literal["cos", "ubuntu", "other"]:
@@ -112,13 +85,11 @@ def node_os(image_type: str) -> Literal["cos", "ubuntu", "other"]:
 
 
 def _taints(pool: Mapping[str, Any]) -> Iterator[NodeTaint]:
-    """GKE taints the nodes of queued pools (GoogleCloudPlatform/cluster-autoscaler 7d250507,
-    pkg/provisioningrequests/pods/pods.go) and every Arm node: docs.cloud.google.com/
-    kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment, "Overview", read on
-    2026-11-23."""
+    """GKE taints every Arm node: docs.cloud.google.com/kubernetes-engine/docs/how-to/
+    prepare-arm-workloads-for-deployment, "Overview", read on 2026-11-23."""
     config = pool["config"]
-    if queued(pool):
-        yield NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
+    for feature in FEATURES:
+        yield from feature.taints(pool)
     for taint in config.get("taints", ()):
         yield NodeTaint(
             key=taint["key"], value=taint.get("value", ""), effect=_EFFECTS[taint["effect"]]
@@ -143,14 +114,9 @@ def _labels(pool: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, st
         "cloud.google.com/gke-boot-disk": config["diskType"],
         "cloud.google.com/machine-family": config["machineType"].partition("-")[0],
         "cloud.google.com/gke-max-pods-per-node": str(max_pods(pool)),
-        "cloud.google.com/gke-provisioning": "spot" if config.get("spot") else "standard",
     }
-    if config.get("spot"):
-        labels["cloud.google.com/gke-spot"] = "true"
-    if config.get("preemptible"):
-        labels["cloud.google.com/gke-preemptible"] = "true"
-    if config.get("flexStart"):
-        labels["cloud.google.com/gke-flex-start"] = "true"
+    for feature in FEATURES:
+        labels |= feature.labels(pool)
     if pool["networkConfig"].get("enablePrivateNodes"):
         labels["cloud.google.com/private-node"] = "true"
     metadata = config.get("workloadMetadataConfig", {}).get("mode")
@@ -158,29 +124,7 @@ def _labels(pool: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, st
         (cluster.get("workloadIdentityConfig") or {}).get("workloadPool") and metadata is None
     ) or metadata == "GKE_METADATA":
         labels["iam.gke.io/gke-metadata-server-enabled"] = "true"
-    return labels | _gpu_labels(config, accelerator_of(pool))
-
-
-def _gpu_labels(config: Mapping[str, Any], found: tuple[Accelerator, int] | None) -> dict[str, str]:
-    if found is None:
-        return {}
-    labels = {ACCELERATOR_LABEL: found[0].name}
-    version = driver_version(config)
-    if version != "INSTALLATION_DISABLED":
-        labels["cloud.google.com/gke-gpu-driver-version"] = (version or "DEFAULT").lower()
-    given = _first_gpu(config)
-    if size := given.get("gpuPartitionSize"):
-        labels[PARTITION_LABEL] = size
-    if sharing := given.get("gpuSharingConfig"):
-        strategy = sharing["gpuSharingStrategy"].lower().replace("_", "-")
-        labels[STRATEGY_LABEL] = strategy
-        labels[CLIENTS_LABEL] = str(sharing["maxSharedClientsPerGpu"])
     return labels
-
-
-def _first_gpu(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The pool's one entry of `accelerators`, empty without."""
-    return next(iter(config.get("accelerators") or ()), {})
 
 
 def _machine(config: Mapping[str, Any]) -> MachineType:
@@ -192,14 +136,8 @@ def _machine(config: Mapping[str, Any]) -> MachineType:
 def _capacity(pool: Mapping[str, Any]) -> dict[str, str]:
     config = pool["config"]
     capacity = allocatable(_machine(config), config["diskSizeGb"], max_pods(pool))
-    if (found := accelerator_of(pool)) is not None:
-        accelerator, count = found
-        given = _first_gpu(config)
-        partitions = accelerator.mig.get(given.get("gpuPartitionSize") or "", 1)
-        # What GKE's fields say of sharing is only for its own device plugin.
-        own = config.get("labels", {}).get(NO_PLUGIN_LABEL) == "true"
-        clients = 1 if own else gke_sharing(given, found).replicas
-        capacity[GPU_RESOURCE] = str(count * partitions * clients)
+    for feature in FEATURES:
+        capacity |= feature.capacity(pool)
     return capacity
 
 

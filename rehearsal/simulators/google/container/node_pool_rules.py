@@ -1,21 +1,21 @@
-"""What GKE refuses of a node pool: machine types, accelerators, zones, images, disks and sharing
-that it does not combine."""
+"""What GKE refuses of a node pool: counts, machine types, accelerators, zones, images.
+
+What else it does not combine is in `node_features`.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 from components.catalog.gke import (
     ACCELERATORS,
-    MAX_SHARED_CLIENTS,
-    MIN_SHARED_CLIENTS,
     NODE_POOL_NAME,
-    SHARING_STRATEGIES,
     MachineType,
     gpu_counts_for,
     machine_type,
 )
 from rehearsal.simulators.google.container.locations import IMAGES
-from rehearsal.simulators.google.container.node_defaults import accelerator_of, accelerators, queued
+from rehearsal.simulators.google.container.node_defaults import accelerator_of, accelerators
+from rehearsal.simulators.google.container.node_features import FEATURES
 from rehearsal.simulators.google.errors import ApiError, bad_request
 
 
@@ -36,7 +36,8 @@ def check(pool: Mapping[str, Any]) -> None:
     _check_counts(pool)
     machine = _check_machine(pool)
     _check_accelerators(pool, machine)
-    _check_provisioning(pool)
+    for feature in FEATURES:
+        feature.check(pool)
 
 
 def _check_counts(pool: Mapping[str, Any]) -> None:
@@ -58,10 +59,6 @@ def _check_counts(pool: Mapping[str, Any]) -> None:
         and not settings.get("maxUnavailable")
     ):
         raise bad_request("upgradeSettings: maxSurge and maxUnavailable cannot both be 0")
-
-
-def _least(scaling: Mapping[str, Any]) -> int:
-    return int(scaling.get("totalMinNodeCount") or scaling.get("minNodeCount") or 0)
 
 
 def _check_machine(pool: Mapping[str, Any]) -> MachineType:
@@ -92,7 +89,7 @@ def _check_accelerators(pool: Mapping[str, Any], machine: MachineType) -> None:
         raise ApiError(
             501, f"a rehearsal does not simulate {machine.name}, which has a share of one GPU"
         )
-    for entry, name, count in given:
+    for _, name, count in given:
         if name not in ACCELERATORS or ACCELERATORS[name].retired:
             raise bad_request(f"Accelerator type '{name}' does not exist in zone '{zones[0]}'")
         counts = gpu_counts_for(machine.name, name, zone=zones[0])
@@ -101,60 +98,7 @@ def _check_accelerators(pool: Mapping[str, Any], machine: MachineType) -> None:
                 f"Machine type {machine.name} cannot have {count} of accelerator '{name}': "
                 f"{'it can have ' + ', '.join(map(str, counts)) if counts else 'it takes none'}"
             )
-        _check_sharing(config, entry)
     found = accelerator_of(pool)
     for zone in zones if found else ():
         if found and zone not in found[0].zones and not found[0].zones_partial:
             raise bad_request(f"Accelerator type '{found[0].name}' does not exist in zone '{zone}'")
-
-
-def _check_sharing(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    accelerator = ACCELERATORS[given["acceleratorType"]]
-    version = (given.get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion")
-    if version == "LATEST" and not str(config["imageType"]).upper().startswith("COS"):
-        raise bad_request("gpuDriverVersion LATEST is only for Container-Optimized OS")
-    size = given.get("gpuPartitionSize")
-    if size and size not in accelerator.mig:
-        sizes = ", ".join(accelerator.mig) or "none"
-        raise bad_request(f"'{accelerator.name}' has no gpuPartitionSize '{size}': it has {sizes}")
-    if sharing := given.get("gpuSharingConfig"):
-        strategy = sharing.get("gpuSharingStrategy")
-        clients = int(sharing.get("maxSharedClientsPerGpu") or 0)
-        if strategy not in SHARING_STRATEGIES:
-            raise bad_request(
-                f"gpuSharingStrategy '{strategy}' is not one of {', '.join(SHARING_STRATEGIES)}"
-            )
-        if not MIN_SHARED_CLIENTS <= clients <= MAX_SHARED_CLIENTS:
-            raise bad_request(
-                f"maxSharedClientsPerGpu {clients} is not within {MIN_SHARED_CLIENTS} to "
-                f"{MAX_SHARED_CLIENTS}"
-            )
-        if size and strategy == "MPS":
-            raise bad_request(f"gpuSharingStrategy MPS does not run on partitions (here {size})")
-
-
-def _check_provisioning(pool: Mapping[str, Any]) -> None:
-    """Of queued provisioning: GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool,
-    preconditions (2026-11-24)."""
-    config = pool["config"]
-    spot, flex, waits = config.get("spot"), config.get("flexStart"), queued(pool)
-    affinity = (config.get("reservationAffinity") or {}).get("consumeReservationType")
-    if spot and (flex or waits or config.get("preemptible")):
-        raise bad_request("spot excludes preemptible, flexStart and queuedProvisioning")
-    if (spot or flex or waits) and affinity not in (None, "NO_RESERVATION", "UNSPECIFIED"):
-        raise bad_request(f"spot, flexStart and queuedProvisioning exclude reservation {affinity}")
-    if flex and pool["management"].get("autoRepair"):
-        raise bad_request("flexStart needs management.autoRepair false")
-    compact = (pool.get("placementPolicy") or {}).get("type") == "COMPACT"
-    scaling = pool.get("autoscaling") or {}
-    if waits and (not scaling.get("enabled") or _least(scaling)):
-        raise bad_request("queuedProvisioning needs autoscaling from 0 nodes")
-    if waits and compact:
-        raise bad_request("queuedProvisioning excludes COMPACT placement")
-    if compact and len(pool["locations"]) != 1:
-        raise bad_request("COMPACT placement needs exactly one zone")
-    series = str(config["machineType"]).split("-")[:2]
-    if compact and flex and series not in (["a3", "ultragpu"], ["a4", "highgpu"]):
-        raise bad_request(
-            "COMPACT placement with flexStart is only supported for A3 Ultra, A4 and H4D"
-        )
