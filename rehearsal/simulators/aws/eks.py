@@ -189,13 +189,11 @@ def _rows(account: Account) -> Iterator[tuple[str, Row]]:
         yield cluster.row["arn"], cluster.row
         for group in cluster.groups.values():
             yield group.row["nodegroupArn"], group.row
-        for rows, key in (
-            (cluster.addons, "addonArn"),
-            (cluster.entries, "accessEntryArn"),
-            (cluster.associations, "associationArn"),
-        ):
+        for row in cluster.associations.values():
+            yield row["associationArn"], row
+        for (_, arn), rows in list(cluster.tagged.items()):
             for row in rows.values():
-                yield row[key], row
+                yield row[arn], row
 
 
 def _tagged(account: Account, arn: str) -> dict[str, str]:

@@ -130,9 +130,9 @@ def _eks(account: Account) -> Iterator[str]:
     for name, cluster in account.clusters.items():
         yield f"cluster {name}"
         yield from (f"node group {name}:{group}" for group in cluster.groups)
-        yield from (f"addon {name}:{addon}" for addon in cluster.addons)
-        yield from (f"access entry {name}:{principal}" for principal in cluster.entries)
         yield from (
             f"pod identity association {name}:{row['namespace']}/{row['serviceAccount']}"
             for row in cluster.associations.values()
         )
+        for (words, _), rows in list(cluster.tagged.items()):
+            yield from (f"{words} {name}:{each}" for each in rows)

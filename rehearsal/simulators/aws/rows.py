@@ -1,5 +1,6 @@
 """EKS's clusters and node groups, in the shapes of botocore's model."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,9 +43,9 @@ class Cluster:
     interfaces: list[str] = field(default_factory=list)
     """The control plane's network interfaces in the cluster's subnets."""
     groups: dict[str, Group] = field(default_factory=dict)
-    addons: dict[str, Row] = field(default_factory=dict)
-    entries: dict[str, Row] = field(default_factory=dict)
-    """Principal ARN -> access entry."""
+    tagged: dict[tuple[str, str], dict[str, Row]] = field(default_factory=lambda: defaultdict(dict))
+    """What it has that takes tags, by type: the words of the leak check, and the member that has
+    the ARN. Of a type, by what follows the cluster's name in its id."""
     policies: dict[str, dict[str, Row]] = field(default_factory=dict)
     """Principal ARN -> policy ARN -> associated access policy."""
     associations: dict[str, Row] = field(default_factory=dict)
@@ -57,6 +58,15 @@ class Cluster:
     """When its newest node group was created, on the monotonic clock."""
     identified: dict[tuple[str, str], float] = field(default_factory=dict)
     """(namespace, service account) -> when it first had an association, in seconds since 1970."""
+
+    @property
+    def addons(self) -> dict[str, Row]:
+        return self.tagged["addon", "addonArn"]
+
+    @property
+    def entries(self) -> dict[str, Row]:
+        """Principal ARN -> access entry."""
+        return self.tagged["access entry", "accessEntryArn"]
 
     @property
     def security_group(self) -> str:
