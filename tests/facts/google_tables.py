@@ -2,52 +2,81 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from clouds.read import read
+from clouds.rows.google import rows
 from components.catalog import gke
 from components.cluster import Taint
 from rehearsal.plugins.cloud import facts
+from rehearsal.plugins.gcp.client import Client
+from rehearsal.plugins.gcp.resource import Resource
 from tests.facts import google_sources as google
 from tests.facts import sent
 
-NAMES: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("google_names.yaml").read_text())
+OWN: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("google_names.yaml").read_text())
 STABLE = {"container v1beta1": "container v1", "compute beta": "compute v1"}
+POOL = "gcp:container/nodePool:NodePool"
+
+
+def described_by(token: str) -> tuple[str, str]:
+    """API with version, and schema; of the type's row in `clouds/`."""
+    row = rows()[token]
+    return " ".join(row.api).strip(), row.schema
 
 
 def field(token: str, path: str) -> Mapping[str, Any] | None:
     """Google's field for an input of the provider's; None where it has none."""
-    api, schema = NAMES[token]["discovery"]
-    return google.field_at(api, schema, theirs(token, path))
+    return google.field_at(*described_by(token), theirs(token, path))
 
 
 def theirs(token: str, path: str) -> str:
-    """The path by the API's names: of the longest part that has another name there."""
-    names = NAMES[token].get("names", {})
-    for ours in sorted(names, key=len, reverse=True):
+    """The path by the API's names: the override's of the longest part that has one, else those by
+    which the offline plugin sends its parts."""
+    own = OWN.get(token, {}).get("names", {})
+    for ours in sorted(own, key=len, reverse=True):
         if path == ours or path.startswith((f"{ours}.", f"{ours}[")):
-            return str(names[ours]) + path[len(ours) :]
-    return path
+            return str(own[ours]) + path[len(ours) :]
+    if path.startswith("nodePools[]."):
+        return f"nodePools[].{theirs(POOL, path.removeprefix('nodePools[].'))}"
+    named, row = _renamed(token), rows()[token]
+    at, found = "", []
+    for step in path.split("."):
+        name = step.removesuffix("[]")
+        at = f"{at}.{name}" if at else name
+        # An entry of a map is any of its fields.
+        end = ".any" if name in row.keyed else step[len(name) :]
+        found.append((named.get(at) or name) + end)
+        at += step[len(name) :]
+    return ".".join(found)
+
+
+@cache
+def _renamed(token: str) -> Mapping[str, str | None]:
+    return Resource(Client({}), rows()[token]).renamed
 
 
 def of_the_provider(token: str, path: str) -> bool:
-    """Whether the row says that only the provider knows the input."""
-    return path.removesuffix(".*") in NAMES[token].get("provider", {})
+    """Whether only the provider knows the input."""
+    path = path.removesuffix(".*")
+    unsent = _renamed(token).get(path.removesuffix("[]"), path) is None
+    return path in OWN.get(token, {}).get("provider", {}) or (unsent and not field(token, path))
 
 
 def types() -> Iterator[tuple[str, Any]]:
     for token in sorted(facts.types()):
-        if token in NAMES:
+        if token.startswith("gcp:") and described_by(token)[0]:
             yield token, facts.of(token)
 
 
 def described() -> Iterator[str]:
-    """Every Google type of `clouds/` has its schema's name here, or a row."""
+    """Every Google type of `clouds/` names its API and schema."""
     for token in sorted(facts.types()):
-        if token.startswith("gcp:") and token not in NAMES:
+        if token.startswith("gcp:") and not described_by(token)[0]:
             yield f"{token}: no schema of Google's is compared"
 
 
@@ -68,7 +97,7 @@ def values() -> Iterator[tuple[str, str, Any]]:
         (each.type, path, json.dumps(value))
         for platform in ("gke", "gke-autopilot")
         for each in sent.registered(platform)
-        if each.type in NAMES
+        if each.type in rows() and described_by(each.type)[0]
         for path, value in sent.leaves(each.inputs)
     }
     for token, path, value in sorted(seen):
@@ -161,7 +190,7 @@ def quotas() -> Iterator[str]:
 def preview_only() -> Iterator[str]:
     """What the program sends that only the beta APIs have: it may go without notice."""
     for token, path, _ in values():
-        api, schema = NAMES[token]["discovery"]
+        api, schema = described_by(token)
         if (stable := STABLE.get(api)) is None or field(token, path) is None:
             continue
         if google.field_at(stable, schema, theirs(token, path)) is None:
