@@ -80,6 +80,16 @@ def no_such_key(path: str, key: str, allowed: Collection[str]) -> str:
     return f"{path}: there is no such key; {unknown(meant, allowed)}"
 
 
+class NoSuchKey(ValueError):
+    """The refusal of a key that its block does not have."""
+
+    def __init__(self, path: str, key: str, allowed: Collection[str]) -> None:
+        self.path = path
+        self.renamed = RENAMED.get(key) in allowed
+        self.counterpart = next((each for each in COUNTERPARTS.get(key, ()) if each in allowed), "")
+        super().__init__(no_such_key(path, key, allowed))
+
+
 def decode(path: str, kind: type[T], value: object) -> T:
     """Decodes `value` as a `kind`; raises ValueError with one line that begins with the key's
     path."""
@@ -193,7 +203,7 @@ def _record(path: str, kind: type, value: object) -> Any:
     fields = {camel(field.name): field for field in dataclasses.fields(kind) if field.init}
     for key in value:
         if key not in fields:
-            raise ValueError(no_such_key(f"{path}.{key}", key, fields))
+            raise NoSuchKey(f"{path}.{key}", key, fields)
     given: dict[str, Any] = {}
     for key, field in fields.items():
         if key in value and value[key] is not None:

@@ -21,17 +21,27 @@ RENAMED: Final[Mapping[str, str]] = {
 
 
 COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "accelerator": ("instanceTypes", "machineType"),
     "amiType": ("osImage",),
+    "cidr": ("nodesCidr",),
+    "desiredNodes": ("minNodes",),
     "gpus": ("gpusPerNode",),
     "instanceType": ("instanceTypes", "machineType", "accelerator"),
     "instanceTypes": ("machineType", "accelerator"),
+    "labels": ("tags",),
     "machineType": ("instanceTypes", "accelerator"),
+    "maxUnavailable": ("upgrade",),
+    "networkTags": ("securityGroupIds",),
+    "nodesCidr": ("cidr",),
     "os": ("osImage",),
     "osImage": ("os",),
     "region": ("location",),
+    "securityGroupIds": ("networkTags",),
     "spot": ("capacityType",),
     "subnetIds": ("subnetwork",),
     "subnetwork": ("subnetIds",),
+    "tags": ("labels",),
+    "upgrade": ("maxUnavailable",),
 }
 """Key of one platform, or of a cloud's own API -> what others call it, the best first."""
 

@@ -8,16 +8,17 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from ..batch.load import Available, read_batch
 from ..catalog.clouds import CLOUDS
 from ..decode import (
     NAMESPACE,
+    NoSuchKey,
     at,
     camel,
     decode,
@@ -25,11 +26,13 @@ from ..decode import (
     no_such_key,
     refuse_output,
     shown,
+    type_hints,
     unknown,
 )
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
+from ..limits import unwrapped
 from ..platforms import PLATFORMS, WRITTEN, platform_in
 from .auxiliary import (
     check_disk_zones,
@@ -176,8 +179,11 @@ def _of_values(
     module = PLATFORMS[platform].settings
     _check_owner_keys(platform, values["cluster"])
     teams = read_teams(values["teams"])
-    cluster = read_cluster(module.CLUSTER, values["cluster"], teams)
-    pool_args = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"])
+    try:
+        cluster = read_cluster(module.CLUSTER, values["cluster"], teams)
+        pool_args = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"])
+    except NoSuchKey as error:
+        raise ValueError(_on_other_platforms(error, platform) or str(error)) from None
     try:
         own = module.resolve(config, cluster, pool_args)
     except ValueError as error:
@@ -267,6 +273,40 @@ def _check_owner_keys(platform: str, cluster: Any) -> None:
             raise ValueError(
                 f"{NAMESPACE}:cluster.{key}: is not available with existing: {what}; drop it"
             )
+
+
+def _on_other_platforms(error: NoSuchKey, platform: str) -> str:
+    """What refuses a key that other platforms have at the same place; empty if none has."""
+    block, *keys = error.path.removeprefix(f"{NAMESPACE}:").split(".")
+    part, keys = ("CLUSTER", keys) if block == "cluster" else ("POOL", keys[1:])
+    have = [name for name, row in PLATFORMS.items() if _has_key(getattr(row.settings, part), keys)]
+    if error.renamed or not have:
+        return ""
+    here = platform.removesuffix("-existing")
+    names = [
+        f"{name} without existing"
+        if f"{name}-existing" == platform
+        else name.replace("-existing", " with existing")
+        for name in have
+        if name.removesuffix("-existing") not in {*have} - {name}
+    ]
+    advice = f"use {error.counterpart} on {here}" if error.counterpart else "drop it"
+    return f"{error.path}: is only available on {' and '.join(names)}; {advice}"
+
+
+def _has_key(kind: Any, keys: Sequence[str]) -> bool:
+    """Whether a class of args, or what a field of one holds, has the key at this path."""
+    kind = unwrapped(kind)[0]
+    inner = get_args(kind)
+    if not keys:
+        return True
+    if get_origin(kind) is Mapping:
+        return _has_key(inner[1], keys[1:])
+    if get_origin(kind) is Sequence:
+        return _has_key(inner[0], keys)
+    hints = {camel(each.name): each.name for each in fields(kind)} if is_dataclass(kind) else {}
+    name = hints.get(keys[0].partition("[")[0])
+    return name is not None and _has_key(type_hints(kind)[name], keys[1:])
 
 
 def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:

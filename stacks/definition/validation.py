@@ -34,8 +34,13 @@ from stacks.outcome import Answer, ExitCode
 
 _MOST = 100
 """Findings after which nothing more is read."""
-_HINT = re.compile(r"there is no such key; did you mean '([^']+)'|is called (\S+) now")
-_UNKNOWN = re.compile(r"there is no such key|is called \S+ now|is not available with existing")
+_HINT = re.compile(
+    r"there is no such key; did you mean '([^']+)'|is called (\S+) now"
+    r"|: is only available on [^;]+; use (\S+) on"
+)
+_UNKNOWN = re.compile(
+    r"there is no such key|is called \S+ now|is not available with existing|: is only available on"
+)
 _MOVED = re.compile(r"; rename the key to ([\w-]+:\w+)")
 _NOBODYS = re.compile(r"nothing creates the namespace '([^']+)'")
 _EXISTING = {"existing": True}
@@ -208,7 +213,7 @@ def _rename(config: dict[str, Any], path: str, message: str, guessed: set[str]) 
         return False
     value = holder.pop(key)
     hint = _HINT.search(message)
-    meant = hint and (hint[1] or hint[2])
+    meant = hint and hint[hint.lastindex or 0]
     if meant and f"{key}".startswith("gpu-cluster:"):
         meant = f"gpu-cluster:{meant}"
     if meant and meant not in holder:

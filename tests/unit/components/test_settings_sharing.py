@@ -70,7 +70,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("train", {"strategy": "mig", "replicas": 4}, {},
      "sharing.strategy: mig is supported only on GKE; use time-slicing"),
     ("train", {"strategy": "time-slicing", "replicas": 4, "partition": "1g.5gb"}, {},
-     "sharing.partition: there is no such key; allowed: replicas, strategy"),
+     "sharing.partition: is only available on gke and gke-autopilot; drop it"),
     ("onprem", {"strategy": "time-slicing", "replicas": 1}, {},
      "sharing.replicas: 1 is too small; allowed: 2 or more"),
     ("onprem", {"strategy": "mps", "replicas": 49}, {},

@@ -345,6 +345,7 @@ def test_the_command_has_three_exit_codes(
     [
         ("instanceType", "g4dn.xlarge", "there is no such key; did you mean 'instanceTypes'?"),
         ("zone", "us-east-1a", "there is no such key; did you mean 'zones'?"),
+        ("machineType", "g2-standard-4", "is only available on gke; use instanceTypes on eks"),
     ],
 )
 def test_a_misspelt_key_is_one_finding(key: str, value: str, says: str) -> None:
