@@ -324,8 +324,9 @@ def test_local_ssd_that_comes_with_a_machine_is_added() -> None:
 def test_every_disk_of_a_pool_is_on_its_bill(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the price of its type; local SSDs have one for Spot machines."""
     monkeypatch.setattr(GkeGpuNodePoolArgs, "disks", {"pd-ssd": 10, "local-ssd": 375})
-    pool = item(changed("dev", maxNodes=1), "train-gpu")
-    machine = gke_node("n1-standard-4", "nvidia-tesla-t4", 1)
+    l4 = {"machineType": "g2-standard-4", "accelerator": None, "driver": "managed", "maxNodes": 1}
+    pool = item(changed("dev", **l4), "train-gpu")
+    machine = gke_node("g2-standard-4")
     assert machine.on_demand
     assert machine.spot
     for bought, host, ssd in (
