@@ -62,7 +62,8 @@ def test_two_stacks_may_add_to_one_cluster() -> None:
             "name: is not available with existing: that is the cluster's name; drop it",
         ),
         ([CLUSTER, "systemPol", {}], "systemPol: there is no such key; ..."),
-        ([CLUSTER, "network", "cidr", "10.0.0.0/16"], "network.cidr: is only available on eks without existing; drop it"),
+        ([CLUSTER, "network", "cidr", "10.0.0.0/16"],
+         "network.cidr: is only available on eks without existing; drop it"),
         (
             [CLUSTER, "disksEncryptionKey", "arn:aws:kms:us-west-2:123456789012:key/"
              "00000000-0000-0000-0000-000000000000"],
@@ -74,7 +75,8 @@ def test_two_stacks_may_add_to_one_cluster() -> None:
          "karpenterNodeRole: 'arn:aws:iam::123456789012:role/nodes' is not the name of an IAM "
          "role; give the name, without arn:aws:iam::123456789012:role/"),
         ([CLUSTER, "existing", ""], "existing: '' is not an EKS cluster name"),
-        ([CLUSTER, "platform", "gke-autopilot"], "existing: is only available on gke with existing and eks with existing; drop it"),
+        ([CLUSTER, "platform", "gke-autopilot"],
+         "existing: is only available on gke with existing and eks with existing; drop it"),
         (
             [CLUSTER, "platform", "eks-existing"],
             "platform: 'eks-existing' is not known; did you mean 'existing'?",
