@@ -1,4 +1,4 @@
-"""What a user says of the image, the kubelet, the user data and the network of nodes on EKS."""
+"""The settings of the image, the kubelet, the user data and the network of nodes on EKS."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,15 @@ from ..limits import (
 from ..on_change import Loss, OnChange
 
 _USER_DATA = 12 * 1024
-"""EC2 takes 16 KiB (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html, read
-2026-11-24), of which EKS's own part and this stack's have the rest."""
+"""EC2 accepts 16 KiB (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html, read
+2026-11-24); the rest is left for the parts of EKS and of this stack."""
 _PARTS = ("#!", "#cloud-config", "apiVersion: node.eks.aws/", "---\napiVersion: node.eks.aws/")
 _TEMPLATE = "LaunchTemplate userData"
 
 
 def _ssm(value: str) -> str | None:
-    """https://github.com/aws/containers-roadmap/issues/1951, open on 2026-11-24."""
+    """Why the value cannot be an SSM parameter:
+    https://github.com/aws/containers-roadmap/issues/1951, open on 2026-11-24."""
     if not value.startswith(("resolve:ssm:", "/", "arn:")):
         return None
     return (
@@ -39,8 +40,8 @@ def _ssm(value: str) -> str | None:
 
 
 def _own_image(old: str, new: str) -> Loss | None:
-    """A node group keeps whether its image is EKS's; from one ID to another, its nodes are
-    recycled. https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html"""
+    """EKS cannot switch a node group between its own images and a custom one; another custom image
+    recycles the nodes. https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html"""
     return "GPU pool" if "null" in (old, new) else None
 
 
@@ -66,7 +67,7 @@ SECURITY_GROUPS = Annotated[
         ]
     ],
     UNIQUE,
-    # EC2 puts at most 5 on a network interface, of which the cluster's own is one.
+    # EC2 allows at most 5 per network interface, one of which is the cluster's own.
     MaxLen(4),
     Sent("LaunchTemplate vpcSecurityGroupIds[]"),
     Tries(["sg-0123456789abcdef0"]),
@@ -98,24 +99,24 @@ _GRACE = matching("a duration such as 90s or 2m", re.compile(r"(?:[0-9]+(?:h|m|s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksKubeletArgs:
-    """Settings of the kubelet; by default, each has the image's default. What is reserved is not
-    available to pods, and Cluster Autoscaler is told so."""
+    """Settings of the kubelet; the image's defaults apply to those that are omitted. Reserved
+    resources are not available to pods, and Cluster Autoscaler takes them into account."""
 
     max_pods: Annotated[int | None, Interval(ge=16, le=1000), Tries(20)] = None
-    """How many pods a node runs, including those of DaemonSets; at most the number of addresses
-    that its network interfaces have."""
+    """The maximum number of pods on a node, including those of DaemonSets; at most the number of
+    addresses that its network interfaces have."""
     kube_reserved: Annotated[_RESERVED, Tries({"cpu": "500m", "memory": "1Gi"})] = field(
         default_factory=dict
     )
     """Resources reserved for the kubelet and the container runtime: `cpu`, `memory`,
     `ephemeral-storage`, `pid`. Resources that are not listed keep the image's value."""
     system_reserved: Annotated[_RESERVED, Tries({"memory": "512Mi"})] = field(default_factory=dict)
-    """What the rest of the system gets, in the same words; nothing by default."""
+    """Resources reserved for the rest of the system, with the same names; by default, none."""
     eviction_hard: Annotated[_THRESHOLDS, Tries({"memory.available": "500Mi"})] = field(
         default_factory=dict
     )
-    """Below which amount or share of a resource pods are evicted at once: signal -> threshold, such
-    as `memory.available: 500Mi` or `nodefs.available: 5%`."""
+    """Thresholds below which pods are evicted immediately: signal -> amount or percentage, such as
+    `memory.available: 500Mi` or `nodefs.available: 5%`."""
     eviction_soft: Annotated[
         _THRESHOLDS,
         Tries(
@@ -124,30 +125,30 @@ class EksKubeletArgs:
             given={"evictionSoftGracePeriod": {"memory.available": "2m"}},
         ),
     ] = field(default_factory=dict)
-    """Below which pods are evicted after evictionSoftGracePeriod."""
+    """Thresholds below which pods are evicted after evictionSoftGracePeriod."""
     eviction_soft_grace_period: Annotated[
         Mapping[Annotated[str, _SIGNAL], Annotated[str, _GRACE]],
         Tries({"memory.available": "3m"}, given={"evictionSoft": {"memory.available": "1Gi"}}),
     ] = field(default_factory=dict)
-    """How long evictionSoft may be exceeded: signal -> duration."""
+    """How long a threshold of evictionSoft may be exceeded: signal -> duration."""
     cpu_manager_policy: Literal["none", "static"] | None = None
-    """Whether pods with whole CPUs get cores of their own (`static`)."""
+    """Whether pods that request whole CPUs get exclusive cores (`static`)."""
     topology_manager_policy: (
         Literal["none", "best-effort", "restricted", "single-numa-node"] | None
     ) = None
-    """How strictly the CPUs and GPUs of a pod must belong to one NUMA node."""
+    """How strictly the CPUs and GPUs of a pod must belong to the same NUMA node."""
     topology_manager_scope: Annotated[Literal["container", "pod"] | None, Tries("pod")] = None
     """The unit that is aligned: a container, or the whole pod."""
     pod_pids_limit: Annotated[int | None, Interval(ge=1024, le=4194303), Tries(8192)] = None
-    """How many processes a pod may have."""
+    """The maximum number of processes in a pod."""
     container_log_max_size: Annotated[str | None, QUANTITY_OR_ZERO, Tries("50Mi")] = None
-    """How large a container's log file gets."""
+    """The maximum size of a container's log file."""
     container_log_max_files: Annotated[int | None, Interval(ge=2, le=100)] = None
-    """How many log files a container keeps."""
+    """How many log files are kept per container."""
     allowed_unsafe_sysctls: Annotated[
         Sequence[Annotated[str, Limit(sysctl_for_pods)]], Tries(["net.core.somaxconn"])
     ] = ()
-    """Kernel parameters that pods may set for themselves although Kubernetes calls them unsafe."""
+    """Kernel parameters that pods may set although Kubernetes classifies them as unsafe."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -170,16 +171,17 @@ class EksKubeletArgs:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What is given, by field; the names are `KubeletConfiguration`'s."""
+        """The fields that are set; their names are those of `KubeletConfiguration` in
+        snake_case."""
         return {key: value for key, value in asdict(self).items() if value or value == 0}
 
     @property
     def config(self) -> dict[str, Any]:
-        """As a `KubeletConfiguration` has it."""
+        """The settings as fields of `KubeletConfiguration`."""
         return {camel(key): value for key, value in self.settings.items()}
 
     def kept(self, memory_gib: float) -> dict[str, Any]:
-        """What `room.eks` is to take for kept, as far as it is given."""
+        """The reserved amounts to pass to `room.eks`, as far as they are set."""
         threshold = self.eviction_hard.get("memory.available")
         of_node = memory_gib * 1024
         return {
@@ -191,7 +193,7 @@ class EksKubeletArgs:
         }
 
     def disk_gib(self, size: int) -> int:
-        """GiB of a node's disk for pods: by default a tenth is kept free, and 1 GiB reserved."""
+        """GiB of a node's disk for pods: by default, a tenth is kept free and 1 GiB is reserved."""
         free = _share(self.eviction_hard.get("nodefs.available", "10%"), size, 2**-30)
         kube = _of(self.kube_reserved, "ephemeral-storage", 2**-30)
         own = _of(self.system_reserved, "ephemeral-storage", 2**-30) or 0
@@ -209,7 +211,7 @@ def _share(threshold: str, whole: float, unit: float) -> int:
 
 
 def check_user_data(parts: Sequence[str], os: str) -> None:
-    """Raises ValueError for a part that the image's first boot, or EKS, does not understand."""
+    """Raises ValueError for a part that the image's first boot, or EKS, does not accept."""
     if os == "bottlerocket":
         for position, part in enumerate(parts):
             if found := re.search(r"^\s*\[[^\]\n]*[\"'].*\]|\\\"", part, re.MULTILINE):

@@ -1,4 +1,4 @@
-"""A GPU node group on EKS that Cluster Autoscaler grows from zero."""
+"""A GPU node group on EKS that Cluster Autoscaler scales up from zero."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -47,10 +47,10 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         depends_on: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: its name. `control_plane`: None if somebody else created it.
-        `security_groups`: none for the one that EKS makes with the cluster. `own_tags`: what tells
-        the group from those of other stacks on the cluster. `key`: the ARN of the KMS key that
-        encrypts the nodes' disks; None for the account's default."""
+        """`cluster`: its name. `control_plane`: None for an existing cluster. `security_groups`: if
+        empty, the one that EKS creates with the cluster. `own_tags`: tags that distinguish the
+        group from those of other stacks on the cluster. `key`: the ARN of the KMS key that encrypts
+        the nodes' disks; None for the account's default."""
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
         args, self.pool = resolved.args, resolved.pool
         path = f"gpuPools.{self.pool.name}"
@@ -67,7 +67,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             instance_market_options={"market_type": "capacity-block"} if _block(args) else None,
             capacity_reservation_specification=_reservation(args),
             image_id=args.ami_id,
-            # With any in the template, EKS leaves out the cluster's own, which nodes need.
+            # If the template has any, EKS does not add the cluster's own, which nodes need.
             vpc_security_group_ids=[
                 *(security_groups or _groups_of(control_plane)),
                 *args.security_group_ids,
@@ -80,8 +80,8 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         self.node_group = aws.eks.NodeGroup(
             name,
             cluster_name=cluster,
-            # EKS takes neither version nor amiType with an image in the template. Whether there is
-            # one holds for the group's life, and another name makes another group.
+            # EKS accepts neither version nor amiType together with an image in the template. This
+            # cannot change during the group's life, and another name prefix creates a new group.
             node_group_name_prefix=f"{name}-ami-" if own_image else f"{name}-",
             version=None if own_image else version,
             release_version=args.release_version,
@@ -89,7 +89,8 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             subnet_ids=list(subnets),
             ami_type=None if own_image else args.image,
             capacity_type=CAPACITY_TYPES[args.capacity_type],
-            # A Capacity Block wants its type in the launch template, and EKS in one place only.
+            # A Capacity Block needs the type in the launch template, and EKS accepts it in one
+            # place only.
             instance_types=None if _block(args) else list(args.instance_types),
             launch_template={"id": template.id, "version": template.latest_version.apply(str)},
             scaling_config=scaling_config(*self.pool.bounds, args.desired_nodes),
@@ -106,14 +107,14 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 parent=self,
                 depends_on=list(depends_on),
                 delete_before_replace=args.delete_before_replace,
-                # The autoscaler owns the number of nodes.
+                # The autoscaler controls the number of nodes.
                 ignore_changes=ignored(args.desired_nodes),
                 hooks=size_check(name, path, release_check(name, path)),
                 custom_timeouts=pulumi.CustomTimeouts(update=f"{args.update_minutes}m"),
             ),
         )
         # The keys are plain values, so that the first preview lists every tag; only the group's
-        # name waits for EKS, which makes the group with the node group and deletes it with it.
+        # name has to wait for EKS, which creates and deletes the group with the node group.
         group = self.node_group.resources[0].autoscaling_groups[0].name
         for tag in autoscaler_tags(self.pool, args):
             aws.autoscaling.Tag(
@@ -126,7 +127,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
 
 
 def _update_config(args: EksGpuNodeGroupArgs) -> NodeGroupUpdateConfigArgsDict:
-    # No spare GPU is needed to update: a node is deleted, then its successor comes.
+    # An update needs no spare GPU: a node is deleted before its successor is created.
     if args.max_unavailable_percentage is not None:
         return {
             "max_unavailable_percentage": args.max_unavailable_percentage,
@@ -156,7 +157,7 @@ def _node_repair_config(repair: EksNodeRepairArgs) -> NodeGroupNodeRepairConfigA
 
 
 def _groups_of(control_plane: aws.eks.Cluster | None) -> list[pulumi.Input[str]]:
-    """The security group that EKS makes with the cluster."""
+    """The security group that EKS creates with the cluster."""
     return [control_plane.vpc_config.cluster_security_group_id] if control_plane else []
 
 
@@ -177,7 +178,7 @@ def _reservation(
         target = {"capacity_reservation_id": args.reservation}
     if _block(args):
         return {"capacity_reservation_target": target}
-    # Without it, nodes beyond a group's reservations run on demand, and nobody is told.
+    # Without it, nodes in excess of a group's reservations silently run on demand.
     return {
         "capacity_reservation_preference": "capacity-reservations-only",
         "capacity_reservation_target": target,
@@ -186,11 +187,11 @@ def _reservation(
 
 METADATA_OPTIONS: aws.ec2.LaunchTemplateMetadataOptionsArgsDict = {
     "http_endpoint": "enabled",
-    # A token for every request, and none that a pod behind the node's own network could get.
+    # A token for every request, and none for pods in their own network namespace.
     "http_tokens": "required",
     "http_put_response_hop_limit": 1,
 }
-"""How instances reach their metadata, and with it the node's role: only the node can."""
+"""How instances reach their metadata and thus the node's role: only the node itself can."""
 
 
 def volume(
@@ -201,8 +202,8 @@ def volume(
     throughput: int | None = None,
     iops: int | None = None,
 ) -> LaunchTemplateBlockDeviceMappingArgsDict:
-    """An encrypted gp3 volume, deleted with its instance. Without a size, the image's own; without
-    throughput (MiB/s) and operations per second, gp3's least."""
+    """An encrypted gp3 volume that is deleted with its instance. Without a size, the image's;
+    without throughput (MiB/s) and IOPS, gp3's minimum."""
     return {
         "device_name": device,
         "ebs": {
@@ -210,7 +211,7 @@ def volume(
             "volume_size": size_gb,
             "throughput": throughput,
             "iops": iops,
-            # Strings: the provider's schema tells unset from false by them.
+            # Strings, because the provider's schema needs them to distinguish unset from false.
             "encrypted": "true",
             "kms_key_id": key,
             "delete_on_termination": "true",
@@ -221,7 +222,7 @@ def volume(
 def tag_specifications(
     name: str, tags: Mapping[str, str]
 ) -> list[LaunchTemplateTagSpecificationArgsDict]:
-    """The tags of the instances and volumes that a launch template makes."""
+    """The tags of the instances and volumes that a launch template creates."""
     return [
         {"resource_type": kind, "tags": {"Name": name, **tags}} for kind in ("instance", "volume")
     ]
@@ -230,7 +231,7 @@ def tag_specifications(
 def _volumes(
     args: EksGpuNodeGroupArgs, key: str | None
 ) -> list[LaunchTemplateBlockDeviceMappingArgsDict]:
-    # Bottlerocket's system is on a small volume of its own; images and pods are on the second.
+    # Bottlerocket's system is on a small separate volume; images and pods are on the second.
     device = "/dev/xvdb" if args.os == "bottlerocket" else "/dev/xvda"
     data = volume(
         device, args.disk_size_gb, key=key, throughput=args.disk_throughput, iops=args.disk_iops

@@ -1,4 +1,4 @@
-"""What a user says of the repair of a pool's nodes on EKS."""
+"""The settings of node repair on EKS."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _LIMITS = ("max_parallel_nodes_repaired", "max_unhealthy_node_threshold")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksNodeRepairOverrideArgs:
-    """Another answer to one finding of the node monitoring agent."""
+    """A custom repair action for a finding of the node monitoring agent."""
 
     node_monitoring_condition: Annotated[
         str,
@@ -38,7 +38,7 @@ class EksNodeRepairOverrideArgs:
     min_repair_wait_time_mins: Annotated[
         Count, Sent("NodeGroup nodeRepairConfig.nodeRepairConfigOverrides[].minRepairWaitTimeMins")
     ]
-    """How many minutes the finding must last, 1 or more."""
+    """How many minutes the finding must persist, at least 1."""
     repair_action: Annotated[
         Literal["Replace", "Reboot", "NoAction"],
         Sent("NodeGroup nodeRepairConfig.nodeRepairConfigOverrides[].repairAction"),
@@ -55,11 +55,11 @@ DCGM_UNREACHABLE = EksNodeRepairOverrideArgs(
     min_repair_wait_time_mins=10,
     repair_action="NoAction",
 )
-"""On every GPU pool, unless the pool has its own override for this reason.
+"""Applies to every GPU pool, unless the pool has its own override for this reason.
 
 The agent (1.7.0) reports `DCGMError` if the DCGM server, whose image is still being pulled, does
-not answer in the agent's first minute, and never takes it back. By default EKS would replace the
-healthy node. Faults of a GPU have reasons of their own.
+not answer in the agent's first minute, and never clears it. By default, EKS would replace the
+healthy node. GPU faults have other reasons.
 https://github.com/aws/eks-node-monitoring-agent/issues/266
 https://github.com/aws/containers-roadmap/issues/2555
 """
@@ -67,14 +67,15 @@ https://github.com/aws/containers-roadmap/issues/2555
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksNodeRepairArgs:
-    """Node auto repair: EKS replaces or reboots nodes that the monitoring agent finds unhealthy."""
+    """Node auto repair: EKS replaces or reboots nodes that the monitoring agent reports as
+    unhealthy."""
 
     enabled: Annotated[bool, Sent("NodeGroup nodeRepairConfig.enabled")] = True
     """Whether EKS repairs nodes."""
     max_parallel_nodes_repaired_count: Annotated[
         Count | None, Sent("NodeGroup nodeRepairConfig.maxParallelNodesRepairedCount")
     ] = None
-    """How many nodes are repaired at a time; this or the percentage."""
+    """How many nodes are repaired at a time; either this or the percentage."""
     max_parallel_nodes_repaired_percentage: Annotated[
         Percentage | None, Sent("NodeGroup nodeRepairConfig.maxParallelNodesRepairedPercentage")
     ] = None
@@ -82,7 +83,7 @@ class EksNodeRepairArgs:
     max_unhealthy_node_threshold_count: Annotated[
         Count | None, Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdCount")
     ] = None
-    """Above so many unhealthy nodes nothing is repaired any more; this or the percentage."""
+    """With more unhealthy nodes than this, no node is repaired; either this or the percentage."""
     max_unhealthy_node_threshold_percentage: Annotated[
         Percentage | None, Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdPercentage")
     ] = None
@@ -100,8 +101,8 @@ class EksNodeRepairArgs:
             ]
         ),
     ] = ()
-    """Findings with another action than EKS's own. Without an override of yours for it, the reason
-    `DCGMError` has the action `NoAction`: it also appears on healthy nodes."""
+    """Findings with an action other than EKS's default. Unless you override it, the reason
+    `DCGMError` has the action `NoAction`, because it also appears on healthy nodes."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -114,7 +115,7 @@ class EksNodeRepairArgs:
 
     @property
     def effective_overrides(self) -> list[EksNodeRepairOverrideArgs]:
-        """The overrides that EKS gets; none if EKS repairs nothing."""
+        """The overrides that EKS gets; empty if EKS repairs nothing."""
 
         def finding(override: EksNodeRepairOverrideArgs) -> tuple[str, str]:
             return override.node_monitoring_condition, override.node_unhealthy_reason
@@ -125,7 +126,7 @@ class EksNodeRepairArgs:
 
 
 def check_one_of_two(args: object, count: str, share: str) -> None:
-    """Raises ValueError if both a count and a share are given."""
+    """Raises ValueError if both a count and a percentage are set."""
     if getattr(args, count) is not None and getattr(args, share) is not None:
         raise ValueError(
             f"{camel(count)}: cannot be combined with {camel(share)}; drop one of the two"

@@ -1,4 +1,4 @@
-"""EKS, from settings to the waist."""
+"""Declares an EKS environment from its settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,8 +24,8 @@ from .storage import AUTO_MODE, PROVISIONER, EksDisks, EksStorage
 
 
 def declare(settings: EksSettings, runs: Runs) -> Cluster:
-    """Declares an EKS cluster, unless somebody else created it, with its GPU node groups, their
-    autoscaler, and rights for what `runs` there."""
+    """Declares an EKS cluster, unless it is an existing one, with its GPU node groups, their
+    autoscaler, and permissions for what `runs` on it."""
     args, provider, top = settings.cluster, settings.provider, runs.component_options
     eks: EksCluster | EksExistingCluster
     if isinstance(args, EksClusterArgs):
@@ -55,14 +55,14 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             args.name,
             kubeconfig=eks.kubeconfig,
             context=args.name,
-            # It depends on the cluster, so that one that is replaced under its old name replaces
-            # the provider and with it every object: the new cluster has none of them.
+            # It depends on the cluster, so that replacing the cluster under its old name replaces
+            # the provider and every object: the new cluster has none of them.
             cluster_identifier=eks.name.apply(lambda name: f"eks/{provider.region}/{name}"),
-            # In a cluster of somebody else's, what exists under a name of this stack is theirs.
+            # In an existing cluster, an object with one of this stack's names belongs to its owner.
             upsert_existing_objects=None if eks.control_plane else False,
-            # It looks at the cluster once, when it starts, and takes one that does not answer, or
-            # knows nobody yet, for unreachable until it ends. An access entry takes seconds to
-            # work, and so does the endpoint's name; the system nodes take minutes.
+            # The provider checks the cluster once, when it starts, and considers one that does not
+            # answer, or does not accept anyone yet, unreachable from then on. An access entry and
+            # the endpoint's name take seconds to work; the system nodes take minutes.
             # https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
             opts=pulumi.ResourceOptions(parent=runs.parent, depends_on=eks.ready),
         ),
@@ -114,7 +114,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             ),
             opts=top,
         )
-    # Nothing of the stack keeps a node once its pods are deleted, which is before its NodePool.
+    # No object of the stack keeps a node once its pods are deleted, which is before its NodePool.
     return replace(cluster, ready=[*cluster.ready, *launched])
 
 
@@ -146,7 +146,8 @@ def _node_groups(
 
 
 def _remember(settings: EksSettings, after: Sequence[pulumi.Resource], runs: Runs) -> None:
-    """Of a pool of Karpenter, no change replaces anything: nodes follow one by one."""
+    """Records the settings. A change of a Karpenter pool never replaces anything: its nodes follow
+    one by one."""
     groups = settings.cluster.scaler == "cluster-autoscaler"
     LastingSettings(
         settings.cluster,

@@ -1,4 +1,4 @@
-"""Rights in AWS for pods, by EKS Pod Identity: a role for each service account."""
+"""AWS permissions for pods through EKS Pod Identity, with a role for each service account."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,12 +12,12 @@ from .iam import EksRole, Statement, document, pod_trust, role_name
 
 READ = ("s3:GetObject",)
 WRITE = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject")
-"""On objects: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md, IAM
+"""Actions on objects: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md, IAM
 permissions (read 2026-11-22)."""
 
 
 class EksPodAccess(pulumi.ComponentResource):
-    """The roles of the stack's service accounts."""
+    """The IAM roles of the stack's service accounts."""
 
     granted: Mapping[str, Sequence[pulumi.Resource]]
 
@@ -32,8 +32,8 @@ class EksPodAccess(pulumi.ComponentResource):
         region: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`known_as`: the cluster's name once it exists. `control_plane`: None if somebody else
-        created it."""
+        """`known_as`: the cluster's name once it exists. `control_plane`: None for an existing
+        cluster."""
         super().__init__("gpu-cluster:eks:PodAccess", name, None, opts)
         granted: dict[str, Sequence[pulumi.Resource]] = {}
         effective = once_effective(f"{name}-effective")
@@ -56,7 +56,8 @@ class EksPodAccess(pulumi.ComponentResource):
                     parent=self,
                     depends_on=role.grants,
                     deleted_with=control_plane,
-                    # In an update that adds the account with its job, nothing else takes time.
+                    # Needed in an update that adds the account with its job, because nothing else
+                    # takes time.
                     hooks=effective,
                 ),
             )
@@ -66,7 +67,7 @@ class EksPodAccess(pulumi.ComponentResource):
 
 
 def bucket_policy(account: ServiceAccountArgs, region: str) -> str:
-    """The rights that Mountpoint needs on these buckets and their keys, and on no other."""
+    """The permissions that Mountpoint needs, restricted to these buckets and their keys."""
     buckets = account.buckets
     start = f"arn:{regions.partition(region)}:s3:::"
     statements: list[Statement] = [

@@ -1,4 +1,4 @@
-"""What a user says of a GPU node group on EKS, and the pool that follows from it."""
+"""The settings of a GPU node group on EKS, and the pool that follows from them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,12 +41,15 @@ from .sharing_args import EksSharingArgs
 from .user_data import Bootstrap, bottlerocket
 
 _MAX_TAGS = 32
-"""An Auto Scaling group takes 50 tags: five are EKS's, and the stack's are three labels, a taint,
-five resources and four options of the autoscaler; those of `discoveryLabels` come on top."""
+"""An Auto Scaling group can have 50 tags: five are EKS's, and the stack's are three labels, a
+taint, five resources and four options of the autoscaler, in addition to those of
+`discoveryLabels`."""
 _MAX_PREFIX = 37
-"""Characters of `nodeGroupNamePrefix`: the provider adds 26 to it, and EKS takes 63."""
+"""Maximum length of `nodeGroupNamePrefix`: the provider appends 26 characters, and EKS accepts
+63."""
 _MAX_UNAVAILABLE = 100
-"""EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
+"""Maximum number of nodes of a group that EKS updates at a time (botocore,
+NodegroupUpdateConfig)."""
 _OSES = ("al2023", "bottlerocket")
 _IMAGE = NotWith(
     "auto-mode", "it chooses the image, a Bottlerocket built by AWS, and its configuration"
@@ -91,32 +94,33 @@ class EksGpuNodeGroupArgs:
         Sent("NodeGroup instanceTypes"),
         Tries(["g6.xlarge"]),
     ] = field(metadata={EXAMPLE: "[g6.xlarge]"})
-    """One instance type, or several with the same GPUs, of which EC2 uses any that is available;
-    the smallest first."""
+    """One instance type, or several with the same GPUs, the smallest first. EC2 uses any that is
+    available."""
     accelerator: Annotated[
         str | None, Silent("the instance type decides it; another value is refused")
     ] = None
-    """The GPU, as `k8s.amazonaws.com/accelerator` has it; it follows from the instance type."""
+    """The GPU, as in the label `k8s.amazonaws.com/accelerator`; it follows from the instance
+    type."""
     gpus_per_node: Annotated[
         Count | None, Silent("the instance type decides it; another value is refused")
     ] = None
-    """GPUs of a node; they follow from the instance type."""
+    """The number of GPUs per node; it follows from the instance type."""
     min_nodes: Annotated[
         int, Ge(0), Sent("NodeGroup scalingConfig.minSize"), Tries(1, given={"desiredNodes": 1})
     ] = 0
-    """The least number of nodes in the whole pool."""
+    """The minimum number of nodes in the whole pool."""
     max_nodes: Annotated[
         int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
     ] = 1
-    """The largest number of nodes in the whole pool."""
+    """The maximum number of nodes in the whole pool."""
     desired_nodes: Annotated[
         int | None,
         Sent("NodeGroup scalingConfig.desiredSize", "NodeGroup (ignore_changes)"),
         NotWith("karpenter", _NO_SIZE),
         NotWith("auto-mode", _NO_SIZE),
     ] = None
-    """The size, for a single update: needed if minNodes rises above the current size or maxNodes
-    falls below it. Remove it afterwards, so that the autoscaler decides again."""
+    """The number of nodes, for one update only: needed if minNodes rises above the current number
+    or maxNodes falls below it. Remove it afterwards, so that the autoscaler decides again."""
     zones: Annotated[
         Sequence[str],
         UNIQUE,
@@ -133,11 +137,11 @@ class EksGpuNodeGroupArgs:
     labels: Annotated[
         NodeLabels, Sent("NodeGroup labels", "Tag"), Tries({"role": "train-gpu", "team": "ml"})
     ] = field(default_factory=dict)
-    """Further labels of the nodes."""
+    """Additional labels of the nodes."""
     discovery_labels: Annotated[bool, Sent("NodeGroup labels", "Tag")] = False
     """Whether nodes have the labels of GPU feature discovery (`nvidia.com/gpu.product`, `.count`,
-    `.memory`, and `.replicas` with `sharing`), by which SkyPilot, dstack and dashboards find GPUs,
-    in a pool without nodes too."""
+    `.memory`, and `.replicas` with `sharing`), which SkyPilot, dstack and dashboards use to find
+    GPUs, even in a pool without nodes."""
     taints: Annotated[
         Sequence[Taint],
         Sent("NodeGroup taints[]", "Tag"),
@@ -150,15 +154,15 @@ class EksGpuNodeGroupArgs:
         Tries([{"key": "ebs.csi.aws.com/agent-not-ready", "value": "true", "effect": "NoExecute"}]),
     ] = ()
     """Taints that are removed from a node once it is set up: no pod of this stack tolerates them,
-    and Cluster Autoscaler considers a node to be starting until they are gone. The drivers of
+    and Cluster Autoscaler considers a node to be starting until they are gone. The CSI drivers of
     volumes and buckets remove `ebs.csi.aws.com/agent-not-ready` and
     `s3.csi.aws.com/agent-not-ready`."""
     capacity_type: Annotated[CapacityType, OnChange(bought), Sent("NodeGroup capacityType")] = (
         "on-demand"
     )
     """How the nodes are bought: `reservation` means only from on-demand Capacity Reservations. The
-    pool of a Capacity Block can be updated (version, disk, tags) only at size 0: before the block
-    starts, or after it ends."""
+    pool of a Capacity Block can be updated (version, disk, tags) only with zero nodes: before the
+    block starts, or after it ends."""
     fallback: Annotated[
         Sequence[CapacityType],
         MinLen(2),
@@ -168,23 +172,24 @@ class EksGpuNodeGroupArgs:
         Sent("NodeGroup", "NodePool spec.template.spec.requirements[].values[]"),
         Tries(["spot", "on-demand"]),
     ] = ()
-    """The ways of buying nodes, in the order in which they are tried: the words of `capacityType`,
-    which is left out then. With Cluster Autoscaler each is a node group of its own, of at most
-    `maxNodes`; the autoscaler leaves one that failed alone for 5 minutes, and for up to 30 if it
-    fails again. Karpenter always tries reservations first, then Spot, then on demand; when a choice
-    has none left, it takes the next one, and for 3 minutes does not try the first."""
+    """The ways of buying nodes, in the order in which they are tried, with the values of
+    `capacityType`, which must be omitted. With Cluster Autoscaler, each is a separate node group of
+    at most `maxNodes`; the autoscaler skips one that failed for 5 minutes, and for up to 30 if it
+    fails again. Karpenter always tries reservations first, then Spot, then on demand; if one has no
+    capacity, it uses the next one, and does not retry the first for 3 minutes."""
     reservation: Annotated[
         ReservationName | None,
         Sent("LaunchTemplate capacityReservationSpecification"),
         Tries("cr-0123456789abcdef1"),
     ] = None
-    """The reservation from which the nodes are taken: with capacityType `capacity-block` the
-    block's ID, with `reservation` that of an on-demand Capacity Reservation, or the ARN of a
-    resource group of them. `gpu-cluster capacity` says how much of it is free."""
+    """The reservation that the nodes use: with capacityType `capacity-block`, the ID of the block;
+    with `reservation`, the ID of an on-demand Capacity Reservation or the ARN of a resource group
+    of them. `gpu-cluster capacity` shows how much of it is free."""
     os: Annotated[
         str, _OS, OnChange("GPU pool"), Sent("NodeGroup amiType"), Tries("bottlerocket"), _IMAGE
     ] = "al2023"
-    """The image of the nodes, `al2023` or `bottlerocket`; both carry the driver."""
+    """The operating system of the nodes, `al2023` or `bottlerocket`; both images include the
+    driver."""
     ami_type: Annotated[
         str | None,
         _AMI_TYPE,
@@ -192,7 +197,7 @@ class EksGpuNodeGroupArgs:
         Silent("os and the instance type decide it; another value is refused"),
         Tries("BOTTLEROCKET_x86_64_NVIDIA", given={"os": "bottlerocket"}),
     ] = None
-    """The image type of EKS; it follows from `os` and the instance type."""
+    """The EKS image type; it follows from `os` and the instance type."""
     release_version: Annotated[
         str | None, OnChange(never_lower), Sent("NodeGroup releaseVersion"), _IMAGE
     ] = None
@@ -200,8 +205,8 @@ class EksGpuNodeGroupArgs:
     created or its Kubernetes version changes. Karpenter then follows each new release."""
     ami_id: Annotated[AMI_ID, _IMAGE] = None
     """Your own image, built from EKS's GPU image for the same `os`: it must have the NVIDIA driver
-    and the root volume `/dev/xvda`. The nodes have the image's Kubernetes version, whatever
-    `cluster.version` says: give both a new value together."""
+    and the root volume `/dev/xvda`. The nodes have the image's Kubernetes version, regardless of
+    `cluster.version`: change both together."""
     kubelet: Annotated[
         EksKubeletArgs | None,
         Sent("LaunchTemplate userData"),
@@ -209,9 +214,9 @@ class EksGpuNodeGroupArgs:
     ] = None
     """Settings of the kubelet; by default, the image's. A change recycles the nodes."""
     user_data: Annotated[USER_DATA, NotWith("auto-mode", "its nodes take none")] = ()
-    """Additional parts of the user data, each as text. With `al2023` a script that begins with
-    `#!`, a cloud-config, or a NodeConfig, which nodeadm merges with EKS's and this stack's; with
-    `bottlerocket` settings in TOML. A change recycles the nodes."""
+    """Additional parts of the user data, each as text. With `al2023`, a script that begins with
+    `#!`, a cloud-config, or a NodeConfig, which nodeadm merges with those of EKS and of this stack;
+    with `bottlerocket`, settings in TOML. A change recycles the nodes."""
     security_group_ids: SECURITY_GROUPS = ()
     """Security groups of the nodes, at most 4, in addition to the cluster's own, which they
     keep."""
@@ -227,14 +232,14 @@ class EksGpuNodeGroupArgs:
         NotWith("auto-mode", _NO_GROUP),
     ] = False
     """Whether a pool that is replaced is deleted first; otherwise both have nodes for a while, and
-    need the quota twice."""
+    need twice the quota."""
     device_plugin: Annotated[
         Literal["nvidia", "none"],
         Sent("DaemonSet spec.template.spec.affinity"),
         NotWith("auto-mode", "NVIDIA's is part of its image"),
     ] = "nvidia"
     """Which device plugin runs: NVIDIA's, in a DaemonSet of this stack or, with os `bottlerocket`,
-    as a service of the host (`nvidia`), or somebody else's (`none`), such as NVIDIA's GPU
+    as a service of the host (`nvidia`), or one that you install (`none`), such as NVIDIA's GPU
     Operator's; the driver and the container toolkit are in the image."""
     sharing: Annotated[
         EksSharingArgs | None,
@@ -245,12 +250,12 @@ class EksGpuNodeGroupArgs:
     disk_size_gb: Annotated[
         DiskSize, Sent("LaunchTemplate blockDeviceMappings[].ebs.volumeSize", "Tag")
     ] = LEAST_DISK_GIB
-    """The size of a node's encrypted gp3 volume, for images and pods."""
+    """The size of a node's encrypted gp3 volume for images and pods."""
     disk_throughput: Annotated[
         DiskThroughput, Sent("LaunchTemplate blockDeviceMappings[].ebs.throughput")
     ] = 500
-    """The throughput of that volume in MiB/s, 125 to 2000: a CUDA image of 20 GB unpacks no faster,
-    and until then the GPU is idle."""
+    """The throughput of that volume in MiB/s, 125 to 2000. It limits how fast a CUDA image of 20 GB
+    is unpacked, during which the GPU is idle."""
     disk_iops: Annotated[DiskIops, Sent("LaunchTemplate blockDeviceMappings[].ebs.iops")] = 3000
     """The I/O operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at
     most 500 for each GiB."""
@@ -264,7 +269,7 @@ class EksGpuNodeGroupArgs:
     ] = None
     """The same as a share of the pool's nodes, 1 to 100; instead of maxUnavailable."""
     force_update: Annotated[bool, Sent("NodeGroup forceUpdateVersion")] = False
-    """Whether an update ends pods that a disruption budget keeps; otherwise it fails after 15
+    """Whether an update evicts pods that a disruption budget protects; otherwise it fails after 15
     minutes."""
     node_repair: Annotated[
         EksNodeRepairArgs,
@@ -314,17 +319,18 @@ class EksGpuNodeGroupArgs:
 
     @property
     def instance_type(self) -> catalog.InstanceType:
-        """The catalog's row of the first instance type, which Cluster Autoscaler goes by."""
+        """The catalog's row for the first instance type, which Cluster Autoscaler uses as the
+        template."""
         return catalog.INSTANCE_TYPES[self.instance_types[0]]
 
     @property
     def purchases(self) -> Sequence[CapacityType]:
-        """The ways of buying nodes, the first one first."""
+        """The ways of buying nodes, in the order in which they are tried."""
         return self.fallback or (self.capacity_type,)
 
     def node_groups(self, name: str) -> Mapping[str, "EksGpuNodeGroupArgs"]:
-        """The node groups of the pool `name`, one for each way of buying nodes, the first one
-        first. No pool has a name with an underscore."""
+        """The node groups of the pool `name`, one for each way of buying nodes, in order. Names of
+        pools contain no underscore."""
         if not self.fallback:
             return {name: self}
         return {
@@ -339,8 +345,8 @@ class EksGpuNodeGroupArgs:
 
     @staticmethod
     def check_given(given: Mapping[str, object]) -> None:
-        """Raises ValueError for an order of none, and for one way of buying nodes beside an order
-        of several."""
+        """Raises ValueError for an empty order, and for a single way of buying nodes in addition to
+        an order."""
         if "fallback" in given and not given["fallback"]:
             raise ValueError(
                 "fallback: is empty; name at least two ways of buying nodes, or drop the key"
@@ -365,7 +371,7 @@ class EksGpuNodeGroupArgs:
 
     @property
     def update_minutes(self) -> int:
-        """How long an update may take."""
+        """Timeout of an update in minutes."""
         together = self.max_unavailable or 1
         if self.max_unavailable_percentage is not None:
             together = max(self.max_nodes * self.max_unavailable_percentage // 100, 1)
@@ -373,25 +379,26 @@ class EksGpuNodeGroupArgs:
 
     @property
     def node_taints(self) -> list[Taint]:
-        """Every taint with which a node starts."""
+        """All taints that a node has when it starts."""
         return [GPU_TAINT, *self.taints, *self.startup_taints]
 
     @property
     def ephemeral_storage(self) -> str:
-        """What a node offers pods of its disk: the kubelet keeps a tenth free, EKS 1 GiB more."""
+        """The ephemeral storage of a node for pods: the kubelet keeps a tenth of the disk free, EKS
+        reserves 1 GiB."""
         if self.kubelet:
             return f"{self.kubelet.disk_gib(self.disk_size_gb)}Gi"
         return f"{self.disk_size_gb * 9 // 10 - 2}Gi"
 
     @property
     def cpu_millis(self) -> int | None:
-        """Thousandths of a core that the smallest of its nodes has for pods; None where a shape is
-        uncertain."""
+        """CPU that the smallest of its nodes has for pods, in thousandths of a core; None if the
+        shape of an instance type is uncertain."""
         return None if self._sizes is None else min(cpu for cpu, _, _ in self._sizes)
 
     @property
     def memory_mib(self) -> tuple[int | None, int | None]:
-        """MiB that the smallest of its nodes has for pods, at the most and at the least."""
+        """Maximum and minimum memory that the smallest of its nodes has for pods, in MiB."""
         if self._sizes is None:
             return None, None
         least = [each for _, _, each in self._sizes if each is not None]
@@ -415,13 +422,13 @@ class EksGpuNodeGroupArgs:
 
     @property
     def image(self) -> str:
-        """The `amiType`."""
+        """The EKS image type, `amiType`."""
         if self.ami_id is not None:
             return "CUSTOM"
         return catalog.ami_type(self.os, self.instance_type.arch)
 
     def resolve(self, name: str, cluster: AnyEksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
-        """The pool in its cluster; raises ValueError if it does not fit that."""
+        """The pool in its cluster; raises ValueError if it does not match the cluster."""
         places = self._places_in(cluster)
         check_scaler(self, cluster.scaler, type(cluster))
         reservations.check_scaler(self.reservation, cluster.scaler)
@@ -433,7 +440,8 @@ class EksGpuNodeGroupArgs:
         self._check_in(cluster, places)
         pool = self.gpu_pool(name, cluster.scaler)
         if self.os == "bottlerocket":
-            # What the cluster itself adds is known later; that it goes with the rest, now.
+            # The values of a real cluster are known later; this checks that they can be merged with
+            # the rest.
             likely = Bootstrap("a", "https://a", "a", "10.0.0.0/16", pool.labels, self.node_taints)
             own = likely if self.ami_id is not None else None
             bottlerocket(self.kubelet, pool.sharing, self.user_data, own)
@@ -493,7 +501,7 @@ class EksGpuNodeGroupArgs:
             accelerator=accelerator,
             models=[model for model in GPUS if catalog.accelerator_label(model) == accelerator],
             cpu_millis=self.cpu_millis,
-            # At zero the autoscaler starts no node for a pod that asks for more than the tags say.
+            # At zero, the autoscaler starts no node for a pod that requests more than the tags say.
             memory_mib=self.memory_mib[1] or self.memory_mib[0]
             if self.min_nodes == 0
             else self.memory_mib[0],
@@ -503,7 +511,7 @@ class EksGpuNodeGroupArgs:
             labels={
                 POOL_LABEL: name,
                 names.GPU_PRESENT: "true",
-                # Cluster Autoscaler waits for the device plugin only on nodes that have it.
+                # Cluster Autoscaler waits for the device plugin only on nodes with this label.
                 names.EKS_ACCELERATOR: accelerator,
                 **self._discovered,
                 **self.labels,
@@ -566,7 +574,8 @@ class EksGpuNodeGroupArgs:
             )
 
     def _warnings(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[str]:
-        """What may go wrong with the pool where it is: what follows its path."""
+        """Warnings about the pool in its cluster, each without the pool's path, which precedes
+        it."""
         groups = cluster.scaler == "cluster-autoscaler"
         if self.max_nodes > 1 and len(places) > 1 and groups:
             key = "subnetIds" if cluster.network.subnet_ids else "zones"
@@ -579,7 +588,7 @@ class EksGpuNodeGroupArgs:
         if row.uncertain:
             yield f": {row.name} is known from a secondary source only"
         last = GPUS[self.gpu_model].last_driver
-        # AL2023's images carry two branches, and choose the one that the GPU has.
+        # AL2023's images have two driver branches, and choose the one that supports the GPU.
         if last and self.os == "bottlerocket" and self.release_version is None:
             yield (
                 f": the last driver for {self.gpu_model} is of branch {last}, and a newer "
@@ -637,8 +646,8 @@ class EksGpuNodeGroupArgs:
                 "one of the two"
             )
         if self.device_plugin == "none" and self.os == "bottlerocket":
-            # A setting that stops it was merged after Bottlerocket 1.54, the newest release whose
-            # settings are documented (bottlerocket-core-kit PR 914, read 2026-11-24).
+            # The setting that disables it was merged after Bottlerocket 1.54, the newest release
+            # with documented settings (bottlerocket-core-kit PR 914, read 2026-11-24).
             raise ValueError(
                 "devicePlugin: none cannot be combined with os bottlerocket, whose host runs the "
                 "device plugin as a service; use os al2023"
@@ -651,7 +660,7 @@ class EksGpuNodeGroupArgs:
 
     @property
     def max_pods(self) -> int | None:
-        """How many pods a node takes; None for as many as the image says."""
+        """The maximum number of pods on a node; None for the image's default."""
         return self.kubelet.max_pods if self.kubelet else None
 
     def _check_max_pods(self) -> None:

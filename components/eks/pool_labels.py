@@ -1,4 +1,4 @@
-"""Which labels and taints the nodes of an EKS node group can have."""
+"""The labels and taints that nodes of an EKS node group can have."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -27,11 +27,11 @@ NodeLabels = Mapping[
     ],
     Annotated[str, LABEL_VALUE, Limit(_label_value, {"minLength": catalog.LABEL_VALUE_MIN})],
 ]
-"""Labels that are the user's to set, and that EKS takes."""
+"""Labels that users may set and that EKS accepts."""
 
 
 def check_taints(taints: Sequence[Taint], startup: Sequence[Taint]) -> None:
-    """Raises ValueError for a taint that EKS refuses, or that its group's tags cannot say."""
+    """Raises ValueError for a taint that EKS refuses, or that the group's tags cannot express."""
     seen = {GPU_RESOURCE}
     for path, taint in [
         *((f"taints[{position}]", taint) for position, taint in enumerate(taints)),

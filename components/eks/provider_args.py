@@ -1,4 +1,4 @@
-"""Where the AWS provider works, and as whom: the kubeconfig's user has to be the same."""
+"""The region and identity of the AWS provider, which the kubeconfig's user has to share."""
 
 import json
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsProviderArgs:
-    """What the provider's own config says; the rest is the environment's."""
+    """The settings in the provider's own config; the rest comes from the environment."""
 
     region: str
     """From `aws:region`."""
     profile: str | None = None
-    """Of the AWS CLI's configuration, from `aws:profile`."""
+    """A profile of the AWS CLI's configuration, from `aws:profile`."""
     role: str | None = None
     """ARN of the role that is assumed, from `aws:assumeRoles`."""
 
@@ -25,15 +25,15 @@ ENVIRONMENT_INSTEAD: Mapping[str, str] = {
     "sharedConfigFiles": "AWS_CONFIG_FILE",
     "sharedCredentialsFiles": "AWS_SHARED_CREDENTIALS_FILE",
 }
-"""Key of the provider that no other AWS client reads -> the variables that all of them read."""
+"""Provider setting that no other AWS client reads -> the variables that all of them read."""
 
 
 def provider_args(config: Mapping[str, str], region: str) -> AwsProviderArgs:
-    """Which account the provider works in, from the engine's config (`aws:profile` -> text).
+    """Reads the provider's region and identity from the engine's config (`aws:profile` -> text).
 
-    Raises ValueError, in one line, for a key that only the provider follows: `aws eks get-token`,
-    which signs in to the cluster, would be somebody else, and so would `gpu-cluster capacity` and
-    `recover`.
+    Raises ValueError, in one line, for a setting that only the provider follows: `aws eks
+    get-token`, which authenticates to the cluster, would use another identity, and so would
+    `gpu-cluster capacity` and `recover`.
     """
     for key, variables in ENVIRONMENT_INSTEAD.items():
         if config.get(f"aws:{key}"):
@@ -47,7 +47,7 @@ def provider_args(config: Mapping[str, str], region: str) -> AwsProviderArgs:
 
 
 def _assumed_role(config: Mapping[str, str]) -> str | None:
-    """The role that the provider assumes, where `aws eks get-token` can assume it as well."""
+    """The role that the provider assumes, if `aws eks get-token` can assume it as well."""
     text = config.get("aws:assumeRoles", "[]")
     try:
         maps = list(json.loads(text))

@@ -1,4 +1,4 @@
-"""What follows from the name of an AWS region: its partition, its zones' names, ARNs."""
+"""Facts that follow from the name of an AWS region: its partition, its zones' names, ARNs."""
 
 import re
 
@@ -12,13 +12,13 @@ _COMPASS = ("north", "south", "east", "west", "central")
 def is_region(text: str) -> bool:
     """Whether this has the form of a region's name: `us-east-1`, `us-gov-west-1`.
 
-    Not of the isolated and the sovereign partitions, whose services have other names.
+    False for regions of the isolated and sovereign partitions, whose services have other names.
     """
     return REGION.fullmatch(text) is not None
 
 
 def meant_region(region: str) -> str | None:
-    """What somebody meant by a region that nobody knows; None if that is not clear.
+    """The region that an unknown one most likely stands for; None if that is not clear.
 
     A region with a known name and another number may have opened since the catalog was read.
     """
@@ -29,19 +29,19 @@ def meant_region(region: str) -> str | None:
 
 
 def partition(region: str) -> str:
-    """The second part of every ARN in the region."""
+    """The AWS partition, which is the second part of every ARN in the region."""
     if region.startswith("cn-"):
         return "aws-cn"
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"
 
 
 def managed_policy(region: str, name: str) -> str:
-    """ARN of an IAM policy that AWS manages."""
+    """The ARN of an IAM policy that AWS manages."""
     return f"arn:{partition(region)}:iam::aws:policy/{name}"
 
 
 def endpoint_service(region: str, service: str) -> str:
-    """A service's name for VPC endpoints; in China most have a form of their own (eksctl
+    """A service's name for VPC endpoints; in China, most names have another form (eksctl
     pkg/cfn/builder/vpc_endpoint.go, 2026-11-24)."""
     china = region.startswith("cn-") and service not in ("s3", "logs")
     prefix = "cn." if china else ""
@@ -49,14 +49,16 @@ def endpoint_service(region: str, service: str) -> str:
 
 
 def is_zone_name(zone: str, region: str) -> bool:
-    """Whether this is the name of one of the region's zones: `us-east-1a`, no local zone."""
+    """Whether this is the name of one of the region's zones: `us-east-1a`, but not of a local
+    zone."""
     return re.fullmatch(f"{re.escape(region)}[a-z]", zone) is not None
 
 
 def is_zone_id(zone: str, region: str) -> bool:
     """Whether this is the ID of one of the region's zones: `use1-az1`, the same in every account.
 
-    An ID begins with the region in short: `usgw1` for us-gov-west-1, `apne1` for ap-northeast-1.
+    An ID begins with an abbreviation of the region: `usgw1` for us-gov-west-1, `apne1` for
+    ap-northeast-1.
     """
     *land, direction, number = region.split("-")
     for word in _COMPASS:

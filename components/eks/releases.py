@@ -1,4 +1,4 @@
-"""What an update of `version` or `releaseVersion` does that its preview does not show."""
+"""Checks of updates of `version` or `releaseVersion`, whose effects a preview does not show."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ _BOTTLEROCKET = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)-[0-9a-f]{8}")
 
 
 def release_check(name: str, path: str) -> pulumi.ResourceHook:
-    """Refuses, in the preview already, an older image than a node group has.
+    """Refuses, even in a preview, an image that is older than the node group's current one.
 
     `path` is the pool's key in the config.
     """
@@ -25,7 +25,7 @@ def release_check(name: str, path: str) -> pulumi.ResourceHook:
 
 
 def check_release(path: str, before: str | None, release: str | None) -> None:
-    """Raises ValueError if `release` is older than the one that the group has.
+    """Raises ValueError if `release` is older than the group's current one.
 
     https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupVersion.html
     """
@@ -37,8 +37,8 @@ def check_release(path: str, before: str | None, release: str | None) -> None:
 
 
 def _is_older(release: str, before: str) -> bool:
-    """Whether both are releases of the same images, and this one came before. Images of another
-    Kubernetes minor are a matter of `version`."""
+    """Whether both are releases of the same images, and `release` is the older one. Images of
+    another Kubernetes minor are checked with `version`."""
     new, old = _AL2023.fullmatch(release), _AL2023.fullmatch(before)
     if new and old:
         return new["minor"] == old["minor"] and new["date"] < old["date"]

@@ -1,4 +1,4 @@
-"""Out of which reservation of EC2 the nodes of a GPU node group come."""
+"""The EC2 reservations that the nodes of a GPU node group use."""
 
 import re
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ CapacityType = Literal["on-demand", "spot", "reservation", "capacity-block"]
 CAPACITY_TYPES = {
     "on-demand": "ON_DEMAND",
     "spot": "SPOT",
-    # To EKS it is on demand; the launch template alone names the reservation.
+    # EKS treats it as on demand; only the launch template names the reservation.
     "reservation": "ON_DEMAND",
     "capacity-block": "CAPACITY_BLOCK",
 }
-"""`capacityType` here -> that of EKS."""
+"""`capacityType` in the settings -> EKS's capacity type."""
 ID = re.compile(r"cr-[0-9a-f]{8,17}")
 GROUP = re.compile(
     r"arn:aws(?:-[a-z]+)*:resource-groups:[a-z]{2}(?:-[a-z]+)+-[0-9]:[0-9]{12}:group/"
@@ -40,7 +40,7 @@ def is_group(reservation: str) -> bool:
 
 
 def is_reserved(capacity_type: str) -> bool:
-    """Whether nodes that are bought in this way come out of a reservation."""
+    """Whether nodes that are bought in this way use a reservation."""
     return capacity_type in _RESERVED
 
 
@@ -48,7 +48,7 @@ _ORDER = ("capacity-block", "reservation", "spot", "on-demand")
 
 
 def check_choices(fallback: Sequence[str]) -> None:
-    """Raises ValueError for choices that no pool can have together."""
+    """Raises ValueError for choices that a pool cannot combine."""
     if {*_RESERVED} <= {*fallback}:
         raise ValueError(
             "fallback: lists both reservation and capacity-block, and a pool can have only one "
@@ -57,7 +57,7 @@ def check_choices(fallback: Sequence[str]) -> None:
 
 
 def check_order(fallback: Sequence[str]) -> None:
-    """Raises ValueError for an order that Karpenter does not have.
+    """Raises ValueError for an order that Karpenter does not support.
 
     https://karpenter.sh/docs/concepts/nodepools/, "Capacity Type", 1.14, read 2026-11-24.
     """
@@ -74,7 +74,7 @@ def check_order(fallback: Sequence[str]) -> None:
 def check(
     purchases: Sequence[str], reservation: str | None, types: Sequence[InstanceType], min_nodes: int
 ) -> None:
-    """Raises ValueError if this cannot be bought."""
+    """Raises ValueError if nodes cannot be bought in this way."""
     block = "capacity-block" in purchases
     reserved = any(map(is_reserved, purchases))
     if reserved and reservation is None:
@@ -101,7 +101,7 @@ def check(
     if reservation is None:
         return
     if block and is_group(reservation):
-        # eks/latest/userguide/capacity-blocks-mng.html demands a CapacityReservationId.
+        # eks/latest/userguide/capacity-blocks-mng.html requires a CapacityReservationId.
         raise ValueError(
             f"reservation: {reservation!r} is a resource group, and EKS takes a Capacity Block by "
             "its own ID only; give that, such as cr-0123456789abcdef0"
@@ -122,7 +122,7 @@ def check(
 
 
 def check_scaler(reservation: str | None, scaler: str) -> None:
-    """Raises ValueError for a resource group where reservations are named one by one."""
+    """Raises ValueError for a resource group if the scaler needs single reservations."""
     if scaler != "cluster-autoscaler" and reservation is not None and is_group(reservation):
         # capacityReservationSelectorTerms of EC2NodeClass (Karpenter 1.14.3) and NodeClass.
         raise ValueError(
@@ -134,7 +134,7 @@ def check_scaler(reservation: str | None, scaler: str) -> None:
 
 def check_place(reservation: str | None, key: str, places: Sequence[str], *, block: bool) -> None:
     """Raises ValueError unless the pool is in one zone, as a single reservation is. `key`: the
-    setting that says where the pool is."""
+    setting with the pool's zones or subnets."""
     if reservation is None or is_group(reservation) or len(places) == 1:
         return
     what = "a Capacity Block" if block else "a Capacity Reservation"
@@ -147,7 +147,7 @@ def check_place(reservation: str | None, key: str, places: Sequence[str], *, blo
 
 
 def check_region(reservation: str | None, region: str) -> None:
-    """Raises ValueError for a resource group of another region."""
+    """Raises ValueError for a resource group in another region."""
     if reservation is None or not is_group(reservation):
         return
     there = reservation.split(":")[3]

@@ -1,8 +1,8 @@
-"""The size of a node group, which belongs to the autoscaler once the group stands.
+"""The size of a node group, which the autoscaler controls once the group exists.
 
-The provider sends minimum, maximum and desired size to EKS together, the last as the state has it.
-So a minimum above it, or a maximum below it, could only fail, after other updates: it is refused
-in the preview instead, with the way to do it.
+The provider sends minimum, maximum and desired size to EKS together; the desired size is the one in
+the state. If it is below the minimum or above the maximum, EKS could only refuse it, after other
+updates: the preview refuses it instead, and says what to do.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ node group to a different version of your launch template, all nodes in the grou
 def scaling_config(
     least: int, most: int, desired: int | None = None
 ) -> NodeGroupScalingConfigArgsDict:
-    """The group's bounds. It starts at its minimum: no GPU has to be had for it to be made."""
+    """The group's limits. It starts with the minimum, so that creating it needs no GPU."""
     return {
         "min_size": least,
         "max_size": most,
@@ -32,16 +32,16 @@ def scaling_config(
 
 
 def ignored(desired: int | None) -> list[str]:
-    """What an update does not change: the size, unless the config sets it for a single update."""
-    # A nested path must be in camelCase: the SDK passes it on as it is, and a wrong one is ignored.
+    """What an update ignores: the size, unless the config sets it for one update."""
+    # A nested path must be in camelCase: the SDK does not translate it, and a wrong one is ignored.
     return [DESIRED_SIZE] if desired is None else []
 
 
 def size_check(name: str, path: str, *others: pulumi.ResourceHook) -> pulumi.ResourceHookBinding:
-    """Refuses, in the preview already, an update of a node group that EKS could only refuse, and
-    warns of one that recycles its nodes.
+    """Refuses, even in a preview, an update of a node group that EKS would refuse, and warns of one
+    that recycles its nodes.
 
-    `path` is the pool's key in the config; `others` are checks of updates as well.
+    `path` is the pool's key in the config; `others` are additional checks of updates.
     """
 
     def check(change: pulumi.ResourceHookArgs) -> None:
@@ -58,10 +58,10 @@ def size_check(name: str, path: str, *others: pulumi.ResourceHook) -> pulumi.Res
 
 
 def check_size(path: str, inputs: Mapping[str, Any], *, changed: Any = None) -> None:
-    """Raises ValueError if the size of a node group's inputs is outside its bounds.
+    """Raises ValueError if the size in a node group's inputs is outside its limits.
 
-    `changed` is the `scalingConfig` that was there before: where its bounds were others, a warning
-    says which size goes to EKS.
+    `changed` is the previous `scalingConfig`: if its limits were different, a warning shows the
+    size that is sent to EKS.
     """
     scaling = inputs["scalingConfig"]
     least, most, size = (int(scaling[key]) for key in ("minSize", "maxSize", "desiredSize"))

@@ -23,14 +23,14 @@ CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksSettings:
-    """An EKS cluster, the stack's own or not, and its GPU node groups."""
+    """An EKS cluster, created by the stack or existing, and its GPU node groups."""
 
     provider: AwsProviderArgs
     cluster: AnyEksClusterArgs
     pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]]
 
     def warnings(self, runs: Runs) -> list[str]:
-        """What every preview warns of."""
+        """The warnings of every preview."""
         models = {name: pool.args.gpu_model for name, pool in self.pools.items()}
         return [
             *(f"cluster.{line}" for line in self.cluster.warnings(date.today())),
@@ -41,17 +41,17 @@ class EksSettings:
 
     @property
     def region(self) -> str:
-        """AWS region."""
+        """The AWS region."""
         return self.provider.region
 
     @property
     def metrics(self) -> Metrics:
-        """The stack's own exporter, for a Prometheus of the user's."""
+        """The stack's own exporter, for a Prometheus that the user runs."""
         return Metrics(sources=("exporter",))
 
     @property
     def access(self) -> Access:
-        """Policies, buckets of S3, and volumes of EBS."""
+        """IAM policies, S3 buckets and EBS volumes."""
         return Access(
             rights="policies",
             buckets=buckets.driver(self.region),
@@ -86,7 +86,7 @@ class EksSettings:
 def resolve(
     config: Mapping[str, str], cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]
 ) -> EksSettings:
-    """The settings; raises ValueError with one line that begins with the key's path."""
+    """Resolves the settings; raises ValueError with one line that begins with the key's path."""
     region = required(config, "aws:region", "the AWS region of the cluster")
     if not is_region(region):
         raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
@@ -137,11 +137,11 @@ _TAKEN: Mapping[str, Mapping[str, str]] = {
         "system": "EKS's own NodePool",
     },
 }
-"""Scaler -> the names of NodePools and their classes that are not a pool's, and whose they are."""
+"""Scaler -> names of NodePools and node classes that pools cannot have -> what they belong to."""
 
 
 def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
-    """Raises ValueError for a pool whose NodePool would be another one."""
+    """Raises ValueError for a pool whose NodePool would have the name of another one."""
     if cluster.scaler == "cluster-autoscaler":
         return
     cpu_pools = getattr(cluster, "cpu_pools", {})
@@ -162,7 +162,8 @@ def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeG
 
 
 def check_existing(path: str, pool: EksGpuNodeGroupArgs, cluster: EksExistingClusterArgs) -> None:
-    """Raises ValueError for what of a pool needs a cluster, or a Karpenter, of the stack's own."""
+    """Raises ValueError for pool settings that need a cluster, or a Karpenter, that the stack
+    creates."""
     if cluster.karpenter_node_role is not None:
         for key, given, gate in (
             ("minNodes", pool.min_nodes, "StaticCapacity"),

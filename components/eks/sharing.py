@@ -1,4 +1,4 @@
-"""Shared GPUs as Bottlerocket has them: settings in the user data, for the host's device plugin.
+"""Shared GPUs on Bottlerocket: settings in the user data for the host's device plugin.
 
 https://bottlerocket.dev/en/os/1.54.x/api/settings/kubelet-device-plugins (read 2026-11-21)
 """
@@ -7,8 +7,8 @@ from ..cluster import Sharing
 
 
 def bottlerocket_settings(sharing: Sharing) -> str:
-    """The settings, in TOML. By default, `rename-by-default` is true, and pods are never
-    schedulable."""
+    """The settings, in TOML. By default, `rename-by-default` is true, so that pods could never be
+    scheduled."""
     plugin = "settings.kubelet-device-plugins.nvidia"
     lines = [
         f"[{plugin}]",
@@ -19,6 +19,6 @@ def bottlerocket_settings(sharing: Sharing) -> str:
         "rename-by-default = false",
     ]
     if sharing.strategy == "time-slicing":
-        # Two shares may be of one GPU. With MPS there is no such setting: it always refuses.
+        # Two shares may be of the same GPU. With MPS there is no such setting: it always refuses.
         lines.append("fail-requests-greater-than-one = true")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""What a user says of the sharing of a pool's GPUs on EKS."""
+"""The settings of GPU sharing on EKS."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ..limits import Limit, check_limits
 
 MAX_REPLICAS = 48
 _BOTTLEROCKET_WITH_MPS = (1, 54)
-"""Bottlerocket's first release whose device plugin does MPS (bottlerocket PR 4744)."""
+"""Bottlerocket's first release whose device plugin supports MPS (bottlerocket PR 4744)."""
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.[0-9]+")
 
 
@@ -32,7 +32,7 @@ class EksSharingArgs:
     strategy: Annotated[
         Literal["time-slicing", "mps", "mig"], _STRATEGY, Sent("ConfigMap data.config.yaml.sharing")
     ]
-    """How a GPU is shared: in turns, or by NVIDIA's MPS."""
+    """How a GPU is shared: by time-slicing, or by NVIDIA's MPS."""
     replicas: Annotated[
         int,
         Interval(ge=2, le=MAX_REPLICAS),
@@ -46,7 +46,8 @@ class EksSharingArgs:
         check_limits(self)
 
     def check(self, *, os: str, gpu_model: str, release_version: str | None) -> None:
-        """Raises ValueError if nodes of this image and GPU cannot share so."""
+        """Raises ValueError if nodes with this image and GPU do not support this kind of
+        sharing."""
         if self.strategy != "mps":
             return
         if not GPUS[gpu_model].supports_mps:

@@ -1,6 +1,6 @@
-"""Disks on EKS: those of the stack's own claims, and the StorageClass of all others that name none.
+"""Disks on EKS: those of the stack's own claims, and the default StorageClass for all other claims.
 
-EKS's own class, `gp2`, is no longer the default since Kubernetes 1.30, and the EBS CSI addon
+EKS's own class, `gp2`, has not been the default since Kubernetes 1.30, and the EBS CSI addon
 installs none. https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html
 """
 
@@ -18,7 +18,7 @@ from .existing_args import AnyEksClusterArgs
 
 PROVISIONER = "ebs.csi.aws.com"
 AUTO_MODE = "ebs.csi.eks.amazonaws.com"
-"""That of Auto Mode, which has the driver itself.
+"""The provisioner of Auto Mode, which includes the driver.
 https://docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html"""
 
 
@@ -50,7 +50,8 @@ class EksStorage(pulumi.ComponentResource):
             },
             provisioner=provisioner,
             parameters={"type": "gp3", "encrypted": "true", **({"kmsKeyId": key} if key else {})},
-            # A volume is in one zone: that of the pod, which is not known before it is placed.
+            # A volume is created in the zone of its pod, which is not known before the pod is
+            # scheduled.
             volume_binding_mode="WaitForFirstConsumer",
             allow_volume_expansion=True,
             reclaim_policy="Delete",
@@ -62,8 +63,8 @@ class EksStorage(pulumi.ComponentResource):
 class EksDisks(pulumi.ComponentResource):
     """The EBS volumes of the stack's claims.
 
-    They are the stack's own, not the driver's: the driver is pods of the cluster with a role of the
-    stack, and in a `pulumi destroy` it would lose both before it has deleted its volumes.
+    The stack creates them, not the driver: the driver runs in pods of the cluster with a role of
+    the stack, and `pulumi destroy` would delete both before the driver has deleted its volumes.
     """
 
     volumes: Mapping[str, ClaimVolume]
@@ -77,7 +78,7 @@ class EksDisks(pulumi.ComponentResource):
         zones: Mapping[str, pulumi.Input[str]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`zones`: those of the stack's own network, as the user wrote them -> their names."""
+        """`zones`: the zones of the stack's own network, as in the settings -> their names."""
         zone_of = {claim: disk.zone or args.network.places[0] for claim, disk in claims.items()}
         remembered, guard = refusing_lost_disks(
             "zones-of-disks", {claim: {"zone": zone} for claim, zone in zone_of.items()}
@@ -90,7 +91,7 @@ class EksDisks(pulumi.ComponentResource):
             zone = zone_of[claim]
             volume = aws.ebs.Volume(
                 f"claim-{claim}",
-                # By its name: a zone may be given by its ID.
+                # By its name, because the setting may be a zone ID.
                 availability_zone=zones.get(zone, zone),
                 type="gp3",
                 size=disk.gib,
@@ -99,11 +100,12 @@ class EksDisks(pulumi.ComponentResource):
                 tags={
                     "Name": f"{args.name}-{claim}",
                     **args.tags,
-                    # By it AmazonEBSCSIDriverPolicyV2 lets the driver attach volumes of others.
+                    # AmazonEBSCSIDriverPolicyV2 requires this tag for volumes that the driver did
+                    # not create.
                     "ebs.csi.aws.com/cluster": "true",
                     **ownership.aws_tags(),
                 },
-                # Another key would replace the disk, and its data be lost.
+                # Another key would replace the disk, and its data would be lost.
                 opts=pulumi.ResourceOptions(parent=self, ignore_changes=["kmsKeyId"]),
             )
             volumes[claim] = ClaimVolume(

@@ -1,4 +1,4 @@
-"""What a training job on EKS should know of its pool before it runs for days."""
+"""Warnings about pools that training jobs use for days."""
 
 from collections.abc import Mapping
 
@@ -9,9 +9,9 @@ from .pool_args import EksGpuNodeGroupArgs
 def training_warnings(
     pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], workers: Mapping[str, int]
 ) -> list[str]:
-    """A line for each pool whose training jobs take several nodes with an Elastic Fabric Adapter.
+    """A warning for each pool whose training jobs use several nodes with an Elastic Fabric Adapter.
 
-    `workers`: pool -> nodes of its largest training job.
+    `workers`: pool -> number of nodes of its largest training job.
     """
     found = []
     for name, count in workers.items():

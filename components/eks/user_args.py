@@ -1,4 +1,4 @@
-"""Who may use an EKS cluster without administering it."""
+"""The people and roles that may use an EKS cluster without administering it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,13 +32,14 @@ def _not_a_principal(arn: str) -> str | None:
 Principal = Annotated[str, Limit(_not_a_principal, pattern(_PRINCIPAL))]
 """The ARN of an IAM role or user."""
 POLICIES: Final[Mapping[str, str]] = {"view": "AmazonEKSViewPolicy", "edit": "AmazonEKSEditPolicy"}
-"""https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html"""
+"""Access level -> EKS access policy:
+https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksUserArgs:
     """A group of people who may use the cluster. Its name is a Kubernetes group, to which
-    RoleBindings and `batch.queues.<name>.groups` give rights."""
+    RoleBindings and `batch.queues.<name>.groups` grant permissions."""
 
     principals: Annotated[
         Sequence[Principal],
@@ -51,8 +52,8 @@ class EksUserArgs:
     access: Annotated[Literal["view", "edit"] | None, Sent("AccessPolicyAssociation policyArn")] = (
         None
     )
-    """What EKS itself lets the group do in `namespaces`: read everything but Secrets, or also
-    change it. By default, only what RoleBindings allow."""
+    """What EKS itself allows the group to do in `namespaces`: read everything except Secrets, or
+    also change it. By default, only what RoleBindings allow."""
     namespaces: Annotated[
         Sequence[Annotated[str, DNS_LABEL]],
         UNIQUE,
@@ -81,9 +82,10 @@ class EksUserArgs:
 
 
 def entries(users: Mapping[str, EksUserArgs]) -> dict[str, tuple[list[str], dict[str, list[str]]]]:
-    """ARN -> its groups, and the access policies it has, each with its namespaces; none means all.
+    """ARN -> its groups, and its access policies with their namespaces; an empty list means all.
 
-    A principal has one access entry, and a policy one scope for it, however many groups it is in.
+    A principal has one access entry, and each policy one scope in it, no matter how many groups the
+    principal is in.
     """
     found: dict[str, tuple[list[str], dict[str, list[str]]]] = {}
     for group, user in users.items():

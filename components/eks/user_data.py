@@ -1,9 +1,9 @@
 """The user data of nodes on EKS: settings for the image's own agent, and the user's parts.
 
-AL2023 takes a MIME document whose NodeConfig parts nodeadm merges in their order, the last one wins
-(https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/examples/, read 2026-11-24); EKS adds the one
-with the cluster itself, unless the image is the user's own. Bottlerocket takes settings in TOML,
-to which EKS adds its own likewise (bottlerocket.dev, settings.kubernetes of 1.54.x).
+AL2023 expects a MIME document. Its NodeConfig parts are merged by nodeadm in order, and the last
+one wins (https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/examples/, read 2026-11-24); EKS adds
+the part about the cluster itself, unless the image is the user's own. Bottlerocket expects settings
+in TOML, to which EKS also adds its own (bottlerocket.dev, settings.kubernetes of 1.54.x).
 """
 
 import ipaddress
@@ -24,13 +24,15 @@ EVICTION = {
     "nodefs.inodesFree": "5%",
     "imagefs.available": "15%",
 }
-"""The kubelet's own thresholds: https://kubernetes.io/docs/concepts/scheduling-eviction/
-node-pressure-eviction/#hard-eviction-thresholds, read 2026-11-24."""
+"""The kubelet's default thresholds:
+https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/#hard-eviction-thresholds,
+read 2026-11-24."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """What EKS tells nodes with its own images, and a stack tells nodes with the user's."""
+    """The cluster's data for nodes that join it: from EKS for its own images, from the stack for
+    the user's."""
 
     name: str
     endpoint: str
@@ -43,7 +45,7 @@ class Bootstrap:
 def al2023(
     kubelet: EksKubeletArgs | None, parts: Sequence[str], bootstrap: Bootstrap | None
 ) -> str | None:
-    """The MIME document; None if there is nothing to say."""
+    """The MIME document; None if it would be empty."""
     spec: dict[str, Any] = {}
     if bootstrap:
         spec["cluster"] = {
@@ -83,8 +85,8 @@ def bottlerocket(
     parts: Sequence[str],
     bootstrap: Bootstrap | None,
 ) -> str | None:
-    """The settings; None if there are none. Raises ValueError if the user's set one again, and for
-    what Bottlerocket does not have."""
+    """The settings in TOML; None if there are none. Raises ValueError if the user data sets one of
+    them again, and for settings that Bottlerocket does not support."""
     for key in ("kube_reserved", "system_reserved"):
         if "pid" in getattr(kubelet, key, {}):
             # bottlerocket-settings-sdk, modeled-types, KubernetesReservedResourceKey, 2026-11-24.
@@ -104,7 +106,7 @@ def bottlerocket(
             "node-taints": {each.key: [f"{each.value}:{each.effect}"] for each in bootstrap.taints},
         }
     for key, value in (kubelet.settings if kubelet else {}).items():
-        # The kubelet takes a signal that is left out for zero, and Bottlerocket adds none.
+        # The kubelet treats an omitted signal as zero, and Bottlerocket adds none.
         whole = {**EVICTION, **value} if key == "eviction_hard" else value
         settings[key.replace("_", "-")] = whole
     shared = bottlerocket_settings(sharing) if sharing else ""

@@ -1,1 +1,1 @@
-"""GPU pools on an EKS cluster that somebody else created."""
+"""GPU pools on an existing EKS cluster."""

@@ -1,4 +1,4 @@
-"""GPU pools on an EKS cluster that somebody else created, from settings to the waist."""
+"""Declares GPU pools on an existing EKS cluster from their settings."""
 
 from ..eks.platform import declare
 

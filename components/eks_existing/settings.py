@@ -1,4 +1,4 @@
-"""The settings of an environment on an EKS cluster that somebody else created."""
+"""The settings of an environment on an existing EKS cluster."""
 
 from ..eks.existing_args import EksExistingClusterArgs
 from ..eks.pool_args import EksGpuNodeGroupArgs

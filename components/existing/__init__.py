@@ -1,1 +1,1 @@
-"""A cluster that is already there."""
+"""An existing cluster on any platform."""

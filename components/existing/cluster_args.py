@@ -1,4 +1,4 @@
-"""What a user says of a cluster that is already there."""
+"""The settings of an existing cluster."""
 
 import base64
 import json
@@ -24,19 +24,21 @@ _FILE_KEYS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExistingClusterArgs:
-    """A cluster that somebody else made: nothing of the cluster itself is created or changed."""
+    """An existing cluster: nothing of the cluster itself is created or changed."""
 
     name: Annotated[str, DNS_LABEL, Sent("Provider"), Tries("other")]
-    """The name that this stack gives it. A change replaces everything that the stack runs there."""
+    """The name of the cluster in this stack. A change replaces everything that the stack runs
+    there."""
     kubeconfig: Annotated[MaybeOutput | None, Sent("Provider kubeconfig")] = field(
         default=None, metadata={OUTPUT: True}
     )
-    """The content of a kubeconfig; set it with `pulumi config set --secret --path`. It may sign in
-    by `aws`, `aws-iam-authenticator`, `gke-gcloud-auth-plugin`, `kubelogin` or `tsh`, by no other
-    command, and names files only below the program's folder."""
+    """The content of a kubeconfig; set it with `pulumi config set --secret --path`. It may
+    authenticate with `aws`, `aws-iam-authenticator`, `gke-gcloud-auth-plugin`, `kubelogin` or
+    `tsh`, but with no other command, and may only name files below the program's folder."""
     kubeconfig_file: Annotated[str | None, Sent("Provider kubeconfig")] = None
-    """The path of a kubeconfig, `~` allowed. Without either key it is `$KUBECONFIG`, else
-    `~/.kube/config`. For a file below the program's folder the same holds as for `kubeconfig`."""
+    """The path of a kubeconfig; `~` is allowed. With neither setting, `$KUBECONFIG` is used, or
+    else `~/.kube/config`. For a file below the program's folder, the restrictions of `kubeconfig`
+    apply."""
     context: Annotated[str | None, Sent("Provider kubeconfig.current-context")] = None
     """The context to use; by default, the kubeconfig's current context."""
 
@@ -48,8 +50,8 @@ class ExistingClusterArgs:
             )
 
     def committed(self) -> bool:
-        """Whether the kubeconfig comes with the stack's file, from the author of that file: its
-        text is in the file, or in another one below the program's folder."""
+        """Whether the kubeconfig's author is that of the stack's file: its text is in that file, or
+        in another one below the program's folder."""
         if self.kubeconfig is not None:
             return True
         if self.kubeconfig_file is None:
@@ -57,11 +59,11 @@ class ExistingClusterArgs:
         return Path(self.kubeconfig_file).expanduser().resolve().is_relative_to(Path.cwd())
 
     def read_kubeconfig(self) -> str:
-        """Only the context's cluster and user, as JSON, with the contents of the files that they
-        name.
+        """The kubeconfig with only the context's cluster and user, as JSON, with the contents of
+        the files that they name.
 
-        Raises ValueError with one line that begins with the key, also for what a kubeconfig that
-        comes with the stack's file would run or read on the machine of everybody who uses it.
+        Raises ValueError with one line that begins with the key, also for commands and files that a
+        kubeconfig from the stack's file would run or read on the machines of all its users.
         """
         key, text, folder = self._text()
         try:
@@ -104,10 +106,10 @@ class ExistingClusterArgs:
         )
 
     def _text(self) -> tuple[str, str, Path]:
-        """The key, the content, and the folder that the content's paths begin in."""
+        """The key, the content, and the folder to which paths in the content are relative."""
         if isinstance(self.kubeconfig, str):
             return "kubeconfig", self.kubeconfig, Path()
-        if self.kubeconfig is not None:  # an output's value has not been looked at before
+        if self.kubeconfig is not None:  # An output's value has not been checked before.
             raise ValueError("kubeconfig: is not a string; give its text, as fn::toJSON writes it")
         # The same order as kubectl's; a list of files is not merged.
         key, path = "kubeconfigFile", self.kubeconfig_file
@@ -137,8 +139,8 @@ def _by_name(entries: object, key: str) -> dict[str, dict[str, Any]]:
 def _inline(
     key: str, entry: Mapping[str, Any], folder: Path, within: Path | None
 ) -> dict[str, Any]:
-    """The entry with its files read in, which are below `within` if that is given."""
-    # Another machine, or another project, has the kubeconfig but not the files beside it.
+    """The entry with its files inlined; if `within` is set, they must be below it."""
+    # Another machine or project has the kubeconfig but not the files next to it.
     inlined: dict[str, Any] = {}
     for name, value in entry.items():
         if name in _FILE_KEYS:

@@ -1,4 +1,4 @@
-"""A cluster that is already there: a provider and descriptions of its GPU nodes, nothing else."""
+"""Declares a provider for an existing cluster and describes its GPU nodes."""
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -10,7 +10,7 @@ from .settings import ExistingSettings
 def declare(settings: ExistingSettings, runs: Runs) -> Cluster:
     """Describes the cluster that the kubeconfig reaches; creates nothing in it, whatever `runs`."""
     args = settings.cluster
-    # A user's kubeconfig may hold a key or a token, unlike those that the other platforms write.
+    # A user's kubeconfig may contain a key or a token, unlike those that other platforms write.
     secret = pulumi.Output.secret(settings.kubeconfig)
     return Cluster(
         name=args.name,
@@ -19,8 +19,9 @@ def declare(settings: ExistingSettings, runs: Runs) -> Cluster:
             args.name,
             kubeconfig=secret,
             cluster_identifier=f"existing/{args.name}",
-            # What exists under a name of this stack's is somebody else's. Left out, the SDK takes
-            # PULUMI_K8S_UPSERT_EXISTING_OBJECTS of the environment, and would overwrite it.
+            # Existing objects with one of this stack's names belong to others. If this is unset,
+            # the SDK uses PULUMI_K8S_UPSERT_EXISTING_OBJECTS from the environment, and could
+            # overwrite them.
             upsert_existing_objects=False,
             opts=runs.component_options,
         ),

@@ -1,4 +1,4 @@
-"""What a user says of the GPU nodes of a cluster that is already there."""
+"""The settings of the GPU nodes of an existing cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ..effect import Sent, Silent, Tries
 from ..limits import Hint, Labels, check_limits
 
 _MAX_MPS_CLIENTS = 48
-"""Of one GPU; NVIDIA's device plugin does not start with more replicas."""
+"""Limit per GPU; NVIDIA's device plugin does not start with more replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +19,11 @@ class ExistingSharingArgs:
     """How several pods share a GPU, through NVIDIA's device plugin."""
 
     strategy: Annotated[Literal["time-slicing", "mps"], Sent("ConfigMap data.config.yaml.sharing")]
-    """How a GPU is shared: in turns, or by NVIDIA's MPS."""
+    """How a GPU is shared: by time-slicing, or by NVIDIA's MPS."""
     replicas: Annotated[
         int, Ge(2), Sent("ConfigMap data.config.yaml.sharing.timeSlicing.resources[].replicas")
     ]
-    """How many pods share a GPU, 2 or more; with MPS at most 48."""
+    """How many pods share a GPU, at least 2; with MPS at most 48."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -35,7 +35,7 @@ class ExistingSharingArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExistingGpuPoolArgs:
-    """GPU nodes of a cluster that is already there, with their driver on the host."""
+    """GPU nodes of an existing cluster, with the driver installed on the host."""
 
     node_selector: Annotated[
         Labels,
@@ -46,32 +46,32 @@ class ExistingGpuPoolArgs:
         Sent("Pod spec.nodeSelector", "DaemonSet spec.template.spec.affinity"),
         Tries({"gpus": "yes"}),
     ]
-    """The labels that these nodes have and no others."""
+    """Labels that only these nodes have."""
     gpus_per_node: Annotated[
         int,
         Interval(ge=1, le=16),
         Silent("describes existing nodes; it decides what a pod may request"),
     ]
-    """GPUs of a node."""
+    """The number of GPUs per node."""
     accelerator: Annotated[str, Sent("ConfigMap data.settings.pools"), Tries("a100")] = "nvidia"
-    """Your own word for the GPU."""
+    """Your own name for the GPU."""
     taints: Annotated[
         Sequence[Taint],
         Sent("DaemonSet spec.template.spec.tolerations[]"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = (GPU_TAINT,)
-    """Taints of the nodes; a toleration for a taint that they lack does no harm."""
+    """Taints of the nodes; a toleration for a taint that they do not have does no harm."""
     tolerations: Annotated[
         Sequence[Toleration],
         Sent("Pod spec.tolerations[]", "DaemonSet spec.template.spec.tolerations[]"),
         Tries([{"key": "team", "operator": "Equal", "value": "ml", "effect": "NoSchedule"}]),
     ] = ()
-    """Further tolerations of pods on these nodes."""
+    """Additional tolerations of pods on these nodes."""
     device_plugin: Annotated[
         Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
     ] = "nvidia"
-    """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`), or somebody
-    else's (`none`)."""
+    """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`), or one that you
+    install (`none`)."""
     runtime_class: Annotated[
         str | None,
         Sent("Pod spec.runtimeClassName", "DaemonSet spec.template.spec.runtimeClassName"),
@@ -91,7 +91,7 @@ class ExistingGpuPoolArgs:
             )
 
     def resolve(self, name: str) -> "ResolvedPool[ExistingGpuPoolArgs]":
-        """The pool as its nodes stand there."""
+        """The pool, whose nodes exist already."""
         return ResolvedPool(args=self, pool=self.gpu_pool(name))
 
     def gpu_pool(self, name: str) -> GpuPool:

@@ -1,4 +1,4 @@
-"""The settings of an environment on a cluster that is already there."""
+"""The settings of an environment on an existing cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,25 +15,25 @@ CLUSTER, POOL = ExistingClusterArgs, ExistingGpuPoolArgs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExistingSettings:
-    """A cluster that is already there, and its GPU nodes."""
+    """An existing cluster and its GPU nodes."""
 
     cluster: ExistingClusterArgs
     kubeconfig: str
-    """Content, with the one context that counts. An output where a program gives an output."""
+    """The kubeconfig's content, reduced to one context; an output if a program passes an output."""
     pools: Mapping[str, ResolvedPool[ExistingGpuPoolArgs]]
 
     def warnings(self, runs: Runs) -> list[str]:
-        """There is nothing to warn of."""
+        """No warnings."""
         return []
 
     @property
     def metrics(self) -> Metrics:
-        """The stack's own exporter, for a Prometheus of the user's."""
+        """The stack's own exporter, for a Prometheus that the user runs."""
         return Metrics(sources=("exporter",))
 
     @property
     def access(self) -> Access:
-        """Only a service account's name: its cloud is unknown."""
+        """Only a service account's name, because the cloud is unknown."""
         return Access()
 
 
@@ -42,7 +42,7 @@ def resolve(
     cluster: ExistingClusterArgs,
     pools: Mapping[str, ExistingGpuPoolArgs],
 ) -> ExistingSettings:
-    """The settings; raises ValueError with one line that begins with the key's path."""
+    """Resolves the settings; raises ValueError with one line that begins with the key's path."""
     return ExistingSettings(
         cluster=cluster,
         kubeconfig=_kubeconfig(cluster),

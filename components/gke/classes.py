@@ -1,9 +1,10 @@
-"""What a GPU pool is as a compute class of GKE: its nodes, its priorities, its limits.
+"""A GPU pool as a GKE compute class: its nodes, its priorities, its limits.
 
-Facts from https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes
-(of 2026-04-13), the CRD (datreeio/CRDs-catalog, cloud.google.com/computeclass_v1.json) and GKE's
-own autoscaler (GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/computeclass and
-pkg/autoprovisioning), read 2026-11-24. Without an SDK.
+Facts from
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes (of
+2026-04-13), the CRD (datreeio/CRDs-catalog, cloud.google.com/computeclass_v1.json) and GKE's own
+autoscaler (GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/computeclass and
+pkg/autoprovisioning), read 2026-11-24. This module does without an SDK.
 """
 
 import math
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from .pool_args import Capacity, GkeGpuNodePoolArgs
 
 _LOCAL_SSD_GIB = 375
-"""Of one local SSD, in all machine types with GPUs."""
+"""Size of one local SSD on all machine types with GPUs."""
 _IMAGES = {"cos": "cos_containerd", "ubuntu": "ubuntu_containerd"}
 
 
 def check_names(pools: Iterable[str]) -> None:
-    """Raises ValueError if a class of GKE cannot have the name of one of these pools."""
+    """Raises ValueError if a compute class cannot have the name of one of these pools."""
     for name in pools:
         if name == "default" or name.startswith(("gke", "autopilot")):
             raise ValueError(
@@ -38,18 +39,20 @@ def check_names(pools: Iterable[str]) -> None:
 
 
 def in_class(pool: GpuPool) -> GpuPool:
-    """The pool as pods see it with the class of its name."""
+    """The pool as pods see it, with a compute class of the same name."""
     mark = Taint(key=names.GKE_COMPUTE_CLASS, value=pool.name)
     return replace(
         pool,
-        # GKE taints the Spot nodes of a class no further: its fallbacks have the same pods.
+        # GKE does not add the Spot taint to a class's nodes: all of its fallbacks run the same
+        # pods.
         taints=[*(taint for taint in pool.taints if taint.key != names.GKE_SPOT), mark],
         node_selector={names.GKE_COMPUTE_CLASS: pool.name},
     )
 
 
 def class_spec(resolved: "ResolvedPool[GkeGpuNodePoolArgs]", service_account: Any) -> Any:
-    """`spec` of the ComputeClass; `service_account`: the email that its nodes run as."""
+    """The `spec` of the ComputeClass; `service_account`: the email of the account that its nodes
+    use."""
     args, pool = resolved.args, resolved.pool
     set_by_gke = (GPU_RESOURCE, names.GKE_COMPUTE_CLASS)
     config = {
@@ -69,7 +72,7 @@ def class_spec(resolved: "ResolvedPool[GkeGpuNodePoolArgs]", service_account: An
         "nodePoolAutoCreation": {"enabled": True},
         "nodePoolConfig": {key: value for key, value in config.items() if value != []},
         "priorities": [_priority(args, resolved.places, way) for way in args.order],
-        # Written although it is the default, which was another one before GKE 1.33.
+        # Set although it is the default, which was different before GKE 1.33.
         "whenUnsatisfiable": "DoNotScaleUp",
         "activeMigration": {"optimizeRulePriority": bool(args.fallback) and args.migrate_back},
     }
@@ -80,7 +83,8 @@ def class_spec(resolved: "ResolvedPool[GkeGpuNodePoolArgs]", service_account: An
 
 
 def _priority(args: "GkeGpuNodePoolArgs", zones: Iterable[str], way: "Capacity") -> Any:
-    """One choice of the order. What it leaves out can be anything, so Spot is always said."""
+    """One choice of the order. GKE may choose anything for omitted fields, so Spot is always
+    set."""
     storage: dict[str, Any] = {"bootDiskType": args.boot_disk, "bootDiskSize": args.disk_size_gb}
     location: dict[str, Any] = {"locationPolicy": args.location_policy.upper()}
     rule: dict[str, Any] = {
@@ -102,8 +106,8 @@ def _priority(args: "GkeGpuNodePoolArgs", zones: Iterable[str], way: "Capacity")
     if way != "reservation":
         location["zones"] = list(zones)
         return rule
-    # GKE refuses zones of a location beside those of a reservation, and a reservation of machines
-    # with local SSDs unless it is told how many.
+    # GKE refuses zones of a location together with those of a reservation, and refuses a
+    # reservation of machines with local SSDs unless their number is given.
     rule["reservations"] = {"affinity": "Specific", "specific": [_specific(args, zones)]}
     if args.machine.local_ssd_gib:
         storage["localSSDCount"] = args.machine.local_ssd_gib // _LOCAL_SSD_GIB
@@ -114,8 +118,8 @@ def _specific(args: "GkeGpuNodePoolArgs", zones: Iterable[str]) -> dict[str, Any
     assert args.reservation is not None, "checked with the order"
     named = reservations.parse(args.reservation)
     specific: dict[str, Any] = {"name": named.name}
-    # GKE never takes a choice whose reservation is missing in one of these zones; without them, it
-    # takes it where the reservation is. pkg/autoprovisioning/injection.go, validateSpecifiedZones
+    # GKE never uses a choice whose reservation is missing in one of these zones; without them, it
+    # uses the reservation's own zone. pkg/autoprovisioning/injection.go, validateSpecifiedZones
     places = list(zones)
     if not args.fallback or len(places) == 1:
         specific["zones"] = places
@@ -131,8 +135,8 @@ def _specific(args: "GkeGpuNodePoolArgs", zones: Iterable[str]) -> dict[str, Any
 def resource_limits(
     cluster: "GkeClusterArgs", pools: "Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]"
 ) -> dict[str, int]:
-    """What the whole cluster may have at the most, so that every pool can be at its maximum: `cpu`,
-    `memory` in GiB, and GPUs by model. They are the only limits on node pools that GKE creates.
+    """The maximum for the whole cluster, so that every pool can reach its own maximum: `cpu`,
+    `memory` in GiB, and GPUs by model. These are the only limits on node pools that GKE creates.
 
     https://docs.cloud.google.com/kubernetes-engine/docs/how-to/node-auto-provisioning, 2026-11-24
     """

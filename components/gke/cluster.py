@@ -1,4 +1,4 @@
-"""A GKE Standard cluster: private nodes, one small autoscaled CPU pool for system pods."""
+"""A GKE Standard cluster: private nodes, and one small autoscaled CPU pool for system pods."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,8 @@ from .node_identity import GkeNodeIdentity, node_config, patience, recycling_che
 from .pool_args import GkeGpuNodePoolArgs
 
 _POOL_NAME = catalog.NODE_POOL_NAME_MAX - catalog.AUTO_NAME_SUFFIX - len("-system")
-"""What the system pool's name can have of the cluster's, which may be as long as a pool's."""
+"""How much of the cluster's name fits into the system pool's name; both have the same maximum
+length."""
 
 
 class GkeCluster(pulumi.ComponentResource):
@@ -25,14 +26,14 @@ class GkeCluster(pulumi.ComponentResource):
 
     cluster: gcp.container.Cluster
     id: pulumi.Output[str]
-    """`projects/...`, its full name."""
+    """Its full name, `projects/...`."""
     identity: GkeNodeIdentity
     node_account: pulumi.Output[str]
-    """The email of the service account that nodes run as, if their pool does not name its own."""
+    """The email of the service account that nodes use unless their pool names its own."""
     before_nodes: Sequence[pulumi.Resource]
-    """Must exist before a node starts, and outlive it."""
+    """Resources that must exist before a node starts, and must outlive it."""
     machine_labels: None = None
-    """Machines have the labels of the cluster."""
+    """None, because machines have the labels of the cluster."""
     network: GkeNetwork
     system_pool: gcp.container.NodePool
     system_nodes: Sequence[pulumi.Resource]
@@ -66,26 +67,29 @@ class GkeCluster(pulumi.ComponentResource):
             node_locations=list(args.zones) or None,
             enable_shielded_nodes=True,
             addons_config=addons,
-            # Flow logs are the network's: without it they miss traffic between pods of one node.
+            # Needed by the network's flow logs, which otherwise miss traffic between pods of one
+            # node.
             enable_intranode_visibility=args.network.flow_logs,
             datapath_provider="ADVANCED_DATAPATH",
             cluster_autoscaling=cluster_autoscaling(args, gpu_pools, self.identity.email),
             logging_config={"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
             monitoring_config={
-                # Without DCGM in the list there is no second exporter beside the stack's own.
+                # Without DCGM in the list, GKE runs no second exporter in addition to the stack's
+                # own.
                 "enable_components": ["SYSTEM_COMPONENTS", *(["DCGM"] if dcgm else [])],
                 "managed_prometheus": {"enabled": args.managed_prometheus},
             },
-            # GKE makes a default pool with every cluster. It is removed at once, but while it
-            # stands it must not run as the project's all-powerful default account.
+            # GKE creates a default pool with every cluster. It is removed at once, but while it
+            # exists it must not run as the project's default account, which has far too many
+            # permissions.
             remove_default_node_pool=True,
             initial_node_count=1,
             node_config={**secure_nodes, "machine_type": "e2-small", "disk_size_gb": 20},
             opts=control_plane_options(
                 args,
                 self,
-                # What the removed default pool was like is nobody's business any more; left in,
-                # any difference there would replace the cluster.
+                # The settings of the removed default pool no longer matter, and a difference in
+                # them would replace the cluster.
                 ignore_changes=["nodeConfig", "initialNodeCount", "nodePools"],
             ),
         )
@@ -114,7 +118,7 @@ class GkeCluster(pulumi.ComponentResource):
         return gcp.container.NodePool(
             f"{name[:_POOL_NAME].rstrip('-')}-system",
             cluster=self.cluster.id,
-            # Per zone. The autoscaler keeps to the minimum, and does not start it by itself.
+            # Per zone. The autoscaler respects the minimum, but does not scale up to it.
             initial_node_count=-(-pool.min_nodes // args.node_zones),
             autoscaling={
                 "total_min_node_count": pool.min_nodes,
@@ -136,7 +140,7 @@ class GkeCluster(pulumi.ComponentResource):
                 parent=self,
                 depends_on=self.before_nodes,
                 deleted_with=self.cluster,
-                # The autoscaler owns the number of nodes.
+                # The autoscaler controls the number of nodes.
                 ignore_changes=["initialNodeCount"],
                 custom_timeouts=patience(pool.max_nodes),
                 hooks=recycling_check(

@@ -1,4 +1,4 @@
-"""What a user says of a GKE cluster: control plane, system pool."""
+"""The settings of a GKE cluster: control plane, system pool."""
 
 import difflib
 import ipaddress
@@ -26,7 +26,7 @@ def _dashed(name: str) -> str | None:
 
 
 def unknown_location(location: str) -> str | None:
-    """Why this is neither a zone nor a region; None if it can be one."""
+    """Why this is not a valid location, neither a zone nor a region; None if it can be one."""
     if not (catalog.is_zone(location) or catalog.is_region(location)):
         return (
             f"{shown(location)} is neither a zone nor a region of Google Cloud; give one such as "
@@ -96,16 +96,16 @@ class GkeControlPlaneArgs:
         Sent("Cluster location"),
         Tries("us-central1-b"),
     ]
-    """A zone (cheaper, one control plane) or a region (three)."""
+    """The location: a zone (one control plane, cheaper) or a region (three)."""
     network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
-    """The addresses of the VPC that the stack creates, or the subnetwork of an existing one."""
+    """The IP ranges of the VPC that the stack creates, or the subnetwork of an existing one."""
     authorized_networks: Annotated[
         AuthorizedNetworks,
         Sent("Cluster masterAuthorizedNetworksConfig.cidrBlocks[]"),
         Tries({"office": "203.0.113.0/24", "home": "198.51.100.7/32"}),
     ] = field(default_factory=dict)
-    """Who may reach the control plane's address: display name -> IPv4 CIDR; public networks up to
-    a /16. With `privateEndpoint`, private networks that are routed into the VPC."""
+    """The networks that may reach the control plane's address: display name -> IPv4 CIDR; public
+    networks up to a /16. With `privateEndpoint`, private networks that are routed into the VPC."""
     private_endpoint: Annotated[
         bool, Sent("Cluster privateClusterConfig.enablePrivateEndpoint")
     ] = False
@@ -126,8 +126,8 @@ class GkeControlPlaneArgs:
         Sent("Cluster releaseChannel.channel"),
         Tries("stable"),
     ] = "regular"
-    """The release channel, which decides when GKE upgrades. With `extended`, a minor whose standard
-    support has ended costs six times the fee of the control plane."""
+    """The release channel, which decides when GKE upgrades. With `extended`, a minor version whose
+    standard support has ended costs six times the control plane fee."""
     version: Annotated[str | None, Sent("Cluster minMasterVersion"), Tries("1.36")] = None
     """The minimum version of the control plane; by default, the channel's default."""
     maintenance: Annotated[
@@ -168,14 +168,14 @@ class GkeControlPlaneArgs:
         ),
     ] = None
     """The Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd,
-    on top of Google's own encryption at rest. It is in the cluster's region, and GKE's service
-    agent has `roles/cloudkms.cryptoKeyEncrypterDecrypter` on it."""
+    in addition to Google's own encryption at rest. It must be in the cluster's region, and GKE's
+    service agent needs `roles/cloudkms.cryptoKeyEncrypterDecrypter` on it."""
     labels: Annotated[
         Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("Cluster resourceLabels"),
         Tries({"team": "ml"}),
     ] = field(default_factory=dict)
-    """The labels of the cluster resource, for billing."""
+    """Labels of the cluster resource, for billing."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -185,7 +185,8 @@ class GkeControlPlaneArgs:
                 "networks that may, or set privateEndpoint: true or dnsEndpoint: true"
             )
         for name, text in self.authorized_networks.items():
-            # The API: "... is not a reserved network, which is required for private endpoints".
+            # The API's error: "... is not a reserved network, which is required for private
+            # endpoints".
             if self.private_endpoint and ipaddress.IPv4Network(text).is_global:
                 raise ValueError(
                     f"authorizedNetworks.{name}: {text!r} is public, and with privateEndpoint "
@@ -203,11 +204,12 @@ class GkeControlPlaneArgs:
 
     @property
     def region(self) -> str:
-        """The region that the location is, or is in."""
+        """The region of the location; a region is returned unchanged."""
         return catalog.region_of(self.location)
 
     def warnings(self) -> list[str]:
-        """What GKE takes and is of no use, each with its key in front."""
+        """Warnings about settings that GKE accepts but that have no effect, each starting with its
+        key."""
         then = "GKE would accept it, but Pulumi could then not reach the control plane"
         found = example_warnings(self.authorized_networks, then)
         if self.private_endpoint and not self.authorized_networks and not self.dns_endpoint:
@@ -250,7 +252,7 @@ class GkeSystemPoolArgs:
 
     @property
     def boot_disk(self) -> str:
-        """The type of a node's boot disk: the newest machine families take only Hyperdisk."""
+        """The type of a node's boot disk: the newest machine families support only Hyperdisk."""
         machine = catalog.machine_type(self.machine_type)
         assert machine is not None
         return machine.boot_disk or catalog.DEFAULT_DISK_TYPE
@@ -267,7 +269,7 @@ class GkeSystemPoolArgs:
 class GkeClusterArgs(GkeControlPlaneArgs):
     """A GKE Standard cluster."""
 
-    # The provider keeps what is no longer given: the field is optional and computed.
+    # The provider keeps a value that is no longer set: the field is optional and computed.
     zones: Annotated[
         Sequence[Annotated[str, ZONE]],
         UNIQUE,
@@ -277,33 +279,33 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     ] = ()
     """The zones of a regional cluster's nodes; by default, GKE chooses three."""
     system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
-    """The nodes without GPUs, on which the cluster's own pods run."""
+    """The nodes without GPUs on which the cluster's own pods run."""
     cpu_pools: Annotated[
         Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced), TRIED
     ] = field(default_factory=dict)
-    """Further pools without GPUs, by name: for loading data, Ray's heads or gateways. A pod selects
-    one by the label `gpu-cluster/pool`."""
+    """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. A pod
+    selects one by the label `gpu-cluster/pool`."""
     scaler: Annotated[
         Literal["node-pools", "compute-classes"],
         OnChange("node pools"),
         Sent("Cluster clusterAutoscaling.enabled", "ComputeClass"),
     ] = "node-pools"
     """What adds GPU nodes: GKE's autoscaler in node pools of this stack (`node-pools`), or GKE in
-    node pools that it creates itself, for a compute class of each pool (`compute-classes`), with an
-    order of `fallback` if you give one."""
+    node pools that it creates itself, with a compute class for each pool (`compute-classes`) and
+    optionally an order of `fallback`."""
     autoscaling_profile: Annotated[
         Literal["balanced", "optimize-utilization"],
         Sent("Cluster clusterAutoscaling.autoscalingProfile"),
     ] = "balanced"
-    """When GKE removes nodes: after 10 minutes with little to do (`balanced`), or sooner, and pods
-    are placed on the fullest nodes (`optimize-utilization`)."""
+    """When GKE removes nodes: after 10 minutes with little load (`balanced`), or sooner, with pods
+    placed on the fullest nodes (`optimize-utilization`)."""
     managed_prometheus: Annotated[
         bool, Sent("Cluster monitoringConfig.managedPrometheus.enabled")
     ] = True
     """Whether Google's managed Prometheus collects the cluster's metrics."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is another class, which zero-argument super() does not find.
+        # A dataclass with slots is a new class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
         first = catalog.FIRST_VERSIONS["compute-class-node-labels"]
         if (
@@ -329,7 +331,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
             )
 
     def warnings(self) -> list[str]:
-        """Those of the control plane, and what is not known of the system pool's machine type."""
+        """The warnings of the control plane, and those about the system pool's machine type."""
         found = GkeControlPlaneArgs.warnings(self)
         machine = catalog.machine_type(self.system_pool.machine_type)
         if machine is not None and machine.uncertain:
@@ -348,14 +350,14 @@ class GkeClusterArgs(GkeControlPlaneArgs):
 
     @property
     def node_zones(self) -> int:
-        """How many zones the system pool's nodes are in."""
+        """The number of zones of the system pool's nodes."""
         if catalog.is_zone(self.location):
             return 1
         return len(self.zones) or catalog.ZONES_OF_A_REGION
 
 
 def check_zones(cpu_pools: Mapping[str, GkeCpuPoolArgs], region: str) -> None:
-    """Raises ValueError if a pool without GPUs would be outside of the cluster's region."""
+    """Raises ValueError if a pool without GPUs would be outside the cluster's region."""
     for name, pool in cpu_pools.items():
         for zone in pool.zones:
             if catalog.region_of(zone) != region:
