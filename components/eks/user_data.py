@@ -25,8 +25,8 @@ EVICTION = {
     "imagefs.available": "15%",
 }
 """The kubelet's default thresholds:
-https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/#hard-eviction-thresholds,
-read 2026-11-24."""
+https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/, "Hard eviction
+thresholds", read 2026-11-24."""
 
 
 @dataclass(frozen=True, slots=True)

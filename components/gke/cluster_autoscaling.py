@@ -1,4 +1,4 @@
-"""What a GKE Standard cluster's own autoscaler removes, and what it may create."""
+"""The autoscaling profile of a GKE Standard cluster, and what node auto-provisioning may create."""
 
 from collections.abc import Mapping
 
@@ -19,12 +19,13 @@ def cluster_autoscaling(
 ) -> ClusterClusterAutoscalingArgsDict:
     """How the cluster's autoscaler removes nodes, and what it may create.
 
-    From GKE 1.33.3-gke.1136000 on a class creates node pools without it. It is on all the same,
-    since nothing else limits how many GPUs they have.
+    From GKE 1.33.3-gke.1136000 on, a compute class creates node pools without node
+    auto-provisioning. It is on nevertheless, because nothing else limits the number of their GPUs.
     """
     profile = args.autoscaling_profile.upper().replace("-", "_")
     if args.scaler != "compute-classes":
-        # Left out after it was on, it would stay on: the provider keeps what the cluster has.
+        # Explicit, because if it is omitted, the provider keeps the cluster's value, which may be
+        # on.
         return {"enabled": False, "autoscaling_profile": profile}
     return {
         "enabled": True,
@@ -45,7 +46,7 @@ def cluster_autoscaling(
                 "enable_secure_boot": True,
             },
             "management": {"auto_repair": True, "auto_upgrade": True},
-            # No spare GPU is needed to upgrade: one node goes, then its successor comes.
+            # An upgrade needs no spare GPU: a node is deleted before its successor is created.
             "upgrade_settings": {"strategy": "SURGE", "max_surge": 0, "max_unavailable": 1},
         },
     }

@@ -1,4 +1,4 @@
-"""A GPU pool as a ComputeClass, whose node pools GKE creates and deletes itself."""
+"""A GPU pool as a ComputeClass, for which GKE creates and deletes node pools itself."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from .pool_args import GkeGpuNodePoolArgs
 
 
 class GkeComputeClass(pulumi.ComponentResource):
-    """A compute class of the pool's name. Its node pools are GKE's, called `nap-...`."""
+    """A compute class with the pool's name. GKE calls its node pools `nap-...`."""
 
     compute_class: kubernetes.apiextensions.CustomResource
 

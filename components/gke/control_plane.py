@@ -1,4 +1,4 @@
-"""What a Standard and an Autopilot cluster have in common: the control plane and who reaches it."""
+"""The control plane and its access, which are the same for Standard and Autopilot clusters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from .network import GkeNetwork
 def control_plane(
     args: GkeControlPlaneArgs, *, project: str, network: GkeNetwork
 ) -> dict[str, Any]:
-    """Inputs of `gcp.container.Cluster` that both kinds of cluster share."""
+    """Inputs of `gcp.container.Cluster` that both kinds of clusters share."""
     return {
         "name": args.name,
         "location": args.location,
@@ -34,18 +34,18 @@ def control_plane(
                 for name, cidr in args.authorized_networks.items()
             ],
             "gcp_public_cidrs_access_enabled": False,
-            # Else whatever is routed into the VPC reaches the private endpoint, named or not.
+            # Otherwise, every host that is routed into the VPC reaches the private endpoint.
             "private_endpoint_enforcement_enabled": args.private_endpoint,
         },
-        # Left out after it was on, it would stay on: the provider keeps what the cluster has.
+        # Explicit, because if it is omitted, the provider keeps the cluster's value, which may be
+        # on.
         "control_plane_endpoints_config": {
             "dns_endpoint_config": {"allow_external_traffic": args.dns_endpoint}
         },
         "release_channel": {"channel": args.release_channel.upper()},
         "min_master_version": args.version,
         "maintenance_policy": args.maintenance.policy() if args.maintenance else None,
-        # Left out after a key was there, it would stay encrypted: the provider keeps what the
-        # cluster has.
+        # Explicit, because if it is omitted, the provider keeps the cluster's key.
         "database_encryption": {"state": "ENCRYPTED", "key_name": args.secrets_encryption_key}
         if args.secrets_encryption_key
         else {"state": "DECRYPTED"},
@@ -70,12 +70,13 @@ def control_plane_options(
     """The options of the cluster resource."""
     return pulumi.ResourceOptions(
         parent=parent,
-        # GKE's own protection would refuse only after the node pools are gone.
+        # GKE's own protection would refuse only after the node pools have been deleted.
         protect=args.deletion_protection,
         additional_secret_outputs=["masterAuth"],
         ignore_changes=list(ignore_changes),
         depends_on=list(depends_on),
-        # Its name is taken, even if only the state asks for another (`pulumi state taint`).
+        # The name is taken until then, even if only the state requires a replacement (`pulumi state
+        # taint`).
         delete_before_replace=True,
     )
 
@@ -83,11 +84,11 @@ def control_plane_options(
 def identifier_of(
     args: GkeControlPlaneArgs, project: str, cluster: gcp.container.Cluster
 ) -> pulumi.Output[str]:
-    """The cluster's full name, by which the Kubernetes provider knows it: it is known before the
-    cluster exists, and stays while the cluster does.
+    """The cluster's full name, by which the Kubernetes provider identifies it: it is known before
+    the cluster exists, and does not change while the cluster exists.
 
-    It depends on the cluster, so that a cluster that is replaced under its old name replaces the
-    provider and with it every object: the new one has none of them.
+    It depends on the cluster, so that replacing the cluster under its old name replaces the
+    provider and every object: the new cluster has none of them.
     """
     return cluster.name.apply(
         lambda name: (
@@ -98,9 +99,9 @@ def identifier_of(
 
 
 def kubeconfig_of(args: GkeControlPlaneArgs, cluster: gcp.container.Cluster) -> pulumi.Output[str]:
-    """The cluster's kubeconfig, without any credential in it."""
+    """The cluster's kubeconfig, without credentials."""
     if args.dns_endpoint:
-        # Its certificate is of a public authority, which every machine knows.
+        # Its certificate is issued by a public authority, which every machine trusts.
         return cluster.control_plane_endpoints_config.apply(
             lambda config: kubeconfig.gke(
                 name=args.name,

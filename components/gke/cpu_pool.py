@@ -1,4 +1,4 @@
-"""A node pool without GPUs on GKE Standard that the cluster's autoscaler grows from zero."""
+"""A node pool without GPUs on GKE Standard that the cluster's autoscaler scales up from zero."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,14 +28,14 @@ class GkeCpuPool(pulumi.ComponentResource):
         machine_labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`zones`: how many the cluster's nodes are in, where the pool names none; the rest as a
-        GPU pool has it."""
+        """`zones`: the number of zones of the cluster's nodes, if the pool names none; the other
+        arguments are those of a GPU pool."""
         super().__init__("gpu-cluster:gke:CpuPool", name, None, opts)
         self.node_pool = gcp.container.NodePool(
             name,
             cluster=cluster,
             node_locations=list(args.zones) or None,
-            # Per zone; the autoscaler takes over from here.
+            # Per zone; afterwards, the autoscaler controls the number.
             initial_node_count=-(-args.min_nodes // (len(args.zones) or zones)),
             autoscaling={
                 "total_min_node_count": args.min_nodes,
@@ -63,7 +63,7 @@ class GkeCpuPool(pulumi.ComponentResource):
                 parent=self,
                 depends_on=list(depends_on),
                 deleted_with=deleted_with,
-                # The autoscaler owns the number of nodes.
+                # The autoscaler controls the number of nodes.
                 ignore_changes=["initialNodeCount"],
                 custom_timeouts=patience(args.max_nodes),
                 hooks=recycling_check(

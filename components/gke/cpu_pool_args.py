@@ -1,4 +1,4 @@
-"""What a user says of nodes without GPUs on GKE, for whatever feeds or serves those with."""
+"""The settings of GKE pools without GPUs, for work around the GPU pools."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,11 +28,11 @@ TRIED = Tries(
         }
     }
 )
-"""Pools by name."""
+"""Values to try: pools by name."""
 
 
 def replaced(old: str, new: str) -> Verdict:
-    """Spot is for a pool's life; other pools come and go without touching it."""
+    """GKE cannot change `spot` of a pool; adding or removing other pools does not affect it."""
     before, after = json.loads(old), json.loads(new)
     changed = any(before[name]["spot"] != after[name]["spot"] for name in before.keys() & after)
     return "system pool" if changed else None
@@ -47,7 +47,7 @@ def _not_a_cpu_machine(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeCpuPoolArgs:
-    """Nodes without GPUs that GKE's autoscaler grows from zero."""
+    """Nodes without GPUs that GKE's autoscaler scales up from zero."""
 
     machine_type: Annotated[
         str,
@@ -57,13 +57,13 @@ class GkeCpuPoolArgs:
     ]
     """The machine type of a node."""
     min_nodes: Annotated[int, Ge(0), Sent("NodePool autoscaling.totalMinNodeCount")] = 0
-    """The least number of nodes in the whole pool."""
+    """The minimum number of nodes in the whole pool."""
     max_nodes: Annotated[
         int,
         Interval(ge=1, le=catalog.MAX_POOL_NODES_PER_ZONE),
         Sent("NodePool autoscaling.totalMaxNodeCount"),
     ] = 3
-    """The largest number of nodes in the whole pool."""
+    """The maximum number of nodes in the whole pool."""
     zones: Annotated[
         Sequence[Annotated[str, _ZONE]],
         UNIQUE,
@@ -85,13 +85,13 @@ class GkeCpuPoolArgs:
         Sent("NodePool nodeConfig.taints[]"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = ()
-    """Taints of the nodes; by default, every pod may run there."""
+    """Taints of the nodes; by default, none, so that every pod may run there."""
     disk_size_gb: Annotated[
         int,
         Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_GB),
         Sent("NodePool nodeConfig.diskSizeGb"),
     ] = 100
-    """The size of a node's boot disk."""
+    """The size of a node's boot disk in GB."""
     spot: Annotated[bool, Sent("NodePool nodeConfig.spot")] = False
     """Whether the nodes are Spot machines."""
 
@@ -104,7 +104,7 @@ class GkeCpuPoolArgs:
 
     @property
     def boot_disk(self) -> str:
-        """The type of a node's boot disk: the newest machine families take only Hyperdisk."""
+        """The type of a node's boot disk: the newest machine families support only Hyperdisk."""
         machine = catalog.machine_type(self.machine_type)
         assert machine is not None
         return machine.boot_disk or catalog.DEFAULT_DISK_TYPE

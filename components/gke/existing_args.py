@@ -1,4 +1,4 @@
-"""What a user says of a GKE cluster that somebody else created, and whether it fits."""
+"""The settings of an existing GKE cluster, and whether the cluster is suitable."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _ENDPOINT = matching(
     re.compile(r"[a-z0-9][a-z0-9.-]*(?::[0-9]+)?"),
 )
 _OF_GOOGLE = re.compile(r".*[.]gke[.]goog(?::443)?")
-"""A DNS-based endpoint, whose certificate every machine trusts.
+"""The suffix of a DNS-based endpoint, whose certificate every machine trusts.
 https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation, 2026-11-24."""
 _BASE64 = matching("base64", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
 _VERSION = matching(
@@ -49,8 +49,8 @@ class GkeExistingNetworkArgs:
     host_project: Annotated[
         str | None, PROJECT, Sent("StorageClass parameters.network"), Tries("host-project")
     ] = None
-    """The ID of the Shared VPC host project that has `vpc`; by default, the cluster's own project
-    has it."""
+    """The ID of the Shared VPC host project that has `vpc`; by default, the cluster's own
+    project."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -62,16 +62,16 @@ class GkeExistingNetworkArgs:
 
     @property
     def existing(self) -> bool:
-        """Whether the stack is told of a subnetwork: it is not, GKE puts the nodes into the
+        """Always false: the stack names no subnetwork, and GKE puts the nodes into the
         cluster's."""
         return False
 
     def network_in(self, project: str) -> str:
-        """Full name of the network, of a cluster in `project`."""
+        """The full name of the network, for a cluster in `project`."""
         return f"projects/{self.host_project or project}/global/networks/{self.vpc}"
 
     def check_in(self, project: str) -> None:
-        """Raises ValueError if the network cannot be that of a cluster in `project`."""
+        """Raises ValueError if the network cannot belong to a cluster in `project`."""
         if self.host_project == project:
             raise ValueError(
                 f"network.hostProject: {project!r} is the cluster's own project; drop the key, "
@@ -81,8 +81,8 @@ class GkeExistingNetworkArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeExistingClusterArgs:
-    """A GKE Standard cluster that somebody else created: nothing of the cluster itself or of its
-    other node pools is created, changed or deleted."""
+    """An existing GKE Standard cluster: the stack creates, changes and deletes nothing of the
+    cluster itself or of its other node pools."""
 
     existing: Annotated[str, NAME, OnChange("node pools"), Sent("NodePool cluster"), Tries("other")]
     """The name of the cluster in GKE."""
@@ -98,30 +98,30 @@ class GkeExistingClusterArgs:
         Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig"), Tries("203.0.113.20")
     ] = None
     """The address of the control plane, or its DNS name (`....gke.goog`); by default, every preview
-    reads the cluster by name, and refuses one that does not fit."""
+    looks up the cluster by name, and refuses one that is not suitable."""
     certificate_authority: Annotated[
         Annotated[str, _BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")
     ] = None
     """The certificate authority of the control plane in base64, as `gcloud container clusters
-    describe` shows it in `masterAuth.clusterCaCertificate`; with an address as `endpoint`."""
+    describe` shows it in `masterAuth.clusterCaCertificate`; needed if `endpoint` is an address."""
     dns_endpoint: Annotated[
         bool, Silent("decides which of the endpoints that GKE shows the kubeconfig has")
     ] = False
-    """Whether the kubeconfig has the DNS name of the control plane, if the cluster is read by name;
-    it always has if the cluster's owner has turned off access by IP address."""
+    """Whether the kubeconfig uses the DNS name of the control plane, if the cluster is looked up by
+    name; it always does if the cluster's owner has turned off access by IP address."""
     version: Annotated[
         Annotated[str, _VERSION] | None,
         Silent("decides which machine types and capacity types are accepted"),
     ] = None
-    """A version that the control plane has reached, by which machine types and capacity types that
-    need a newer one are refused before the cluster is read."""
+    """A version that the control plane has reached. With it, machine types and capacity types that
+    need a newer one are refused before the cluster is looked up."""
     network: GkeExistingNetworkArgs = field(default_factory=GkeExistingNetworkArgs)
     """The VPC network of the cluster."""
     cpu_pools: Annotated[
         Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced), TRIED
     ] = field(default_factory=dict)
-    """Pools without GPUs, by name: for loading data, Ray's heads or gateways. A pod selects one by
-    the label `gpu-cluster/pool`. In a regional cluster each names its zones."""
+    """Pools without GPUs, by name: for data loading, Ray heads or gateways. A pod selects one by
+    the label `gpu-cluster/pool`. In a regional cluster, each must name its zones."""
     labels: Annotated[
         Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("NodePool nodeConfig.resourceLabels"),
@@ -170,17 +170,17 @@ class GkeExistingClusterArgs:
 
     @property
     def region(self) -> str:
-        """The region that the location is, or is in."""
+        """The region of the location; a region is returned unchanged."""
         return catalog.region_of(self.location)
 
     @property
     def scaler(self) -> Literal["node-pools"]:
-        """GKE's autoscaler, in node pools of this stack."""
+        """Always GKE's autoscaler, in node pools of this stack."""
         return "node-pools"
 
     @property
     def secrets_encryption_key(self) -> None:
-        """None: how the cluster encrypts its secrets is its owner's decision."""
+        """Always None: the cluster's owner decides how its secrets are encrypted."""
         return
 
     def path_in(self, project: str) -> str:
@@ -193,27 +193,27 @@ AnyGkeClusterArgs = GkeClusterArgs | GkeExistingClusterArgs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundCluster:
-    """What GKE says of a cluster, as far as pools and pods depend on it."""
+    """The properties of a cluster in GKE on which pools and pods depend."""
 
     version: str
-    """Of the control plane, in full."""
+    """The full version of the control plane."""
     autopilot: bool = False
     confidential: bool = False
     """Whether all of its nodes must be Confidential VMs."""
     workload_pool: str = ""
-    """Empty without Workload Identity Federation."""
+    """The workload identity pool; empty without Workload Identity Federation."""
     drivers: frozenset[str] = frozenset()
-    """The addons of CSI drivers that are on, keys of `_DRIVERS`."""
+    """The enabled addons of CSI drivers, as keys of `_DRIVERS`."""
     dcgm: bool = False
-    """Whether GKE collects the metrics of GPUs."""
+    """Whether GKE collects GPU metrics."""
     managed_prometheus: bool = True
     network: str = ""
-    """`projects/...`."""
+    """The full name of the VPC network, `projects/...`."""
     pools: Sequence[tuple[str, str | None, str | None]] = ()
-    """Node pool -> its name, the pool that its nodes' label names, the label of its stack."""
+    """For each node pool: its name, the pool in its nodes' label, and the label of its stack."""
     limits: Mapping[str, int] = field(default_factory=dict)
-    """Resource -> the most that node auto-provisioning and the autoscaler may have of it in the
-    whole cluster: cores of `cpu`, GiB of `memory`, GPUs by type."""
+    """Resource -> its maximum for node auto-provisioning and the autoscaler in the whole cluster:
+    cores of `cpu`, GiB of `memory`, GPUs by type."""
 
 
 _DRIVERS: Mapping[str, tuple[str, str]] = {
@@ -221,20 +221,21 @@ _DRIVERS: Mapping[str, tuple[str, str]] = {
     "gcpFilestoreCsiDriverConfig": ("Filestore", "GcpFilestoreCsiDriver"),
     "gcePersistentDiskCsiDriverConfig": ("persistent disks", "GcePersistentDiskCsiDriver"),
 }
-"""Field of `AddonsConfig` -> the driver in words, and the addon as gcloud's --update-addons has it
-(cloud.google.com/sdk/gcloud/reference/container/clusters/update, 2026-11-24)."""
+"""Field of `AddonsConfig` -> the driver's name for users, and the addon's name for gcloud's
+--update-addons (cloud.google.com/sdk/gcloud/reference/container/clusters/update, 2026-11-24)."""
 DRIVER_ADDONS = tuple(_DRIVERS)
 OTHER_BLOCKS = ("gpuPools", "serviceAccounts", "volumeClaims", "monitoring")
-"""Blocks beside `cluster` that a line of `unfit` may be about."""
+"""Blocks other than `cluster` that a line of `unfit` may refer to."""
 
 
 def own_account(args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[Any]]) -> bool:
-    """Whether nodes run as a service account of the stack, because a pool does not name its own."""
+    """Whether some nodes use a service account of the stack, because their pool does not name its
+    own."""
     return bool(args.cpu_pools) or any(pool.args.service_account is None for pool in pools.values())
 
 
 def no_dns(args: GkeExistingClusterArgs) -> str:
-    """The refusal of a cluster whose DNS endpoint is disabled, with the key in front."""
+    """The error about a cluster whose DNS endpoint is disabled, starting with the key."""
     key, instead = ("dnsEndpoint", ", or drop the key") if args.dns_endpoint else ("existing", "")
     only = "" if args.dns_endpoint else ", its only endpoint,"
     return (
@@ -253,9 +254,9 @@ def unfit(
     project: str,
     stack: str,
 ) -> Iterator[str]:
-    """A line, with the key in front, for each reason why the pools cannot be added to the cluster,
-    or why what `runs` could not run there. `stack`: the label by which the stack's own pools are
-    known."""
+    """A line, starting with the key, for each reason why the pools cannot be added to the cluster,
+    or why what `runs` could not run there. `stack`: the label that identifies the stack's own
+    pools."""
     name = args.existing
     update = f"gcloud container clusters update {name} --location {args.location}"
     if found.autopilot:
@@ -296,7 +297,7 @@ def unfit(
 
 
 def _exact(version: str) -> str:
-    """The first version of a minor, or of a patch, if that is all that is given."""
+    """The first version of a minor or of a patch release, if only that is given."""
     parts = version.partition("-")[0].split(".")
     return version if "-" in version else ".".join([*parts, "0"][:3])
 
@@ -346,7 +347,7 @@ def _metrics(runs: Runs, found: FoundCluster, name: str, update: str) -> Iterato
 def bounded(
     args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[Any]], found: FoundCluster
 ) -> Iterator[str]:
-    """A line for each limit of node auto-provisioning that keeps the pools from `maxNodes`: it
+    """A line for each limit of node auto-provisioning that keeps the pools below `maxNodes`: it
     counts all nodes of the cluster, not only those that GKE provisions.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning, "Resource

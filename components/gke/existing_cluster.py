@@ -1,4 +1,4 @@
-"""A GKE cluster that somebody else created, as the stack's pools need it."""
+"""An existing GKE cluster as the stack's pools need it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,17 +21,18 @@ from .node_identity import GkeNodeIdentity
 
 
 class GkeExistingCluster(pulumi.ComponentResource):
-    """What nodes need to join a GKE cluster of another owner: a service account, unless all pools
-    name their own. The cluster is read, if the settings do not say how it is reached."""
+    """The service account that nodes need to join an existing GKE cluster, unless all pools name
+    their own. The cluster is looked up unless the settings say how to reach it."""
 
     cluster: None = None
     """The cluster is not a resource of this stack."""
     id: pulumi.Output[str]
-    """`projects/...`; unknown to Google Cloud until the cluster has been seen to fit."""
+    """The full name, `projects/...`; an output that is known once the cluster has been found
+    suitable."""
     node_account: pulumi.Input[str]
-    """The email of the service account that nodes run as; empty if every pool names its own."""
+    """The email of the service account that nodes use; empty if every pool names its own."""
     before_nodes: Sequence[pulumi.Resource]
-    """Must exist before a node starts, and outlive it."""
+    """Resources that must exist before a node starts, and must outlive it."""
     machine_labels: Mapping[str, str]
     system_nodes: Sequence[pulumi.Resource] = ()
     kubeconfig: pulumi.Output[str]
@@ -78,7 +79,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
                     raise pulumi.RunError(f"gpu-cluster:{block}{line}")
                 return _endpoint(args, cluster)
 
-            # Of its certificates, only that of the authority is taken, which is not a secret.
+            # Only the CA certificate is used, which is not a secret.
             reached = pulumi.Output.unsecret(found.apply(fitting))
         self.id = reached.apply(lambda _: args.path_in(project))
         self.kubeconfig = reached.apply(
@@ -101,7 +102,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
 
 
 def found_in(cluster: gcp.container.GetClusterResult) -> FoundCluster:
-    """What the provider's data source says of a cluster."""
+    """The properties of a cluster, from the provider's data source."""
     monitoring = _first(cluster.monitoring_configs)
     prometheus = _first(monitoring.managed_prometheuses) if monitoring else None
     scaling = _first(cluster.cluster_autoscalings)
@@ -136,15 +137,15 @@ def found_in(cluster: gcp.container.GetClusterResult) -> FoundCluster:
 
 
 def _first(rows: Sequence[Any] | None) -> Any:
-    """The data source has each block as a list of one, or none."""
+    """The block's only element, or None: the data source returns each block as a list."""
     return rows[0] if rows else None
 
 
 def _endpoint(
     args: GkeExistingClusterArgs, cluster: gcp.container.GetClusterResult
 ) -> tuple[str, str | None]:
-    """Host and certificate authority of the control plane, None if everybody knows that; raises
-    RunError, in the preview, for an endpoint that does not answer."""
+    """Host and certificate authority of the control plane; the authority is None if it is a public
+    one. Raises RunError, even in a preview, if the endpoint is disabled."""
     endpoints = _first(cluster.control_plane_endpoints_configs)
     by_address = _first(endpoints.ip_endpoints_configs) if endpoints else None
     if not args.dns_endpoint and (by_address is None or by_address.enabled):

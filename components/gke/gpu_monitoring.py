@@ -14,13 +14,13 @@ from ..catalog.metrics import Source
 from .gpu_monitoring_args import GkeGpuMonitoringArgs
 
 _UNITS: Mapping[Unit, str] = {"%": "%", "MiB": "MiBy"}
-"""In Cloud Monitoring's own units; the others stand in the title."""
+"""Units in Cloud Monitoring's own notation; other units are shown in the title."""
 _WIDTH, _HEIGHT = 16, 12
-"""Of 48 columns: node, pod and GPU side by side."""
+"""Node, pod and GPU are next to each other in a grid of 48 columns."""
 
 
 class GkeGpuMonitoring(pulumi.ComponentResource):
-    """One dashboard, and one alert policy for each alert whose metrics are collected."""
+    """One dashboard, and an alert policy for each alert whose metrics are collected."""
 
     dashboard: gcp.monitoring.Dashboard
     policies: list[gcp.monitoring.AlertPolicy]
@@ -36,7 +36,7 @@ class GkeGpuMonitoring(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gke:GpuMonitoring", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        # A project's Prometheus holds the series of all its clusters.
+        # A project's Prometheus contains the series of all its clusters.
         matchers = f'cluster="{cluster}", location="{location}"'
         self.dashboard = gcp.monitoring.Dashboard(
             name,
@@ -60,7 +60,7 @@ class GkeGpuMonitoring(pulumi.ComponentResource):
                             "evaluation_interval": "60s",
                             "alert_rule": alert.name,
                             "rule_group": "gpu",
-                            # There is no metric before the first GPU node.
+                            # The metrics do not exist before the first GPU node.
                             "disable_metric_validation": True,
                         },
                     }
@@ -129,7 +129,7 @@ def _lines(measure: Measure, grouping: Grouping, matchers: str) -> dict[str, Any
 
 def _tile(row: int, column: int, widget: dict[str, Any]) -> dict[str, Any]:
     tile: dict[str, Any] = {"width": _WIDTH, "height": _HEIGHT, "widget": widget}
-    # The API drops zeros from its answer, which would be a difference for ever.
+    # The API omits zeros from its answer, which would show as a difference in every update.
     if column:
         tile["xPos"] = column * _WIDTH
     if row:

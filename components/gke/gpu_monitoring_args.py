@@ -1,4 +1,4 @@
-"""What Google Cloud has to know to show a GKE cluster's GPUs."""
+"""The settings for showing a GKE cluster's GPUs in Google Cloud."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from ..cluster import Runs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeGpuMonitoringArgs:
-    """Where a cluster's GPU metrics come from, and who hears of alerts."""
+    """Where a cluster's GPU metrics come from, and who is notified of alerts."""
 
     source: Source
-    """`managed` turns GKE's own DCGM on; `exporter` turns it off and uses the stack's own."""
+    """`managed` turns GKE's own DCGM on; `exporter` turns it off and uses the stack's exporter."""
     notification_channels: Sequence[str] = ()
-    """As `projects/.../notificationChannels/...`."""
+    """Names of the form `projects/.../notificationChannels/...`."""
 
     @property
     def dcgm(self) -> bool:
@@ -23,7 +23,7 @@ class GkeGpuMonitoringArgs:
 
 
 def monitoring_of(runs: Runs) -> GkeGpuMonitoringArgs | None:
-    """The same of what is to run in a cluster; None where nobody asked for metrics."""
+    """These settings for what is to run in a cluster; None if metrics are not enabled."""
     if runs.metrics is None:
         return None
     return GkeGpuMonitoringArgs(

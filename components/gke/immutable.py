@@ -1,7 +1,7 @@
-"""What a change of a setting means on GKE, where it depends on the values or on other settings.
+"""The effect of changing a setting on GKE, if it depends on the values or on other settings.
 
-Every other rule stands with its field, as `OnChange`. `make inject-faults` makes a change of every
-setting; a replacement for which there is no rule fails it.
+All other rules are next to their fields, as `OnChange`. `make inject-faults` changes every setting;
+it fails if a replacement has no rule.
 """
 
 from ipaddress import IPv4Network
@@ -10,7 +10,7 @@ from ..on_change import ChangeRules, Verdict
 
 
 def unless_grown(old: str, new: str) -> Verdict:
-    """A subnetwork's range grows in place, and can neither shrink nor move.
+    """A subnetwork's range can grow in place, but can neither shrink nor move.
 
     https://cloud.google.com/vpc/docs/create-modify-vpc-networks#expand-subnet
     """
@@ -18,9 +18,9 @@ def unless_grown(old: str, new: str) -> Verdict:
 
 
 POOL: ChangeRules = {
-    # osImage, driver and installerImage decide it where it is not given.
+    # If it is not set, osImage, driver and installerImage decide it.
     "effective_secure_boot": "GPU pool",
-    # With `queued`, each job says it.
+    # With `queued`, each job sets it.
     "pool_run_duration_seconds": "GPU pool",
 }
-"""What several settings of a pool decide together."""
+"""Rules for values that several settings of a pool decide together."""

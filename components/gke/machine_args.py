@@ -1,4 +1,4 @@
-"""The machine of a GPU node on GKE Standard, and the GPUs that it carries."""
+"""The machine of a GPU node on GKE Standard, and its GPUs."""
 
 import re
 from dataclasses import dataclass, field
@@ -87,7 +87,8 @@ class GkeGpuMachineArgs:
         Sent("NodePool nodeConfig.guestAccelerators[].count"),
         Tries(2),
     ] = None
-    """GPUs of a node; derived if the machine type has its GPUs built in, otherwise 1."""
+    """The number of GPUs per node; derived if the machine type has its GPUs built in, otherwise
+    1."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -128,14 +129,14 @@ class GkeGpuMachineArgs:
 
     @property
     def machine(self) -> catalog.MachineType:
-        """The catalog's row."""
+        """The catalog's row for the machine type."""
         machine = catalog.machine_type(self.machine_type)
         assert machine is not None
         return machine
 
     @property
     def gpu_model(self) -> catalog.Accelerator:
-        """The catalog's row."""
+        """The catalog's row for the accelerator."""
         name = self.accelerator or self.machine.accelerator
         if name is None:
             raise ValueError(
@@ -153,7 +154,7 @@ class GkeGpuMachineArgs:
 
     @property
     def node_gpus(self) -> tuple[catalog.Accelerator, int]:
-        """The GPUs of a node: which, and how many."""
+        """The accelerator of a node and the number of GPUs."""
         return self.gpu_model, self.gpus
 
 

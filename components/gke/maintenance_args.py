@@ -16,9 +16,9 @@ _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
 )
-"""https://www.rfc-editor.org/rfc/rfc3339, as the Google provider reads it."""
+"""https://www.rfc-editor.org/rfc/rfc3339, as the Google provider parses it."""
 _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
-"""The API: "the FREQ values of HOURLY, MINUTELY, and SECONDLY are not supported"."""
+"""The API says: "the FREQ values of HOURLY, MINUTELY, and SECONDLY are not supported"."""
 _PARTS = (
     "FREQ", "COUNT", "UNTIL", "BYDAY", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYMONTH", "BYSETPOS",
     "WKST",
@@ -43,7 +43,7 @@ def _not_an_instant(text: str) -> str | None:
         if _INSTANT.fullmatch(text) and _utc(text):
             return None
     except (ValueError, OverflowError):
-        pass  # a 31st of February, say, or the first hours of year 1
+        pass  # For instance, February 31, or the first hours of year 1.
     return f"{shown(text)} is not an RFC 3339 time such as 2026-01-03T02:00:00Z"
 
 
@@ -60,7 +60,7 @@ def _not_a_start(text: str) -> str | None:
 
 
 def _yaml_date(text: str) -> str | None:
-    """YAML reads a time without quotes as a date, which the engine then writes its own way."""
+    """Why an unquoted time is refused: YAML parses it as a date, which the engine reformats."""
     return (
         f"{text!r} is read as a date by YAML; put the time in quotes"
         if text.endswith(" UTC")
@@ -82,7 +82,7 @@ _RULE = matching(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeMaintenanceExclusionArgs:
-    """A single period in which GKE does not touch the cluster."""
+    """A period in which GKE does not upgrade the cluster."""
 
     start: Annotated[
         str,
@@ -90,18 +90,19 @@ class GkeMaintenanceExclusionArgs:
         Sent("Cluster maintenancePolicy.maintenanceExclusions[].startTime"),
         Tries("2026-12-21T00:00:00Z"),
     ]
-    """RFC 3339: `2026-12-20T00:00:00Z`."""
+    """The start in RFC 3339 format: `2026-12-20T00:00:00Z`."""
     end: Annotated[
         str,
         _TIME,
         Sent("Cluster maintenancePolicy.maintenanceExclusions[].endTime"),
         Tries("2027-01-04T00:00:00Z"),
     ]
-    """RFC 3339. With scope `no-upgrades` at most 30 days later."""
+    """The end in RFC 3339 format. With scope `no-upgrades`, at most 30 days after the start."""
     scope: Annotated[
         Scope, Sent("Cluster maintenancePolicy.maintenanceExclusions[].exclusionOptions.scope")
     ] = "no-upgrades"
-    """What does not happen: any upgrade; a new minor; a new minor and any upgrade of nodes."""
+    """What is excluded: all upgrades; new minor versions; new minor versions and all node
+    upgrades."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -118,7 +119,7 @@ class GkeMaintenanceExclusionArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeMaintenanceArgs:
-    """When GKE may upgrade control plane and nodes; the upgrade of a node ends the pods on it."""
+    """When GKE may upgrade control plane and nodes; upgrading a node terminates the pods on it."""
 
     start: Annotated[
         str,
@@ -129,27 +130,28 @@ class GkeMaintenanceArgs:
         ),
         Tries("04:00", "2026-01-03T01:00:00Z"),
     ]
-    """Either a time of day in UTC, `03:00`, for a window every day whose length GKE chooses; or
-    the first window's start in RFC 3339, `2026-01-03T02:00:00Z`, with `end` and `recurrence`."""
+    """Either a time of day in UTC, `03:00`, for a daily window whose length GKE chooses; or the
+    start of the first window in RFC 3339 format, `2026-01-03T02:00:00Z`, with `end` and
+    `recurrence`."""
     end: Annotated[
         str | None,
         _TIME,
         Sent("Cluster maintenancePolicy.recurringWindow.endTime"),
         Tries("2026-01-03T11:00:00Z"),
     ] = None
-    """End of the first window, RFC 3339: four hours or more after its start."""
+    """The end of the first window in RFC 3339 format, at least four hours after its start."""
     recurrence: Annotated[
         str | None,
         _RULE,
         Sent("Cluster maintenancePolicy.recurringWindow.recurrence"),
         Tries("FREQ=DAILY"),
     ] = None
-    """RFC 5545 rule of the windows' starts, such as `FREQ=WEEKLY;BYDAY=SA,SU`. In any 32 days the
-    windows must have 48 hours."""
+    """RFC 5545 rule for the starts of the windows, such as `FREQ=WEEKLY;BYDAY=SA,SU`. The windows
+    must add up to at least 48 hours in any 32 days."""
     exclusions: Annotated[Mapping[str, GkeMaintenanceExclusionArgs], MaxLen(20)] = field(
         default_factory=dict
     )
-    """Name -> a time without upgrades, for a long training run for instance."""
+    """Name -> a period without upgrades, for instance during a long training run."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -218,7 +220,7 @@ def _rule(text: str) -> dict[str, str]:
 
 
 def _occurrences(rule: Mapping[str, str]) -> int | None:
-    """How often it recurs in any 32 days, at the least; None where that is not plain."""
+    """The minimum number of windows in any 32 days; None if the rule is too complex to tell."""
     interval = int(rule.get("INTERVAL", "1"))
     if set(rule) - {"FREQ", "INTERVAL", "BYDAY", "WKST"}:
         return None

@@ -1,6 +1,6 @@
 """The VPC of a GKE cluster: private nodes, one router with Cloud NAT, no inbound rule.
 
-Of an existing subnetwork nothing is made, changed or granted: its network is somebody else's.
+For an existing subnetwork, nothing is created, changed or granted: its network belongs to others.
 """
 
 import pulumi
@@ -13,15 +13,16 @@ _SERVICES_RANGE = "services"
 
 
 class GkeNetwork(pulumi.ComponentResource):
-    """A VPC with one subnetwork in the cluster's region, or a subnetwork that is there."""
+    """A VPC with one subnetwork in the cluster's region, or an existing subnetwork."""
 
     network: pulumi.Input[str]
-    """`projects/...`, as is the subnetwork."""
+    """The full name, `projects/...`, like that of the subnetwork."""
     subnetwork: pulumi.Input[str]
     pods_range: str
     services_range: str
     egress: list[pulumi.Resource]
-    """Private nodes have no way out, to pull an image for instance, before all of these stand."""
+    """Resources that must exist before private nodes can reach the internet, for instance to pull
+    an image."""
 
     def __init__(
         self,
@@ -54,15 +55,15 @@ class GkeNetwork(pulumi.ComponentResource):
             router=router.name,
             region=region,
             nat_ip_allocate_option="AUTO_ONLY",
-            # All of the VPC's, which has the one below: while NAT named it, nothing could replace
-            # it, since Compute Engine deletes no subnetwork that is in use.
+            # All of the VPC's, which includes the one below: if NAT named it, it could not be
+            # replaced, because Compute Engine deletes no subnetwork that is in use.
             source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
-            # Without it a node has 64 ports for all of its pods together: 64 connections to one
-            # destination, and the 65th, of a data loader for instance, is dropped.
+            # Without it, all pods of a node share 64 ports: the 65th connection to one destination,
+            # for instance of a data loader, is dropped.
             enable_dynamic_port_allocation=True,
             min_ports_per_vm=64,
             max_ports_per_vm=8192,
-            # Excludes dynamic ports, and the provider keeps what it had where it is left out.
+            # It excludes dynamic ports, and if it is omitted, the provider keeps the current value.
             enable_endpoint_independent_mapping=False,
             log_config={"enable": True, "filter": "ERRORS_ONLY"},
             opts=child,
@@ -82,8 +83,8 @@ class GkeNetwork(pulumi.ComponentResource):
             else None,
             opts=pulumi.ResourceOptions(
                 parent=self,
-                # Its successor has the same ranges, or some of them, and ranges of one VPC must
-                # not overlap. With it goes the cluster, which a subnetwork replaces anyway.
+                # Its successor has some of the same ranges, and ranges of one VPC must not overlap.
+                # The cluster is deleted with it, which replacing a subnetwork requires anyway.
                 delete_before_replace=True,
             ),
         )

@@ -1,4 +1,4 @@
-"""What a user says of the network of a GKE cluster."""
+"""The settings of a GKE cluster's network."""
 
 import ipaddress
 import re
@@ -28,7 +28,7 @@ NETWORK_NAME = matching(
     re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"),
     hint=_name_only,
 )
-"""Of a network, a subnetwork, a secondary range."""
+"""The name of a network, a subnetwork or a secondary range."""
 _RANGE = cidr(8, 27)
 _NAMED = {
     "vpc": "the VPC network of the subnetwork",
@@ -36,20 +36,20 @@ _NAMED = {
     "pods_range": "the subnetwork's secondary range for pods",
     "services_range": "the subnetwork's secondary range for services",
 }
-"""Of an existing subnetwork: key -> what is to be named."""
+"""Setting of an existing subnetwork -> what it has to name."""
 _OWN = ("nodes_cidr", "pods_cidr", "services_cidr", "flow_logs")
-"""What the stack decides of a subnetwork that it makes, and of no other."""
+"""Settings of a subnetwork that the stack creates, which do not apply to an existing one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeNetworkArgs:
-    """Address ranges (IPv4 CIDR) of the stack's own subnetwork, which may not overlap; or a
-    subnetwork that is there."""
+    """IP ranges (IPv4 CIDR) of the stack's own subnetwork, which may not overlap; or an existing
+    subnetwork."""
 
     nodes_cidr: Annotated[
         str, _RANGE, OnChange(unless_grown), Sent("Subnetwork ipCidrRange"), Tries("10.1.0.0/20")
     ] = "10.0.0.0/20"
-    """The range of the nodes; a /20 holds 4,092."""
+    """The IP range of the nodes; a /20 has 4,092 addresses for them."""
     # https://github.com/hashicorp/terraform-provider-google/issues/7474
     pods_cidr: Annotated[
         str,
@@ -58,7 +58,7 @@ class GkeNetworkArgs:
         Sent("Subnetwork secondaryIpRanges[].ipCidrRange"),
         Tries("10.32.0.0/14"),
     ] = "10.16.0.0/14"
-    """The range of the pods; each node uses a /24 of it."""
+    """The IP range of the pods; each node uses a /24 of it."""
     services_cidr: Annotated[
         str,
         _RANGE,
@@ -66,13 +66,13 @@ class GkeNetworkArgs:
         Sent("Subnetwork secondaryIpRanges[].ipCidrRange"),
         Tries("10.40.0.0/20"),
     ] = "10.20.0.0/20"
-    """The range of the services; a /20 holds 4,096."""
+    """The IP range of Kubernetes services; a /20 has 4,096 addresses."""
     flow_logs: Annotated[
         bool, Sent("Subnetwork logConfig", "Cluster enableIntranodeVisibility")
     ] = False
-    """Whether the VPC logs its flows; on GKE Standard, including those between pods of one node.
-    The logs are billed by volume."""
-    # No cluster moves to another network:
+    """Whether the VPC records flow logs; on GKE Standard, including traffic between pods of one
+    node. The logs are billed by volume."""
+    # A cluster cannot be moved to another network:
     # https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc
     subnetwork: Annotated[
         str | None, NETWORK_NAME, OnChange("cluster"), Sent("Cluster subnetwork")
@@ -84,8 +84,8 @@ class GkeNetworkArgs:
     host_project: Annotated[
         str | None, PROJECT, OnChange("cluster"), Sent("Cluster network", "Cluster subnetwork")
     ] = None
-    """The ID of the Shared VPC host project that has `vpc`; by default, the cluster's own project
-    has it."""
+    """The ID of the Shared VPC host project that has `vpc`; by default, the cluster's own
+    project."""
     pods_range: Annotated[
         str | None,
         NETWORK_NAME,
@@ -110,7 +110,7 @@ class GkeNetworkArgs:
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError if a key of the stack's own subnetwork is set together with an existing
+        """Raises ValueError if settings of the stack's own subnetwork are combined with an existing
         one."""
         own = next((key for key in _OWN if key in given), None)
         if own and any(key in given for key in (*_NAMED, "host_project")):
@@ -120,20 +120,20 @@ class GkeNetworkArgs:
 
     @property
     def existing(self) -> bool:
-        """Whether the subnetwork is somebody else's, and there before the stack."""
+        """Whether the settings name an existing subnetwork."""
         return any(getattr(self, key) is not None for key in (*_NAMED, "host_project"))
 
     def network_in(self, project: str) -> str:
-        """Full name of the existing network, for a cluster in `project`."""
+        """The full name of the existing network, for a cluster in `project`."""
         return f"projects/{self.host_project or project}/global/networks/{self.vpc}"
 
     def subnetwork_in(self, project: str, region: str) -> str:
-        """Full name of the existing subnetwork, for a cluster in `project`."""
+        """The full name of the existing subnetwork, for a cluster in `project`."""
         host = self.host_project or project
         return f"projects/{host}/regions/{region}/subnetworks/{self.subnetwork}"
 
     def check_in(self, project: str) -> None:
-        """Raises ValueError if the network cannot be that of a cluster in `project`."""
+        """Raises ValueError if the network cannot belong to a cluster in `project`."""
         if self.host_project == project:
             raise ValueError(
                 f"network.hostProject: {project!r} is the cluster's own project; drop the key, "

@@ -1,4 +1,4 @@
-"""The service account that a cluster's nodes run as: its name, and what it has no role on."""
+"""The service account of a cluster's nodes: its ID, and the registries that it cannot read."""
 
 import hashlib
 import json
@@ -12,8 +12,8 @@ _ARTIFACT_REGISTRY = re.compile(
 
 
 def foreign_repository(registry: str | None, project: str) -> tuple[str, str, str] | None:
-    """Location, project and name of the repository that an `images.registry` is in, if it is in
-    Artifact Registry and of another project: there, `NODE_ROLES` give the nodes nothing."""
+    """Location, project and name of the repository in `images.registry`, if it is in the Artifact
+    Registry of another project, in which `NODE_ROLES` grant the nodes nothing."""
     found = _ARTIFACT_REGISTRY.fullmatch(registry or "")
     if found is None or found["project"] == project:
         return None
@@ -21,7 +21,7 @@ def foreign_repository(registry: str | None, project: str) -> tuple[str, str, st
 
 
 def grant_command(repository: tuple[str, str, str], node_account: str) -> str:
-    """What lets the nodes pull from a repository of another project."""
+    """The command that lets the nodes pull from a repository of another project."""
     location, owner, name = repository
     return (
         f"gcloud artifacts repositories add-iam-policy-binding {name} --project {owner} "
@@ -31,8 +31,9 @@ def grant_command(repository: tuple[str, str, str], node_account: str) -> str:
 
 
 def registry_warnings(config: Mapping[str, str], project: str, account: str) -> list[str]:
-    """A line if the stack's images are in a repository of another project; `config`: the engine's,
-    whose block `images` is not checked yet; `account`: the ID of the nodes' service account."""
+    """A warning if the stack's images are in a repository of another project; `config`: the
+    engine's, whose block `images` has not been checked yet; `account`: the ID of the nodes' service
+    account."""
     try:
         registry = json.loads(config.get("gpu-cluster:images") or "{}")["registry"]
         repository = foreign_repository(registry, project)
@@ -49,10 +50,11 @@ def registry_warnings(config: Mapping[str, str], project: str, account: str) -> 
 
 
 def account_id(cluster: str, stack: str = "") -> str:
-    """The service account's ID for a cluster: 6 to 30 characters, ends in a letter or digit.
+    """The ID of a cluster's node service account: 6 to 30 characters, ends in a letter or digit.
 
-    Where the name is too long, a hash tells clusters apart whose names begin alike; and stacks, if
-    `stack`, `<project>/<stack>`, is one of several that may have nodes in the cluster.
+    If the name is too long, a hash distinguishes clusters whose names begin with the same
+    characters; it also distinguishes stacks if `stack`, `<project>/<stack>`, is one of several with
+    nodes in the cluster.
     """
     if len(cluster) <= 24 and not stack:
         return f"{cluster}-nodes"

@@ -1,6 +1,6 @@
-"""What a user says of the kubelet, the kernel and the upgrades of a pool's nodes on GKE Standard.
+"""The settings of the kubelet, the kernel and the upgrades of a pool's nodes on GKE Standard.
 
-Ranges are those of the API's own reference: container.googleapis.com/$discovery/rest?version=v1,
+Limits are those of the API's own reference: container.googleapis.com/$discovery/rest?version=v1,
 NodeKubeletConfig, LinuxNodeConfig and UpgradeSettings (read 2026-11-24).
 """
 
@@ -46,7 +46,7 @@ SYSCTLS = re.findall(
     vm.swappiness vm.watermark_scale_factor vm.min_free_kbytes
     """,
 )
-"""LinuxNodeConfig.sysctls in the discovery document, revision 20261027: all that GKE sets."""
+"""LinuxNodeConfig.sysctls in the discovery document, revision 20261027: all that GKE supports."""
 _SYSCTL = one_of(*SYSCTLS, what="a kernel parameter that GKE sets")
 LOCATION_POLICY = Annotated[Literal["any", "balanced"], Sent("NodePool autoscaling.locationPolicy")]
 NETWORK_TAGS = Annotated[
@@ -78,50 +78,51 @@ SERVICE_ACCOUNT = Annotated[
     Tries("nodes@my-project.iam.gserviceaccount.com"),
 ]
 _MOST_SURGE = 20
-"""https://cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies, "GKE
-limits" (read 2026-11-24): maxSurge and maxUnavailable together."""
+"""Maximum of maxSurge and maxUnavailable together:
+https://cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies, "GKE limits"
+(read 2026-11-24)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeKubeletArgs:
-    """Settings of the kubelet; by default, each has GKE's default."""
+    """Settings of the kubelet; GKE's defaults apply to those that are omitted."""
 
     cpu_manager_policy: Literal["none", "static"] | None = None
-    """Whether pods with whole CPUs get cores of their own (`static`)."""
+    """Whether pods that request whole CPUs get exclusive cores (`static`)."""
     cpu_cfs_quota: Annotated[bool | None, Tries(False)] = None
     """Whether CPU limits are enforced."""
     cpu_cfs_quota_period: Annotated[str | None, _DURATION, Tries("50ms")] = None
-    """The period in which CPU limits are counted, 1ms to 1s."""
+    """The period in which CPU limits are enforced, 1ms to 1s."""
     memory_manager_policy: Annotated[Literal["None", "Static"] | None, Tries("Static")] = None
-    """Whether pods with whole CPUs get memory of their NUMA nodes (`Static`)."""
+    """Whether pods that request whole CPUs get memory of their NUMA nodes (`Static`)."""
     topology_manager_policy: (
         Literal["none", "best-effort", "restricted", "single-numa-node"] | None
     ) = None
-    """How strictly the CPUs, memory and GPUs of a pod must belong to one NUMA node."""
+    """How strictly the CPUs, memory and GPUs of a pod must belong to the same NUMA node."""
     topology_manager_scope: Annotated[Literal["container", "pod"] | None, Tries("pod")] = None
     """The unit that is aligned: a container, or the whole pod."""
     pod_pids_limit: Annotated[int | None, Interval(ge=1024, le=4194303), Tries(8192)] = None
-    """How many processes a pod may have, 1024 to 4194303."""
+    """The maximum number of processes in a pod, 1024 to 4194303."""
     max_parallel_image_pulls: Annotated[int | None, Interval(ge=2, le=5)] = None
     """How many images are pulled at a time, 2 to 5."""
     container_log_max_size: Annotated[str | None, _LOG_SIZE, Tries("50Mi")] = None
-    """How large a container's log file gets, 10Mi to 500Mi."""
+    """The maximum size of a container's log file, 10Mi to 500Mi."""
     container_log_max_files: Annotated[int | None, Interval(ge=2, le=10)] = None
-    """How many log files a container keeps, 2 to 10."""
+    """How many log files are kept per container, 2 to 10."""
     image_gc_low_threshold_percent: Annotated[int | None, _PERCENT, Tries(60)] = None
-    """The disk usage down to which unused images are removed, 10 to 85."""
+    """Unused images are removed until the disk usage falls to this percentage, 10 to 85."""
     image_gc_high_threshold_percent: Annotated[int | None, _PERCENT, Tries(84)] = None
-    """The disk usage at which unused images are removed, 10 to 85."""
+    """The percentage of disk usage at which unused images are removed, 10 to 85."""
     image_minimum_gc_age: Annotated[str | None, _DURATION, Tries("90s")] = None
-    """How long an unused image stays at least, 2m at most."""
+    """How long an unused image is kept at least; up to 2m."""
     image_maximum_gc_age: Annotated[str | None, _DURATION, Tries("24h")] = None
-    """How long an unused image stays at most."""
+    """How long an unused image is kept at most."""
     allowed_unsafe_sysctls: Annotated[
         Sequence[Annotated[str, _UNSAFE_SYSCTL]], Tries(["net.core.somaxconn"])
     ] = ()
-    """Kernel parameters that pods may set for themselves although Kubernetes calls them unsafe."""
+    """Kernel parameters that pods may set although Kubernetes classifies them as unsafe."""
     single_process_oom_kill: bool | None = None
-    """Whether a process that runs out of memory is killed without the rest of its container."""
+    """Whether only the process that runs out of memory is killed, not its whole container."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -134,7 +135,7 @@ class GkeKubeletArgs:
 
     @property
     def declared(self) -> Any:
-        """As `kubeletConfig` has it."""
+        """The settings as `kubeletConfig`."""
         found = {
             key: value for key, value in asdict(self).items() if value is not None and value != ()
         }
@@ -150,14 +151,14 @@ class GkeKubeletArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeLinuxArgs:
-    """Settings of the nodes' kernel; by default, each has GKE's default."""
+    """Kernel settings of the nodes; GKE's defaults apply to those that are omitted."""
 
     sysctls: Annotated[
         Mapping[Annotated[str, _SYSCTL], str], Tries({"net.core.somaxconn": "4096"})
     ] = field(default_factory=dict)
-    """Kernel parameters of the nodes and of every pod on them, as text."""
+    """Kernel parameters of the nodes and of every pod on them, as strings."""
     cgroup_mode: Annotated[Literal["v1", "v2"] | None, Tries("v1", "v2")] = None
-    """The version of cgroups."""
+    """The cgroup version."""
     hugepages_2m: Annotated[int | None, Ge(1), Tries(1024)] = None
     """How many pages of 2 MiB the nodes reserve for pods."""
     hugepages_1g: Annotated[int | None, Ge(1), Tries(2)] = None
@@ -165,14 +166,14 @@ class GkeLinuxArgs:
     transparent_hugepages: Annotated[
         Literal["always", "madvise", "never"] | None, Tries("always")
     ] = None
-    """When the kernel uses large pages by itself."""
+    """When the kernel uses large pages automatically."""
 
     def __post_init__(self) -> None:
         check_limits(self)
 
     @property
     def hugepages_mib(self) -> int:
-        """What the kubelet takes off the memory for pods.
+        """The memory that the kubelet subtracts from the memory for pods.
 
         kubernetes/kubernetes pkg/kubelet/nodestatus/setters.go, MachineInfo, 2026-11-24.
         """
@@ -180,7 +181,7 @@ class GkeLinuxArgs:
 
     @property
     def declared(self) -> Any:
-        """As `linuxNodeConfig` has it."""
+        """The settings as `linuxNodeConfig`."""
         huge = {"hugepage_size2m": self.hugepages_2m, "hugepage_size1g": self.hugepages_1g}
         found = {
             "sysctls": dict(self.sysctls) or None,
@@ -199,17 +200,19 @@ _COMPUTED = (
     "cgroup_mode",
     "transparent_hugepages",
 )
-"""Optional and computed in the provider: taken away, they keep their value.
-hashicorp/terraform-provider-google-beta .../services/container/node_config.go, 2026-11-24."""
+"""Fields that are optional and computed in the provider: if they are removed, they keep their
+value. hashicorp/terraform-provider-google-beta .../services/container/node_config.go,
+2026-11-24."""
 
 
 def _kept_whole(old: str, new: str) -> Verdict:
-    """The provider keeps a block that is taken away, and some of its keys; and sends no false."""
+    """The provider keeps a block, or some of its keys, after they have been removed; and it sends
+    no false."""
     if new == "null":
         return Kept("write the key with GKE's default")
     before, after = json.loads(old) or {}, json.loads(new)
     if after.get("cpu_cfs_quota") is False and before.get("cpu_cfs_quota") is not False:
-        # Its update leaves out what is false; its create does not.
+        # Its update omits false; its create does not.
         return Kept("cpuCfsQuota: false is accepted only for pools with another name")
     gone = [key for key in _COMPUTED if before.get(key) is not None and after.get(key) is None]
     return Kept(f"write {camel(gone[0])} with GKE's default") if gone else None
@@ -225,15 +228,15 @@ LINUX = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeUpgradeArgs:
-    """How GKE replaces a pool's nodes for a new version or another shape."""
+    """How GKE replaces a pool's nodes for a new version or changed settings."""
 
     strategy: Literal["surge", "blue-green"] = "surge"
     """Node by node (`surge`), or with a second set of nodes while the first is drained
     (`blue-green`), which needs twice the GPUs and the quota of the pool."""
     max_surge: Annotated[int, Interval(ge=0, le=_MOST_SURGE)] = 0
-    """How many nodes are added first, with `surge`: each needs a free GPU."""
+    """How many nodes are added first, with `surge`: each needs an available GPU."""
     max_unavailable: Annotated[int, Interval(ge=0, le=_MOST_SURGE)] = 1
-    """How many nodes may be missing meanwhile, with `surge`."""
+    """How many nodes may be unavailable during the upgrade, with `surge`."""
     batch_node_count: Annotated[int | None, Ge(1), Tries(2, given={"strategy": "blue-green"})] = (
         None
     )
@@ -241,14 +244,14 @@ class GkeUpgradeArgs:
     batch_soak_seconds: Annotated[
         int | None, Ge(0), Tries(600, given={"strategy": "blue-green"})
     ] = None
-    """The time after each batch, with `blue-green`."""
+    """How many seconds GKE waits after each batch, with `blue-green`."""
     soak_seconds: Annotated[
         int | None,
         Interval(ge=0, le=604800),
         Tries(7200, given={"strategy": "blue-green"}),
     ] = None
-    """How long the old nodes stay, drained, before they are deleted, with `blue-green`: an hour by
-    default, at most 7 days. Until then the upgrade can be rolled back."""
+    """How long the drained old nodes are kept before they are deleted, with `blue-green`: by
+    default an hour, at most 7 days. Until then, the upgrade can be rolled back."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -273,7 +276,7 @@ class GkeUpgradeArgs:
 
     @property
     def declared(self) -> Any:
-        """As `upgradeSettings` has it."""
+        """The settings as `upgradeSettings`."""
         if self.strategy == "surge":
             return {"max_surge": self.max_surge, "max_unavailable": self.max_unavailable}
         soak = 3600 if self.soak_seconds is None else self.soak_seconds

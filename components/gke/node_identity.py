@@ -1,4 +1,4 @@
-"""What every GKE node of this stack has in common: identity, Shielded VM, metadata."""
+"""The settings that all GKE nodes of this stack share: identity, Shielded VM, metadata."""
 
 import pulumi
 import pulumi_gcp as gcp
@@ -8,13 +8,13 @@ from .. import ownership, recycling
 from .node_account import account_id
 
 NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
-"""The scope opens every API; what the account may do there, IAM decides."""
+"""The scope covers every API; IAM decides what the account may do there."""
 
 NODE_ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
-"""Logs, metrics and image pulls; nothing else of the project."""
+"""Logs, metrics and image pulls; no other permissions in the project."""
 
 STREAMING_ROLE = "roles/serviceusage.serviceUsageConsumer"
-"""What image streaming asks of nodes that do not run as the project's default account
+"""The role that image streaming needs on nodes that do not run as the project's default account
 (https://cloud.google.com/kubernetes-engine/docs/how-to/image-streaming)."""
 
 
@@ -22,15 +22,15 @@ IN_PLACE = tuple(
     f"nodeConfig.{field}"
     for field in ("labels", "resourceLabels", "resourceManagerTags", "tags", "taints")
 )
-"""What GKE changes on nodes that run; for anything else of `nodeConfig` it recreates them, or is
-assumed to. https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters, 2026-11-24.
-"""
+"""Fields of `nodeConfig` that GKE changes on running nodes; for all others it recreates them, or is
+assumed to. https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters,
+2026-11-24."""
 
 
 def recycling_check(name: str, path: str, nodes: tuple[int, int]) -> pulumi.ResourceHookBinding:
-    """Warns, in the preview already, of an update for which GKE recreates a pool's nodes.
+    """Warns, even in a preview, of an update for which GKE recreates a pool's nodes.
 
-    `path` is the pool's key in the config, `nodes` the least and the most that it can have.
+    `path` is the pool's key in the config, `nodes` its minimum and maximum number of nodes.
     """
 
     def check(change: pulumi.ResourceHookArgs) -> None:
@@ -43,17 +43,18 @@ def recycling_check(name: str, path: str, nodes: tuple[int, int]) -> pulumi.Reso
 
 
 def patience(nodes: int) -> pulumi.CustomTimeouts:
-    """How long an update of a pool of so many nodes may take: the provider's own 2 hours at least,
-    which are not enough where many nodes are recreated one after the other."""
+    """Timeout of an update of a pool with this many nodes: at least the provider's default of 2
+    hours, which is too short if many nodes are recreated in turn."""
     return pulumi.CustomTimeouts(update=f"{max(120, 60 + 15 * nodes)}m")
 
 
 class GkeNodeIdentity(pulumi.ComponentResource):
-    """The service account that nodes run as, with `NODE_ROLES` and what image streaming needs."""
+    """The service account that nodes use, with `NODE_ROLES` and the role that image streaming
+    needs."""
 
     email: pulumi.Output[str]
     grants: list[pulumi.Resource]
-    """Must stand before a node starts, and outlive it."""
+    """Resources that must exist before a node starts, and must outlive it."""
 
     def __init__(
         self,
@@ -64,16 +65,17 @@ class GkeNodeIdentity(pulumi.ComponentResource):
         stack: str = "",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`stack`: `<project>/<stack>`, if several may have nodes in the cluster."""
+        """`stack`: `<project>/<stack>`, if several stacks may have nodes in the cluster."""
         super().__init__("gpu-cluster:gke:NodeIdentity", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         account = gcp.serviceaccount.Account(
             name,
-            # 30 characters at most, and unique in the project: the cluster's name is too long.
+            # At most 30 characters, and unique in the project: the cluster's name can be too long.
             account_id=account_id(name, stack),
             display_name=f"Nodes of the GKE cluster {name}",
             description=ownership.description(),
-            # A long name had another ID in version 0.1.0, and a new account replaces every pool.
+            # In version 0.1.0, long names had another ID, and a new account would replace every
+            # pool.
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=["accountId"]),
         )
         self.email = account.email
@@ -93,7 +95,7 @@ class GkeNodeIdentity(pulumi.ComponentResource):
 def node_config(
     service_account: pulumi.Input[str], *, secure_boot: bool
 ) -> NodePoolNodeConfigArgsDict:
-    """The part of `nodeConfig` that no pool may weaken; plain values but for the account."""
+    """The part of `nodeConfig` that no pool may weaken; plain values except the account."""
     return {
         "service_account": service_account,
         "oauth_scopes": NODE_SCOPES,
@@ -102,6 +104,7 @@ def node_config(
             "enable_secure_boot": secure_boot,
         },
         "workload_metadata_config": {"mode": "GKE_METADATA"},
-        # GKE sets it by itself; left out, it shows as a difference that replaces the pool.
+        # GKE sets it automatically; if it is omitted, it shows as a difference that replaces the
+        # pool.
         "metadata": {"disable-legacy-endpoints": "true"},
     }

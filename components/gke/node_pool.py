@@ -1,4 +1,4 @@
-"""A GPU node pool on GKE Standard that the cluster's autoscaler grows from zero."""
+"""A GPU node pool on GKE Standard that the cluster's autoscaler scales up from zero."""
 
 from collections.abc import Mapping, Sequence
 
@@ -39,23 +39,23 @@ class GkeGpuNodePool(pulumi.ComponentResource):
         machine_labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: `projects/...`, its full name. `deleted_with`: the cluster, if it is the
-        stack's. `machine_labels`: of the virtual machines, if it is not."""
+        """`cluster`: its full name, `projects/...`. `deleted_with`: the cluster, if the stack
+        creates it. `machine_labels`: the labels of the virtual machines, if it does not."""
         super().__init__("gpu-cluster:gke:GpuNodePool", name, None, opts)
         args, self.pool, zones = resolved.args, resolved.pool, resolved.places
         self.node_pool = gcp.container.NodePool(
             name,
             cluster=cluster,
             node_locations=list(zones),
-            # Per zone; the autoscaler takes over from here.
+            # Per zone; afterwards, the autoscaler controls the number.
             initial_node_count=args.initial_nodes_per_zone(len(zones)),
             autoscaling=_autoscaling(args),
             ignore_node_count_changes=True,
-            # GKE neither repairs nor keeps flex-start nodes: they end by themselves.
+            # GKE neither repairs nor upgrades flex-start nodes: they end automatically.
             management={"auto_repair": args.capacity_type != "flex-start", "auto_upgrade": True},
-            # No spare GPU is needed to upgrade: one node goes, then its successor comes. On
-            # flex-start GKE sets a strategy of its own, and any other is a difference for ever:
-            # https://github.com/crossplane-contrib/provider-upjet-gcp/pull/1029
+            # An upgrade needs no spare GPU: a node is deleted before its successor is created. On
+            # flex-start, GKE sets its own strategy, and any other shows as a difference in every
+            # update: https://github.com/crossplane-contrib/provider-upjet-gcp/pull/1029
             upgrade_settings=None
             if args.capacity_type == "flex-start"
             else (args.upgrade or _IN_TURN).declared,
@@ -79,7 +79,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
 
 
 def _autoscaling(args: GkeGpuNodePoolArgs) -> NodePoolAutoscalingArgsDict:
-    # GPUs are scarce: by default, any zone that has one will do.
+    # GPUs are scarce: by default, any zone that has one is used.
     policy = args.location_policy.upper()
     if args.limits_per == "zone":
         return {
@@ -95,10 +95,11 @@ def _autoscaling(args: GkeGpuNodePoolArgs) -> NodePoolAutoscalingArgsDict:
 
 
 def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
-    """What GKE sets or changes by itself, and would otherwise plan a replacement of the pool."""
+    """Fields that GKE sets or changes itself, and that would otherwise plan a replacement of the
+    pool."""
     owned = ["initialNodeCount"]
     if args.machine.local_ssd_gib:
-        # A2 ultra, A3 and later come with local SSDs, which GKE attaches and reports.
+        # A2 ultra, A3 and later include local SSDs, which GKE attaches and reports.
         owned += ["nodeConfig.ephemeralStorageLocalSsdConfig", "nodeConfig.localNvmeSsdBlockConfig"]
     return owned
 
@@ -119,14 +120,14 @@ def _gpu_node_config(
         "disk_type": args.boot_disk,
         "image_type": _IMAGES[args.os_image],
         "labels": dict(pool.labels),
-        # Declared although GKE adds the GPU taint by itself: it does not where all pools are GPU
-        # pools, and an undeclared one shows as a difference.
+        # Declared although GKE adds the GPU taint itself: it does not if all pools are GPU pools,
+        # and an undeclared taint shows as a difference.
         "taints": [
             {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
             for taint in pool.taints
         ],
         "guest_accelerators": [_accelerator(args, pool)],
-        # Left out after it was on, it would stay on: the provider keeps what the pool has.
+        # Explicit, because if it is omitted, the provider keeps the pool's value, which may be on.
         "gcfs_config": {"enabled": args.image_streaming}
         if args.image_streaming is not None
         else None,
@@ -141,7 +142,8 @@ def _gpu_node_config(
 def _accelerator(
     args: GkeGpuNodePoolArgs, pool: GpuPool
 ) -> NodePoolNodeConfigGuestAcceleratorArgsDict:
-    # Always explicit: left out, newer GKE versions install a driver and report it as a difference.
+    # Always explicit: if it is omitted, newer GKE versions install a driver and report it as a
+    # difference.
     managed = args.driver == "managed"
     version = args.driver_version.upper() if managed else "INSTALLATION_DISABLED"
     sharing = pool.sharing

@@ -1,4 +1,4 @@
-"""GKE Standard, from settings to the waist."""
+"""Declares a GKE Standard environment from its settings."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ from .storage import declare_storage
 
 
 def declare(settings: GkeSettings, runs: Runs) -> Cluster:
-    """Declares a GKE Standard cluster, unless somebody else created it, with its GPU node pools."""
+    """Declares a GKE Standard cluster, unless it is an existing one, with its GPU node pools."""
     args, monitoring = settings.cluster, monitoring_of(runs)
     pools = {name: pool.args for name, pool in settings.pools.items()}
     path = f"projects/{settings.project}/locations/{args.location}/clusters/{args.name}"
@@ -54,7 +54,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         )
         network = args.network.network_in(settings.project)
     in_classes = args.scaler == "compute-classes"
-    # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
+    # The GPU taint is declared, so GPU pools need not wait for the CPU pool to get it from GKE.
     gpu_pools = [
         GkeGpuNodePool(
             name,
@@ -72,14 +72,14 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         args,
         pools,
         cluster=change_rules(type(args)),
-        # A class changes in place, and the nodes that are there keep what they had.
+        # A class changes in place, and existing nodes keep their settings.
         pool={} if in_classes else {**change_rules(GkeGpuNodePoolArgs), **POOL},
         after=[gke, *gpu_pools],
         claims=runs.claims,
         opts=runs.component_options,
     )
     if monitoring:
-        # The only user of a large module of the SDK.
+        # Imported late: nothing else needs this large module of the SDK.
         from .gpu_monitoring import GkeGpuMonitoring
 
         GkeGpuMonitoring(
@@ -107,7 +107,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             kubeconfig=gke.kubeconfig,
             context=args.name,
             cluster_identifier=identifier,
-            # In a cluster of somebody else's, what exists under a name of this stack is theirs.
+            # In an existing cluster, an object with one of this stack's names belongs to its owner.
             upsert_existing_objects=None if gke.cluster else False,
             opts=runs.component_options,
         ),
@@ -132,7 +132,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             )
             for name, pool in settings.pools.items()
         ]
-        # A pod that selects a class has GKE create nodes for it only once the class is there.
+        # GKE creates nodes for a pod that selects a class only once the class exists.
         cluster = replace(cluster, ready=[each.compute_class for each in classes])
     declare_storage(
         runs, args=args.network, network=network, project=settings.project, cluster=cluster

@@ -1,10 +1,10 @@
-"""Rights in Google Cloud for pods, by Workload Identity Federation for GKE.
+"""Google Cloud permissions for pods, through Workload Identity Federation for GKE.
 
-A role is granted to the Kubernetes service account itself, which Google prefers to a service
-account of Google Cloud that pods impersonate: there is nothing to impersonate, and no second thing
-to keep (https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity). The member is
-written as IAM's reference has it for a Kubernetes service account (Policy, Binding.members): unlike
-`principal://...`, it needs no project number, which no preview knows.
+A role is granted to the Kubernetes service account itself, which Google prefers to a Google Cloud
+service account that pods impersonate, and which leaves no second account to maintain
+(https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity). The member has the form
+that IAM's reference gives for a Kubernetes service account (Policy, Binding.members): unlike
+`principal://...`, it needs no project number, which previews do not know.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from ..cluster import Runs
 from ..ownership import description
 
 BUCKET_ROLES = {"read": "roles/storage.objectViewer", "write": "roles/storage.objectUser"}
-"""What Cloud Storage FUSE needs for a mount that only reads, and for one that writes.
+"""The roles that Cloud Storage FUSE needs for a read-only mount, and for one that writes.
 https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup"""
 
 
 class GkePodAccess(pulumi.ComponentResource):
-    """The roles of the stack's service accounts."""
+    """The IAM roles of the stack's service accounts."""
 
     granted: Mapping[str, Sequence[pulumi.Resource]]
 
@@ -37,8 +37,8 @@ class GkePodAccess(pulumi.ComponentResource):
         cluster_path: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: with the first of a project comes the pool that the members are of; None
-        if the stack does not create it. `cluster_path`: `projects/...`, its full name."""
+        """`cluster`: the first cluster of a project creates the identity pool of the members; None
+        if the stack does not create the cluster. `cluster_path`: its full name, `projects/...`."""
         super().__init__("gpu-cluster:gke:PodAccess", name, None, opts)
         child = pulumi.ResourceOptions(parent=self, depends_on=[cluster] if cluster else None)
         granted: dict[str, Sequence[pulumi.Resource]] = {}
@@ -74,8 +74,8 @@ class GkePodAccess(pulumi.ComponentResource):
 
 
 def _in_cluster(path: str) -> gcp.storage.BucketIAMMemberConditionArgsDict:
-    """The condition on the cluster whose metadata server gave a pod its token. Its title keeps the
-    grants of two stacks apart, so that `pulumi destroy` of one leaves the other's."""
+    """A condition that the token comes from the metadata server of this cluster. Its title
+    distinguishes the grants of two stacks, so that `pulumi destroy` of one keeps the other's."""
     provider = f"https://container.googleapis.com/v1/{path}"
     return {
         "title": description(),
@@ -84,8 +84,8 @@ def _in_cluster(path: str) -> gcp.storage.BucketIAMMemberConditionArgsDict:
 
 
 def addons(runs: Runs) -> gcp.container.ClusterAddonsConfigArgsDict | None:
-    """The drivers that pods' volumes need and a Standard cluster has only where it is told. One
-    that nothing needs any more stays on: the provider keeps what the cluster has."""
+    """The drivers that pods' volumes need and that a Standard cluster has only if they are enabled.
+    A driver that is no longer needed stays on: the provider keeps the cluster's value."""
     found: gcp.container.ClusterAddonsConfigArgsDict = {}
     if any(account.buckets for account in runs.accounts.values()):
         found["gcs_fuse_csi_driver_config"] = {"enabled": True}

@@ -1,4 +1,4 @@
-"""What a user says of a GPU node pool on GKE Standard, and the pool that follows from it."""
+"""The settings of a GPU node pool on GKE Standard, and the pool that follows from them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,7 +67,7 @@ _CLASS = "compute-classes"
 
 
 def _not_in_classes(reason: str, *, but: Sequence[Any] = ()) -> NotWith:
-    """A setting that no field of a ComputeClass stands for.
+    """Marks a setting for which a ComputeClass has no field.
 
     https://docs.cloud.google.com/kubernetes-engine/docs/reference/crds/computeclass and the CRD of
     GKE 1.34 and 1.35 (datreeio/CRDs-catalog, cloud.google.com/computeclass_v1.json), 2026-11-24.
@@ -79,7 +79,7 @@ _NODE_SYSTEM = _not_in_classes("this stack does not write a class's nodeSystemCo
 
 
 def attachable_classes(machine: catalog.MachineType) -> dict[str, Any]:
-    """What a `GpuPool` with this machine says of the disks of claims."""
+    """The fields of a `GpuPool` with this machine that concern the disks of claims."""
     classes = gke_volumes.unattachable(machine.family, machine.boot_disk)
     return {
         "unattachable": classes,
@@ -97,16 +97,17 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         _not_in_classes("GKE creates the node pools of a compute class when pods need them"),
         Sent("NodePool autoscaling.totalMinNodeCount"),
     ] = 0
-    """The minimum number of nodes in the whole pool, see limitsPer. GKE starts a pool with equally
-    many nodes in each zone, so one with `minNodes: 1` in two zones starts with two; its autoscaler
-    removes the unused one after 10 minutes."""
+    """The minimum number of nodes in the whole pool, see limitsPer. GKE starts a pool with the same
+    number of nodes in each zone, so one with `minNodes: 1` in two zones starts with two; its
+    autoscaler removes the unused one after 10 minutes."""
     max_nodes: Annotated[
         int,
         Ge(1),
         Sent("NodePool autoscaling.totalMaxNodeCount"),
     ] = 1
-    """The maximum number of nodes in the whole pool, see limitsPer. With compute classes GKE counts
-    GPUs, by model: the pools of one model have together at most as many as all their nodes."""
+    """The maximum number of nodes in the whole pool, see limitsPer. With compute classes, GKE
+    counts GPUs by model: the pools of one model together have at most as many as all their
+    nodes."""
     limits_per: Annotated[
         Literal["pool", "zone"],
         _not_in_classes("GKE limits GPUs per cluster"),
@@ -114,7 +115,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = "pool"
     """Whether minNodes and maxNodes apply to the whole pool, or to each of its zones."""
     location_policy: LOCATION_POLICY = "any"
-    """The zone of a new node: `any` zone that has the GPU, or all zones evenly (`balanced`)."""
+    """Where new nodes are created: in `any` zone that has the GPU, or evenly in all zones
+    (`balanced`)."""
     zones: Annotated[
         Sequence[Annotated[str, ZONE]],
         UNIQUE,
@@ -131,11 +133,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool nodeConfig.labels"),
         Tries({"role": "train-gpu", "team": "ml"}),
     ] = field(default_factory=dict)
-    """Further labels of the nodes."""
+    """Additional labels of the nodes."""
     discovery_labels: Annotated[bool, Sent("NodePool nodeConfig.labels")] = False
     """Whether nodes have the labels of GPU feature discovery (`nvidia.com/gpu.product`, `.count`,
-    `.memory`, and `.replicas` with `sharing`), by which SkyPilot, dstack and dashboards find GPUs,
-    in a pool without nodes too."""
+    `.memory`, and `.replicas` with `sharing`), which SkyPilot, dstack and dashboards use to find
+    GPUs, even in a pool without nodes."""
     taints: Annotated[
         Sequence[Taint],
         Sent("NodePool nodeConfig.taints[]"),
@@ -163,9 +165,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             "ClusterQueue spec.admissionChecksStrategy",
         ),
     ] = False
-    """Whether a job gets all of its nodes at once or none, and waits in its queue until then: GKE's
-    flex-start with queued provisioning. Only jobs of a queue run on such a pool. With capacityType
-    `flex-start`."""
+    """Whether a job gets either all of its nodes at once or none, and waits in its queue until
+    then: GKE's flex-start with queued provisioning. Only jobs of a queue run on such a pool.
+    Requires capacityType `flex-start`."""
     reservation: Annotated[
         str | None,
         reservations.RESERVATION,
@@ -173,12 +175,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool nodeConfig.reservationAffinity.values[]"),
         Tries("projects/owner-1/reservations/theirs/reservationBlocks/block-1"),
     ] = None
-    """The reservation from which the nodes are taken, with capacityType `reservation`: its name,
-    or `projects/OWNER/reservations/NAME` if another project shares it; either with
-    `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` says how much of it is
+    """The reservation that the nodes use, with capacityType `reservation`: its name, or
+    `projects/OWNER/reservations/NAME` if another project shares it; either with
+    `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` shows how much of it is
     free."""
     os_image: Annotated[Literal["cos", "ubuntu"], Sent("NodePool nodeConfig.imageType")] = "cos"
-    """The image of the nodes: Container-Optimized OS or Ubuntu."""
+    """The operating system of the nodes: Container-Optimized OS or Ubuntu."""
     fallback: Annotated[
         Sequence[Capacity],
         MinLen(2),
@@ -187,15 +189,15 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("ComputeClass spec.priorities[]"),
         Tries(["spot", "on-demand"]),
     ] = ()
-    """The ways of buying nodes, in the order in which they are tried: the words of `capacityType`,
-    which must not be set then."""
+    """The ways of buying nodes, in the order in which they are tried, with the values of
+    `capacityType`, which must be omitted."""
     migrate_back: Annotated[
         bool,
         NotWith("node-pools", "a node pool has no order of fallback"),
         Sent("ComputeClass spec.activeMigration"),
     ] = True
-    """Whether GKE moves pods back to an earlier choice of `fallback` once it can be had. It evicts
-    them, except those that keep their node, as the jobs of this stack do."""
+    """Whether GKE moves pods back to an earlier choice of `fallback` once it is available. It
+    evicts them, except those that prevent the removal of their node, as this stack's jobs do."""
     consolidation_delay_minutes: Annotated[
         int | None,
         Interval(ge=1, le=1440),
@@ -203,8 +205,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("ComputeClass spec.autoscalingPolicy.consolidationDelayMinutes"),
         Tries(5),
     ] = None
-    """How long a node is idle before GKE removes it; by default, as `cluster.autoscalingProfile`
-    says."""
+    """How many minutes a node is idle before GKE removes it; by default, according to
+    `cluster.autoscalingProfile`."""
     driver: Annotated[
         Literal["managed", "daemonset", "none"],
         _not_in_classes("GKE installs the driver on nodes of a compute class"),
@@ -214,8 +216,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             "DriverInstaller",
         ),
     ] = "managed"
-    """Who installs the driver: GKE (`managed`), a DaemonSet of this stack (`daemonset`), or
-    somebody else (`none`), such as NVIDIA's GPU Operator."""
+    """What installs the driver: GKE (`managed`), a DaemonSet of this stack (`daemonset`), or
+    software that you install (`none`), such as NVIDIA's GPU Operator."""
     driver_version: Annotated[
         Literal["default", "latest"],
         OnChange("GPU pool"),
@@ -234,16 +236,16 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("PodSpec initContainers[].env[].value"),
         Tries("R570", given={"driver": "daemonset", "osImage": "ubuntu"}),
     ] = None
-    """NVIDIA's driver branch on Ubuntu; left out, the one that GKE has chosen for the node's
-    version. With driver `daemonset` and osImage `ubuntu`. Running nodes keep the driver that they
-    have: replace them after a change."""
+    """NVIDIA's driver branch on Ubuntu; by default, the one that GKE has chosen for the node's
+    version. With driver `daemonset` and osImage `ubuntu`. Running nodes keep their driver: replace
+    them after a change."""
     device_plugin: Annotated[
         Literal["gke", "nvidia", "none"],
         _not_in_classes("nodes of a compute class have GKE's device plugin"),
         Sent("DevicePlugin", "NodePool nodeConfig.labels"),
     ] = "gke"
     """Which device plugin runs: GKE's (`gke`), NVIDIA's in a DaemonSet of this stack (`nvidia`), or
-    somebody else's (`none`), such as NVIDIA's GPU Operator's."""
+    one that you install (`none`), such as NVIDIA's GPU Operator's."""
     sharing: Annotated[
         GkeSharingArgs | None,
         _not_in_classes("compute classes have only whole GPUs"),
@@ -252,7 +254,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
     disk_size_gb: Annotated[DiskSize, Sent("NodePool nodeConfig.diskSizeGb")] = 100
-    """The size of the boot disk; CUDA images take 5 to 20 GB each."""
+    """The size of the boot disk in GB; CUDA images need 5 to 20 GB each."""
     disk_type: Annotated[
         str | None,
         one_of(*catalog.DISK_TYPES),
@@ -266,8 +268,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         OnChange(kept("set it to false to turn it off")),
         Sent("NodePool nodeConfig.gcfsConfig.enabled", "IAMMember role"),
     ] = None
-    """Whether containers start while their images still load. The images must be in Artifact
-    Registry, and the API containerfilesystem.googleapis.com enabled. `false` turns it off again."""
+    """Whether containers start while their images are still loading. The images must be in Artifact
+    Registry, and the API containerfilesystem.googleapis.com must be enabled. `false` turns it off
+    again."""
     secure_boot: Annotated[
         bool | None,
         _not_in_classes("the nodes of all compute classes have it", but=(True,)),
@@ -283,7 +286,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         OnChange("GPU pool"),
         Sent("NodePool placementPolicy"),
     ] = False
-    """Whether the nodes are close together; one zone only."""
+    """Whether the nodes are placed close together; one zone only."""
     kubelet: Annotated[KUBELET, _NODE_SYSTEM] = None
     """Settings of the kubelet; by default, GKE's. A change recycles the nodes."""
     linux: Annotated[LINUX, _NODE_SYSTEM] = None
@@ -291,10 +294,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     network_tags: Annotated[
         NETWORK_TAGS, _not_in_classes("compute classes have no network tags")
     ] = ()
-    """Network tags of the nodes, by which firewall rules and routes find them."""
+    """Network tags of the nodes, which firewall rules and routes refer to."""
     service_account: SERVICE_ACCOUNT = None
-    """The email of your own service account, as which the nodes run; by default, the cluster's. It
-    needs `roles/container.defaultNodeServiceAccount`, and a role to pull the images."""
+    """The email of your own service account for the nodes; by default, the cluster's. It needs
+    `roles/container.defaultNodeServiceAccount`, and a role to pull the images."""
     upgrade: Annotated[
         GkeUpgradeArgs | None,
         _not_in_classes("all compute classes are upgraded as the cluster is configured"),
@@ -309,8 +312,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool nodeConfig.maxRunDuration"),
         Tries(86400),
     ] = None
-    """The time after which a node is deleted, at most 7 days; with `flex-start`, at least 10
-    minutes. With `queued`, each job asks for it."""
+    """After how many seconds a node is deleted, at most 7 days; with `flex-start`, at least 10
+    minutes. With `queued`, each job sets it."""
     delete_before_replace: Annotated[
         bool,
         _not_in_classes("GKE, not Pulumi, creates and replaces the node pools"),
@@ -321,7 +324,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError for both keys that say how nodes are bought."""
+        """Raises ValueError if both settings for buying nodes are set."""
         if {"fallback", "capacity_type"} <= {*given}:
             raise ValueError(
                 "capacityType: is one way of buying nodes, and fallback is the order of several; "
@@ -329,7 +332,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is another class, which zero-argument super() does not find.
+        # A dataclass with slots is a new class, which zero-argument super() does not find.
         GkeGpuMachineArgs.__post_init__(self)
         self._check_counts()
         self._check_capacity()
@@ -358,17 +361,17 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     @property
     def order(self) -> Sequence[Capacity]:
-        """The ways of buying nodes, first choice first."""
+        """The ways of buying nodes, in the order in which they are tried."""
         return self.fallback or (self.capacity_type,)
 
     @property
     def dearest(self) -> Capacity:
-        """The choice that costs the most: a reservation is paid for whether it is used or not."""
+        """The most expensive choice: a reservation is paid for whether it is used or not."""
         return next(way for way in _BY_PRICE if way in self.order)
 
     @property
     def effective_secure_boot(self) -> bool:
-        """Secure Boot as the nodes have it: the driver's kernel module must be signed."""
+        """Whether the nodes have Secure Boot: the driver's kernel module must then be signed."""
         if self.secure_boot is not None:
             return self.secure_boot
         own_module = self.os_image == "ubuntu" or self.installer_image is not None
@@ -395,7 +398,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     @property
     def pool_run_duration_seconds(self) -> int | None:
-        """`max_run_duration_seconds` where the pool has it, and not each job."""
+        """`max_run_duration_seconds` if it applies to the pool, and not to each job."""
         return None if self.queued else self.max_run_duration_seconds
 
     @property
@@ -410,7 +413,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         return {self.boot_disk: self.disk_size_gb}
 
     def resolve(self, name: str, cluster: AnyGkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
-        """The pool in its cluster; raises ValueError if it cannot be there."""
+        """The pool in its cluster; raises ValueError if it does not match the cluster."""
         check_scaler(self, cluster.scaler, type(cluster))
         zones = self._zones_in(cluster.location)
         if cluster.version is not None and (reason := self.needs_newer(cluster.version)):
@@ -433,14 +436,15 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         )
 
     def _places(self, zones: Sequence[str]) -> int:
-        """How often minNodes and maxNodes count."""
+        """The factor by which minNodes and maxNodes are multiplied."""
         return len(zones) if self.limits_per == "zone" else 1
 
     def _zones_in(self, location: str) -> tuple[str, ...]:
         gpu_model, machine = self.gpu_model, self.machine
         zonal = catalog.is_zone(location)
         region = catalog.region_of(location)
-        # A zonal cluster's pools may be in any zone of its region, where its GPU is for instance.
+        # A zonal cluster's pools may be in any zone of its region, for instance one that has the
+        # GPU.
         for zone in self.zones:
             if catalog.region_of(zone) != region:
                 meant = catalog.meant_location(zone)
@@ -476,7 +480,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"compactPlacement: needs exactly one zone, the pool has {', '.join(wanted)}; "
                 "set zones to one of them"
             )
-        # The API looks for it in each zone, and fails with 404 where it is not.
+        # The API looks for it in each zone, and fails with 404 if it is not there.
         alone = self.reservation is not None and not self.fallback
         if alone and not self.zones and len(wanted) > 1:
             raise ValueError(
@@ -500,16 +504,16 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         return wanted
 
     def _regions(self) -> str:
-        """Every region that is known to have the pool's machine, in words."""
+        """Text listing every region that is known to have the pool's machine."""
         zones = self.gpu_model.zones if self.machine.zones is None else self.machine.zones
         return ", ".join(sorted({catalog.region_of(zone) for zone in zones}))
 
     def initial_nodes_per_zone(self, zones: int) -> int:
-        """What GKE is to start in each zone, so that the pool begins at its minimum."""
+        """How many nodes GKE starts in each zone, so that the pool starts with its minimum."""
         return self.min_nodes if self.limits_per == "zone" else -(-self.min_nodes // zones)
 
     def needs_newer(self, version: str) -> str:
-        """Why a cluster of this version cannot have the pool, with the key in front; empty if it
+        """Why a cluster of this version cannot have the pool, starting with the key; empty if it
         can."""
         needs: dict[str, tuple[str, ...]] = {}
         if self.machine.min_gke is not None:
@@ -545,13 +549,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 *([SPOT_TAINT] if self.capacity_type == "spot" else []),
                 *self.taints,
             ],
-            # Pods that enter the host's IPC for MPS say so: they are only on nodes with MPS.
+            # Pods that use the host's IPC for MPS select nodes with MPS.
             node_selector={
                 POOL_LABEL: name,
                 **({names.GKE_GPU_SHARING_STRATEGY: "mps"} if self._mps else {}),
             },
             spot="spot" in self.order,
-            # GKE's own taint on every Arm node; it tolerates for pods that select the architecture.
+            # GKE adds a taint to Arm nodes, and a toleration to pods that select the architecture.
             extra_tolerations=[
                 *([ARM_TOLERATION] if self.machine.arch == "arm64" else []),
                 *([QUEUED_TOLERATION] if self.queued else []),
@@ -564,7 +568,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             device_plugin=self.device_plugin == "nvidia",
             left_to_others=self._left_to_others or None,
             host_ipc=self._mps,
-            # Whose plugin it is, they give containers the driver's libraries too.
+            # Both GKE's and NVIDIA's plugin give containers the driver's libraries too.
             driver_directory=names.GKE_DRIVER_DIRECTORY if self.device_plugin != "none" else None,
             **attachable_classes(self.machine),
         )
@@ -598,9 +602,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
 
     def _check_queued(self) -> None:
-        """GKE's "Run a large-scale workload with flex-start with queued provisioning", and
-        GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool, preconditions
-        (2026-11-24)."""
+        """Checks the conditions in GKE's "Run a large-scale workload with flex-start with queued
+        provisioning", and in GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool,
+        preconditions (2026-11-24)."""
         if not self.queued:
             return
         if self.fallback:

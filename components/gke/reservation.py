@@ -1,4 +1,4 @@
-"""A reservation of Compute Engine, as the settings of a GKE pool name it."""
+"""A Compute Engine reservation as the settings of a GKE pool name it."""
 
 import re
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from ..limits import matching
 
 _NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
-"""RFC 1035, as Compute Engine names everything."""
+"""RFC 1035, which Compute Engine uses for all names."""
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]"
 _PATH = re.compile(
     rf"(?:projects/(?P<owner>{_PROJECT})/reservations/)?(?P<name>{_NAME})"
     rf"(?:/reservationBlocks/(?P<block>{_NAME})(?:/reservationSubBlocks/(?P<sub_block>{_NAME}))?)?"
 )
-"""As GKE's `reservationAffinity.values` has it:
+"""The format of GKE's `reservationAffinity.values`:
 https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations"""
 RESERVATION = matching(
     "a reservation; give its name, or projects/OWNER/reservations/NAME of one that another project "
@@ -24,18 +24,18 @@ RESERVATION = matching(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """A reservation, or a part of one."""
+    """A reservation or a part of one."""
 
     name: str
     owner: str | None
     """The project that shares it; None for the cluster's own."""
     block: str | None
-    """A block of it, and a sub-block of that; None for all of it."""
+    """A block of it, and a sub-block of that; None for the whole reservation."""
     sub_block: str | None
 
 
 def parse(path: str) -> Reservation:
-    """What a path means; raises ValueError, in one line, for something else."""
+    """Parses a path; raises ValueError, in one line, if it has another form."""
     found = _PATH.fullmatch(path)
     if found is None:
         raise ValueError(f"reservation: {RESERVATION.refusal(path)}")
@@ -43,8 +43,8 @@ def parse(path: str) -> Reservation:
 
 
 def check(order: Sequence[str], reservation: str | None) -> None:
-    """Raises ValueError unless a reservation is named exactly if nodes come out of one; `order`:
-    the ways in which they are bought."""
+    """Raises ValueError unless a reservation is named exactly if nodes use one; `order`: the ways
+    of buying nodes."""
     if "reservation" in order and reservation is None:
         raise ValueError("reservation: is missing; name the reservation that the nodes use")
     if "reservation" not in order and reservation is not None:

@@ -21,17 +21,18 @@ CLUSTER, POOL = GkeClusterArgs, GkeGpuNodePoolArgs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeSettings:
-    """A GKE Standard cluster, the stack's own or not, and its GPU node pools."""
+    """A GKE Standard cluster, created by the stack or existing, and its GPU node pools."""
 
     project: str
     """Google Cloud project ID, from `gcp:project`."""
     cluster: AnyGkeClusterArgs
     pools: Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]
     foreign: Sequence[str] = ()
-    """Where the cloud and the cluster would be somebody else's, each line with its key."""
+    """Warnings about different identities in the cloud and in the cluster, each starting with its
+    key."""
 
     def warnings(self, runs: Runs) -> list[str]:
-        """What every preview warns of."""
+        """The warnings of every preview."""
         nodes = {name: pool.args.node_gpus for name, pool in self.pools.items()}
         pools = [line for pool in self.pools.values() for line in pool.warnings]
         kept = [name for name, pool in self.pools.items() if {*pool.args.order} == {"flex-start"}]
@@ -41,7 +42,7 @@ class GkeSettings:
     def metrics(self) -> Metrics:
         """The stack's own exporter, or GKE's, for Google's Managed Prometheus."""
         if not isinstance(self.cluster, GkeClusterArgs):
-            # A new cluster collects them by default, beside which the exporter is a second one.
+            # A new cluster collects them by default, and the exporter would be a second collector.
             return Metrics(sources=("managed", "exporter"), managed_prometheus=True)
         collects = self.cluster.managed_prometheus
         return Metrics(
@@ -54,17 +55,17 @@ class GkeSettings:
 
     @property
     def access(self) -> Access:
-        """Roles of the project, buckets of Cloud Storage, and classes of disks and Filestore."""
+        """Roles in the project, Cloud Storage buckets, and classes for disks and Filestore."""
         return access(self.cluster.network)
 
 
 def resolve(
     config: Mapping[str, str], cluster: AnyGkeClusterArgs, pools: Mapping[str, GkeGpuNodePoolArgs]
 ) -> GkeSettings:
-    """The settings; raises ValueError with one line that begins with the key's path."""
+    """Resolves the settings; raises ValueError with one line that begins with the key's path."""
     project = project_id(config)
     at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
-    # That of a stack in somebody else's cluster has a hash of the stack, which nothing here knows.
+    # In an existing cluster, the ID contains a hash of the stack, which is not known here.
     account = account_id(cluster.name) if isinstance(cluster, GkeClusterArgs) else "NODES"
     for name in cluster.cpu_pools:
         if name in pools:

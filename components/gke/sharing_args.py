@@ -1,4 +1,4 @@
-"""How pods share a GPU on GKE, Standard and Autopilot."""
+"""The settings of GPU sharing on GKE Standard and Autopilot."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -22,7 +22,7 @@ class GkeSharingArgs:
             "PodSpec nodeSelector",
         ),
     ]
-    """How a GPU is shared: in turns, by NVIDIA's MPS, or in MIG partitions."""
+    """How a GPU is shared: by time-slicing, by NVIDIA's MPS, or in MIG partitions."""
     replicas: Annotated[
         int,
         Interval(ge=1, le=catalog.MAX_SHARED_CLIENTS),
@@ -32,8 +32,8 @@ class GkeSharingArgs:
             "PodSpec nodeSelector",
         ),
     ] = 1
-    """How many pods share a GPU, or a MIG partition: 2 to 48 with time-slicing or MPS, 1 with MIG
-    only."""
+    """How many pods share a GPU, or a MIG partition: 2 to 48 with time-slicing or MPS, 1 with only
+    MIG."""
     partition: Annotated[
         str | None,
         Sent("NodePool nodeConfig.guestAccelerators[].gpuPartitionSize", "PodSpec nodeSelector"),
@@ -45,7 +45,7 @@ class GkeSharingArgs:
         check_limits(self)
 
     def of(self, gpu_model: catalog.Accelerator) -> Sharing:
-        """How many pods a GPU of this GPU then holds."""
+        """How pods share a GPU of this model."""
         return Sharing(
             strategy=self.strategy,
             replicas=self.replicas,
@@ -54,7 +54,8 @@ class GkeSharingArgs:
         )
 
     def check(self, gpu_model: catalog.Accelerator) -> None:
-        """Raises ValueError for what GKE cannot do with this GPU; the keys are a pool's."""
+        """Raises ValueError for settings that GKE does not support with this GPU; the keys are a
+        pool's."""
         mig = ", ".join(gpu_model.mig) or "none, because it does not support MIG"
         if self.strategy == "mig" and self.partition is None:
             raise ValueError(f"sharing.partition: is missing; allowed on {gpu_model.name}: {mig}")

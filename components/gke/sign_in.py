@@ -1,8 +1,8 @@
-"""The project, and who signs in to it and to the cluster: one identity, unless the provider has
-another.
+"""The project, and the identities for the cloud and for the cluster, which differ if the provider
+has its own.
 
-`gke-gcloud-auth-plugin` knows Application Default Credentials and nothing of the provider's own
-settings: where these name somebody else, the cloud is somebody's and the cluster another's.
+`gke-gcloud-auth-plugin` uses Application Default Credentials and ignores the provider's settings:
+if these name another identity, the cloud and the cluster see different ones.
 """
 
 import re
@@ -12,10 +12,10 @@ from ..decode import required
 from ..limits import matching
 
 PROJECT = matching(
-    # Neither its name nor its number: workload identity is made of the ID.
+    # Neither its name nor its number: the workload identity pool contains the ID.
     "a project's ID; allowed: 6 to 30 lowercase letters, digits and '-', a letter first (gcloud "
     "projects list has it as PROJECT_ID)",
-    # An organization's old projects have its domain in front.
+    # IDs of an organization's old projects have its domain as a prefix.
     re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"),
 )
 _CONFIG = ("credentials", "accessToken", "impersonateServiceAccount")
@@ -26,11 +26,13 @@ _ENVIRONMENT = (
     "GCLOUD_KEYFILE_JSON",
     "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT",
 )
-"""terraform-provider-google-beta, google-beta/provider/provider.go (2026-08-21)."""
+"""Variables that the provider reads: terraform-provider-google-beta,
+google-beta/provider/provider.go (2026-08-21)."""
 
 
 def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
-    """A line for each setting of the Google provider that the cluster's credential plugin ignores.
+    """A warning for each setting of the Google provider that the cluster's credential plugin
+    ignores.
 
     `config` is the engine's: `gcp:credentials` -> text.
     """
@@ -45,7 +47,7 @@ def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str])
 
 
 def project_id(config: Mapping[str, str]) -> str:
-    """The project of the engine's config; raises ValueError, in one line, where it has none."""
+    """The project in the engine's config; raises ValueError, in one line, if there is none."""
     project = required(config, "gcp:project", "the ID of your Google Cloud project")
     if reason := PROJECT.refusal(project):
         raise ValueError(f"gcp:project: {reason}")

@@ -1,4 +1,4 @@
-"""StorageClasses that a stack's claims on GKE name and GKE does not bring."""
+"""StorageClasses that a stack's claims on GKE name and GKE does not provide."""
 
 from collections.abc import Collection
 
@@ -20,7 +20,7 @@ def declare_storage(
     project: str,
     cluster: Cluster,
 ) -> None:
-    """The classes that the stack's claims name and the stack has to create; else nothing.
+    """Creates the classes that the stack's claims name and GKE does not provide, if there are any.
     `network`: the cluster's, as `projects/...`."""
     if classes := runs.storage_classes & catalog.STACK_CLASSES.keys():
         GkeStorage(
@@ -35,7 +35,7 @@ def declare_storage(
 
 
 class GkeStorage(pulumi.ComponentResource):
-    """The classes, and with the first one of Filestore the API that its driver calls."""
+    """The classes, and, with the first one for Filestore, the API that its driver calls."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class GkeStorage(pulumi.ComponentResource):
                     catalog.FILESTORE_API,
                     project=project,
                     service=catalog.FILESTORE_API,
-                    # Others in the project may use it by then.
+                    # Others in the project may depend on it by then.
                     disable_on_destroy=False,
                     opts=pulumi.ResourceOptions(parent=self),
                 )
@@ -70,7 +70,8 @@ class GkeStorage(pulumi.ComponentResource):
                 metadata={"name": each},
                 provisioner=row.driver,
                 parameters={**row.parameters, **(_in_network(args, network) if files else {})},
-                # A volume is in one zone: that of the pod, which is not known before it is placed.
+                # A volume is created in the zone of its pod, which is not known before the pod is
+                # scheduled.
                 volume_binding_mode="WaitForFirstConsumer",
                 allow_volume_expansion=True,
                 reclaim_policy="Delete",
@@ -82,7 +83,7 @@ class GkeStorage(pulumi.ComponentResource):
 def _in_network(
     args: GkeNetworkArgs | GkeExistingNetworkArgs, network: pulumi.Input[str]
 ) -> dict[str, pulumi.Input[str]]:
-    """A network of the project is named by its name, a Shared VPC by its full name.
+    """A network of the project is referred to by its name, a Shared VPC by its full name.
 
     https://github.com/kubernetes-sigs/gcp-filestore-csi-driver, README, "StorageClass parameters".
     """

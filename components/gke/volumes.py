@@ -1,4 +1,4 @@
-"""What pods on GKE can mount: buckets by Cloud Storage FUSE, and the classes of their claims.
+"""The volumes of pods on GKE: buckets through Cloud Storage FUSE, and the classes of their claims.
 
 https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral
 """
@@ -10,15 +10,15 @@ from .network_args import GkeNetworkArgs
 
 _SIDECAR = "gke-gcsfuse"
 _LIMITS = {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}
-"""Of the sidecar that mounts buckets: 0 is none. Its default, 256 MiB of memory, ends a data loader
-or a checkpoint of some GB with "Transport endpoint is not connected", for good
+"""Limits of the sidecar that mounts buckets; 0 is no limit. With its default, 256 MiB of memory, a
+data loader or a checkpoint of some GB fails permanently with "Transport endpoint is not connected"
 (GoogleCloudPlatform/gcs-fuse-csi-driver, docs/troubleshooting.md, 2026-08-21)."""
 _AUTOPILOT_LIMITS = {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "10Gi"}
-"""Autopilot has no container without limits, and requests what they are."""
+"""On Autopilot, every container has limits, and its requests equal them."""
 
 
 def access(network: GkeNetworkArgs | GkeExistingNetworkArgs, *, autopilot: bool = False) -> Access:
-    """Of the stack's pods, in a cluster in this network."""
+    """Access of the stack's pods, for a cluster in this network."""
     limits = _AUTOPILOT_LIMITS if autopilot else _LIMITS
     return Access(
         emails=True,
@@ -26,12 +26,12 @@ def access(network: GkeNetworkArgs | GkeExistingNetworkArgs, *, autopilot: bool 
         buckets=BucketDriver(
             driver="gcsfuse.csi.storage.gke.io",
             inline=True,
-            # GKE's webhook adds the sidecar that does the mounting.
+            # GKE's webhook adds the sidecar that mounts the bucket.
             pod_annotations={
                 f"{_SIDECAR}/volumes": "true",
                 **{f"{_SIDECAR}/{name}-limit": amount for name, amount in limits.items()},
             },
-            # Folders that exist only in the names of objects are there too.
+            # Also shows folders that exist only in the names of objects.
             attributes={"mountOptions": "implicit-dirs"},
         ),
         classes=_classes(network),
@@ -39,7 +39,7 @@ def access(network: GkeNetworkArgs | GkeExistingNetworkArgs, *, autopilot: bool 
 
 
 def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
-    """Of a cluster in this network."""
+    """The StorageClasses for a cluster in this network."""
     disks = [
         name
         for name, row in {**catalog.GKE_CLASSES, **catalog.STACK_CLASSES}.items()
@@ -55,7 +55,7 @@ def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
             if row.driver == catalog.FILESTORE
         }
         return VolumeClasses(disks=disks, least_gib=least, refused=refused)
-    # In the project's own network `default` GKE's classes are right.
+    # In the project's own network `default`, GKE's classes work.
     if network.vpc != catalog.DEFAULT_NETWORK or network.host_project is not None:
         instead = {
             row.kind: name

@@ -1,4 +1,4 @@
-"""What every preview of a stack on GKE warns of, each line with its key's path. No SDK."""
+"""The warnings of every preview of a stack on GKE, each with its key's path. No SDK."""
 
 from collections.abc import Collection, Mapping
 
@@ -9,10 +9,10 @@ from .cluster_args import GkeControlPlaneArgs
 from .existing_args import GkeExistingClusterArgs
 
 SAMPLE_PROJECT = "my-project"
-"""What the sample environments have in place of a project."""
+"""The placeholder for the project in the sample environments."""
 
 _FABRIC = ("a3", "a4", "a4x", "a4x-max")
-"""Families whose nodes have a network between their GPUs, which takes more than one interface:
+"""Families whose nodes connect their GPUs through a network that needs more than one interface:
 GPUDirect-TCPX(O) or RDMA (cluster-toolkit 1.95.0, gpu_direct.tf; read on 2026-11-21)."""
 
 
@@ -23,7 +23,8 @@ def warnings(
     runs: Runs,
     kept: Collection[str] = (),
 ) -> list[str]:
-    """What is said of a cluster, its project and what runs there; `nodes` and `kept` as below."""
+    """Warnings about a cluster, its project and what runs there; for `nodes` and `kept` see
+    `training_warnings`."""
     return [
         *control_plane_warnings(args, project),
         *training_warnings(args, nodes, runs.training_nodes, kept),
@@ -34,7 +35,7 @@ def warnings(
 def control_plane_warnings(
     args: GkeControlPlaneArgs | GkeExistingClusterArgs, project: str
 ) -> list[str]:
-    """What is said of the control plane's settings and of the project."""
+    """Warnings about the control plane's settings and the project."""
     said = args.warnings() if isinstance(args, GkeControlPlaneArgs) else []
     found = [f"cluster.{line}" for line in said]
     if project == SAMPLE_PROJECT:
@@ -51,11 +52,12 @@ def training_warnings(
     workers: Mapping[str, int],
     kept: Collection[str] = (),
 ) -> list[str]:
-    """A line for each pool that training jobs name and whose nodes GKE may upgrade at any time, for
-    each whose nodes would talk over one interface only, and for each of an NVLink domain.
+    """A warning for each pool that training jobs name and whose nodes GKE may upgrade at any time,
+    for each whose nodes would communicate over one interface only, and for each of an NVLink
+    domain.
 
-    `nodes`: pool -> the GPUs of one node; `workers`: pool -> nodes of its largest training job.
-    `kept`: pools whose nodes GKE never upgrades.
+    `nodes`: pool -> the GPUs of one node; `workers`: pool -> number of nodes of its largest
+    training job. `kept`: pools whose nodes GKE never upgrades.
     """
     found = nvlink_warnings({name: gpu_model.model for name, (gpu_model, _) in nodes.items()})
     for name, count in workers.items():
@@ -79,7 +81,8 @@ def training_warnings(
 
 
 def shared_rights(accounts: Mapping[str, ServiceAccountArgs], project: str) -> list[str]:
-    """A warning for each account with rights that pods of other clusters are likely to have too.
+    """A warning for each account with permissions that pods of other clusters are likely to have
+    too.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity, "identity sameness".
     """
