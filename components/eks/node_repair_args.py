@@ -83,7 +83,8 @@ class EksNodeRepairArgs:
     max_unhealthy_node_threshold_count: Annotated[
         Count | None, Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdCount")
     ] = None
-    """With more unhealthy nodes than this, no node is repaired; either this or the percentage."""
+    """The number of unhealthy nodes above which no node is repaired; either this or the
+    percentage."""
     max_unhealthy_node_threshold_percentage: Annotated[
         Percentage | None, Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdPercentage")
     ] = None

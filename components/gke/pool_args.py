@@ -115,8 +115,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = "pool"
     """Whether minNodes and maxNodes apply to the whole pool, or to each of its zones."""
     location_policy: LOCATION_POLICY = "any"
-    """Where new nodes are created: in `any` zone that has the GPU, or evenly in all zones
-    (`balanced`)."""
+    """The zones of new nodes: `any` zone that has the GPU, or all zones evenly (`balanced`)."""
     zones: Annotated[
         Sequence[Annotated[str, ZONE]],
         UNIQUE,
