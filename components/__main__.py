@@ -1,5 +1,4 @@
-"""Runs `python -m gpu_cluster ENGINE`, which is also what `python -m pulumi.run.plugin gpu-cluster`
-runs."""
+"""Runs `python -m gpu_cluster ENGINE`, as `python -m pulumi.run.plugin gpu-cluster` does."""
 
 from .plugin import serve
 

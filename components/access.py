@@ -19,8 +19,7 @@ from .effect import Sent, Tries
 from .limits import DNS_LABEL, UNIQUE, Limit, check_limits, matching, pattern
 
 KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
-"""The ARN of a key, not of an alias: EKS returns the key's ARN for an alias, and IAM ignores
-aliases."""
+"""The ARN of a key, not an alias: EKS returns the key's ARN for an alias; IAM ignores aliases."""
 KMS_ARN = matching("a KMS key; give its ARN, arn:aws:kms:REGION:ACCOUNT:key/ID", KMS_KEY)
 _ROLE = matching(
     "a role; write it as roles/bigquery.jobUser",
@@ -59,14 +58,13 @@ class ServiceAccountArgs:
     namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
         "default"
     )
-    """The namespace of the account and of the pods that may use it: one of `namespaces`, or an
-    existing one."""
+    """The namespace of the account and of its pods: one of `namespaces`, or an existing one."""
     buckets: Annotated[
         Mapping[Annotated[str, BUCKET_NAME], Right], Sent("BucketIAMMember", "RolePolicy")
     ] = field(default_factory=dict)
     """Existing buckets, and whether its pods only read the objects or also write and delete them;
-    the permissions cover only these buckets. The driver that mounts buckets is installed with the
-    first one."""
+    the permissions cover only these buckets. The first one installs the driver that mounts
+    buckets."""
     roles: Annotated[
         Sequence[Annotated[str, _ROLE, _narrow((*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES))]],
         UNIQUE,
@@ -106,8 +104,7 @@ class BucketDriver:
     driver: str
     """The CSI driver's name."""
     inline: bool
-    """Whether a pod names the bucket in an inline volume; otherwise it needs a PersistentVolume and
-    its claim."""
+    """Whether pods name the bucket in an inline volume; otherwise through a claim."""
     pod_annotations: Mapping[str, str] = field(default_factory=dict)
     """Annotations that pods mounting a bucket must have."""
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -156,13 +153,11 @@ class Access:
     buckets: BucketDriver | None = None
     """The bucket driver; None if the stack mounts no buckets."""
     disks: Disks | None = None
-    """The stack's own disks; None if a CSI driver of the cluster creates and deletes the disks of
-    claims."""
+    """The stack's own disks; None if a CSI driver creates and deletes the disks of claims."""
     classes: VolumeClasses = VolumeClasses()
     """The StorageClasses that the stack's claims can use."""
     editors: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Key of the cluster's block -> the namespaces in which the people named there may create
-    pods."""
+    """Key of the cluster's block -> the namespaces in which people there may create pods."""
     viewers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Key of the cluster's block -> the namespaces that the people named there may only view."""
     groups: Sequence[str] | None = None

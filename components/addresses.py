@@ -16,13 +16,11 @@ _RFC_1918 = [
     ipaddress.IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
 ]
 _PRIVATE, _PUBLIC = 8, 16
-"""Shortest prefixes of networks that may reach a control plane. Few organizations have a public
-/16."""
+"""Shortest prefixes of networks that may reach a control plane. Few own a public /16."""
 
 
 def _network(text: str) -> ipaddress.IPv4Network:
-    """Parses a network. Refuses a single address: Python accepts it as a network of one, GKE does
-    not."""
+    """Parses a network. Refuses a single address: Python accepts it, GKE does not."""
     try:
         if "/" not in text and (address := ipaddress.IPv4Address(text)):
             raise ValueError(f"it has no prefix length; write {address}/32 for a single address")

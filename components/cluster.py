@@ -30,8 +30,8 @@ GPU_RESOURCE = "nvidia.com/gpu"
 """The extended resource that NVIDIA's and GKE's device plugins advertise."""
 
 POOL_LABEL = "gpu-cluster/pool"
-"""Our own node label, with the pool's name: the cloud's label has the physical name, which is
-unknown in a preview."""
+"""Our own node label, with the pool's name: the cloud's has a physical name, unknown in a
+preview."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ class Taint:
     key: Annotated[str, LABEL_KEY]
     """The taint's key."""
     value: Annotated[str, LABEL_VALUE]
-    """The taint's value. It is never empty: Cluster Autoscaler ignores an EKS node group's taint
-    that has no value."""
+    """The taint's value, never empty: Cluster Autoscaler ignores an EKS node group's taint without
+    one."""
     effect: Effect = "NoSchedule"
     """What happens to pods that do not tolerate it."""
 
@@ -92,8 +92,7 @@ class Sharing:
 
     strategy: Literal["time-slicing", "mps", "mig"]
     replicas: int
-    """Maximum number of pods on one physical GPU (with `partition`: on one partition), at least
-    1."""
+    """Maximum number of pods per physical GPU (with `partition`: per partition), at least 1."""
     partition: str | None = None
     """MIG profile such as `1g.5gb`; only with strategy `mig`."""
     partitions: int = 1
@@ -102,8 +101,7 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllAtOnce:
-    """How Kueue requests all nodes of a job at once from the cluster's autoscaler, with a
-    ProvisioningRequest."""
+    """How Kueue requests all nodes of a job at once: with a ProvisioningRequest."""
 
     provisioning_class: str
     """The request's `provisioningClassName`."""
@@ -121,9 +119,8 @@ class GpuPool:
 
     name: str
     accelerator: str
-    """The platform's name for the GPU: `nvidia-tesla-t4` on Google Cloud, the value of
-    `k8s.amazonaws.com/accelerator` on AWS (`nvidia-tesla-v100`), the user's own name on an existing
-    cluster."""
+    """The platform's name for the GPU: `nvidia-tesla-t4` on Google Cloud, `nvidia-tesla-v100` (as
+    in `k8s.amazonaws.com/accelerator`) on AWS, the user's own name on an existing cluster."""
     models: Sequence[str] = ()
     """Keys of the catalog's `GPUS` that the accelerator can be; if empty, any of them."""
     gpus_per_node: int
@@ -166,8 +163,7 @@ class GpuPool:
     memory_mib: int | None = None
     """Maximum memory that a node has for pods, in MiB; None if it is not known."""
     keeps_pods: bool = True
-    """Whether pods may prevent the removal of their node; GKE Autopilot does not allow it for Spot
-    pods."""
+    """Whether pods may keep their node; GKE Autopilot does not allow it for Spot pods."""
     karpenter: bool | None = None
     """Whether Karpenter (including EKS Auto Mode's) removes its nodes; None if not, because older
     versions, which read published pools, do not have the key."""
@@ -179,8 +175,7 @@ class GpuPool:
     host_paths: bool = True
     """Whether pods may mount host directories; GKE Autopilot does not allow it."""
     unattachable: Sequence[str] = ()
-    """StorageClasses whose disks the nodes cannot attach; an empty name is the cluster's default
-    class."""
+    """StorageClasses whose disks the nodes cannot attach; the default one is an empty name."""
     attachable: str | None = None
     """A StorageClass whose disks they can attach, if `unattachable` contains the default one."""
 
@@ -215,8 +210,7 @@ class GpuPool:
 
     @property
     def tolerations(self) -> list[Toleration]:
-        """The tolerations that match the pool's taints. The GPU taint is tolerated whatever its
-        value."""
+        """Tolerations for the pool's taints. The GPU taint is tolerated whatever its value."""
         return [
             Toleration(key=taint.key, effect=taint.effect)
             if taint.key == GPU_RESOURCE
@@ -231,16 +225,14 @@ class GpuPool:
 
     @property
     def allocatable(self) -> int:
-        """Units of `resource` that a node offers once the driver and the device plugin are
-        ready."""
+        """Units of `resource` that a node offers once driver and device plugin are ready."""
         if self.sharing is None:
             return self.gpus_per_node
         return self.gpus_per_node * self.sharing.partitions * self.sharing.replicas
 
     @property
     def gpus_per_pod(self) -> list[int]:
-        """The numbers that a pod may request: only one share of a GPU, since two may be of the same
-        GPU."""
+        """The numbers that a pod may request: one share, since two may be of the same GPU."""
         if self.sharing is not None and self.sharing.replicas > 1:
             return [1]
         return list(self.pod_gpus) or list(range(1, self.allocatable + 1))
@@ -364,8 +356,7 @@ class Cluster:
     """Uses exec plugins only, never a token."""
     pools: Mapping[str, GpuPool]
     ready: Sequence["pulumi.Resource"] = ()
-    """Resources that must exist before objects of the GPU layer are created, and must outlive
-    them."""
+    """Resources that must exist before objects of the GPU layer, and must outlive them."""
     system_nodes: Sequence["pulumi.Resource"] = ()
     """Nodes that run the cloud's own webhooks: before they exist, objects of kinds that the cloud
     defines are refused. Nothing else waits for them, so that GPU nodes can start in parallel."""
@@ -377,11 +368,9 @@ class Cluster:
     buckets: BucketDriver | None = None
     """How pods mount buckets; None if no pod does."""
     volumes: Mapping[str, ClaimVolume] = field(default_factory=dict)
-    """Claim of the stack -> its disk, if the stack creates it; the cluster's driver creates
-    others."""
+    """Claim of the stack -> its disk, if the stack creates it, not the cluster's driver."""
     deleted_with: "pulumi.Resource | None" = None
-    """The cluster resource, if this stack owns it: objects inside need not be deleted
-    separately."""
+    """The cluster resource, if this stack owns it, with which all objects are deleted."""
     launches_nodes: bool = False
     """Whether objects in the cluster launch its nodes, which would outlive it: then every object is
     deleted before the cluster, and nodes once no object of this stack keeps them."""

@@ -1,9 +1,8 @@
 """Converts a JSON value into a frozen dataclass, or raises a one-line error about what is wrong.
 
 Keys are camelCase in the value and snake_case in the class. A class checks its own values in
-`__post_init__` by raising `ValueError("someKey: what is wrong")`; the path to it is prepended.
-Which keys were written cannot be seen in the values: that is checked in a static method
-`check_given`.
+`__post_init__` by raising `ValueError("someKey: what is wrong")`; the path to it is prepended. A
+static method `check_given` checks which keys were written, which the values do not show.
 """
 
 import dataclasses
@@ -31,8 +30,7 @@ P = ParamSpec("P")
 NAMESPACE = "gpu-cluster"
 """The prefix of this project's keys in a stack's config."""
 EXAMPLE = "example"
-"""Metadata key of a field of args: an example value, which the error about a missing key
-suggests."""
+"""Metadata key of a field of args: an example value for the error about a missing key."""
 OUTPUT = "output"
 """Metadata key of a field of args: whether its value may be an output of another resource."""
 
@@ -64,8 +62,7 @@ def camel(name: str) -> str:
 
 
 def unknown(word: str, allowed: Collection[str]) -> str:
-    """The part of an error that suggests the `allowed` word nearest to `word`, and lists all of
-    them."""
+    """Suggests the `allowed` word nearest to `word`, and lists all of them."""
     # A longer word is not a misspelt name.
     near = nearest(word[:100], allowed, 0.6)
     return (f"did you mean {near!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
@@ -91,8 +88,7 @@ class NoSuchKey(ValueError):
 
 
 def decode(path: str, kind: type[T], value: object) -> T:
-    """Decodes `value` as a `kind`; raises ValueError with one line that begins with the key's
-    path."""
+    """Decodes `value` as a `kind`; raises ValueError with one line that begins with the path."""
     return typing.cast("T", _decode(path, kind, value))
 
 

@@ -25,8 +25,7 @@ class DeletionProtection(pulumi.ComponentResource):
         resources: list[pulumi.Resource],
         parent: pulumi.Resource | None = None,
     ) -> None:
-        """`resources`: every resource of the stack, in any order. `parent`: the component that
-        contains the stack.
+        """`resources`: every resource of the stack, in any order. `parent`: the stack's component.
 
         Without protection it depends on none of them: it has to be registered as unprotected even
         in an update that ends early because some workload of the stack fails.
@@ -53,14 +52,12 @@ def recording(found: list[pulumi.Resource]) -> pulumi.ResourceTransformation:
 
     Of a resource's explicit dependencies, it keeps only those that no other one implies. When a
     deletion is refused or fails, the engine follows every path from there through provider,
-    dependencies and `deletedWith`, even to resources that it has already visited; their number
-    grows exponentially with the stack's depth. A stack of 159 resources had 1.4 billion: `pulumi
-    destroy` never ended. pulumi/pulumi pkg/resource/graph/dependency_graph.go, markAsDependency,
-    2026-11-24.
+    dependencies and `deletedWith`, even to resources already visited; their number grows
+    exponentially with the stack's depth. A stack of 159 resources had 1.4 billion: `pulumi destroy`
+    never ended. pulumi/pulumi pkg/resource/graph/dependency_graph.go, markAsDependency, 2026-11-24.
 
     Deletions in one update are ordered by direct dependencies: two resources lose their order if
-    the resource between them stays. That applies only to the provider, which is deleted with the
-    cluster.
+    the resource between them stays. That can only be the provider, which goes with the cluster.
     """
     children: dict[pulumi.Resource, list[pulumi.Resource]] = {}
     implied: dict[pulumi.Resource, set[pulumi.Resource]] = {}

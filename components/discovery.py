@@ -14,8 +14,7 @@ from .cluster import GPU_RESOURCE, Sharing
 def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[str, str]:
     """The labels of nodes with this many GPUs of this model, a key of `GPUS`.
 
-    Raises ValueError, starting with the key `discoveryLabels`, if it is not known what it would
-    write.
+    Raises ValueError, starting with the key `discoveryLabels`, if its values are not known.
     """
     gpu = GPUS[model]
     if gpu.product is None:

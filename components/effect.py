@@ -34,7 +34,7 @@ class Silent:
 
 class Tries:
     """Values that a stack's setting may be changed to, instead of those that follow from its type
-    and limits. `given`: other settings of the same block, by key, that they need; None removes
+    and limits. `given`: other settings of the same block that they need, by key; None removes
     one."""
 
     def __init__(self, *values: Any, given: Mapping[str, Any] | None = None) -> None:

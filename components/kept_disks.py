@@ -1,7 +1,7 @@
-"""Refuses, before anything is done, an update that would delete the disk of one of `volumeClaims`.
+"""Refuses, before any change, an update that would delete the disk of one of `volumeClaims`.
 
-A preview marks the object that would be replaced and does not say that data is lost. The message
-ends with the code `GPUC-CLAIMS`, as the codes of `components/replacement.py` do.
+A preview marks the object that would be replaced but does not say that data is lost. The message
+ends with the code `GPUC-CLAIMS`, like those of `components/replacement.py`.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,10 +15,10 @@ def refusing_lost_disks(
 ) -> tuple[dict[str, Any], pulumi.ResourceOptions]:
     """Properties and options of a component whose children are the disks of `volumeClaims`.
 
-    They refuse, before any of the children changes, an update that would delete a disk.
-    `name`: a unique name for the hook. `disks`: claim -> its settings whose change replaces the
-    disk, which the state remembers. `by_stack`: claims whose disk the stack itself creates; a state
-    that remembers nothing is of a revision that left it to the driver to create them.
+    They refuse an update that would delete a disk before any of the children changes. `name`: a
+    unique name for the hook. `disks`: claim -> its settings whose change replaces the disk, which
+    the state records. `by_stack`: claims whose disk the stack itself creates; a state without a
+    record comes from a revision in which the driver created them.
     """
 
     def compare(change: pulumi.ResourceHookArgs) -> None:
@@ -36,9 +36,9 @@ def lost_disks(
     after: Mapping[str, Mapping[str, str]],
     by_stack: Collection[str] = (),
 ) -> str:
-    """Which disk an update would delete, and how to keep its data; empty if it deletes none.
+    """The error for an update that would delete a disk, with how to keep its data; else empty.
 
-    A claim that is no longer in the settings is not mentioned: removing it is how a user deletes a
+    Claims that are no longer in the settings are ignored: removing a claim is how a user deletes a
     disk.
     """
     if before is None:

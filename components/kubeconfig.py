@@ -1,4 +1,4 @@
-"""Kubeconfig documents whose credentials come from an exec plugin, never from a token."""
+"""Kubeconfig documents with credentials from an exec plugin, never with a token."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,11 @@ _EXEC_API = "client.authentication.k8s.io/v1beta1"
 
 
 def gke(*, name: str, endpoint: str, ca_certificate: str | None = None) -> str:
-    """For GKE, through `gke-gcloud-auth-plugin`; `ca_certificate` is base64, as the API has it, and
-    None if the endpoint's certificate is of a public authority.
+    """A kubeconfig for GKE, with `gke-gcloud-auth-plugin`; `ca_certificate` is base64, as in the
+    API, and None if the endpoint's certificate is issued by a public authority.
 
-    The plugin signs in as the Google provider does, by Application Default Credentials. Without the
-    argument it takes the account of `gcloud auth login`, which may be another one, or none
+    The plugin authenticates like the Google provider, with Application Default Credentials. Without
+    the argument it would use the account of `gcloud auth login`, which may be another one, or none
     (kubernetes/cloud-provider-gcp, cmd/gke-gcloud-auth-plugin/cred.go).
     """
     return _document(
@@ -41,7 +41,8 @@ def eks(
     profile: str | None = None,
     role: str | None = None,
 ) -> str:
-    """For EKS, through `aws eks get-token`; `endpoint` is a URL, `ca_certificate` base64."""
+    """A kubeconfig for EKS with `aws eks get-token`; `endpoint`: a URL, `ca_certificate`:
+    base64."""
     arguments: Sequence[str] = [
         "--region", region, "eks", "get-token", "--cluster-name", name, "--output", "json",
         *(["--role-arn", role] if role else []),
@@ -61,7 +62,7 @@ def eks(
 
 
 def _document(name: str, cluster: Mapping[str, Any], plugin: Mapping[str, Any]) -> str:
-    # JSON is YAML; sorted keys keep the text, and with it every preview, stable.
+    # JSON is valid YAML; sorted keys keep the text, and thus every preview, stable.
     return json.dumps(
         {
             "apiVersion": "v1",

@@ -24,25 +24,25 @@ from .decode import camel, shown, unknown
 from .kube import quantity
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # hashable, as annotations are
+@dataclass(frozen=True, slots=True, eq=False)  # Hashable, as annotations have to be.
 class Limit:
-    """What a value may be."""
+    """The allowed values of a setting."""
 
     refusal: Callable[[Any], str | None]
-    """Gets a value; returns None for a good one, else a clause that follows `<key>: `."""
+    """Called with a value; returns None if it is valid, else a clause that follows `<key>: `."""
     fragment: Mapping[str, Any] = field(default_factory=dict)
-    """As much of it as JSON Schema can say."""
+    """The part of the limit that JSON Schema can express."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What to do about a value beyond the bounds or the lengths of the same annotation."""
+    """What to do about a value that violates the bounds or lengths in the same annotation."""
 
     text: str
 
 
 def sysctl_for_pods(name: str) -> str | None:
-    """Refuses what no pod can set for itself: a kubelet that is to allow it does not start.
+    """Refuses kernel parameters that no pod can set: a kubelet that is to allow one does not start.
 
     kubernetes/kubernetes pkg/kubelet/sysctl/allowlist.go, NewAllowlist, 2026-11-24.
     """
@@ -55,7 +55,7 @@ def sysctl_for_pods(name: str) -> str | None:
 
 
 def one_of(*values: Any, what: str = "") -> Limit:
-    """One of these values, which an editor then offers. `what` says what they have in common."""
+    """One of these values, which an editor then offers. `what` describes them."""
     words = [str(value) for value in values]
 
     def refusal(value: Any) -> str | None:
@@ -69,7 +69,7 @@ def one_of(*values: Any, what: str = "") -> Limit:
 
 
 def none_of(*values: str, why: str) -> Limit:
-    """None of these values; `why` follows the value that is one of them."""
+    """Any value except these; `why` follows the refused value in the error."""
     return Limit(
         lambda value: f"{shown(value)} {why}" if value in values else None,
         {"not": {"enum": list(values)}},
@@ -82,10 +82,10 @@ def matching(
     longest: int | None = None,
     hint: Callable[[str], str | None] = lambda value: None,
 ) -> Limit:
-    """A string that matches one of the patterns as a whole, of at most `longest` characters.
+    """A string that matches one of the patterns as a whole, with at most `longest` characters.
 
-    `what` says what it is to be, with an example: `a zone such as us-central1-a`. `hint` gets a
-    value that does not match and says what to write instead, if that is clear.
+    `what` describes the allowed values, with an example: `a zone such as us-central1-a`. `hint` is
+    called with a value that does not match and returns what to write instead, if that is clear.
     """
 
     def refusal(value: str) -> str | None:
@@ -100,7 +100,7 @@ def matching(
 
 
 def pattern(*patterns: re.Pattern[str]) -> dict[str, Any]:
-    """As JSON Schema has it: the whole value, in ECMA-262, which has no named groups."""
+    """For JSON Schema: the whole value has to match, in ECMA-262, which has no named groups."""
     texts = [one.pattern.removeprefix("^").removesuffix("$") for one in patterns]
     return {"pattern": f"^(?:{re.sub('[?]P<[^>]+>', '', '|'.join(texts))})$"}
 
@@ -111,7 +111,7 @@ def _repeated(values: Sequence[Any]) -> str | None:
 
 
 UNIQUE = Limit(_repeated, {"uniqueItems": True})
-"""A list without repetitions."""
+"""A list without duplicates."""
 
 
 def _quantity(in_range: Callable[[Decimal], bool], allowed: str) -> Limit:
@@ -160,7 +160,7 @@ POOL_NAME = matching(
     "the end",
     re.compile("[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?"),
 )
-"""A node pool's name of 40 characters at most has a suffix of 8."""
+"""The name of a node pool has at most 40 characters, 8 of which are a suffix."""
 IMAGE = Limit(names.invalid_image, pattern(names.IMAGE))
 ABSOLUTE = Limit(_absolute, {"pattern": "^/"})
 VARIABLE = Limit(_variable, {"pattern": "^[^=]+$"})
@@ -178,9 +178,9 @@ Labels = Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]]
 
 
 def node_label_key(cloud: str, *taken: str, domains: Sequence[str] = ()) -> Limit:
-    """A label's key that neither Kubernetes nor the cloud nor this stack sets on its nodes.
+    """A label key that neither Kubernetes nor the cloud nor this stack sets on its nodes.
 
-    `taken`: keys of this stack; `domains`: those of the cloud, each with its subdomains.
+    `taken`: keys of this stack; `domains`: those of the cloud, each including its subdomains.
     """
     reserved = "|".join((*names.RESERVED_DOMAINS, *domains)).replace(".", "[.]")
     ours = "|".join(taken).replace(".", "[.]")
@@ -194,16 +194,16 @@ def node_label_key(cloud: str, *taken: str, domains: Sequence[str] = ()) -> Limi
 
 
 def check_limits(args: Any) -> None:
-    """Raises ValueError, `key: what is wrong`, for the first field that is beyond its limits.
+    """Raises ValueError, `key: what is wrong`, for the first field that violates its limits.
 
-    A field that has its default counts as left out, and is not looked at.
+    A field with its default value counts as omitted, and is not checked.
     """
     kind: Any = type(args)
     for name, (hint, default) in _limited(kind).items():
         value = getattr(args, name)
         try:
             found = () if value == default else tuple(_refusals(hint, value))
-        except (AttributeError, TypeError):  # a class of args, in a program of the user's own
+        except (AttributeError, TypeError):  # An args class in a user's own program.
             kind = unwrapped(hint)[0]
             needed = getattr(kind, "__name__", kind)
             raise ValueError(f"{camel(name)}: {value!r} is not of type {needed}") from None
@@ -213,7 +213,7 @@ def check_limits(args: Any) -> None:
 
 @cache
 def _limited(kind: Any) -> Mapping[str, tuple[Any, Any]]:
-    """Field -> its annotated type, and its default."""
+    """Field -> its annotated type and its default."""
     hints = typing.get_type_hints(kind, include_extras=True)
     return {
         each.name: (hints[each.name], each.default)
@@ -223,7 +223,7 @@ def _limited(kind: Any) -> Mapping[str, tuple[Any, Any]]:
 
 
 def _refusals(hint: Any, value: Any) -> Iterator[tuple[str, str]]:
-    """Where below the field, such as `[0]` or `.KEY`, and why."""
+    """For each refused value below the field: its path, such as `[0]` or `.KEY`, and the reason."""
     if value is None:
         return
     hint, limits = unwrapped(hint)
@@ -242,7 +242,7 @@ def _refusals(hint: Any, value: Any) -> Iterator[tuple[str, str]]:
                 yield f"[{position}]{where}", reason
 
 
-@cache  # to tell whether an annotation is of a protocol takes long
+@cache  # Cached, because checking whether an annotation is of a protocol is slow.
 def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
     """A type without `| None` and without its annotations, and the annotations."""
     limits: list[Any] = []
@@ -258,7 +258,7 @@ def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
 
 
 def refusal(limits: Sequence[Any], value: Any) -> str | None:
-    """Why a value is beyond these limits; None if it is not."""
+    """Why a value violates these limits; None if it does not."""
     hint = _bound(limits, Hint, "text")
     least, most = _bound(limits, Ge, "ge"), _bound(limits, Le, "le")
     if (least is not None and value < least) or (most is not None and value > most):
@@ -296,8 +296,8 @@ def _range(least: Any, most: Any) -> str:
 
 
 def fragment(limits: Sequence[Any], entries: str = "Items") -> dict[str, Any]:
-    """As much of the limits as JSON Schema can say; `entries`: what it calls those of a value that
-    has a length: `Items`, `Properties` or `Length`."""
+    """The part of the limits that JSON Schema can express; `entries`: the suffix of its keywords
+    for lengths: `Items`, `Properties` or `Length`."""
     bounds = {
         "minimum": _bound(limits, Ge, "ge"),
         "maximum": _bound(limits, Le, "le"),

@@ -1,6 +1,6 @@
-"""What a change of a setting means while the cluster exists: the rules that fields declare.
+"""The effect of changing a setting while the cluster exists: the rules that fields declare.
 
-Without an SDK, as the classes of args are.
+Like the args classes, this module does without an SDK.
 """
 
 import json
@@ -19,7 +19,7 @@ class Refusal:
     """The cloud cannot make this change while the cluster, or the GPU pool, exists."""
 
     way: str = ""
-    """What is possible instead, in front of "or give the cluster another name"."""
+    """What can be done instead; it precedes "or give the cluster another name"."""
     of: Literal["cluster", "GPU pool"] = "cluster"
 
 
@@ -28,31 +28,31 @@ class Kept:
     """The cloud keeps the old value, and nothing changes."""
 
     way: str
-    """What to do for a change."""
+    """How to make the change take effect."""
 
 
 Verdict = Loss | Refusal | Kept | None
-"""None: the change is made in place."""
+"""None means that the change is made in place."""
 Judge = Callable[[str, str], Verdict]
-"""Gets the old value and the new one, as text."""
+"""Called with the old and the new value, as text."""
 Rule = Loss | Refusal | Judge
-"""What a change of a setting means, whatever the values or by them."""
+"""The effect of changing a setting, either fixed or depending on the values."""
 ChangeRules = Mapping[str, Rule]
-"""Path of a setting, such as `network.nodes_cidr`, or of a property of the args that settings
-decide together -> what its change means."""
+"""Path of a setting, such as `network.nodes_cidr`, or of a property of the args that several
+settings decide together -> the effect of changing it."""
 
 NEVER = Refusal()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnChange:
-    """In the annotation of a field: what a change of the setting means while the cluster exists."""
+    """Annotation of a field: the effect of changing the setting while the cluster exists."""
 
     rule: Rule
 
 
 def change_rules(kind: type, prefix: str = "") -> ChangeRules:
-    """The rules in the annotations of a class of args and of the classes of its fields."""
+    """The rules in the annotations of an args class and of the classes of its fields."""
     rules_by_path: dict[str, Rule] = {}
     for name, hint in typing.get_type_hints(kind, include_extras=True).items():
         inner, annotations = unwrapped(hint)
@@ -65,7 +65,7 @@ def change_rules(kind: type, prefix: str = "") -> ChangeRules:
 
 
 def if_longer(loss: Loss) -> Judge:
-    """A list that may only be added to, at its end; one that was empty was not in use."""
+    """For a list to which values may only be appended; a list that was empty was not in use."""
 
     def rule(old: str, new: str) -> Verdict:
         before, after = json.loads(old), json.loads(new)
@@ -76,13 +76,13 @@ def if_longer(loss: Loss) -> Judge:
 
 
 def next_minor(old: str, new: str) -> Verdict:
-    """A Kubernetes version that moves by one minor, and forward."""
+    """For a Kubernetes version that can only be raised by one minor."""
     minor, other = (int(version.split(".")[1]) for version in (old, new))
     return None if other == minor + 1 else Refusal("move only to the next minor, ")
 
 
 def kept(way: str) -> Judge:
-    """A setting that the cloud keeps once it is taken away, whole or an entry of it."""
+    """For a setting that the cloud keeps after it, or an entry of it, has been removed."""
 
     def rule(old: str, new: str) -> Verdict:
         return Kept(way) if _taken_away(old, new) else None

@@ -1,7 +1,7 @@
-"""Which cluster a stack makes, and a warning where the file of another one makes the same.
+"""Warns if the file of another stack creates the same cluster.
 
-The second `up` would end in "already exists", and whoever then recovers, or destroys, has the
-other stack's cluster in his hands. A stack's file that is copied keeps the name.
+The second `up` would fail with "already exists", and a subsequent recovery or destroy would affect
+the other stack's cluster. A copied stack file keeps the cluster's name.
 """
 
 import json
@@ -17,10 +17,10 @@ _CLUSTER = "gpu-cluster:cluster"
 
 
 def owned(config: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """What tells the cluster that this config makes from any other: cloud, project or account,
-    location and name. None for one that is there already, and where a part is missing.
+    """Cloud, project or account, location and name, which identify the cluster that this config
+    creates. None for an existing cluster, and if a part is missing.
 
-    An AWS account is identified by its profile and role only, without a query.
+    An AWS account is identified only by its profile and role, without a query.
     """
     cluster = config.get(_CLUSTER)
     if not isinstance(cluster, dict):
@@ -37,8 +37,8 @@ def owned(config: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def warn_of_shared(folder: Path) -> None:
-    """Warns, in the preview already, of each stack file in the program's folder that makes the
-    cluster of the stack that runs. A stack that is somewhere else is not known here."""
+    """Warns, even in a preview, of each stack file in the program's folder that creates the cluster
+    of the current stack. Stacks in other folders are not known here."""
     import pulumi
     from pulumi.runtime import config as runtime_config
 
@@ -60,24 +60,24 @@ def shared(folder: Path, stack: str, config: Mapping[str, str]) -> Iterator[str]
 
 
 def others(folder: Path, stack: str, mine: tuple[str, ...]) -> Iterator[Path]:
-    """The files of other stacks that make the cluster `mine`, as `owned` has it."""
+    """The files of other stacks that create the cluster `mine`, a result of `owned`."""
     for file in sorted(folder.glob("Pulumi.*.yaml")):
         if file.name == f"Pulumi.{stack}.yaml":
             continue
         try:
             text = file.read_text()
-            # To read YAML takes much longer than to see that the name is not in it.
+            # Parsing YAML takes much longer than checking that the name is not in the text.
             theirs = (yaml.safe_load(text) or {}).get("config") if mine[-1] in text else None
-            # The engine gives a key without a namespace the project's.
+            # The engine adds the project's namespace to a key that has none.
             theirs = {k if ":" in k else f"gpu-cluster:{k}": v for k, v in (theirs or {}).items()}
         except (yaml.YAMLError, OSError, ValueError, AttributeError, TypeError, RecursionError):
-            continue  # its own commands say what is wrong with it
+            continue  # The commands of that stack report what is wrong with it.
         if owned(theirs) == mine:
             yield file
 
 
 def _structured(text: str) -> Any:
-    """A value as the file has it. What another namespace has may only look like JSON."""
+    """A value as in a stack file. A value of another namespace may only look like JSON."""
     try:
         return json.loads(text) if text[:1] in ("{", "[") else text
     except (ValueError, RecursionError):

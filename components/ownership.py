@@ -1,8 +1,9 @@
-"""What tells a stack's resources from those of another stack with the same names.
+"""Marks that distinguish a stack's resources from those of another stack with the same names.
 
-Recovery adopts only what carries it. It is on what a cloud updates in place, and on nothing whose
-change would replace it or its nodes: a launch template's tag specifications make a new version of
-the template, and a node pool's labels new nodes, so these are known by their cluster.
+Recovery only adopts resources that have them. They are set only on resources that a cloud updates
+in place, because elsewhere a change would replace the resource or its nodes: a launch template's
+tag specifications create a new version of the template, and a node pool's labels new nodes, so
+these are identified by their cluster.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ _PLAIN = re.compile(r"[a-z0-9-]+")
 
 
 def aws_tags() -> dict[str, str]:
-    """The tag of this stack, `<project>/<stack>`: both names are of letters that a tag may have."""
+    """The tag of this stack, `<project>/<stack>`, which has only characters allowed in tags."""
     return {AWS_TAG: f"{pulumi.get_project()}/{pulumi.get_stack()}"}
 
 
@@ -29,14 +30,14 @@ def google_labels() -> dict[str, str]:
 
 
 def description() -> str:
-    """Says which stack it is of, for what has no labels."""
+    """Names the stack in the description of resources that have no labels."""
     return f"stack {pulumi.get_project()}/{pulumi.get_stack()}"
 
 
 def annotated(
     args: pulumi.ResourceTransformationArgs,
 ) -> pulumi.ResourceTransformationResult | None:
-    """A transformation by which an object of Kubernetes carries its stack."""
+    """A transformation that adds the stack's annotation to a Kubernetes object."""
     metadata = args.props.get("metadata")
     if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
         return None
@@ -47,7 +48,7 @@ def annotated(
 
 
 def owner_of(one: Mapping[str, Any] | None) -> str | None:
-    """The stack that declares an object of Kubernetes, `<project>/<stack>`; None for a user's."""
+    """The stack that declares an object, `<project>/<stack>`; None for a user's object."""
     metadata = (one or {}).get("metadata") or {}
     found: str | None = (metadata.get("annotations") or {}).get(ANNOTATION)
     return found
@@ -56,7 +57,7 @@ def owner_of(one: Mapping[str, Any] | None) -> str | None:
 def google_label(project: str, stack: str) -> str:
     """`<project>_<stack>` as a label's value: at most 63 lowercase letters, digits, `-` and `_`.
 
-    A checksum stands for what a label cannot say, so that no two stacks have the same one.
+    A checksum replaces what a label cannot express, so that no two stacks have the same one.
     """
     text = f"{project}_{stack}"
     if _PLAIN.fullmatch(project) and _PLAIN.fullmatch(stack) and len(text) <= 63:

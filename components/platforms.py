@@ -1,7 +1,8 @@
-"""The table of platforms: which there are, and where that stands in which they differ.
+"""The table of platforms, with the location of everything that differs between them.
 
-A platform is a folder of `components/` and a row here. What the folder declares, and what the rooms
-above know of it, are modules: named here, imported when they are asked for, since SDKs are large.
+A platform is a folder of `components/` and a row here. The parts that the folder declares, and
+those of the packages above that depend on the platform, are modules: they are named here and
+imported on demand, because SDKs are large.
 """
 
 from collections.abc import Mapping
@@ -10,18 +11,18 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-# The table itself is read where nothing is declared.
+# Not imported at runtime: the table is also used by commands that declare nothing.
 if TYPE_CHECKING:
     from .access import Access
     from .cluster import Cluster, Metrics, ResolvedPool, Runs
 
 
 class PlatformSettings(Protocol):
-    """What users say of a cluster and its pools, checked and resolved."""
+    """The settings of a cluster and its pools, checked and resolved."""
 
     @property
     def cluster(self) -> Any:
-        """The cluster's args; `name` is what every platform's have."""
+        """The cluster's args; all platforms have `name`."""
 
     @property
     def pools(self) -> "Mapping[str, ResolvedPool[Any]]": ...
@@ -31,72 +32,72 @@ class PlatformSettings(Protocol):
 
     @property
     def access(self) -> "Access":
-        """What its pods can be given."""
+        """The access that its pods can get."""
 
     def warnings(self, runs: "Runs") -> list[str]:
-        """What every preview and `gpu-cluster validate` warn of, each line with its key's path;
-        `runs`: in the cluster."""
+        """The warnings of every preview and of `gpu-cluster validate`, each with its key's path;
+        `runs`: what will run in the cluster."""
 
 
 class SettingsModule(Protocol):
-    """`settings.py` of a platform's folder: imports no SDK of a cloud."""
+    """`settings.py` in a platform's folder: imports no cloud SDK."""
 
     CLUSTER: type[Any]
-    """Args that `gpu-cluster:cluster` is decoded into."""
+    """The args class of `gpu-cluster:cluster`."""
     POOL: type[Any]
-    """Args that each of `gpu-cluster:gpuPools` is decoded into."""
+    """The args class of each entry of `gpu-cluster:gpuPools`."""
 
     def resolve(
         self, config: Mapping[str, str], cluster: Any, pools: Mapping[str, Any]
     ) -> PlatformSettings:
-        """The decoded args, with what the engine's `config` has of other namespaces.
+        """Combines the decoded args with other namespaces of the engine's `config`.
 
         Raises ValueError with one line that begins with the key's path.
         """
 
 
 class ProgramModule(Protocol):
-    """`platform.py` of a platform's folder."""
+    """`platform.py` in a platform's folder."""
 
     def declare(self, settings: Any, runs: "Runs") -> "Cluster":
-        """Declares the cluster and its pools from the folder's own settings."""
+        """Declares the cluster and its pools from the settings of the same folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """Where a platform's parts stand."""
+    """The location of a platform's parts."""
 
     title: str
-    """Its name, at the head of its pages."""
+    """Its name in the titles of its pages."""
     folder: str
-    """In `components/`, with `settings.py` and `platform.py`."""
+    """The folder in `components/`, with `settings.py` and `platform.py`."""
     cloud: str | None
-    """In whose cloud the stack creates resources; None if in none."""
+    """The cloud in which the stack creates resources; None if there is none."""
     owned: bool = True
-    """Whether the stack creates the cluster; otherwise somebody else did."""
+    """Whether the stack creates the cluster; otherwise, it is an existing one."""
     account: tuple[str, ...] = ()
-    """Config keys that say whose cloud it is, as far as its files do."""
+    """Config keys that identify the cloud account, as far as its files do."""
     home: tuple[str, ...] = ()
-    """Config keys that, with account and name, tell the cluster from any other."""
+    """Config keys that, with account and name, identify the cluster."""
     cost: str = ""
-    """Module that prices a stack (`stacks.cost.bill.Prices`); none without a cloud."""
+    """Module that prices a stack (`stacks.cost.bill.Prices`); empty without a cloud."""
     capacity: str = ""
-    """Module that knows what to ask the cloud (`stacks.capacity.questions.Capacity`)."""
+    """Module with the questions to the cloud (`stacks.capacity.questions.Capacity`)."""
     environment: str = ""
     """Module that writes the file of a new stack (`stacks.environments.new_stack.Environment`)."""
     gpu_pool: str = ""
-    """Type of the component that declares a GPU pool; none if the stack creates no pools."""
+    """Type of the component that declares a GPU pool; empty if the stack creates no pools."""
     measures: str = ""
-    """Module that knows how it is measured (`quality.platforms.Measured`); none without pools."""
+    """Module with the way to measure it (`quality.platforms.Measured`); empty without pools."""
     inventory: str = ""
-    """Module that reads an existing cluster of a cloud for its inventory; none for others."""
+    """Module that reads an existing cluster from a cloud for its inventory; empty for others."""
     rehearsal: str
     """Module that simulates it (`rehearsal.cloud_simulators.Simulator`)."""
 
     @property
     def added(self) -> bool:
-        """Whether the stack adds pools to a cluster of its cloud that somebody else created: what
-        is not of the cluster itself is as on the platform of the same name."""
+        """Whether the stack adds pools to an existing cluster in its cloud: everything except the
+        cluster itself is like on the platform of the same name."""
         return self.cloud is not None and not self.owned
 
     @property
@@ -181,10 +182,10 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
 """`cluster.platform`, as users write it -> the platform; with `cluster.existing`, the key is
 `<platform>-existing`."""
 WRITTEN = tuple(name for name in PLATFORMS if not name.endswith("-existing"))
-"""What users can write in `cluster.platform`."""
+"""The values that users can write in `cluster.platform`."""
 
 
 def platform_in(cluster: Mapping[str, Any]) -> str:
-    """Key of `PLATFORMS` that the settings of a cluster mean, right or wrong."""
+    """The key of `PLATFORMS` for the settings of a cluster, valid or not."""
     name = str(cluster.get("platform"))
     return f"{name}-existing" if f"{name}-existing" in PLATFORMS and "existing" in cluster else name

@@ -1,7 +1,6 @@
-"""The component package: what the engine runs for programs in TypeScript, Go, YAML and others.
+"""The component package, which the engine runs for programs in TypeScript, Go, YAML and others.
 
-The engine calls `Construct` for a `GpuStack`, which registers its resources with the engine, as it
-does in a Python program.
+The engine calls `Construct` for a `GpuStack`, which registers its resources as in a Python program.
 """
 
 import asyncio
@@ -22,15 +21,15 @@ from .decode import camel
 from .stack import GpuStack, GpuStackArgs
 
 SCHEMA: Final = "schema.json"
-"""In this package; `make docs` writes it."""
+"""The file in this package that `make docs` writes."""
 OUTPUTS: Final = ("platform", "cluster_name", "kubeconfig", "gpu_pools")
-"""Attributes of a `GpuStack` that programs in other languages get."""
+"""Attributes of a `GpuStack` that are available to programs in other languages."""
 _LARGEST_MESSAGE: Final = 400 << 20
-"""In bytes, as the SDK's own provider has it."""
+"""In bytes, as in the SDK's own provider."""
 
 
 class ComponentPackage(Provider):
-    """The components of this package, by their type tokens."""
+    """The components of this package, by type token."""
 
     def __init__(self) -> None:
         text = files(__package__).joinpath(SCHEMA).read_text()
@@ -52,7 +51,7 @@ class ComponentPackage(Provider):
 
 
 class _Servicer(ProviderServicer):
-    """Reports an error as one line: the SDK's own would add where in this package it was raised."""
+    """Reports an error as one line: the SDK would add the line in this package that raised it."""
 
     async def Construct(
         self, request: provider_pb2.ConstructRequest, context: Any
@@ -61,7 +60,7 @@ class _Servicer(ProviderServicer):
             response: provider_pb2.ConstructResponse = await self._construct(request, context)
         except Exception as error:
             reason: BaseException = error
-            # The SDK says of an output's error which input of which resource it was for.
+            # The SDK prefixes an output's error with the input and the resource that use it.
             while reason.__cause__ is not None:
                 reason = reason.__cause__
             if not isinstance(reason, ValueError | pulumi.RunError | grpc.RpcError):
@@ -72,7 +71,7 @@ class _Servicer(ProviderServicer):
 
 
 def _with_integers(value: Any) -> Any:
-    """A value from the wire, which has one type of numbers; outputs are left as they are."""
+    """A value from the engine, in which all numbers are floats; outputs are not changed."""
     if isinstance(value, dict):
         return {key: _with_integers(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -92,8 +91,8 @@ async def _serve(engine: str) -> None:
 
 
 def serve() -> None:
-    """Serves the engine whose address is the first argument, until it interrupts."""
-    # It would repeat on stderr, with a traceback, what `Construct` has answered.
+    """Serves the engine whose address is the first argument, until it is interrupted."""
+    # It would print to stderr, with a traceback, the error that `Construct` has already returned.
     logging.getLogger("asyncio").disabled = True
     try:
         asyncio.run(_serve(sys.argv[1]))

@@ -1,8 +1,8 @@
-"""Warns, before anything is done, of updates for which the cloud recycles a pool's nodes.
+"""Warns, before anything is changed, of updates for which the cloud recycles a pool's nodes.
 
-A preview shows an update in place of a node pool or a launch template; the cloud drains and
-replaces every node for it, and what ran there starts again. The warning ends with a code, by which
-programs know it: `GPUC-RECYCLE-GPU-POOL` or `GPUC-RECYCLE-SYSTEM-POOL`.
+A preview shows an update in place of a node pool or a launch template; for that, the cloud drains
+and replaces every node, and the pods on it start again. The warning ends with a code that
+identifies it for programs: `GPUC-RECYCLE-GPU-POOL` or `GPUC-RECYCLE-SYSTEM-POOL`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ import pulumi
 from pulumi.runtime import rpc
 
 _SECRET = rpc._special_sig_key
-"""A map with this key is a secret or an asset, and not to be looked into."""
+"""A map with this key is a secret or an asset, and must not be inspected."""
 
 
 def warn(
@@ -22,17 +22,17 @@ def warn(
     nodes: tuple[int, int],
     in_place: Sequence[str] = (),
 ) -> None:
-    """Warns if the update of a pool changes one of these properties, or what is in one of them,
-    such as `nodeConfig`, except what is changed `in_place`, such as `nodeConfig.labels`.
+    """Warns if the update of a pool changes one of these properties, or a part of one, such as
+    `nodeConfig`, except for changes `in_place`, such as `nodeConfig.labels`.
 
-    `path` is the pool's key in the config, `nodes` the least and the most that it can have.
+    `path` is the pool's key in the config, `nodes` its minimum and maximum number of nodes.
     """
     old, new = change.old_inputs, change.new_inputs
-    if old is None or new is None:  # it is created
+    if old is None or new is None:  # The pool is being created.
         return
     differ = [
-        # The number of a template's version is AWS's, and unknown in a preview: without it, both
-        # say the same.
+        # AWS sets the number of a template's version, which is unknown in a preview: without it,
+        # preview and update show the same text.
         f"{one}{'' if one == 'launchTemplate.version' else _values(before, after)}"
         for root in properties
         for one, before, after in _changed(root, _at(old, root), _at(new, root), in_place)
@@ -50,7 +50,7 @@ def warn(
 def _changed(
     path: str, before: Any, after: Any, in_place: Sequence[str]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """What differs there: its path, the old and the new value."""
+    """The differences at this path: path, old value, new value."""
     if before == after or path in in_place:
         return
     if isinstance(before, Mapping) or isinstance(after, Mapping):
@@ -63,7 +63,7 @@ def _changed(
 
 
 def _values(before: Any, after: Any) -> str:
-    """Both values, if they are plain: a secret or an unknown one never is."""
+    """Both values, if they are scalars, which secrets and unknown values never are."""
     if not all(
         value is None or type(value) in (str, bool, int, float) for value in (before, after)
     ):
@@ -74,7 +74,7 @@ def _values(before: Any, after: Any) -> str:
 
 
 def _at(inputs: Mapping[str, Any], path: str) -> Any:
-    """The value there; what nobody knows yet, as in a preview, is no known value."""
+    """The value at the path; a value that is not known yet, as in a preview, counts as missing."""
     value: Any = inputs
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None

@@ -1,7 +1,6 @@
 """Config keys that had another name in 0.1.0, or have another one on another platform.
 
-The old name is refused with the new one. What a state of 0.1.0 remembers of a setting is compared
-under the new name.
+An old name is refused with the new one. A state of 0.1.0 is compared under the new names.
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "round": "generation",
     "secretsKey": "secretsEncryptionKey",
 }
-"""Old key -> new key, wherever the old one is no key any more."""
+"""Old key -> new key, unless the old key is still valid."""
 
 
 COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -43,10 +42,10 @@ COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "tags": ("labels",),
     "upgrade": ("maxUnavailable",),
 }
-"""Key of one platform, or of a cloud's own API -> what others call it, the best first."""
+"""Key of one platform, or of a cloud's own API -> its names on others, the best match first."""
 
 
 def present(path: str) -> str:
-    """A setting's path, such as `cluster.secretsKey`, by the name that its key has now."""
+    """A setting's path, such as `cluster.secretsKey`, with its key's current name."""
     head, dot, key = path.rpartition(".")
     return f"{head}{dot}{RENAMED.get(key, key)}"

@@ -1,11 +1,11 @@
-"""Warns, before anything is done, of changed settings for which the cloud replaces something.
+"""Warns, before any change, of changed settings for which the cloud replaces something.
 
-A preview marks the resource that would be replaced; this says which setting does it, and what is
-lost. A setting that cannot change at all while the cluster stands is refused there: the clouds' own
-providers find that out in the middle of an update. A setting that was taken away and that the cloud
-keeps is named as well: neither the provider nor the preview would say a word.
+A preview marks the resource that would be replaced; these warnings add which setting causes it, and
+what is lost. A setting that cannot change at all while the cluster exists is refused in the
+preview: the clouds' own providers notice that in the middle of an update. There is also a warning
+about a setting that was removed but that the cloud keeps: nothing else mentions it.
 
-Each message ends with a code in brackets, by which programs know it whatever its words are:
+Each message ends with a code in brackets that identifies it for programs, whatever its wording is:
 `GPUC-REPLACE-` and what is replaced, `GPUC-KEPT`, `GPUC-IMMUTABLE`, `GPUC-CLAIMS`.
 """
 
@@ -29,11 +29,11 @@ _LOST: Mapping[Loss, str] = {
 
 
 class LastingSettings(pulumi.ComponentResource):
-    """Remembers these settings in the state, to compare the next run's with.
+    """Records these settings in the state, to be compared with those of the next run.
 
-    `after`: the cluster and its pools. What is remembered is what they were created with: while an
-    update has not got so far, every preview warns again. `claims`: PersistentVolumeClaims in the
-    cluster; while there are any, it is not replaced.
+    `after`: the cluster and its pools. The state records the settings with which they were created:
+    until an update has completed that, every preview warns again. `claims`: PersistentVolumeClaims
+    in the cluster; while there are any, the cluster is not replaced.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ def warnings(
     rules: Mapping[str, Rule],
     claims: Collection[str] = (),
 ) -> Iterator[str]:
-    """A line for each setting that was there before, with another value.
+    """A line for each setting that existed before with another value.
 
-    Raises ValueError if one of them cannot change, unless the cluster is replaced anyway; and
-    where the cluster would be replaced that holds `claims`, whose disks would stay and bill.
+    Raises ValueError if one of them cannot change, unless the cluster is replaced anyway; and if a
+    cluster with `claims` would be replaced, whose disks would remain and still be billed.
     """
     changed = {key: before[key] for key in after if before.get(key, after[key]) != after[key]}
     verdicts = {key: _verdict(rules[key], old, after[key]) for key, old in changed.items()}
@@ -117,7 +117,7 @@ def warnings(
 
 
 def _replaced_anyway(key: str, what: str, verdicts: Mapping[str, Verdict]) -> bool:
-    """Whether another setting replaces the cluster, or the pool that the key is of."""
+    """Whether another setting replaces the cluster, or the pool to which the key belongs."""
     if "cluster" in verdicts.values():
         return True
     block = ".".join(key.split(".")[:2])

@@ -1,4 +1,4 @@
-"""What the service account of a controller may do: in the whole cluster, and in its namespace."""
+"""The permissions of a controller's service account: in the whole cluster, and in its namespace."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ def declare(
     own_rules: Sequence[rbac.PolicyRuleArgsDict],
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """`account`: the service account's name, which roles and bindings have too."""
+    """`account`: the service account's name, which its roles and bindings share."""
     everywhere: ObjectMetaArgsDict = {"name": account, "labels": dict(labels)}
     inside: ObjectMetaArgsDict = {**everywhere, "namespace": namespace}
     subject: rbac.SubjectArgsDict = {

@@ -1,8 +1,8 @@
-"""Which scaler adds the nodes of a cluster, and which settings of a pool it cannot carry out.
+"""The scaler that adds the nodes of a cluster, and the pool settings that it does not support.
 
-`cluster.scaler` names it. A field of a pool's args says with `NotWith` which scalers cannot do what
-it asks for, and why; the refusal, and the table in the support matrix, follow from that. Without an
-SDK, as the classes of args are.
+`cluster.scaler` names it. `NotWith` on a field of a pool's args names a scaler that does not
+support the setting, and the reason; the error, and the table in the support matrix, follow from
+that. Like the args classes, this module does without an SDK.
 """
 
 import dataclasses
@@ -15,10 +15,10 @@ from .limits import unwrapped
 
 
 class NotWith:
-    """In the annotation of a pool's field: this scaler cannot do what the setting asks for.
+    """Annotation of a pool's field: this scaler does not support the setting.
 
-    `reason` completes "... is not possible with cluster.scaler X: ". `but`: values that it can do,
-    besides the field's default.
+    `reason` completes "... is not possible with cluster.scaler X: ". `but`: values that it does
+    support, in addition to the field's default.
     """
 
     def __init__(self, scaler: str, reason: str, *, but: Sequence[Any] = ()) -> None:
@@ -28,13 +28,13 @@ class NotWith:
 
 
 def scalers(cluster: type) -> tuple[str, ...]:
-    """What `cluster.scaler` can be, by the cluster's class of args; empty if it has no such key."""
+    """The allowed values of `cluster.scaler` in the cluster's args class; may be empty."""
     hint = type_hints(cluster).get("scaler")
     return typing.get_args(hint)
 
 
 def unsupported(pool: type) -> Mapping[str, Sequence[NotWith]]:
-    """Field of a pool's args -> the scalers that cannot do it; only fields that have some."""
+    """Field of a pool's args -> the scalers that do not support it, if there are any."""
     found: dict[str, list[NotWith]] = {}
     for name, hint in type_hints(pool, include_extras=True).items():
         marks = [mark for mark in unwrapped(hint)[1] if isinstance(mark, NotWith)]
@@ -44,8 +44,8 @@ def unsupported(pool: type) -> Mapping[str, Sequence[NotWith]]:
 
 
 def check_scaler(args: Any, scaler: str, cluster: type) -> None:
-    """Raises ValueError, `key: what is wrong`, for a setting of the pool that the scaler of its
-    cluster cannot carry out; names the scalers that can."""
+    """Raises ValueError, `key: what is wrong`, for a setting of the pool that its cluster's scaler
+    does not support; names the scalers that do."""
     defaults = {each.name: _default(each) for each in dataclasses.fields(args)}
     for name, marks in unsupported(type(args)).items():
         value = getattr(args, name)

@@ -27,8 +27,7 @@ class Batch(pulumi.ComponentResource):
         auxiliary: Auxiliary | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`auxiliary`: the objects that jobs may name, which are published for the people who
-        submit jobs."""
+        """`auxiliary`: the objects that jobs may name, published for those who submit jobs."""
         super().__init__("gpu-cluster:batch:Batch", name, None, opts)
         protected = args.deletion_protection is not False
         if args.job_set:
@@ -199,8 +198,7 @@ class Batch(pulumi.ComponentResource):
     def _check(
         self, pool: GpuPool, asks: AllAtOnce, cluster: Cluster, controller: pulumi.Resource
     ) -> pulumi.Resource:
-        """The admission check that a job of the pool passes, after it has its quota, once it has
-        all its nodes.
+        """The admission check that lets a job of the pool start once it has all of its nodes.
 
         kueue.sigs.k8s.io, "Provisioning Admission Check Controller", and GKE's behaviour:
         GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/provisioningrequests, scaleup and
@@ -261,8 +259,7 @@ def _strategy(pools: Sequence[GpuPool]) -> dict[str, object]:
 
 
 def flavor(pool: GpuPool) -> dict[str, object]:
-    """The ResourceFlavor that directs pods to the pool. Kueue adds to a job's pods whatever they
-    lack of it."""
+    """The ResourceFlavor that directs pods to the pool. Kueue adds what a job's pods lack of it."""
     return {
         "nodeLabels": dict(pool.node_selector),
         "nodeTaints": [

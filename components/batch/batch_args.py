@@ -34,8 +34,7 @@ class QueueArgs:
         Sent("ClusterQueue spec.namespaceSelector", "LocalQueue"),
         Tries(["team"]),
     ] = ("default",)
-    """The namespaces in which jobs may name the queue: those of the block `namespaces`, or other
-    existing ones."""
+    """The namespaces in which jobs may name the queue: those of `namespaces`, or existing ones."""
     nominal_quota: Annotated[
         Mapping[str, Annotated[int, Ge(1)]],
         Sent("ClusterQueue spec.resourceGroups[].flavors[].resources[].nominalQuota"),
@@ -92,8 +91,7 @@ class QueueArgs:
         return self.quota(pool)
 
     def resource_quota(self, pool: GpuPool) -> dict[str, str]:
-        """Kueue's quota for the pool's flavor, as a string, because the API server returns a
-        string."""
+        """Kueue's quota for the pool's flavor, a string, as the API server returns it."""
         return {"nominalQuota": str(self.quota(pool))}
 
     @property
@@ -108,8 +106,7 @@ class QueueArgs:
 
     @property
     def sharing(self) -> dict[str, Any]:
-        """The ClusterQueue fields that tie it to other queues of the same pools; empty if there are
-        none."""
+        """The ClusterQueue fields that tie it to other queues of its pools; may be empty."""
         return {}
 
 
@@ -160,9 +157,8 @@ class BatchArgs:
         bool | None, Sent("DeletionProtection (protect)", "CustomResourceDefinition (protect)")
     ] = None
     """Whether Pulumi refuses, on an existing cluster, to remove `jobSet`, the last queue or the
-    stack, because every JobSet or Kueue object of the cluster would be deleted too, even those
-    created by others. By default, true; before you remove them, set it to `false` and run `pulumi
-    up`."""
+    stack, because every JobSet or Kueue object of the cluster would be deleted too, whoever created
+    it. By default, true; before you remove them, set it to `false` and run `pulumi up`."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -182,7 +178,7 @@ class BatchArgs:
                 owners[pool] = name
 
     def joined(self, teams: Mapping[str, QueueArgs]) -> "BatchArgs":
-        """Returns these args with the teams' queues added, and with the controllers that they need.
+        """Returns these args with the teams' queues and the controllers that they need.
 
         Raises ValueError for a queue, a pool or a namespace that both a team and another queue
         claim.
@@ -248,8 +244,7 @@ class BatchArgs:
             )
 
     def check_priority(self, path: str, priority: str) -> None:
-        """Raises ValueError, starting with the key's path, if `priority` is not one of
-        `priorities`."""
+        """Raises ValueError, starting with the path, if `priority` is not in `priorities`."""
         if priority not in self.priorities:
             known = unknown(priority, self.priorities) if self.priorities else ""
             raise ValueError(

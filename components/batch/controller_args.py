@@ -29,8 +29,7 @@ class Webhook:
     updates: bool = True
     """Whether it also validates updates."""
     label: str | None = None
-    """The webhook applies only to objects with this label; while the controller is down, others are
-    still accepted."""
+    """Only objects with this label; while the controller is down, others are still accepted."""
 
     def path(self, verb: str) -> str:
         group = self.group.replace(".", "-")
@@ -54,8 +53,7 @@ class ControllerArgs:
     converted: Sequence[str] = ()
     """The names of its definitions whose versions it converts with a webhook."""
     protected: bool = True
-    """Whether its definitions are kept when it is removed from a cluster that the stack does not
-    own."""
+    """Whether its definitions outlive it on a cluster that the stack does not own."""
 
 
 def rule(group: str, resources: Sequence[str], *verbs: str) -> PolicyRuleArgsDict:

@@ -1,5 +1,4 @@
-"""The JobSet controller, for jobs whose pods address each other by name, and start and fail
-together."""
+"""The JobSet controller: jobs whose pods address each other by name, start and fail together."""
 
 import pulumi
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict

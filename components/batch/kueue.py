@@ -1,5 +1,4 @@
-"""Kueue, with which jobs wait until the GPUs for all of their pods are free, and then start as a
-whole."""
+"""Kueue: jobs wait until the GPUs for all of their pods are free, and then start as a whole."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,14 +18,13 @@ FORMER = "v1beta1"
 """The API version in which stacks declared their queues up to Kueue 0.14."""
 
 CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
-"""The kinds whose two versions differ and which the controller converts:
+"""The kinds with two different versions, which the controller converts:
 config/components/crd/kustomization.yaml of 0.16.2, and pkg/util/cert, which writes its CA into
-these."""
+them."""
 
 UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
-"""Resources that queues do not count; a queue hands out only GPUs. How much of these a node has
-left for pods is known only once it exists; a pod that does not fit waits for the autoscaler like
-any other."""
+"""Resources that queues do not count: they hand out only GPUs. How much of these a node has left is
+known only once it exists; a pod that does not fit waits for the autoscaler."""
 
 _CHANGE = ("patch", "update")
 

@@ -1,7 +1,7 @@
-"""Reads queues, workloads, training jobs and the GPU test from a stack's config, and refuses those
-that could never run.
+"""Reads queues, workloads, training jobs and the GPU test from a stack's config.
 
-Each function raises ValueError with one line that begins with the key's path.
+Each function raises ValueError with one line that begins with the key's path, also for pods that
+could never run.
 """
 
 from collections.abc import Mapping
@@ -108,9 +108,8 @@ def check_pods(
     request: QueueRequest,
     available: Available,
 ) -> None:
-    """Refuses pods that do not fit any node, that would never leave their queue, or that name
-    missing objects. `request`: the resources that they request all at once, with or without a
-    queue."""
+    """Refuses pods that do not fit any node, would never leave their queue, or name missing
+    objects. `request`: what they request all at once, with or without a queue."""
     at(path, args.check_fits, request.pool)
     at(path, (available.batch or BatchArgs()).check_queue, request)
     at(path, args.check_auxiliary, available.auxiliary, nodes=request.pods, pool=request.pool)

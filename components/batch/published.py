@@ -1,5 +1,4 @@
-"""The settings that a stack publishes in its cluster, against which jobs are checked before
-submission.
+"""The settings that a stack publishes in its cluster, to check jobs before their submission.
 
 They are in a ConfigMap in each namespace that has a queue. It contains nothing secret, and nothing
 that the cluster's objects do not show as well.
@@ -37,8 +36,7 @@ class Published:
     pools: Mapping[str, GpuPool]
     batch: BatchArgs = field(default_factory=BatchArgs)
     beside: Auxiliary = field(default_factory=Auxiliary)
-    """Accounts and claims. Other versions read the field's name as a key, so it cannot be
-    renamed."""
+    """Accounts and claims. The name is fixed: other versions read it as a key."""
     buckets: BucketDriver | None = None
 
     def text(self) -> str:
@@ -47,14 +45,12 @@ class Published:
 
 
 def read(text: str) -> Published:
-    """Parses what a stack published. Raises ValueError for contents that no stack of this version
-    writes."""
+    """Parses what a stack published. Raises ValueError if no stack of this version writes it."""
     return decode(CONFIG_MAP, Published, json.loads(text))
 
 
 def namespaces(batch: BatchArgs) -> list[str]:
-    """The namespaces that get the ConfigMap: those in which jobs may name a queue, else the default
-    one."""
+    """The namespaces that get it: those in which jobs may name a queue, else the default one."""
     found = {each for queue in batch.queues.values() for each in queue.namespaces}
     return sorted(found or {"default"})
 

@@ -9,8 +9,7 @@ from .load import Available, check_pods, pool_at
 
 
 def read_services(path: str, value: object, available: Available) -> Mapping[str, ServiceArgs]:
-    """Reads the config's `services`, whose key is `path`; raises the same errors as the functions
-    of `load`."""
+    """Reads the config's `services`, whose key is `path`; raises as the functions of `load` do."""
     services = decode_map(path, ServiceArgs, value)
     for name, args in services.items():
         request = QueueRequest(

@@ -34,8 +34,8 @@ class TeamArgs:
         Sent("AccessEntry principalArn", "RoleBinding subjects[]"),
     ] = field(metadata={EXAMPLE: "[group:researchers@example.com]"})
     """The members. EKS: ARNs of IAM roles and users. GKE: `user:` or `group:` and an e-mail
-    address. An existing cluster: `user:` or `group:` and the name under which the cluster
-    authenticates them."""
+    address. An existing cluster: `user:` or `group:` and the name that the cluster knows them
+    by."""
     namespaces: Annotated[
         Sequence[Annotated[str, DNS_LABEL]],
         UNIQUE,
@@ -49,8 +49,7 @@ class TeamArgs:
         Hint("name a pool, and how many of its GPUs are the team's"),
         Sent(f"{_FLAVOR}.resources[].nominalQuota", "ResourceQuota spec.hard"),
     ] = field(metadata={EXAMPLE: "{ train-gpu: 8 }"})
-    """How many units of each pool's GPU resource the team is guaranteed, by pool; 0 for a pool from
-    which it only borrows."""
+    """The guaranteed units of each pool's GPU resource, by pool; 0 for a pool to borrow from."""
     borrow: Annotated[
         bool, Sent(f"{_FLAVOR}.resources[].borrowingLimit", "ResourceQuota spec.hard")
     ] = False
@@ -84,8 +83,7 @@ class TeamArgs:
 
 
 def check_creatable(path: str, namespace: str) -> None:
-    """Raises ValueError for a namespace that is reserved for Kubernetes, the cloud or a
-    controller."""
+    """Raises ValueError for a namespace of Kubernetes, the cloud or a controller."""
     if names.RESERVED_NAMESPACE.fullmatch(namespace):
         raise ValueError(
             f"{path}: {shown(namespace)} belongs to Kubernetes, the cloud or a controller; give a "
@@ -95,8 +93,7 @@ def check_creatable(path: str, namespace: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamQueue(QueueArgs):
-    """The queue of a team. `nominal_quota` is the maximum that it hands out, including what it
-    borrows."""
+    """The queue of a team. `nominal_quota` is its maximum, including what it borrows."""
 
     team: TeamArgs
     users: Sequence[str] = ()
@@ -111,8 +108,7 @@ class TeamQueue(QueueArgs):
         return self.team.gpus[pool.name]
 
     def resource_quota(self, pool: GpuPool) -> dict[str, str]:
-        """Kueue's quota for the pool's flavor, as a string, because the API server returns a
-        string."""
+        """Kueue's quota for the pool's flavor, a string, as the API server returns it."""
         return {
             "nominalQuota": str(self.guaranteed(pool)),
             **({} if self.team.borrow else {"borrowingLimit": "0"}),

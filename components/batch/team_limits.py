@@ -49,8 +49,7 @@ class TeamLimits(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _queued(self, name: str, queue: TeamQueue, cluster: Cluster) -> None:
-        """Refuses training jobs that do not wait in the team's queue or that would skip ahead of
-        others."""
+        """Refuses training jobs that do not wait in the team's queue or would skip ahead."""
         policy = f"team-{name}-queue"
         label = "object.metadata.?labels[?'{}'].orValue('')"
         validations: list[ValidationArgsDict] = [

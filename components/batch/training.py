@@ -196,8 +196,7 @@ def _annotations(pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
 
 
 def _annotation_paths(job_set: Mapping[str, Any]) -> list[str]:
-    """The paths of the workers' annotations: a running training job is not replaced when these
-    change."""
+    """The paths of the workers' annotations, which do not replace a running training job."""
     (workers,) = job_set["replicatedJobs"]
     metadata = workers["template"]["spec"]["template"]["metadata"]
     return annotation_paths(

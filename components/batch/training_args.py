@@ -50,7 +50,7 @@ class TrainingArgs(PodArgs):
     max_restarts: Annotated[int, Ge(0), Sent("JobSet spec.failurePolicy.maxRestarts")] = 3
     """How often all workers are restarted after one of them has failed."""
     disruption_budget: Annotated[bool, Sent("PodDisruptionBudget")] = False
-    """Whether a PodDisruptionBudget prevents the eviction of running workers: an upgrade of their
+    """Whether a PodDisruptionBudget protects running workers from eviction: an upgrade of their
     nodes waits for the job, as long as the cloud allows (GKE: one hour; EKS: until the update
     fails)."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False

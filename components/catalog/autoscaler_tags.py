@@ -1,5 +1,4 @@
-"""The Auto Scaling group tags that tell Cluster Autoscaler what a group's nodes look like while it
-has none.
+"""The Auto Scaling group tags that describe a node to Cluster Autoscaler while there is none.
 
 cluster-autoscaler/cloudprovider/aws/README.md (read 2026-11-21). The AWS simulator has the same
 strings a second time, because it verifies them; an import contract keeps it from this module.
@@ -24,6 +23,5 @@ def taint_tag(key: str) -> str:
 
 
 def resource_tag(resource: str) -> str:
-    """Key of the tag that announces an extended resource; the tag's value is its quantity per
-    node."""
+    """Key of the tag that announces an extended resource; its value is the quantity per node."""
     return f"{TEMPLATE}/resources/{resource}"

@@ -19,8 +19,7 @@ GOOGLE_ROLES = (
     "roles/iam.serviceAccountOpenIdTokenCreator",
     "roles/iam.serviceAccountUser",
 )
-"""Patterns: basic roles, roles that administer a service, and roles that allow impersonating
-another account."""
+"""Patterns: basic roles, administrators of a service, and impersonation of other accounts."""
 GOOGLE_PROJECT_ROLES = (
     "roles/iam.workloadIdentityUser",
     "roles/cloudbuild.builds.editor",

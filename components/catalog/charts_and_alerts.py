@@ -29,8 +29,7 @@ class Measure:
     combine: Literal["avg", "max", "sum"]
     """How the value of a node or a pod is derived from those of its GPUs."""
     scale: str = ""
-    """Arithmetic after the metric (for a counter, after its per-second rate) that results in
-    `unit`."""
+    """Arithmetic after the metric (for a counter, after its rate per second) to get `unit`."""
     by: tuple[str, ...] = ()
     """Labels that distinguish lines, in addition to the node, pod or GPU."""
 

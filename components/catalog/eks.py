@@ -56,8 +56,7 @@ _INTERFACE_ENDPOINTS: Final = (
     *("ec2", "ecr.api", "ecr.dkr", "sts", "eks", "eks-auth", "autoscaling", "logs"),
 )
 """Services that nodes, the stack's own pods and log shippers call (EKS user guide private-clusters,
-2026-11-24). Services in that list that only some pods call are omitted: elasticloadbalancing, ssm,
-xray."""
+2026-11-24), without those that only some pods call: elasticloadbalancing, ssm, xray."""
 _WITHOUT_ENDPOINT: Final[Mapping[str, Collection[str]]] = {
     "ap-southeast-5": ("eks",),
     **dict.fromkeys(("ap-southeast-7", "mx-central-1", "ap-east-2"), ("eks", "eks-auth")),
@@ -70,8 +69,7 @@ DEFAULT_DISK_GIB: Final = 20
 MAX_DISK_GIB: Final = 65536
 """Limit of a gp3 volume (EBS user guide, 64 TiB)."""
 MAX_POOL_NODES: Final = 100_000
-"""The limit of the largest EKS cluster. A node group starts with a quota of 450, which AWS raises
-on request."""
+"""Limit of the largest EKS cluster. A node group has a quota of 450, which AWS can raise."""
 AUTO_MODE_FAMILIES: Final = frozenset(
     (
         "c8id", "c8i", "c8i-flex", "c8gd", "c8gn", "c8g", "c8a", "c8gb", "c7a", "c7g", "c7gn",
@@ -139,8 +137,8 @@ BOTH_DRIVERS_SINCE: Final = "20260917"
 """From this release on, AL2023 images contain two driver branches and choose by instance type at
 boot (amazon-eks-ami pull request 2819 and issue 2768, 2026-09-21)."""
 DRIVERS: Final = (580, 595)
-"""The branches in AL2023 images since then. Older ones, and Bottlerocket's up to 1.36, contain only
-the first."""
+"""The branches in AL2023 images since then. Older ones, and Bottlerocket's to 1.36, have the
+first."""
 
 _AMI_TYPES: Final[Mapping[tuple[str, str, bool], str]] = MappingProxyType(
     {
@@ -166,7 +164,7 @@ REMOVED_AMI_TYPES: Final[Mapping[str, str]] = MappingProxyType(
 none for Kubernetes 1.33 and later (amazon-eks-ami README)."""
 
 _BOTTLEROCKET_ARM: Final = ("g5g",)
-"""The only family with NVIDIA GPUs and Arm CPUs that a Bottlerocket image supports (EKS user guide,
+"""The only family with NVIDIA GPUs and Arm CPUs that Bottlerocket supports (EKS user guide,
 ml-eks-optimized-ami)."""
 
 _LABELS: Final[Mapping[str, str]] = MappingProxyType(
@@ -250,8 +248,7 @@ def support(minor: str, on: date) -> Literal["standard", "extended", "ended"] | 
 
 
 def instance_type(name: str) -> InstanceType | None:
-    """The instance type with this name, with or without GPUs; None if the catalog does not have
-    it."""
+    """The instance type with this name, with or without GPUs; None if it is not listed."""
     return INSTANCE_TYPES.get(name) or CPU_INSTANCE_TYPES.get(name)
 
 
@@ -265,8 +262,7 @@ _SUCCESSORS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def refusal(name: str) -> str | None:
-    """Why this instance type cannot be used for a node group with NVIDIA GPUs, and what to use
-    instead.
+    """Why this instance type is refused for node groups with NVIDIA GPUs, and what to use instead.
 
     The reason completes "`<instance type>` ...". None if the instance type can be used.
     """
@@ -349,8 +345,7 @@ def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str,
 
 
 def quota_code(name: str, *, spot: bool = False) -> str | None:
-    """The EC2 quota code that nodes of this instance type count against; None if it is not
-    known."""
+    """The EC2 quota code that nodes of this instance type count against; None if unknown."""
     group = quota_group(name, spot=spot)
     if instance_type(name) is None or group is None:
         return None
@@ -362,7 +357,7 @@ _GROUPS: Final[Mapping[str, str]] = {"g": "G_VT", "gr": "G_VT", "vt": "G_VT", "p
 
 
 def quota_group(name: str, *, spot: bool = False) -> str | None:
-    """The key of `QUOTA_CODES` that an instance type counts against; None if it is not known.
+    """The key of `QUOTA_CODES` that an instance type counts against; None if unknown.
 
     EC2 groups types by the letters before the generation, and P's Spot instances also by
     generation.

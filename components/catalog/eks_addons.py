@@ -25,16 +25,14 @@ class Addon:
     """Whether nodes need it to become ready. The pods of the others need a node: without one, EKS
     would report the addons as degraded."""
     service_account: str | None = None
-    """The service account whose pods get the addon's own role through Pod Identity; set together
-    with `policy`."""
+    """The service account whose pods get the addon's own role by Pod Identity; with `policy`."""
     policy: str | None = None
     """The AWS managed policy of that role: the part of its ARN after `policy/`."""
     buckets: bool = False
     """Whether it is installed only if pods mount buckets."""
     auto_mode: bool = False
-    """Whether EKS Auto Mode includes it in its nodes and control plane, so that it must not be
-    installed (https://docs.aws.amazon.com/eks/latest/userguide/eks-add-ons.html, read
-    2026-11-24)."""
+    """Whether EKS Auto Mode includes it, so that it must not be installed
+    (https://docs.aws.amazon.com/eks/latest/userguide/eks-add-ons.html, read 2026-11-24)."""
     switch: str | None = None
     """The boolean field of the cluster's args that enables it; None if it is always installed."""
     disks: bool = False

@@ -158,8 +158,7 @@ def _family(
 def _cpu(
     family: str, arch: Arch, large: float, *, burstable: bool = False
 ) -> Iterator[InstanceType]:
-    """The sizes of one family; each costs twice as much as the one before, as in the pricing
-    table."""
+    """The sizes of one family; each costs twice as much as the previous, as in the table."""
     sizes = [("large", 2, 8, large), ("xlarge", 4, 16, 2 * large), ("2xlarge", 8, 32, 4 * large)]
     if burstable:
         sizes.insert(0, ("medium", 2, 4, large / 2))

@@ -59,12 +59,10 @@ __all__ = [
 ]
 
 CLUSTER_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-"""To be used with `fullmatch`: at most 40 of a-z, 0-9 and hyphens; starts with a letter, ends with
-a letter or digit."""
+"""For `fullmatch`: at most 40 of a-z, 0-9 and hyphens, from a letter to a letter or digit."""
 CLUSTER_NAME_MAX: Final = 40
 NODE_POOL_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-"""To be used with `fullmatch`: the same as cluster names, according to the API's error (pulumi-gcp
-issue 1510)."""
+"""For `fullmatch`: like cluster names, according to the API's error (pulumi-gcp issue 1510)."""
 NODE_POOL_NAME_MAX: Final = 40
 """Limit of the physical name. Auto-naming appends a hyphen and 7 characters to the logical name."""
 AUTO_NAME_SUFFIX: Final = 8
@@ -83,14 +81,12 @@ UBUNTU_DRIVERS: Final[Mapping[str, str]] = {
     "R550": "550.90.12",
     "R570": "570.124.06",
 }
-"""Branch -> the driver version to give to the installer of Ubuntu nodes
-(container-engine-accelerators nvidia-driver-installer/ubuntu/daemonset-preloaded-R*.yaml,
-2026-11-24)."""
+"""Branch -> the version for the installer of Ubuntu nodes (container-engine-accelerators
+nvidia-driver-installer/ubuntu/daemonset-preloaded-R*.yaml, 2026-11-24)."""
 DEFAULT_DISK_TYPE: Final = "pd-balanced"
 MIN_DISK_GB: Final = 10
 MAX_DISK_GB: Final = 65536
-"""Limit of a Persistent Disk or a Hyperdisk Balanced (cloud.google.com/compute/docs/disks, 64
-TiB)."""
+"""Limit of Persistent Disk and Hyperdisk Balanced (cloud.google.com/compute/docs/disks, 64 TiB)."""
 MAX_POOL_NODES_PER_ZONE: Final = 1000
 """Limit of a node pool (cloud.google.com/kubernetes-engine/quotas, "Nodes per node pool zone")."""
 SHARING_STRATEGIES: Final = ("TIME_SHARING", "MPS")
@@ -208,8 +204,7 @@ def region_of(location: str) -> str:
 
 
 def meant_location(location: str) -> str | None:
-    """The location that one with an unknown region most likely stands for; None if that is not
-    clear.
+    """The most likely meaning of a location with an unknown region; None if that is not clear.
 
     A region with a known name and another number may have opened since the catalog was read.
     """
@@ -252,9 +247,9 @@ def autopilot_provisioning(accelerator: str, gpus: int | None = None) -> tuple[P
 def meets(version: str, first: tuple[str, ...]) -> bool | None:
     """Whether GKE `version` is at least the one that `first` lists for its minor.
 
-    A minor that `first` does not list passes if it is newer than all that are listed, and fails if
-    it is older than any of them. None if `version` is not exact, such as `latest` or `1.33`, and
-    its minor does not decide.
+    An unlisted minor passes if it is newer than all that are listed, and fails if it is older than
+    any of them. None if `version` is not exact, as `latest` or `1.33`, and its minor does not
+    decide.
     """
     wanted = sorted(_numbers(one) for one in first)
     minor = re.match(r"([0-9]+)\.([0-9]+)(?:\.|$)", version)

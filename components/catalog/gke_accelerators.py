@@ -1,8 +1,7 @@
 """GPU accelerators of Google Cloud by GKE's names: counts, quotas, MIG sizes, prices, zones.
 
 Read on 2026-11-21 from the documents in `SOURCES`; `price_source` uses its keys. Prices are US
-dollars per GPU and hour in us-central1, without the machine around the GPU; Spot prices change
-weekly.
+dollars per GPU and hour in us-central1, without the machine; Spot prices change weekly.
 """
 
 from collections.abc import Mapping
@@ -27,8 +26,7 @@ SOURCES: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """A GPU model on GKE nodes. Counts and MIG sizes are from gkeas and gcedoc, Autopilot from
-    apdoc."""
+    """A GPU model on GKE nodes. Counts and MIG sizes: gkeas and gcedoc; Autopilot: apdoc."""
 
     name: str
     """The name in `guestAccelerators.type` and in the node label
@@ -36,8 +34,7 @@ class Accelerator:
     model: str
     """Key of `accelerators.GPUS`."""
     machine_family: str
-    """The family of the machine types that have it; on `n1`, it is attached to a general purpose
-    machine."""
+    """The family of its machine types; on `n1`, it is attached to a general purpose machine."""
     status: Literal["current", "legacy", "retired"] = "current"
     """`legacy`: an older generation, still documented on 2026-04-14."""
     retired_since: str | None = None
@@ -50,12 +47,10 @@ class Accelerator:
     autopilot_counts: tuple[int, ...] = ()
     """Allowed GPUs per pod on Autopilot; empty if Autopilot does not offer it."""
     autopilot_min_version: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """GPUs per pod -> the first GKE version of each minor; no entry if every version supports
-    it."""
+    """GPUs per pod -> the first GKE version of each minor; no entry if all versions support it."""
     quota_metric: str
     quota_metric_uncertain: bool = False
-    """Whether the metric's name only follows the pattern of the others and was not read in a
-    source."""
+    """Whether the metric's name was not read in a source but follows the others' pattern."""
     mig: Mapping[str, int] = field(default_factory=dict)
     """`gpuPartitionSize` -> partitions per GPU, as GKE accepts them (gkeas); empty without MIG."""
     on_demand: float | None = None

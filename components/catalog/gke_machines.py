@@ -34,8 +34,7 @@ class MachineType:
     name: str
     family: str
     accelerator: str | None = None
-    """The GPU that the machine includes; None if it has none, or if GPUs are attached to it
-    (N1)."""
+    """The GPU that the machine includes; None if it has none, or GPUs are attached (N1)."""
     gpus: float = 0
     """Number of GPUs that the machine includes. A number below 1 is a share of one GPU, which this
     program does not offer as a pool."""

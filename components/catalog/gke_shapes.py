@@ -116,10 +116,9 @@ N1_ATTACH_LIMITS_BY_ZONE: Final[Mapping[tuple[str, int, str], tuple[int, int]]] 
 
 
 def machine_type(name: str) -> MachineType | None:
-    """The machine type with this name, with or without GPUs; None if the catalog does not have it.
+    """The machine type with this name, with or without GPUs; None if it is not listed.
 
-    An unlisted size of a family without GPUs is `uncertain`: it has no price, and its memory is an
-    estimate.
+    An unlisted size of a family without GPUs is `uncertain`: without a price, memory estimated.
     """
     if name in MACHINE_TYPES:
         return MACHINE_TYPES[name]

@@ -57,8 +57,7 @@ GKE_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
         "enterprise-multishare-rwx": _files("enterprise"),
     }
 )
-"""Classes of every cluster; Filestore's exist once its driver is enabled. None of them names a
-network."""
+"""Classes of every cluster, Filestore's once its driver is enabled. None names a network."""
 DEFAULT_CLASS: Final = "standard-rwo"
 STACK_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
     {
@@ -85,8 +84,7 @@ def volume_class(name: str | None) -> VolumeClass | None:
 
 def unattachable(family: str, boot_disk: str | None) -> tuple[str, ...]:
     """The classes (an empty name is the default one) whose disks nodes of this machine family
-    cannot attach. `boot_disk`: the only disk type that the machine supports, if there is just
-    one."""
+    cannot attach. `boot_disk`: the only disk type that the machine supports, if any."""
     if boot_disk is not None:
         kinds = {row.kind for row in GKE_CLASSES.values() if row.driver == DISKS} - {boot_disk}
         return ("", *(name for name, row in GKE_CLASSES.items() if row.kind in kinds))

@@ -1,7 +1,7 @@
 """Zones of Google Cloud that have an accelerator or a machine type: a snapshot, not a promise.
 
-The data is in gke_zones.json, with its source. `python -m quality zones VERSION FILE` reads a newer
-version of that source.
+The data is in gke_zones.json, with its source, of which `python -m quality zones VERSION FILE`
+reads a newer version.
 """
 
 import json
@@ -15,7 +15,7 @@ _DATA: Final = json.loads(FILE.read_text())
 
 REGIONS: Final = tuple(_DATA["regions"].split())
 """Regions of Google Cloud, with or without GPUs: cloud.google.com/compute/docs/regions-zones, and
-asia-southeast3 from public programs of 2026; read on 2026-11-21. Others exist: use it only for
+asia-southeast3 from public programs of 2026; read on 2026-11-21. Incomplete: only for
 suggestions."""
 
 

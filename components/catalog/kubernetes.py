@@ -3,8 +3,7 @@
 Read on 2026-11-21: syntax in k8s.io/apimachinery validation; GKE's labels in the GKE autoscaler
 source (2026) and GoogleCloudPlatform/container-engine-accelerators; NVIDIA's in the
 k8s-device-plugin of `images.DEVICE_PLUGIN`; AWS's in kubernetes/autoscaler cloudprovider/aws. The
-validators return None for a valid name, otherwise the reason as a clause that completes "`<the
-name>` ...".
+validators return None for a valid name, else the reason, which completes "`<the name>` ...".
 """
 
 import re
@@ -49,21 +48,18 @@ GKE_SPOT: Final = "cloud.google.com/gke-spot"
 GKE_FLEX_START: Final = "cloud.google.com/gke-flex-start"
 GKE_NODEPOOL: Final = "cloud.google.com/gke-nodepool"
 GKE_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
-"""Label and taint of the nodes that GKE creates for a ComputeClass; the value is the class's
-name."""
+"""Label and taint of the nodes that GKE creates for a ComputeClass, with the class's name."""
 GKE_RESERVATION_NAME: Final = "cloud.google.com/reservation-name"
 GKE_RESERVATION_PROJECT: Final = "cloud.google.com/reservation-project"
 GKE_RESERVATION_AFFINITY: Final = "cloud.google.com/reservation-affinity"
 GKE_RESERVATION_BLOCKS: Final = "cloud.google.com/reservation-blocks"
 GKE_RESERVATION_SUB_BLOCKS: Final = "cloud.google.com/reservation-subblocks"
 GKE_NO_DEFAULT_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
-"""With value `true`, GKE does not run its own device plugin on the node. The key has no domain
-prefix."""
+"""With value `true`, GKE does not run its own device plugin on the node. It has no domain."""
 
 # NVIDIA's driver in containers, for nodes without an NVIDIA runtime that mounts it
 GKE_DRIVER_DIRECTORY: Final = "/home/kubernetes/bin/nvidia"
-"""The driver's directory on COS and Ubuntu nodes; GKE's device plugin mounts it, NVIDIA's does
-not."""
+"""On the nodes, COS and Ubuntu alike; GKE's device plugin mounts it, NVIDIA's does not."""
 DRIVER_MOUNT: Final = "/usr/local/nvidia"
 DRIVER_SEARCH_PATH: Final = f"{DRIVER_MOUNT}/lib64"
 """NVIDIA's images and those built on them have it in their LD_LIBRARY_PATH."""
@@ -81,8 +77,7 @@ RESERVED_NAMESPACE: Final = re.compile(r"default|(?:kube|gke|gmp|amazon)-.*|.*-s
 (`amazon-cloudwatch`, `amazon-guardduty`), and those that controllers create."""
 
 RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "cloud.google.com")
-"""Domains whose labels, including those of their subdomains, are set by the cloud or the
-kubelet."""
+"""Domains with subdomains whose labels are set by the cloud or the kubelet."""
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -106,8 +101,7 @@ QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 """Kueue's label on a Job or a JobSet: the LocalQueue of its namespace in which it waits."""
 
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
-"""Kueue's label on a Job or a JobSet: the WorkloadPriorityClass that determines its order in the
-queue."""
+"""Kueue's label on a Job or a JobSet: the WorkloadPriorityClass that orders it in its queue."""
 
 REQUEST_PARAMETER_PREFIX: Final = "provreq.kueue.x-k8s.io/"
 """Prefix of a job's annotations that Kueue copies into the parameters of its ProvisioningRequests
@@ -116,11 +110,9 @@ JOB_SET_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
 """JobSet's label on the pods of a JobSet: its name."""
 
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-"""A pod's annotation; with `false`, Cluster Autoscaler (including GKE's) does not remove the pod's
-node."""
+"""A pod's annotation; `false`: Cluster Autoscaler (also GKE's) does not remove the pod's node."""
 NODE_POOL: Final = "karpenter.sh/nodepool"
-"""The label with the name of the NodePool for which Karpenter (including Auto Mode's) launched a
-node."""
+"""The label with the NodePool for which Karpenter (also Auto Mode's) launched a node."""
 EKS_COMPUTE_TYPE: Final = "eks.amazonaws.com/compute-type"
 """A node's label; `auto` for nodes of EKS Auto Mode."""
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
@@ -140,8 +132,7 @@ IMAGE: Final = re.compile(
     rf"(?:(?:{_HOST}(?:\.{_HOST})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
-"""An image reference as defined by github.com/distribution/reference, with the digest algorithms in
-use."""
+"""An image reference as in github.com/distribution/reference, with common digest algorithms."""
 
 
 def queue_labels(queue: str | None, priority: str | None) -> dict[str, str]:
@@ -151,8 +142,7 @@ def queue_labels(queue: str | None, priority: str | None) -> dict[str, str]:
 
 
 def invalid_dns_label(name: str) -> str | None:
-    """Why this is not a valid DNS-1123 label (names of services, namespaces, containers), or
-    None."""
+    """Why this is not a valid DNS-1123 label (name of a service, namespace, container), or None."""
     if len(name) > 63:
         return f"has {len(name)} characters, at most 63 are allowed"
     if not DNS_LABEL.fullmatch(name):
@@ -161,8 +151,7 @@ def invalid_dns_label(name: str) -> str | None:
 
 
 def invalid_dns_subdomain(name: str) -> str | None:
-    """Why this is not a valid DNS-1123 subdomain (names of most objects, label prefixes), or
-    None."""
+    """Why this is not a valid DNS-1123 subdomain (name of most objects, label prefix), or None."""
     if len(name) > 253:
         return f"has {len(name)} characters, at most 253 are allowed"
     if not all(DNS_LABEL.fullmatch(part) for part in name.split(".")):
@@ -220,8 +209,7 @@ def is_registry(host: str) -> bool:
 
 
 def check_pinned(image: str) -> None:
-    """Raises ValueError, starting with the key `image`, if the reference can later mean another
-    image."""
+    """Raises ValueError, starting with the key `image`, if the image is not pinned."""
     if unpinned(image):
         raise ValueError(
             f"image: {image!r} may refer to another image tomorrow; give a tag other than latest, "

@@ -26,8 +26,7 @@ class Metric:
     help: str
     """A description in our own words, with the unit."""
     default: bool = True
-    """Whether the row is active in the exporter's default file, in which the others are commented
-    out."""
+    """Whether the row is active in the exporter's default file; others are commented out."""
     managed: bool = False
     """Whether GKE's managed DCGM exports it."""
     labels: tuple[str, ...] = ()

@@ -20,8 +20,7 @@ class NodePrice:
     spot: float | None
     source: str
     uncertain: bool = False
-    """Whether the price is from general knowledge or derived: good for an estimate, not for a
-    limit."""
+    """Whether it is general knowledge or derived: good for an estimate, not for a limit."""
     without: Literal["local SSD"] | None = None
     """What is included with the node and billed, but missing from these prices."""
 
@@ -83,8 +82,7 @@ def gke_node(machine_type: str, accelerator: str | None = None, gpus: int = 0) -
 
 
 def eks_node(instance_types: Sequence[str]) -> NodePrice:
-    """The price of a node of a group that may use any of these instance types: the most expensive
-    one."""
+    """The price of a node of a group with any of these instance types: the highest one."""
     rows = [eks.instance_type(name) for name in instance_types]
     prices = [None if row is None else row.on_demand for row in rows]
     known = [price for price in prices if price is not None]

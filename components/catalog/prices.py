@@ -26,14 +26,12 @@ class Price:
     per: Unit
     source: str
     uncertain: bool = False
-    """Whether it is from general knowledge, not from a source: good for an estimate, not for a
-    limit."""
+    """Whether it is general knowledge, without a source: good for an estimate, not for a limit."""
     notes: str = ""
 
     @property
     def monthly(self) -> float | None:
-        """Dollars per month for one unit that runs all the time; None for items charged by
-        bytes."""
+        """Dollars per month for one unit that always runs; None for items charged by bytes."""
         if self.per == "hour":
             return self.dollars * HOURS_PER_MONTH
         return self.dollars if self.per == "month" else None

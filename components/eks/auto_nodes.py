@@ -1,4 +1,4 @@
-"""The nodes that EKS Auto Mode launches for a pool: the NodeClass, and its part of the NodePool.
+"""The nodes that EKS Auto Mode launches for a pool: NodeClass, and its part of the NodePool.
 
 https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html and create-node-pool.html,
 read 2026-11-24.

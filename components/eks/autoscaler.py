@@ -1,9 +1,8 @@
-"""Cluster Autoscaler for an EKS cluster: it finds the cluster's node groups by tag, and may change
-only those.
+"""Cluster Autoscaler for an EKS cluster: it finds its groups by tag and may change only those.
 
-Its AWS permissions are from kubernetes/autoscaler cloudprovider/aws/README.md, its cluster
-permissions from cloudprovider/aws/examples, charts/cluster-autoscaler and issue 8678 there (read
-2026-11-21). Leases and ConfigMaps are restricted to its own namespace.
+AWS permissions are from kubernetes/autoscaler cloudprovider/aws/README.md, those in the cluster
+from cloudprovider/aws/examples, charts/cluster-autoscaler and issue 8678 there (read 2026-11-21).
+Leases and ConfigMaps are restricted to its own namespace.
 """
 
 from collections.abc import Sequence

@@ -98,11 +98,9 @@ class EksAutoscalerArgs:
     max_node_provision_time: Annotated[Duration, Tries("30m")] = "20m"
     """How long a node may take to start; it can take 15 minutes until its GPUs are allocatable."""
     max_nodes_total: Annotated[int, Ge(0), Tries(9)] = 0
-    """The largest number of nodes in the whole cluster; 0 means no limit other than the pools'
-    own."""
+    """The maximum number of nodes in the whole cluster; 0 means only the pools' own limits."""
     balance_similar_node_groups: bool = False
-    """Whether nodes are spread over pools of the same shape, for instance if there is one per
-    zone."""
+    """Whether nodes are spread over pools of the same shape, for instance one per zone."""
     skip_nodes_with_local_storage: bool = False
     """Whether nodes are kept if their pods have an emptyDir."""
     skip_nodes_with_system_pods: bool = True

@@ -58,8 +58,7 @@ def autoscaler_tags(pool: GpuPool, args: Args) -> list[AutoscalerTag]:
 
 
 def resource_tags(pool: GpuPool, args: Args) -> dict[str, str]:
-    """Only the `resources` tags: newer autoscalers read them from the node group itself and prefer
-    those."""
+    """Only the `resources` tags: newer autoscalers prefer those of the node group itself."""
     return {key: value for _, key, value in _resources(pool, args)}
 
 

@@ -7,8 +7,7 @@ from ..access import BucketDriver
 
 
 def driver(region: str) -> BucketDriver:
-    """`region`: the region of the cluster and its buckets; the driver does not ask a node for
-    it."""
+    """`region`: that of the cluster and its buckets; the driver does not ask a node for it."""
     return BucketDriver(
         driver="s3.csi.aws.com",
         inline=False,

@@ -146,8 +146,7 @@ class EksSystemPoolArgs:
 
     @property
     def ami_type(self) -> str:
-        """Amazon Linux 2023 without a GPU driver, for the CPU architecture of the instance
-        types."""
+        """Amazon Linux 2023 without a GPU driver, for the instance types' architecture."""
         return catalog.ami_type("al2023", self._arch(self.instance_types[0]), gpu=False)
 
     @staticmethod
@@ -166,9 +165,9 @@ def check_desired(desired: int | None, least: int, most: int) -> None:
 
 
 def update_minutes(most: int, *, together: int) -> int:
-    """Timeout of an update of a group of at most `most` nodes, `together` of them at a time: an
-    hour, which is the provider's default, and the 15 minutes that EKS waits for the pods of each
-    batch to be evicted."""
+    """Timeout of an update of a group of at most `most` nodes, `together` of them at a time: the
+    provider's default of an hour, and the 15 minutes for which EKS waits for the pods of each
+    batch."""
     return 60 + 15 * -(-most // together)
 
 
@@ -191,8 +190,7 @@ class EksClusterArgs:
     """ARNs of the IAM roles and users that administer the cluster. The identity that runs Pulumi
     must be listed: the cluster's creator has no access by default."""
     users: Mapping[Annotated[str, DNS_LABEL], EksUserArgs] = field(default_factory=dict)
-    """People and roles that use the cluster without administering it: Kubernetes group -> its
-    members."""
+    """Users of the cluster without administration rights: Kubernetes group -> its members."""
     authorized_networks: Annotated[
         AuthorizedNetworks,
         Sent("Cluster vpcConfig.publicAccessCidrs[]", "SecurityGroupIngressRule cidrIpv4"),
@@ -202,8 +200,7 @@ class EksClusterArgs:
         ),
     ] = field(default_factory=dict)
     """The networks that may reach the control plane: display name -> IPv4 CIDR. Public addresses
-    reach the public endpoint; private addresses, of a VPN or the VPC itself, reach the private
-    endpoint."""
+    reach the public endpoint; private ones, of a VPN or the VPC itself, the private endpoint."""
     private_endpoint: Annotated[
         bool,
         Sent("Cluster vpcConfig.endpointPublicAccess"),
@@ -303,10 +300,9 @@ class EksClusterArgs:
         Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
     ] = None
     """The ARN of a KMS key that encrypts the disks of nodes and of claims; by default, the
-    account's default key for EBS. The key's policy must allow `AWSServiceRoleForAutoScaling` to use
-    it, except with scaler `auto-mode`; with `auto-mode` and `karpenter`, it must delegate access to
-    the account's IAM policies. A change recycles all nodes; disks of existing claims keep their
-    key."""
+    account's default for EBS. The key's policy must allow `AWSServiceRoleForAutoScaling` to use it,
+    except with scaler `auto-mode`; with `auto-mode` and `karpenter`, it must delegate access to the
+    account's IAM policies. A change recycles all nodes; disks of existing claims keep their key."""
     log_retention_days: Annotated[int, _RETENTION, Sent("LogGroup retentionInDays"), Tries(30)] = 90
     """How many days CloudWatch keeps the control plane's logs."""
     deletion_protection: Annotated[
@@ -321,10 +317,9 @@ class EksClusterArgs:
         Tries({"team": "ml"}),
     ] = field(default_factory=dict)
     """Tags of the cluster and of every instance and volume, for billing. A change recycles all
-    nodes. Disks that the EBS CSI driver creates for claims outside this stack do not get tags that
-    it refuses: with a key that begins with `kubernetes.io`, `CSIVolumeName`,
-    `CSIVolumeSnapshotName` or `ebs.csi.aws.com/cluster` or contains `,` or `=`, or with a value
-    that contains `,`."""
+    nodes. Disks that the EBS CSI driver creates for other claims do not get tags that it refuses:
+    with a key that begins with `kubernetes.io`, `CSIVolumeName`, `CSIVolumeSnapshotName` or
+    `ebs.csi.aws.com/cluster` or contains `,` or `=`, or with a value that contains `,`."""
 
     @staticmethod
     def check_given(given: Mapping[str, Any]) -> None:
@@ -439,8 +434,7 @@ class EksClusterArgs:
             )
 
     def warnings(self, today: date) -> list[str]:
-        """Warnings about settings that work now but may not for long, each starting with its
-        key."""
+        """Warnings about settings that may not work for long, each starting with its key."""
         found = []
         if catalog.support(self.version, today) == "extended":
             found.append(
@@ -513,8 +507,7 @@ def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool) -> None:
 
 
 def check_support(version: str, today: date) -> None:
-    """Raises ValueError if EKS no longer supports the version: it creates no cluster with it, and
-    upgrades existing ones.
+    """Raises ValueError if EKS no longer supports the version, in which it creates no cluster.
 
     https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
     """
@@ -532,8 +525,7 @@ def check_support(version: str, today: date) -> None:
 
 
 def check_keys(keys: Mapping[str, str | None], region: str) -> None:
-    """Raises ValueError if a KMS key is in another region; `keys`: setting -> the ARN that it
-    names."""
+    """Raises ValueError if a KMS key is in another region; `keys`: setting -> its ARN."""
     for name, arn in keys.items():
         key = KMS_KEY.fullmatch(arn or "")
         if key and key["region"] != region:

@@ -1,5 +1,4 @@
-"""The IAM roles that an EKS cluster needs before it exists: those of the cluster, its nodes and its
-addons."""
+"""The IAM roles that an EKS cluster needs before it exists: its own, its nodes' and its addons'."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,7 @@ AUTO_MODE_POLICIES = (
     "AmazonEKSComputePolicy", "AmazonEKSBlockStoragePolicy", "AmazonEKSLoadBalancingPolicy",
     "AmazonEKSNetworkingPolicy",
 )  # fmt: skip
-"""Policies of the cluster in addition to its own, with which EKS launches nodes and what they
-need."""
+"""Further policies of the cluster, with which EKS launches nodes and what they need."""
 CNI_POLICY = "AmazonEKS_CNI_Policy"
 """Policy of the nodes, only if the CNI has no role of its own, which is terraform-aws-eks's default
 (modules/eks-managed-node-group/main.tf, bef29c4)."""
@@ -137,8 +135,7 @@ def _auto_mode(args: EksClusterArgs) -> Sequence[Statement]:
 
 
 def _use_of_disks_key(arn: str) -> Sequence[Statement]:
-    """Permissions from https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html,
-    "encryption"."""
+    """https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html, "encryption"."""
     return (
         {
             "Effect": "Allow",

@@ -20,8 +20,8 @@ _LASTING = ("instance_types", "spot", "zones")
 
 
 def replaced(old: str, new: str) -> Verdict:
-    """EKS cannot change these settings of a node group; adding or removing other pools does not
-    affect it."""
+    """EKS cannot change these of a node group; adding or removing other pools does not affect
+    it."""
     before, after = json.loads(old), json.loads(new)
     both = before.keys() & after.keys()
     changed = any(before[name][key] != after[name][key] for name in both for key in _LASTING)
@@ -100,8 +100,7 @@ class EksCpuPoolArgs:
 
     @property
     def ami_type(self) -> str:
-        """Amazon Linux 2023 without a GPU driver, for the CPU architecture of the instance
-        types."""
+        """Amazon Linux 2023 without a GPU driver, for the instance types' architecture."""
         return catalog.ami_type("al2023", self._rows[0].arch, gpu=False)
 
     @property

@@ -25,8 +25,7 @@ CAPACITY_TYPES = {
 }
 """`capacityType` in the settings -> Karpenter's capacity type."""
 FORCED_AFTER = "15m"
-"""How long an update waits with `forceUpdate`: as long as EKS waits before an update of a node
-group fails."""
+"""How long an update waits with `forceUpdate`: the time after which a node group's fails on EKS."""
 _FAMILIES = {"al2023": "AL2023", "bottlerocket": "Bottlerocket"}
 _NATIVE = (
     "max_pods", "kube_reserved", "system_reserved", "eviction_hard", "eviction_soft",
@@ -48,8 +47,7 @@ class Site:
     instance_profile: pulumi.Input[str] | None
     """The instance profile that the stack creates; None if `role` is set."""
     role: pulumi.Input[str] | None
-    """The name of the role that Auto Mode, or the cluster's existing Karpenter, may give to
-    nodes."""
+    """The name of the role that Auto Mode, or an existing Karpenter, may give to nodes."""
     tags: Mapping[str, str]
     key: str | None
     """The ARN of the KMS key that encrypts disks; None for the account's default."""

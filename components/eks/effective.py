@@ -1,5 +1,4 @@
-"""A delay for changes that EKS confirms some seconds before they apply everywhere: pod identities,
-access policies."""
+"""A delay for changes that EKS confirms seconds before they apply: pod identities, access."""
 
 import asyncio
 

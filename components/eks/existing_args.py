@@ -63,8 +63,7 @@ class EksExistingNetworkArgs:
         Sent("NodeGroup subnetIds"),
         Tries(["subnet-0123456789abcdef0", "subnet-0123456789abcdef2"]),
     ] = field(metadata={EXAMPLE: "[subnet-0123456789abcdef0]"})
-    """Private subnets of the cluster's VPC, with a route to the internet; a pool can use some of
-    them."""
+    """Private subnets of the cluster's VPC with access to the internet; a pool can use some."""
     security_group_ids: Annotated[
         Sequence[Annotated[str, _SECURITY_GROUP]],
         Len(0, _MAX_SECURITY_GROUPS),

@@ -63,8 +63,8 @@ def document(*statements: Statement) -> str:
 
 
 def service_trust(service: str, *more: str) -> Statement:
-    """Lets an AWS service, such as `eks.amazonaws.com`, assume the role; `more`: additional actions
-    that it needs for that."""
+    """Lets an AWS service, such as `eks.amazonaws.com`, assume the role; `more`: further
+    actions."""
     return {
         "Effect": "Allow",
         "Principal": {"Service": service},

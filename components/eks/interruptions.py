@@ -30,8 +30,7 @@ class EksInterruptions(pulumi.ComponentResource):
     """Resources that must exist before an instance starts, or its interruption goes unnoticed."""
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
-        """`name`: at most 44 characters; with an event and the automatic suffix, a rule's name has
-        64."""
+        """`name`: at most 44 characters; with event and automatic suffix, a rule's has 64."""
         super().__init__("gpu-cluster:eks:Interruptions", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         self.queue = aws.sqs.Queue(

@@ -35,8 +35,7 @@ _METRICS, _HEALTH = 8080, 8081
 
 
 class Karpenter(pulumi.ComponentResource):
-    """The definitions, the controller with its permissions in AWS and in the cluster, and the queue
-    of interruptions."""
+    """The definitions, the controller with its permissions, and the queue of interruptions."""
 
     ready: list[pulumi.Resource]
     """Resources that must exist before objects of these definitions, and must outlive them:

@@ -17,8 +17,7 @@ _DURATION = Annotated[
         "a duration such as 90s, 10m or 1h30m, or Never", re.compile(r"(?:[0-9]+[smh])+|Never")
     ),
 ]
-"""A duration as NodePool's definition accepts it: `karpenter.sh_nodepools.yaml` of Karpenter
-1.14.3."""
+"""A duration as NodePool's definition accepts it (`karpenter.sh_nodepools.yaml`, 1.14.3)."""
 SYSTEM_NODES = "gpu-cluster-system"
 """The name of the NodePool for system nodes beyond the fixed ones."""
 _RESTRICTED_TAGS: Mapping[str, re.Pattern[str]] = {
@@ -36,10 +35,9 @@ _RESTRICTED_TAGS: Mapping[str, re.Pattern[str]] = {
 EC2NodeClass of Karpenter 1.14.3 (components/crds); eks/latest/userguide/create-node-class.html and
 the tags of AWS's policies for Auto Mode, auto-learn-iam.html (read 2026-11-24)."""
 AUTO_MODE_HOURS = 480
-"""The largest `expireAfter` of an Auto Mode NodePool, in hours: together with the
-terminationGracePeriod, by default 24 hours, it may not exceed 21 days
-(aws-controllers-k8s/test-infra 1000; eks/latest/userguide/create-node-pool.html; read
-2026-11-24)."""
+"""The maximum `expireAfter` of an Auto Mode NodePool, in hours: with the terminationGracePeriod, by
+default 24 hours, it may not exceed 21 days (aws-controllers-k8s/test-infra 1000;
+eks/latest/userguide/create-node-pool.html; read 2026-11-24)."""
 
 
 def check_tags(tags: Mapping[str, str], scaler: Scaler) -> None:
@@ -105,8 +103,7 @@ class EksPoolKarpenterArgs:
         Sent("NodePool spec.weight"),
         Tries(10),
     ] = None
-    """The priority among several pools that fit a pod: the one with the largest weight gets the
-    node; by default, 0."""
+    """The priority among pools that fit a pod: the largest weight wins; by default, 0."""
 
     def __post_init__(self) -> None:
         check_limits(self)

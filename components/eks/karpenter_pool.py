@@ -36,8 +36,7 @@ class Nodes:
     startup_taints: Sequence[Taint] = ()
     removal: EksPoolKarpenterArgs = field(default_factory=EksPoolKarpenterArgs)
     drifted: str = "1"
-    """How many nodes are replaced at a time when their settings have changed: a number or a
-    percentage."""
+    """How many nodes are replaced at a time after a change of settings: a number or a share."""
     forced_after: str | None = None
     """How long a node that is being removed waits for its pods; None for as long as they run."""
 
@@ -136,8 +135,7 @@ def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
 
 
 def overlay(pool: GpuPool, node_pools: Sequence[str]) -> dict[str, Any]:
-    """Karpenter knows the physical GPUs of an instance type; the overlay says how many pods share
-    them.
+    """Karpenter knows the GPUs of an instance type; the overlay says how many pods share them.
 
     In these NodePools, it overrides the instance type's own number (pkg/cloudprovider/types.go,
     ApplyCapacityOverlay, of sigs.k8s.io/karpenter 1.14.3).

@@ -1,9 +1,8 @@
-"""The VPC of an EKS cluster: private nodes, NAT for internet access, no separate security group for
-nodes.
+"""The VPC of an EKS cluster: private nodes, NAT for internet access, no own group for nodes.
 
-Nodes and control plane share the security group that EKS creates with the cluster: a group of our
-own would have leaked network interfaces in it, which prevent the VPC from being deleted. The
-interface endpoints have their own group, whose interfaces are deleted with them.
+Nodes and control plane share the security group that EKS creates with the cluster: network
+interfaces leak in a group of our own, which then keeps the VPC from being deleted. The interface
+endpoints have their own group, whose interfaces are deleted with them.
 """
 
 import ipaddress
@@ -19,16 +18,14 @@ from .network_args import EksNetworkArgs
 
 
 class EksNetwork(pulumi.ComponentResource):
-    """Two or three private subnets, each with a route to the internet, or those of an existing
-    VPC."""
+    """Two or three private subnets with access to the internet, or those of an existing VPC."""
 
     private_subnets: dict[str, pulumi.Input[str]]
     """Zone as in the settings (in an existing VPC: the subnet's ID) -> the subnet's ID."""
     zones: dict[str, pulumi.Input[str]]
     """Zone as in the settings -> its name; empty in an existing VPC."""
     egress: list[pulumi.Resource]
-    """Resources that must exist before a node can reach the internet, to join the cluster or pull
-    an image."""
+    """Resources without which a node cannot reach the internet, to join or to pull an image."""
 
     def __init__(
         self,
@@ -112,8 +109,7 @@ class EksNetwork(pulumi.ComponentResource):
     def _interface_endpoints(
         self, name: str, args: EksNetworkArgs, vpc: aws.ec2.Vpc, region: str
     ) -> list[pulumi.Resource]:
-        """One endpoint per service, under the service's default name, with an interface in each
-        private subnet."""
+        """One endpoint per service, under its default name, with an interface in each subnet."""
         child, name = pulumi.ResourceOptions(parent=self), f"{name}-endpoints"
         group = aws.ec2.SecurityGroup(
             name,

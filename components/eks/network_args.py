@@ -54,7 +54,7 @@ class EksNetworkArgs:
     nat: Annotated[
         Literal["single", "per-zone"], Sent("NatGateway", "RouteTableAssociation routeTableId")
     ] = "single"
-    """The number of NAT gateways. `single` costs a third, but no zone can reach the internet if its
+    """The number of NAT gateways. `single` costs a third, but no zone has internet access if its
     zone fails."""
     interface_endpoints: Annotated[bool, Sent("VpcEndpoint", "SecurityGroup")] = False
     """Whether nodes and pods reach EC2, ECR, STS, EKS, EKS Auth, Auto Scaling and CloudWatch Logs
@@ -87,8 +87,7 @@ class EksNetworkArgs:
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError if settings of the stack's own VPC are combined with subnets of an
-        existing one."""
+        """Raises ValueError for settings of the stack's own VPC together with existing subnets."""
         if "subnet_ids" not in given:
             return
         for key in ("zones", "cidr", "nat", "interface_endpoints"):

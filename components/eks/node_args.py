@@ -171,8 +171,7 @@ class EksKubeletArgs:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The fields that are set; their names are those of `KubeletConfiguration` in
-        snake_case."""
+        """The fields that are set, with the names of `KubeletConfiguration` in snake_case."""
         return {key: value for key, value in asdict(self).items() if value or value == 0}
 
     @property

@@ -67,8 +67,7 @@ https://github.com/aws/containers-roadmap/issues/2555
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksNodeRepairArgs:
-    """Node auto repair: EKS replaces or reboots nodes that the monitoring agent reports as
-    unhealthy."""
+    """Node auto repair: EKS replaces or reboots nodes that the agent reports as unhealthy."""
 
     enabled: Annotated[bool, Sent("NodeGroup nodeRepairConfig.enabled")] = True
     """Whether EKS repairs nodes."""
@@ -83,8 +82,7 @@ class EksNodeRepairArgs:
     max_unhealthy_node_threshold_count: Annotated[
         Count | None, Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdCount")
     ] = None
-    """The number of unhealthy nodes above which no node is repaired; either this or the
-    percentage."""
+    """The number of unhealthy nodes above which none is repaired; this or the percentage."""
     max_unhealthy_node_threshold_percentage: Annotated[
         Percentage | None, Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdPercentage")
     ] = None

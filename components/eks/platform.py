@@ -146,8 +146,7 @@ def _node_groups(
 
 
 def _remember(settings: EksSettings, after: Sequence[pulumi.Resource], runs: Runs) -> None:
-    """Records the settings. A change of a Karpenter pool never replaces anything: its nodes follow
-    one by one."""
+    """Records the settings. No change of a Karpenter pool replaces it: its nodes follow."""
     groups = settings.cluster.scaler == "cluster-autoscaler"
     LastingSettings(
         settings.cluster,

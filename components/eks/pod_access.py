@@ -32,8 +32,7 @@ class EksPodAccess(pulumi.ComponentResource):
         region: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`known_as`: the cluster's name once it exists. `control_plane`: None for an existing
-        cluster."""
+        """`known_as`: the cluster's name once it exists. `control_plane`: None if existing."""
         super().__init__("gpu-cluster:eks:PodAccess", name, None, opts)
         granted: dict[str, Sequence[pulumi.Resource]] = {}
         effective = once_effective(f"{name}-effective")

@@ -42,14 +42,11 @@ from .user_data import Bootstrap, bottlerocket
 
 _MAX_TAGS = 32
 """An Auto Scaling group can have 50 tags: five are EKS's, and the stack's are three labels, a
-taint, five resources and four options of the autoscaler, in addition to those of
-`discoveryLabels`."""
+taint, five resources and four options of the autoscaler, plus those of `discoveryLabels`."""
 _MAX_PREFIX = 37
-"""Maximum length of `nodeGroupNamePrefix`: the provider appends 26 characters, and EKS accepts
-63."""
+"""Maximum length of `nodeGroupNamePrefix`: the provider appends 26, and EKS accepts 63."""
 _MAX_UNAVAILABLE = 100
-"""Maximum number of nodes of a group that EKS updates at a time (botocore,
-NodegroupUpdateConfig)."""
+"""How many nodes of a group EKS updates at a time at most (botocore, NodegroupUpdateConfig)."""
 _OSES = ("al2023", "bottlerocket")
 _IMAGE = NotWith(
     "auto-mode", "it chooses the image, a Bottlerocket built by AWS, and its configuration"
@@ -94,13 +91,11 @@ class EksGpuNodeGroupArgs:
         Sent("NodeGroup instanceTypes"),
         Tries(["g6.xlarge"]),
     ] = field(metadata={EXAMPLE: "[g6.xlarge]"})
-    """One instance type, or several with the same GPUs, the smallest first. EC2 uses any that is
-    available."""
+    """One instance type, or several with the same GPUs, the smallest first; EC2 uses any."""
     accelerator: Annotated[
         str | None, Silent("the instance type decides it; another value is refused")
     ] = None
-    """The GPU, as in the label `k8s.amazonaws.com/accelerator`; it follows from the instance
-    type."""
+    """The GPU, as in `k8s.amazonaws.com/accelerator`; it follows from the instance type."""
     gpus_per_node: Annotated[
         Count | None, Silent("the instance type decides it; another value is refused")
     ] = None
@@ -188,8 +183,7 @@ class EksGpuNodeGroupArgs:
     os: Annotated[
         str, _OS, OnChange("GPU pool"), Sent("NodeGroup amiType"), Tries("bottlerocket"), _IMAGE
     ] = "al2023"
-    """The operating system of the nodes, `al2023` or `bottlerocket`; both images include the
-    driver."""
+    """The operating system of the nodes, `al2023` or `bottlerocket`; both include the driver."""
     ami_type: Annotated[
         str | None,
         _AMI_TYPE,
@@ -231,8 +225,7 @@ class EksGpuNodeGroupArgs:
         NotWith("karpenter", _NO_GROUP),
         NotWith("auto-mode", _NO_GROUP),
     ] = False
-    """Whether a pool that is replaced is deleted first; otherwise both have nodes for a while, and
-    need twice the quota."""
+    """Whether a pool that is replaced is deleted first; otherwise, it needs twice the quota."""
     device_plugin: Annotated[
         Literal["nvidia", "none"],
         Sent("DaemonSet spec.template.spec.affinity"),
@@ -270,7 +263,7 @@ class EksGpuNodeGroupArgs:
     """The same as a share of the pool's nodes, 1 to 100; instead of maxUnavailable."""
     force_update: Annotated[bool, Sent("NodeGroup forceUpdateVersion")] = False
     """Whether an update evicts pods that a disruption budget protects; otherwise it fails after 15
-    minutes."""
+    min."""
     node_repair: Annotated[
         EksNodeRepairArgs,
         NotWith(
@@ -319,8 +312,7 @@ class EksGpuNodeGroupArgs:
 
     @property
     def instance_type(self) -> catalog.InstanceType:
-        """The catalog's row for the first instance type, which Cluster Autoscaler uses as the
-        template."""
+        """The catalog's row for the first instance type, which Cluster Autoscaler uses."""
         return catalog.INSTANCE_TYPES[self.instance_types[0]]
 
     @property
@@ -345,8 +337,7 @@ class EksGpuNodeGroupArgs:
 
     @staticmethod
     def check_given(given: Mapping[str, object]) -> None:
-        """Raises ValueError for an empty order, and for a single way of buying nodes in addition to
-        an order."""
+        """Raises ValueError for an empty order, or for `capacityType` with an order."""
         if "fallback" in given and not given["fallback"]:
             raise ValueError(
                 "fallback: is empty; name at least two ways of buying nodes, or drop the key"
@@ -384,8 +375,7 @@ class EksGpuNodeGroupArgs:
 
     @property
     def ephemeral_storage(self) -> str:
-        """The ephemeral storage of a node for pods: the kubelet keeps a tenth of the disk free, EKS
-        reserves 1 GiB."""
+        """The disk space of a node for pods: a tenth is kept free, EKS reserves 1 GiB."""
         if self.kubelet:
             return f"{self.kubelet.disk_gib(self.disk_size_gb)}Gi"
         return f"{self.disk_size_gb * 9 // 10 - 2}Gi"
@@ -574,8 +564,7 @@ class EksGpuNodeGroupArgs:
             )
 
     def _warnings(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[str]:
-        """Warnings about the pool in its cluster, each without the pool's path, which precedes
-        it."""
+        """Warnings about the pool in its cluster, each without the path that precedes it."""
         groups = cluster.scaler == "cluster-autoscaler"
         if self.max_nodes > 1 and len(places) > 1 and groups:
             key = "subnetIds" if cluster.network.subnet_ids else "zones"

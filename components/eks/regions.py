@@ -49,15 +49,14 @@ def endpoint_service(region: str, service: str) -> str:
 
 
 def is_zone_name(zone: str, region: str) -> bool:
-    """Whether this is the name of one of the region's zones: `us-east-1a`, but not of a local
-    zone."""
+    """Whether this is the name of a zone of the region: `us-east-1a`, but not a local zone."""
     return re.fullmatch(f"{re.escape(region)}[a-z]", zone) is not None
 
 
 def is_zone_id(zone: str, region: str) -> bool:
     """Whether this is the ID of one of the region's zones: `use1-az1`, the same in every account.
 
-    An ID begins with an abbreviation of the region: `usgw1` for us-gov-west-1, `apne1` for
+    It begins with an abbreviation of the region: `usgw1` for us-gov-west-1, `apne1` for
     ap-northeast-1.
     """
     *land, direction, number = region.split("-")

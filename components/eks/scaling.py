@@ -38,8 +38,7 @@ def ignored(desired: int | None) -> list[str]:
 
 
 def size_check(name: str, path: str, *others: pulumi.ResourceHook) -> pulumi.ResourceHookBinding:
-    """Refuses, even in a preview, an update of a node group that EKS would refuse, and warns of one
-    that recycles its nodes.
+    """Refuses, even in a preview, an update that EKS would refuse; warns if it recycles nodes.
 
     `path` is the pool's key in the config; `others` are additional checks of updates.
     """
@@ -60,8 +59,7 @@ def size_check(name: str, path: str, *others: pulumi.ResourceHook) -> pulumi.Res
 def check_size(path: str, inputs: Mapping[str, Any], *, changed: Any = None) -> None:
     """Raises ValueError if the size in a node group's inputs is outside its limits.
 
-    `changed` is the previous `scalingConfig`: if its limits were different, a warning shows the
-    size that is sent to EKS.
+    `changed` is the previous `scalingConfig`: if its limits differ, a warning shows the new size.
     """
     scaling = inputs["scalingConfig"]
     least, most, size = (int(scaling[key]) for key in ("minSize", "maxSize", "desiredSize"))

@@ -162,8 +162,7 @@ def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeG
 
 
 def check_existing(path: str, pool: EksGpuNodeGroupArgs, cluster: EksExistingClusterArgs) -> None:
-    """Raises ValueError for pool settings that need a cluster, or a Karpenter, that the stack
-    creates."""
+    """Raises ValueError for pool settings that need a cluster or Karpenter of the stack."""
     if cluster.karpenter_node_role is not None:
         for key, given, gate in (
             ("minNodes", pool.min_nodes, "StaticCapacity"),

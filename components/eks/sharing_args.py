@@ -46,8 +46,7 @@ class EksSharingArgs:
         check_limits(self)
 
     def check(self, *, os: str, gpu_model: str, release_version: str | None) -> None:
-        """Raises ValueError if nodes with this image and GPU do not support this kind of
-        sharing."""
+        """Raises ValueError if nodes with this image and GPU do not support this sharing."""
         if self.strategy != "mps":
             return
         if not GPUS[gpu_model].supports_mps:

@@ -82,10 +82,9 @@ class EksUserArgs:
 
 
 def entries(users: Mapping[str, EksUserArgs]) -> dict[str, tuple[list[str], dict[str, list[str]]]]:
-    """ARN -> its groups, and its access policies with their namespaces; an empty list means all.
+    """ARN -> its groups, and its access policies with their namespaces; none means all.
 
-    A principal has one access entry, and each policy one scope in it, no matter how many groups the
-    principal is in.
+    A principal has one access entry, and each policy one scope in it, however many groups it is in.
     """
     found: dict[str, tuple[list[str], dict[str, list[str]]]] = {}
     for group, user in users.items():

@@ -31,8 +31,7 @@ thresholds", read 2026-11-24."""
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """The cluster's data for nodes that join it: from EKS for its own images, from the stack for
-    the user's."""
+    """The cluster's data for nodes that join it, which EKS adds only to its own images."""
 
     name: str
     endpoint: str

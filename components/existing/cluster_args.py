@@ -27,8 +27,7 @@ class ExistingClusterArgs:
     """An existing cluster: nothing of the cluster itself is created or changed."""
 
     name: Annotated[str, DNS_LABEL, Sent("Provider"), Tries("other")]
-    """The name of the cluster in this stack. A change replaces everything that the stack runs
-    there."""
+    """The name of the cluster in this stack. A change replaces all that the stack runs there."""
     kubeconfig: Annotated[MaybeOutput | None, Sent("Provider kubeconfig")] = field(
         default=None, metadata={OUTPUT: True}
     )
@@ -36,9 +35,8 @@ class ExistingClusterArgs:
     authenticate with `aws`, `aws-iam-authenticator`, `gke-gcloud-auth-plugin`, `kubelogin` or
     `tsh`, but with no other command, and may only name files below the program's folder."""
     kubeconfig_file: Annotated[str | None, Sent("Provider kubeconfig")] = None
-    """The path of a kubeconfig; `~` is allowed. With neither setting, `$KUBECONFIG` is used, or
-    else `~/.kube/config`. For a file below the program's folder, the restrictions of `kubeconfig`
-    apply."""
+    """The path of a kubeconfig; `~` is allowed. By default, `$KUBECONFIG`, else `~/.kube/config`.
+    For a file below the program's folder, the restrictions of `kubeconfig` apply."""
     context: Annotated[str | None, Sent("Provider kubeconfig.current-context")] = None
     """The context to use; by default, the kubeconfig's current context."""
 
@@ -59,8 +57,7 @@ class ExistingClusterArgs:
         return Path(self.kubeconfig_file).expanduser().resolve().is_relative_to(Path.cwd())
 
     def read_kubeconfig(self) -> str:
-        """The kubeconfig with only the context's cluster and user, as JSON, with the contents of
-        the files that they name.
+        """Only the context's cluster and user, as JSON, with the contents of their files.
 
         Raises ValueError with one line that begins with the key, also for commands and files that a
         kubeconfig from the stack's file would run or read on the machines of all its users.

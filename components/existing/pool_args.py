@@ -70,8 +70,8 @@ class ExistingGpuPoolArgs:
     device_plugin: Annotated[
         Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
     ] = "nvidia"
-    """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`), or one that you
-    install (`none`)."""
+    """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`), or yours
+    (`none`)."""
     runtime_class: Annotated[
         str | None,
         Sent("Pod spec.runtimeClassName", "DaemonSet spec.template.spec.runtimeClassName"),

@@ -51,8 +51,7 @@ def in_class(pool: GpuPool) -> GpuPool:
 
 
 def class_spec(resolved: "ResolvedPool[GkeGpuNodePoolArgs]", service_account: Any) -> Any:
-    """The `spec` of the ComputeClass; `service_account`: the email of the account that its nodes
-    use."""
+    """The `spec` of the ComputeClass; `service_account`: the email of its nodes' account."""
     args, pool = resolved.args, resolved.pool
     set_by_gke = (GPU_RESOURCE, names.GKE_COMPUTE_CLASS)
     config = {
@@ -83,8 +82,7 @@ def class_spec(resolved: "ResolvedPool[GkeGpuNodePoolArgs]", service_account: An
 
 
 def _priority(args: "GkeGpuNodePoolArgs", zones: Iterable[str], way: "Capacity") -> Any:
-    """One choice of the order. GKE may choose anything for omitted fields, so Spot is always
-    set."""
+    """One choice of the order. GKE may choose anything for omitted fields; Spot is always set."""
     storage: dict[str, Any] = {"bootDiskType": args.boot_disk, "bootDiskSize": args.disk_size_gb}
     location: dict[str, Any] = {"locationPolicy": args.location_policy.upper()}
     rule: dict[str, Any] = {

@@ -17,8 +17,7 @@ from .node_identity import GkeNodeIdentity, node_config, patience, recycling_che
 from .pool_args import GkeGpuNodePoolArgs
 
 _POOL_NAME = catalog.NODE_POOL_NAME_MAX - catalog.AUTO_NAME_SUFFIX - len("-system")
-"""How much of the cluster's name fits into the system pool's name; both have the same maximum
-length."""
+"""How much of the cluster's name, which may be as long as a pool's, the system pool's has."""
 
 
 class GkeCluster(pulumi.ComponentResource):

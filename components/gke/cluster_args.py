@@ -208,8 +208,7 @@ class GkeControlPlaneArgs:
         return catalog.region_of(self.location)
 
     def warnings(self) -> list[str]:
-        """Warnings about settings that GKE accepts but that have no effect, each starting with its
-        key."""
+        """Warnings about settings that have no effect on GKE, each starting with its key."""
         then = "GKE would accept it, but Pulumi could then not reach the control plane"
         found = example_warnings(self.authorized_networks, then)
         if self.private_endpoint and not self.authorized_networks and not self.dns_endpoint:

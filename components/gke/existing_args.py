@@ -49,8 +49,7 @@ class GkeExistingNetworkArgs:
     host_project: Annotated[
         str | None, PROJECT, Sent("StorageClass parameters.network"), Tries("host-project")
     ] = None
-    """The ID of the Shared VPC host project that has `vpc`; by default, the cluster's own
-    project."""
+    """The ID of the Shared VPC host project with `vpc`; by default, the cluster's project."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -62,8 +61,7 @@ class GkeExistingNetworkArgs:
 
     @property
     def existing(self) -> bool:
-        """Always false: the stack names no subnetwork, and GKE puts the nodes into the
-        cluster's."""
+        """Always false: the stack names no subnetwork; GKE uses the cluster's."""
         return False
 
     def network_in(self, project: str) -> str:
@@ -229,8 +227,7 @@ OTHER_BLOCKS = ("gpuPools", "serviceAccounts", "volumeClaims", "monitoring")
 
 
 def own_account(args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[Any]]) -> bool:
-    """Whether some nodes use a service account of the stack, because their pool does not name its
-    own."""
+    """Whether some nodes use a service account of the stack, not one that their pool names."""
     return bool(args.cpu_pools) or any(pool.args.service_account is None for pool in pools.values())
 
 
@@ -254,9 +251,8 @@ def unfit(
     project: str,
     stack: str,
 ) -> Iterator[str]:
-    """A line, starting with the key, for each reason why the pools cannot be added to the cluster,
-    or why what `runs` could not run there. `stack`: the label that identifies the stack's own
-    pools."""
+    """A line, starting with the key, for each reason why the pools, or what `runs`, do not fit the
+    cluster. `stack`: the label that identifies the stack's own pools."""
     name = args.existing
     update = f"gcloud container clusters update {name} --location {args.location}"
     if found.autopilot:
@@ -348,7 +344,7 @@ def bounded(
     args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[Any]], found: FoundCluster
 ) -> Iterator[str]:
     """A line for each limit of node auto-provisioning that keeps the pools below `maxNodes`: it
-    counts all nodes of the cluster, not only those that GKE provisions.
+    counts all nodes of the cluster, also those that GKE does not provision.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning, "Resource
     limits", 2026-11-24.

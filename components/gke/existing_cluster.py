@@ -27,8 +27,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
     cluster: None = None
     """The cluster is not a resource of this stack."""
     id: pulumi.Output[str]
-    """The full name, `projects/...`; an output that is known once the cluster has been found
-    suitable."""
+    """The full name, `projects/...`; an output, known once the cluster was found suitable."""
     node_account: pulumi.Input[str]
     """The email of the service account that nodes use; empty if every pool names its own."""
     before_nodes: Sequence[pulumi.Resource]

@@ -87,8 +87,7 @@ class GkeGpuMachineArgs:
         Sent("NodePool nodeConfig.guestAccelerators[].count"),
         Tries(2),
     ] = None
-    """The number of GPUs per node; derived if the machine type has its GPUs built in, otherwise
-    1."""
+    """The number of GPUs per node; derived if the machine type includes GPUs, otherwise 1."""
 
     def __post_init__(self) -> None:
         check_limits(self)

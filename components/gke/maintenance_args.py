@@ -101,8 +101,7 @@ class GkeMaintenanceExclusionArgs:
     scope: Annotated[
         Scope, Sent("Cluster maintenancePolicy.maintenanceExclusions[].exclusionOptions.scope")
     ] = "no-upgrades"
-    """What is excluded: all upgrades; new minor versions; new minor versions and all node
-    upgrades."""
+    """What is excluded: all upgrades; minor upgrades; or minor and all node upgrades."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -131,8 +130,7 @@ class GkeMaintenanceArgs:
         Tries("04:00", "2026-01-03T01:00:00Z"),
     ]
     """Either a time of day in UTC, `03:00`, for a daily window whose length GKE chooses; or the
-    start of the first window in RFC 3339 format, `2026-01-03T02:00:00Z`, with `end` and
-    `recurrence`."""
+    start of the first window in RFC 3339, `2026-01-03T02:00:00Z`, with `end` and `recurrence`."""
     end: Annotated[
         str | None,
         _TIME,

@@ -21,8 +21,7 @@ class GkeNetwork(pulumi.ComponentResource):
     pods_range: str
     services_range: str
     egress: list[pulumi.Resource]
-    """Resources that must exist before private nodes can reach the internet, for instance to pull
-    an image."""
+    """Resources without which private nodes cannot reach the internet, to pull an image."""
 
     def __init__(
         self,

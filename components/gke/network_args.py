@@ -43,8 +43,7 @@ _OWN = ("nodes_cidr", "pods_cidr", "services_cidr", "flow_logs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeNetworkArgs:
-    """IP ranges (IPv4 CIDR) of the stack's own subnetwork, which may not overlap; or an existing
-    subnetwork."""
+    """IP ranges (IPv4 CIDR) of the stack's own subnetwork, without overlap; or an existing one."""
 
     nodes_cidr: Annotated[
         str, _RANGE, OnChange(unless_grown), Sent("Subnetwork ipCidrRange"), Tries("10.1.0.0/20")
@@ -84,8 +83,7 @@ class GkeNetworkArgs:
     host_project: Annotated[
         str | None, PROJECT, OnChange("cluster"), Sent("Cluster network", "Cluster subnetwork")
     ] = None
-    """The ID of the Shared VPC host project that has `vpc`; by default, the cluster's own
-    project."""
+    """The ID of the Shared VPC host project with `vpc`; by default, the cluster's project."""
     pods_range: Annotated[
         str | None,
         NETWORK_NAME,
@@ -110,8 +108,7 @@ class GkeNetworkArgs:
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError if settings of the stack's own subnetwork are combined with an existing
-        one."""
+        """Raises ValueError for settings of an own subnetwork together with an existing one."""
         own = next((key for key in _OWN if key in given), None)
         if own and any(key in given for key in (*_NAMED, "host_project")):
             raise ValueError(

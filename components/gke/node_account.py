@@ -32,8 +32,7 @@ def grant_command(repository: tuple[str, str, str], node_account: str) -> str:
 
 def registry_warnings(config: Mapping[str, str], project: str, account: str) -> list[str]:
     """A warning if the stack's images are in a repository of another project; `config`: the
-    engine's, whose block `images` has not been checked yet; `account`: the ID of the nodes' service
-    account."""
+    engine's, with `images` not checked yet; `account`: the ID of the nodes' service account."""
     try:
         registry = json.loads(config.get("gpu-cluster:images") or "{}")["registry"]
         repository = foreign_repository(registry, project)
@@ -52,9 +51,8 @@ def registry_warnings(config: Mapping[str, str], project: str, account: str) -> 
 def account_id(cluster: str, stack: str = "") -> str:
     """The ID of a cluster's node service account: 6 to 30 characters, ends in a letter or digit.
 
-    If the name is too long, a hash distinguishes clusters whose names begin with the same
-    characters; it also distinguishes stacks if `stack`, `<project>/<stack>`, is one of several with
-    nodes in the cluster.
+    If the name is too long, a hash distinguishes clusters with the same first characters; and
+    stacks, if `stack`, `<project>/<stack>`, is one of several with nodes in the cluster.
     """
     if len(cluster) <= 24 and not stack:
         return f"{cluster}-nodes"

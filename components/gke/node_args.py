@@ -200,14 +200,12 @@ _COMPUTED = (
     "cgroup_mode",
     "transparent_hugepages",
 )
-"""Fields that are optional and computed in the provider: if they are removed, they keep their
-value. hashicorp/terraform-provider-google-beta .../services/container/node_config.go,
-2026-11-24."""
+"""Optional and computed in the provider: if they are removed, they keep their value.
+hashicorp/terraform-provider-google-beta .../services/container/node_config.go, 2026-11-24."""
 
 
 def _kept_whole(old: str, new: str) -> Verdict:
-    """The provider keeps a block, or some of its keys, after they have been removed; and it sends
-    no false."""
+    """The provider keeps a removed block, and some of its keys; and it sends no false."""
     if new == "null":
         return Kept("write the key with GKE's default")
     before, after = json.loads(old) or {}, json.loads(new)

@@ -22,9 +22,8 @@ IN_PLACE = tuple(
     f"nodeConfig.{field}"
     for field in ("labels", "resourceLabels", "resourceManagerTags", "tags", "taints")
 )
-"""Fields of `nodeConfig` that GKE changes on running nodes; for all others it recreates them, or is
-assumed to. https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters,
-2026-11-24."""
+"""Fields of `nodeConfig` that GKE changes on running nodes; for others, it may recreate them.
+https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters, 2026-11-24."""
 
 
 def recycling_check(name: str, path: str, nodes: tuple[int, int]) -> pulumi.ResourceHookBinding:
@@ -49,8 +48,7 @@ def patience(nodes: int) -> pulumi.CustomTimeouts:
 
 
 class GkeNodeIdentity(pulumi.ComponentResource):
-    """The service account that nodes use, with `NODE_ROLES` and the role that image streaming
-    needs."""
+    """The service account of nodes, with `NODE_ROLES` and what image streaming needs."""
 
     email: pulumi.Output[str]
     grants: list[pulumi.Resource]

@@ -95,8 +95,7 @@ def _autoscaling(args: GkeGpuNodePoolArgs) -> NodePoolAutoscalingArgsDict:
 
 
 def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
-    """Fields that GKE sets or changes itself, and that would otherwise plan a replacement of the
-    pool."""
+    """Fields that GKE sets or changes itself, which would plan a replacement of the pool."""
     owned = ["initialNodeCount"]
     if args.machine.local_ssd_gib:
         # A2 ultra, A3 and later include local SSDs, which GKE attaches and reports.

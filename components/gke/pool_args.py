@@ -106,8 +106,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool autoscaling.totalMaxNodeCount"),
     ] = 1
     """The maximum number of nodes in the whole pool, see limitsPer. With compute classes, GKE
-    counts GPUs by model: the pools of one model together have at most as many as all their
-    nodes."""
+    counts GPUs by model: pools of one model together have at most as many as all their nodes."""
     limits_per: Annotated[
         Literal["pool", "zone"],
         _not_in_classes("GKE limits GPUs per cluster"),
@@ -176,8 +175,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = None
     """The reservation that the nodes use, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` if another project shares it; either with
-    `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` shows how much of it is
-    free."""
+    `/reservationBlocks/BLOCK` for a part. `gpu-cluster capacity` shows how much of it is free."""
     os_image: Annotated[Literal["cos", "ubuntu"], Sent("NodePool nodeConfig.imageType")] = "cos"
     """The operating system of the nodes: Container-Optimized OS or Ubuntu."""
     fallback: Annotated[
@@ -235,9 +233,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("PodSpec initContainers[].env[].value"),
         Tries("R570", given={"driver": "daemonset", "osImage": "ubuntu"}),
     ] = None
-    """NVIDIA's driver branch on Ubuntu; by default, the one that GKE has chosen for the node's
-    version. With driver `daemonset` and osImage `ubuntu`. Running nodes keep their driver: replace
-    them after a change."""
+    """NVIDIA's driver branch on Ubuntu; by default, GKE's choice for the node's version. With
+    driver `daemonset` and osImage `ubuntu`. Running nodes keep their driver: replace them after a
+    change."""
     device_plugin: Annotated[
         Literal["gke", "nvidia", "none"],
         _not_in_classes("nodes of a compute class have GKE's device plugin"),
@@ -267,8 +265,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         OnChange(kept("set it to false to turn it off")),
         Sent("NodePool nodeConfig.gcfsConfig.enabled", "IAMMember role"),
     ] = None
-    """Whether containers start while their images are still loading. The images must be in Artifact
-    Registry, and the API containerfilesystem.googleapis.com must be enabled. `false` turns it off
+    """Whether containers start while their images are loading. The images must be in Artifact
+    Registry, with the API containerfilesystem.googleapis.com enabled. `false` turns it off
     again."""
     secure_boot: Annotated[
         bool | None,
@@ -512,8 +510,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         return self.min_nodes if self.limits_per == "zone" else -(-self.min_nodes // zones)
 
     def needs_newer(self, version: str) -> str:
-        """Why a cluster of this version cannot have the pool, starting with the key; empty if it
-        can."""
+        """Why a cluster of this version cannot have the pool, after the key; else empty."""
         needs: dict[str, tuple[str, ...]] = {}
         if self.machine.min_gke is not None:
             needs[f"machineType: {self.machine_type}"] = (self.machine.min_gke,)

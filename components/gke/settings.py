@@ -28,8 +28,7 @@ class GkeSettings:
     cluster: AnyGkeClusterArgs
     pools: Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]
     foreign: Sequence[str] = ()
-    """Warnings about different identities in the cloud and in the cluster, each starting with its
-    key."""
+    """Warnings about different identities in cloud and cluster, each starting with its key."""
 
     def warnings(self, runs: Runs) -> list[str]:
         """The warnings of every preview."""

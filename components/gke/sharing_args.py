@@ -32,7 +32,7 @@ class GkeSharingArgs:
             "PodSpec nodeSelector",
         ),
     ] = 1
-    """How many pods share a GPU, or a MIG partition: 2 to 48 with time-slicing or MPS, 1 with only
+    """How many pods share a GPU, or a MIG partition: 2 to 48 with time-slicing or MPS, 1 with
     MIG."""
     partition: Annotated[
         str | None,
@@ -54,8 +54,7 @@ class GkeSharingArgs:
         )
 
     def check(self, gpu_model: catalog.Accelerator) -> None:
-        """Raises ValueError for settings that GKE does not support with this GPU; the keys are a
-        pool's."""
+        """Raises ValueError if GKE does not support this with the GPU; the keys are a pool's."""
         mig = ", ".join(gpu_model.mig) or "none, because it does not support MIG"
         if self.strategy == "mig" and self.partition is None:
             raise ValueError(f"sharing.partition: is missing; allowed on {gpu_model.name}: {mig}")

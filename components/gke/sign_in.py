@@ -1,5 +1,4 @@
-"""The project, and the identities for the cloud and for the cluster, which differ if the provider
-has its own.
+"""The project, and the identities for cloud and cluster, which differ if the provider has its own.
 
 `gke-gcloud-auth-plugin` uses Application Default Credentials and ignores the provider's settings:
 if these name another identity, the cloud and the cluster see different ones.
@@ -31,8 +30,7 @@ google-beta/provider/provider.go (2026-08-21)."""
 
 
 def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
-    """A warning for each setting of the Google provider that the cluster's credential plugin
-    ignores.
+    """A warning for each setting of the Google provider that the credential plugin ignores.
 
     `config` is the engine's: `gcp:credentials` -> text.
     """

@@ -23,8 +23,7 @@ def warnings(
     runs: Runs,
     kept: Collection[str] = (),
 ) -> list[str]:
-    """Warnings about a cluster, its project and what runs there; for `nodes` and `kept` see
-    `training_warnings`."""
+    """Warnings about a cluster, its project and what runs there; see `training_warnings`."""
     return [
         *control_plane_warnings(args, project),
         *training_warnings(args, nodes, runs.training_nodes, kept),
@@ -53,8 +52,7 @@ def training_warnings(
     kept: Collection[str] = (),
 ) -> list[str]:
     """A warning for each pool that training jobs name and whose nodes GKE may upgrade at any time,
-    for each whose nodes would communicate over one interface only, and for each of an NVLink
-    domain.
+    or communicate over one interface only, and for each of an NVLink domain.
 
     `nodes`: pool -> the GPUs of one node; `workers`: pool -> number of nodes of its largest
     training job. `kept`: pools whose nodes GKE never upgrades.
@@ -81,8 +79,7 @@ def training_warnings(
 
 
 def shared_rights(accounts: Mapping[str, ServiceAccountArgs], project: str) -> list[str]:
-    """A warning for each account with permissions that pods of other clusters are likely to have
-    too.
+    """A warning for each account with permissions that pods of other clusters likely have too.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity, "identity sameness".
     """

@@ -1,4 +1,4 @@
-"""A GKE Autopilot cluster: nodes, driver and device plugin are GKE's."""
+"""A GKE Autopilot cluster, whose nodes, driver and device plugin GKE manages."""
 
 import pulumi
 import pulumi_gcp as gcp
@@ -30,7 +30,7 @@ class GkeAutopilotCluster(pulumi.ComponentResource):
         self.network = GkeNetwork(
             name, args.network, project=project, region=args.region, opts=child
         )
-        # Autopilot streams images by itself.
+        # Autopilot always streams images.
         identity = GkeNodeIdentity(name, project=project, image_streaming=True, opts=child)
         self.cluster = gcp.container.Cluster(
             name,
@@ -43,7 +43,8 @@ class GkeAutopilotCluster(pulumi.ComponentResource):
                     "oauth_scopes": NODE_SCOPES,
                 }
             },
-            # Left out, GKE decides. There, its managed Prometheus cannot be turned off.
+            # If it is omitted, GKE decides. On Autopilot, its managed Prometheus cannot be turned
+            # off.
             monitoring_config={"enable_components": ["SYSTEM_COMPONENTS", "DCGM"]}
             if dcgm
             else None,

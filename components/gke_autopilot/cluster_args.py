@@ -1,4 +1,4 @@
-"""What a user says of a GKE Autopilot cluster."""
+"""The settings of a GKE Autopilot cluster."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -19,7 +19,7 @@ def _not_a_region(location: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeAutopilotArgs(GkeControlPlaneArgs):
-    """A GKE Autopilot cluster. Its nodes come and go with its pods, and are GKE's own business."""
+    """A GKE Autopilot cluster. GKE creates, deletes and manages its nodes as pods need them."""
 
     location: Annotated[
         str,
@@ -28,4 +28,4 @@ class GkeAutopilotArgs(GkeControlPlaneArgs):
         Sent("Cluster location"),
         Tries("us-central1"),
     ]
-    """A region: Autopilot clusters are regional."""
+    """The region: Autopilot clusters are regional."""

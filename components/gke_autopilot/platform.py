@@ -1,4 +1,4 @@
-"""GKE Autopilot, from settings to the waist: its GPU pools are what pods select."""
+"""Declares a GKE Autopilot environment from its settings; its GPU pools are selectors for pods."""
 
 import pulumi_kubernetes as kubernetes
 
@@ -34,7 +34,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         opts=runs.component_options,
     )
     if monitoring:
-        # The only user of a large module of the SDK.
+        # Imported late: nothing else needs this large module of the SDK.
         from ..gke.gpu_monitoring import GkeGpuMonitoring
 
         GkeGpuMonitoring(

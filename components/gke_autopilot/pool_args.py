@@ -1,4 +1,4 @@
-"""What a user says of GPUs on Autopilot, and the selector that follows from it."""
+"""The settings of GPUs on Autopilot, and the selector that follows from them."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -35,14 +35,14 @@ _ACCELERATOR = Limit(_not_offered, {"enum": _OFFERED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeAutopilotPoolArgs:
-    """GPUs that pods may have on Autopilot. There is no node pool: GKE starts a node for a pod."""
+    """GPUs that pods can use on Autopilot. There is no node pool: GKE starts a node for a pod."""
 
     accelerator: Annotated[str, _ACCELERATOR, Sent("PodSpec nodeSelector"), Tries("nvidia-l4")] = (
         field(metadata={EXAMPLE: "nvidia-l4"})
     )
-    """The GPU, as the node label `cloud.google.com/gke-accelerator` has it."""
+    """The GPU, as in the node label `cloud.google.com/gke-accelerator`."""
     gpus_per_node: Annotated[int | None, Ge(1), Sent("PodSpec nodeSelector"), Tries(1)] = None
-    """Physical GPUs of the node; by default, GKE starts a node as large as the pod requests."""
+    """The number of GPUs per node; by default, GKE starts a node as large as the pod requests."""
     capacity_type: Annotated[Capacity, Sent("PodSpec nodeSelector")] = "on-demand"
     """How the nodes are bought."""
     reservation: Annotated[
@@ -51,7 +51,7 @@ class GkeAutopilotPoolArgs:
         Sent("PodSpec nodeSelector"),
         Tries("mine", given={"capacityType": "reservation"}),
     ] = None
-    """The reservation from which the nodes are taken, with capacityType `reservation`: its name, or
+    """The reservation that the nodes use, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` if another project shares it; either with
     `/reservationBlocks/BLOCK` for a part of it."""
     driver_version: Annotated[
@@ -90,7 +90,7 @@ class GkeAutopilotPoolArgs:
 
     @property
     def order(self) -> tuple[Capacity, ...]:
-        """The ways of buying nodes: there is one."""
+        """The only way of buying nodes."""
         return (self.capacity_type,)
 
     @property
@@ -102,12 +102,12 @@ class GkeAutopilotPoolArgs:
     def resolve(
         self, name: str, cluster: GkeControlPlaneArgs
     ) -> "ResolvedPool[GkeAutopilotPoolArgs]":
-        """The pool in its cluster; raises ValueError if that does not know the accelerator."""
+        """The pool in its cluster; raises ValueError if that does not support the GPU."""
         self._check_version(cluster.version)
         return ResolvedPool(args=self, pool=self.gpu_pool(name))
 
     def gpu_pool(self, name: str) -> GpuPool:
-        """The selector, as pods and other projects see it."""
+        """The selector as pods and other projects see it."""
         gpu_model = catalog.ACCELERATORS[self.accelerator]
         sharing = self.sharing.of(gpu_model) if self.sharing else None
         counts = (self.gpus_per_node,) if self.gpus_per_node else gpu_model.autopilot_counts
@@ -120,7 +120,8 @@ class GkeAutopilotPoolArgs:
             gpus_per_node=max(counts),
             min_nodes=0,
             max_nodes=None,
-            # GKE's own taints: it also adds the tolerations, but only for pods it admits itself.
+            # GKE's own taints: it also adds the tolerations, but only to pods that it admits
+            # itself.
             taints=[GPU_TAINT, *([SPOT_TAINT] if spot else [])],
             node_selector={names.GKE_ACCELERATOR: gpu_model.name, **self._selectors(sharing)},
             spot=spot,
@@ -161,7 +162,7 @@ class GkeAutopilotPoolArgs:
         }
 
     def _check_version(self, version: str | None) -> None:
-        """Raises ValueError if a cluster of this version does not know the accelerator yet."""
+        """Raises ValueError if a cluster of this version does not support the accelerator yet."""
         firsts = catalog.ACCELERATORS[self.accelerator].autopilot_min_version
         if version is None or not firsts:
             return

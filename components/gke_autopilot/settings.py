@@ -19,35 +19,35 @@ CLUSTER, POOL = GkeAutopilotArgs, GkeAutopilotPoolArgs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeAutopilotSettings:
-    """A GKE Autopilot cluster, and the GPUs that its pods may have."""
+    """A GKE Autopilot cluster and the GPUs that its pods can use."""
 
     project: str
     """Google Cloud project ID, from `gcp:project`."""
     cluster: GkeAutopilotArgs
     pools: Mapping[str, ResolvedPool[GkeAutopilotPoolArgs]]
     foreign: Sequence[str] = ()
-    """Where the cloud and the cluster would be somebody else's, each line with its key."""
+    """Warnings about different identities in cloud and cluster, each starting with its key."""
 
     def warnings(self, runs: Runs) -> list[str]:
-        """What every preview warns of."""
+        """The warnings of every preview."""
         nodes = {name: pool.args.node_gpus for name, pool in self.pools.items()}
         return [*self.foreign, *warnings(self.cluster, self.project, nodes, runs)]
 
     @property
     def metrics(self) -> Metrics:
-        """GKE's own exporter: Autopilot admits no privileged one."""
+        """GKE's own exporter: Autopilot does not admit privileged ones."""
         return Metrics(sources=("managed",), managed_prometheus=True)
 
     @property
     def access(self) -> Access:
-        """Roles of the project, buckets of Cloud Storage, and classes of disks and Filestore."""
+        """Roles in the project, Cloud Storage buckets, and classes for disks and Filestore."""
         return access(self.cluster.network, autopilot=True)
 
 
 def resolve(
     config: Mapping[str, str], cluster: GkeAutopilotArgs, pools: Mapping[str, GkeAutopilotPoolArgs]
 ) -> GkeAutopilotSettings:
-    """The settings; raises ValueError with one line that begins with the key's path."""
+    """Resolves the settings; raises ValueError with one line that begins with the key's path."""
     project = project_id(config)
     at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
     return GkeAutopilotSettings(

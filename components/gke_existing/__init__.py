@@ -1,1 +1,1 @@
-"""GPU pools on a GKE cluster that somebody else created."""
+"""GPU pools on an existing GKE cluster."""

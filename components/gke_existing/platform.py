@@ -1,4 +1,4 @@
-"""GPU pools on a GKE cluster that somebody else created, from settings to the waist."""
+"""Declares GPU pools on an existing GKE cluster from their settings."""
 
 from ..gke.platform import declare
 

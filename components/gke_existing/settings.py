@@ -1,4 +1,4 @@
-"""The settings of an environment on a GKE cluster that somebody else created."""
+"""The settings of an environment on an existing GKE cluster."""
 
 from ..gke.existing_args import GkeExistingClusterArgs
 from ..gke.pool_args import GkeGpuNodePoolArgs

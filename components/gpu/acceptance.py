@@ -1,7 +1,7 @@
 """The acceptance test: Jobs that measure the GPUs of a node, on any pool of any platform.
 
-The program is in `acceptance_program/` and travels in a ConfigMap, so that it runs in whatever
-image with PyTorch the user names.
+The program is in `acceptance_program/` and is mounted from a ConfigMap, so that it runs in any
+image with PyTorch that the user names.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from .running import DISRUPTIONS_IGNORED, LATER, staying
 _PROGRAM = Path(__file__).parent / "acceptance_program"
 _FOLDER = "/gpu-test"
 _POD_SECONDS = 1800
-"""From the pod's start on its node, its image of some gigabytes included; a broken GPU may hang."""
+"""Time limit of a pod on its node, including the pull of its large image; a broken GPU may hang."""
 
 
 def declare(args: GpuTestArgs, after: Prerequisites) -> None:
@@ -68,14 +68,14 @@ class GpuTest(pulumi.ComponentResource):
             name,
             metadata={**metadata, "annotations": awaited(args.wait, seconds=3600)},
             spec={
-                # What failed must be seen, not tried until it passes.
+                # A failure must be visible, not retried until it passes.
                 "backoff_limit": 0,
                 "pod_failure_policy": DISRUPTIONS_IGNORED,
                 "template": {
                     "metadata": {
                         "labels": labels,
-                        # A Job's template cannot change: another program or request, or another
-                        # generation, is another Job, and measures again.
+                        # A Job's template cannot change: another program, request or generation
+                        # replaces the Job, which measures again.
                         "annotations": {
                             "gpu-cluster/acceptance": _digest(files, args.generation),
                             **staying(pool),
@@ -118,7 +118,7 @@ def _pod_spec(
         search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH}
     volumes: list[VolumeArgsDict] = [
         {"name": "program", "config_map": {"name": config_map.metadata["name"]}},
-        # NCCL's processes meet there where GPUs cannot reach each other's memory.
+        # NCCL's processes communicate through it if GPUs cannot reach each other's memory.
         {"name": "shared-memory", "empty_dir": {"medium": "Memory", "size_limit": "1Gi"}},
     ]
     mounts: list[VolumeMountArgsDict] = [
@@ -130,7 +130,7 @@ def _pod_spec(
         mounts.append({"name": f"host-{number}", "mount_path": inside, "read_only": True})
     environment: list[EnvVarArgsDict] = [
         {"name": "NODE_NAME", "value_from": {"field_ref": {"field_path": "spec.nodeName"}}},
-        # The mounted program is read-only.
+        # The program is mounted read-only.
         {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
     ]
     environment += [{"name": key, "value": value} for key, value in {**search, **args.env}.items()]

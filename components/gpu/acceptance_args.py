@@ -1,4 +1,4 @@
-"""What a user says of the acceptance test, and whether a pool can run it."""
+"""The settings of the acceptance test, and whether a pool can run it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from .pod_group import PodGroup
 from .resources_args import ResourcesArgs, check_room
 
 LEAST_MEMORY = "8Gi"
-"""PyTorch with CUDA takes 4 GiB of a node's memory, pinned buffers and NCCL some more."""
+"""PyTorch with CUDA needs 4 GiB of a node's memory, pinned buffers and NCCL some more."""
 
 
 def job_name(pool: str) -> str:
@@ -25,26 +25,23 @@ def job_name(pool: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuTestArgs:
-    """A Job for each of some pools that measures every GPU of one node, and fails where one is
-    broken or slow."""
+    """A Job for each of some pools that measures every GPU of a node, and fails for a bad one."""
 
     pools: Annotated[Sequence[str], MinLen(1), UNIQUE, Sent("Job")]
-    """The pools to measure. Each costs a node of that pool for some minutes, after every change of
-    this block."""
+    """The pools to measure. Each uses a node for some minutes, after every change of this block."""
     image: Annotated[str, IMAGE, Sent("PodSpec containers[].image")]
-    """An image with Python 3.10 or later and a PyTorch for the GPUs in question."""
+    """An image with Python 3.10 or later and a PyTorch that supports the GPUs."""
     generation: Annotated[int, Ge(1), Sent("Job spec.template.metadata.annotations")] = 1
-    """Raise it to measure again."""
+    """Increase it to measure again."""
     gpus: Annotated[Annotated[int, Ge(1)] | None, Sent("PodSpec containers[].resources.limits")] = (
         None
     )
-    """How many GPUs to measure; by default, all of a node. On Autopilot, where a node is as large
-    as its pod requests, the default is the pool's `gpusPerNode`, or else the fewest that a pod may
-    have."""
+    """How many GPUs to measure; by default, all GPUs of a node. On Autopilot, where a node is as
+    large as its pod requests, by default the pool's `gpusPerNode`, or else the fewest allowed."""
     thresholds: Annotated[ThresholdsArgs, Sent("ConfigMap data.request.json.sheets[].least")] = (
         field(default_factory=ThresholdsArgs)
     )
-    """What share of the data sheet a GPU must reach."""
+    """The share of the data sheet's figures that a GPU must reach."""
     namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace")] = "default"
     """The namespace: one of `namespaces`, or an existing one."""
     python: Annotated[str, Sent("PodSpec containers[].command[]")] = "python3"
@@ -53,10 +50,10 @@ class GpuTestArgs:
         Mapping[Annotated[str, ABSOLUTE], Annotated[str, ABSOLUTE]],
         Sent("PodSpec volumes[].hostPath.path"),
     ] = field(default_factory=dict)
-    """Directories of the host, read-only, by their path in the container: for PyTorch or driver
+    """Host directories to mount read-only, by their path in the container: for PyTorch or driver
     libraries that are on the node and not in the image."""
     env: Annotated[Env, Sent("PodSpec containers[].env[]")] = field(default_factory=dict)
-    """Environment variables, such as `LD_LIBRARY_PATH`, or what NCCL is to know."""
+    """Environment variables, such as `LD_LIBRARY_PATH` or those of NCCL."""
     requests: Annotated[ResourcesArgs, Sent("PodSpec containers[].resources.requests")] = field(
         default_factory=lambda: ResourcesArgs(cpu="2", memory=LEAST_MEMORY)
     )
@@ -65,7 +62,7 @@ class GpuTestArgs:
         Literal["Always", "IfNotPresent", "Never"] | None,
         Sent("PodSpec containers[].imagePullPolicy"),
     ] = None
-    """When the image is pulled; by default, Kubernetes' default."""
+    """When the image is pulled; by default, Kubernetes' default applies."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
     """Whether `pulumi up` waits until the GPUs are measured, and fails if a GPU is below its
     threshold."""
@@ -88,7 +85,7 @@ class GpuTestArgs:
             )
 
     def gpus_on(self, pool: GpuPool) -> int:
-        """GPUs that the Job asks for on this pool."""
+        """The number of GPUs that the Job requests on this pool."""
         if self.gpus is not None:
             return self.gpus
         if pool.pod_gpus and names.GKE_ACCELERATOR_COUNT not in pool.node_selector:
@@ -96,7 +93,7 @@ class GpuTestArgs:
         return pool.gpus_per_node
 
     def check_on(self, pool: GpuPool) -> None:
-        """Raises ValueError, with the key in front, if the pool's GPUs cannot be measured so."""
+        """Raises ValueError, starting with the key, if the pool's GPUs cannot be measured."""
         if pool.sharing is not None:
             what = pool.sharing.partition or f"{pool.sharing.strategy} by {pool.sharing.replicas}"
             raise ValueError(

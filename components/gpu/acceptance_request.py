@@ -1,4 +1,4 @@
-"""What the measuring program is asked: the pool's GPUs, every data sheet, and what is enough."""
+"""The request for the measuring program: the pool's GPUs, every data sheet, and the thresholds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -9,16 +9,16 @@ from ..catalog.data_sheets import DATA_SHEETS, DataSheet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdsArgs:
-    """The least share of the data sheet's figure that a good GPU reaches, above 0 and up to 1."""
+    """The minimum share of the data sheet's figures for a good GPU, above 0 and up to 1."""
 
     matmul: float | None = None
-    """The share of the dense bf16 rate, on older GPUs fp16. By default, 0.6; 0.3 on GPUs of at most
-    75 W, whose power limit does not let them hold the clock of that figure."""
+    """The share of the dense bf16 rate, or fp16 on older GPUs. By default, 0.6; 0.3 on GPUs of at
+    most 75 W, which cannot sustain the clock of that figure within their power limit."""
     fp32: float | None = None
     """The share of the fp32 rate, without TF32. By default, 0.6; 0.3 on GPUs of at most 75 W."""
     memory: float | None = None
-    """The share of the memory bandwidth. By default, 0.8; 0.7 on GDDR, where error correction uses
-    a part."""
+    """The share of the memory bandwidth. By default, 0.8; 0.7 on GDDR, part of which error
+    correction uses."""
     pcie: float | None = None
     """The share of the PCIe link, for each direction separately. By default, 0.6."""
     all_reduce: float | None = None
@@ -35,11 +35,11 @@ class ThresholdsArgs:
                 )
 
     def on(self, sheet: DataSheet) -> dict[str, float]:
-        """Every threshold for a GPU; the only place where the defaults stand."""
+        """All thresholds for a GPU; the only place with the defaults."""
         # Measured on an H100 and two H200 at their power limit (docs/measured): 0.68 to 0.71 of the
         # matrix rate, 0.78 to 0.81 of fp32, 0.89 to 0.91 of the memory bandwidth, 0.86 of PCIe,
-        # 0.72 of NVLink. What others report of their matrix rate: A10G 0.95, A100 0.79, V100S 0.68,
-        # T4 0.37. A GPU that another program uses as well came to 0.31.
+        # 0.72 of NVLink. Matrix rates reported by others: A10G 0.95, A100 0.79, V100S 0.68, T4
+        # 0.37. A GPU that another program used as well reached 0.31.
         rates = 0.3 if sheet.low_power else 0.6
         least = {
             "matrix": (self.matmul, rates),
@@ -54,8 +54,8 @@ class ThresholdsArgs:
 def request(
     *, pool: str | None, gpus: int, expected: Iterable[DataSheet], thresholds: ThresholdsArgs
 ) -> dict[str, Any]:
-    """The program's `request.json`. Every data sheet is in it, so that a node with another GPU
-    than `expected` is measured by that GPU's figures."""
+    """The program's `request.json`. It contains every data sheet, so that a node with a GPU other
+    than `expected` is judged by that GPU's figures."""
     return {
         "pool": pool,
         "gpus": gpus,

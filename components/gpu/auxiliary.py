@@ -15,10 +15,10 @@ from .pod_parts import Contents, config_map_name
 from .volume_args import VolumeClaimArgs
 
 ROOT = Path()
-"""Where the program runs: the folder of the stack's file."""
+"""The folder in which the program runs, which is that of the stack's file."""
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _ANY_SIZE = "1Gi"
-"""Of a bucket: Kubernetes asks for a size, and the driver ignores it."""
+"""The size of a bucket's volume: Kubernetes requires one, and the driver ignores it."""
 
 
 class Namespaces(pulumi.ComponentResource):
@@ -42,7 +42,7 @@ class Namespaces(pulumi.ComponentResource):
                 metadata={"name": namespace, "labels": {_ENFORCE: args.pod_security}},
                 opts=cluster.options(self),
             )
-            # A bare pod is refused until a controller has created this account: here it is applied,
+            # A bare pod is refused until a controller has created this account: applying it works
             # whichever of the two comes first.
             account = kubernetes.core.v1.ServiceAccountPatch(
                 f"{namespace}-default",
@@ -56,7 +56,7 @@ class Namespaces(pulumi.ComponentResource):
 
 
 class PodAccounts(pulumi.ComponentResource):
-    """Service accounts with rights in the cloud, and the buckets that their pods can mount."""
+    """Service accounts with cloud permissions, and the buckets that their pods can mount."""
 
     made: Sequence[pulumi.Resource]
 
@@ -97,7 +97,7 @@ class PodAccounts(pulumi.ComponentResource):
         cluster: Cluster,
     ) -> list[pulumi.Resource]:
         claim = bucket_claim(account, bucket)
-        # The name of a volume is the whole cluster's, and no namespace has a dot.
+        # A volume's name is unique in the cluster, and names of namespaces contain no dot.
         name = f"{namespace}.{claim}"
         options = driver.mount_options if right == "read" else (
             *driver.mount_options, *driver.write_options
@@ -109,19 +109,19 @@ class PodAccounts(pulumi.ComponentResource):
             spec={
                 "capacity": {"storage": _ANY_SIZE},
                 "access_modes": modes,
-                # The bucket is not this stack's to delete.
+                # The stack must not delete the bucket.
                 "persistent_volume_reclaim_policy": "Retain",
                 "storage_class_name": "",
                 "claim_ref": {"namespace": namespace, "name": claim},
                 "mount_options": [*options, *(["read-only"] if right == "read" else [])],
                 "csi": {
                     "driver": driver.driver,
-                    # Two volumes with one handle would be mounted once.
+                    # Two volumes with the same handle would be mounted only once.
                     "volume_handle": name,
                     "volume_attributes": {"bucketName": bucket, **driver.attributes},
                 },
             },
-            # A volume that is there changes neither its source nor its access modes.
+            # Source and access modes of an existing volume cannot change.
             opts=pulumi.ResourceOptions.merge(
                 cluster.options(self, delete_before_replace=True), _WITH_ITS_CLAIM
             ),
@@ -135,7 +135,7 @@ class PodAccounts(pulumi.ComponentResource):
                     "access_modes": modes,
                     "resources": {"requests": {"storage": _ANY_SIZE}},
                     "storage_class_name": "",
-                    # Not the plain name: the claim is replaced whenever the volume is.
+                    # Not the plain name, so that the claim is replaced whenever the volume is.
                     "volume_name": volume.metadata.name,
                 },
                 opts=cluster.options(self, delete_before_replace=True, depends_on=[volume]),
@@ -144,10 +144,10 @@ class PodAccounts(pulumi.ComponentResource):
 
 
 _WITH_ITS_CLAIM = pulumi.ResourceOptions(replace_on_changes=["spec.accessModes"])
-"""Of a volume: its claim is replaced for other access modes, and a volume that had another claim
-would stay Released: the new claim would be Pending forever."""
+"""For a volume: other access modes replace its claim, and a volume that was bound to another claim
+would stay Released, so that the new claim would be Pending forever."""
 _AT_ONCE = {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}
-"""A claim whose class waits for its first pod is bound only then: nobody waits for that."""
+"""Do not wait for a claim to be bound, which some classes do only with its first pod."""
 
 
 class PodClaims(pulumi.ComponentResource):
@@ -163,7 +163,7 @@ class PodClaims(pulumi.ComponentResource):
         cluster: Cluster,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        # With its own disk, a claim can be replaced: the disk stays, with its data.
+        # A claim with its own disk can be replaced: the disk is kept with its data.
         disks: dict[str, dict[str, str]] = {
             claim: {}
             if claim in cluster.volumes
@@ -194,7 +194,7 @@ class PodClaims(pulumi.ComponentResource):
                         "storage_class_name": disk.storage_class if disk else args.storage_class,
                         "volume_name": volume.metadata.name if volume else None,
                     },
-                    # The cluster fills in its default class, and the volume that it bound.
+                    # The cluster sets its default class and the name of the bound volume.
                     opts=cluster.options(self, holds_disk=True),
                 )
             )
@@ -204,9 +204,9 @@ class PodClaims(pulumi.ComponentResource):
     def _volume(
         self, claim: str, args: VolumeClaimArgs, disk: ClaimVolume, cluster: Cluster
     ) -> kubernetes.core.v1.PersistentVolume:
-        """Deleted after the claim and before the disk: its finalizer stays until the disk is
-        detached, so that nothing that detaches it goes before."""
-        # The name of a volume is the whole cluster's, and no namespace has a dot.
+        """A volume that is deleted after the claim and before the disk: its finalizer stays until
+        the disk is detached, so that nothing needed for detaching is deleted before."""
+        # A volume's name is unique in the cluster, and names of namespaces contain no dot.
         name = f"{args.namespace}.{claim}"
         return kubernetes.core.v1.PersistentVolume(
             name,
@@ -240,15 +240,15 @@ class PodClaims(pulumi.ComponentResource):
                     cluster.options(self, holds_disk=True, delete_before_replace=True),
                     _WITH_ITS_CLAIM,
                 ),
-                # The driver's resizer writes it once the file system has grown too.
+                # The driver's resizer sets it after the file system has grown too.
                 pulumi.ResourceOptions(ignore_changes=["spec.capacity"]),
             ),
         )
 
 
 def declare_namespaces(namespaces: Mapping[str, NamespaceArgs], *, cluster: Cluster) -> Cluster:
-    """Declares the namespaces that nobody else creates; returns the cluster as it is once they
-    exist: all that is declared in that one waits for them."""
+    """Declares the namespaces that the stack creates; returns the cluster with these as a
+    prerequisite of everything that is declared in it afterwards."""
     created = {name: args for name, args in namespaces.items() if not args.existing}
     if not created:
         return cluster
@@ -257,7 +257,7 @@ def declare_namespaces(namespaces: Mapping[str, NamespaceArgs], *, cluster: Clus
 
 
 def declare_auxiliary(auxiliary: Auxiliary, *, cluster: Cluster) -> Sequence[pulumi.Resource]:
-    """Declares both; returns what pods that name any of it cannot be without."""
+    """Declares accounts and claims; returns the resources on which pods that name them depend."""
     made: list[pulumi.Resource] = []
     if auxiliary.accounts:
         made += PodAccounts(
@@ -273,7 +273,7 @@ def declare_auxiliary(auxiliary: Auxiliary, *, cluster: Cluster) -> Sequence[pul
 def declare_files(
     owner: str, namespace: str, contents: Contents, *, cluster: Cluster, parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
-    """The ConfigMap of each volume of files: never changed, since what runs has mounted it."""
+    """The ConfigMap of each volume with files; never changed, because pods have mounted it."""
     return [
         kubernetes.core.v1.ConfigMap(
             name := config_map_name(owner, volume, content),

@@ -1,11 +1,11 @@
-"""What `pulumi up` waits for of a workload."""
+"""What `pulumi up` waits for when it declares a workload."""
 
 
 def awaited(wait: bool, *, seconds: int) -> dict[str, str]:
-    """Annotations: wait until it is up, for so long; or until it is there, which is at once.
+    """Annotations: wait until it is ready, at most for `seconds`; or only until it exists.
 
-    Not skipAwait: with that the provider does not wait for its end either, so a Job that is made
-    again meets the old one's name, and a node pool is deleted under its pods
+    Not skipAwait: with that, the provider does not wait for a deletion either, so that a new Job
+    conflicts with the old one of the same name, and a node pool is deleted under its pods
     (https://github.com/pulumi/pulumi-kubernetes/issues/3154).
     """
     if wait:

@@ -1,4 +1,4 @@
-"""NVIDIA's DCGM exporter on every GPU node, and what makes a Prometheus read it."""
+"""NVIDIA's DCGM exporter on every GPU node, and the objects that make a Prometheus scrape it."""
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -12,7 +12,7 @@ NAMESPACE = "gpu-monitoring-system"
 
 
 class DcgmExporter(pulumi.ComponentResource):
-    """One DaemonSet for all pools, or one for each way in which their nodes differ."""
+    """One DaemonSet for all pools, or one for each kind of nodes."""
 
     namespace: kubernetes.core.v1.Namespace
     daemon_sets: list[kubernetes.apps.v1.DaemonSet]
@@ -30,8 +30,8 @@ class DcgmExporter(pulumi.ComponentResource):
             NAMESPACE,
             metadata={
                 "name": NAMESPACE,
-                # Paths of the host, and more rights than a restricted namespace allows: whoever
-                # reads the hardware's counters needs both.
+                # It needs host paths and more permissions than a restricted namespace allows, in
+                # order to read the hardware's counters.
                 "labels": {"pod-security.kubernetes.io/enforce": "privileged"},
             },
             opts=cluster.options(self),
@@ -50,7 +50,8 @@ class DcgmExporter(pulumi.ComponentResource):
                     "name": group.name,
                     "namespace": NAMESPACE,
                     "labels": LABELS,
-                    # Ready at once on a pool at zero; on new nodes, driver and image come first.
+                    # It is ready at once on a pool without nodes; new nodes first need driver and
+                    # image.
                     "annotations": {"pulumi.com/timeoutSeconds": "1800"},
                 },
                 spec=spec(group, args, file),
@@ -69,14 +70,14 @@ class DcgmExporter(pulumi.ComponentResource):
         kubernetes.apiextensions.CustomResource(
             NAME,
             api_version="monitoring.googleapis.com/v1",
-            # Not PodMonitoring, which says of every series that its namespace is the exporter's.
+            # Not PodMonitoring, which sets the namespace of every series to the exporter's.
             kind="ClusterPodMonitoring",
             metadata={"name": NAME},
             spec={
                 "selector": {"matchLabels": LABELS},
                 "endpoints": [{"port": "metrics", "interval": f"{args.interval_seconds}s"}],
-                # None of the exporter's own: namespace, pod and container are the GPU holder's, as
-                # in GKE's managed DCGM.
+                # None of the exporter's own: namespace, pod and container are those that use the
+                # GPU, as in GKE's managed DCGM.
                 "targetLabels": {"metadata": []},
             },
             opts=cluster.options(self, depends_on=[*self.daemon_sets, *cluster.system_nodes]),
@@ -89,7 +90,7 @@ class DcgmExporter(pulumi.ComponentResource):
                 "name": NAME,
                 "namespace": NAMESPACE,
                 "labels": LABELS,
-                # While all pools are at zero there is no pod to wait for.
+                # While all pools have zero nodes, there is no pod to wait for.
                 "annotations": {"pulumi.com/skipAwait": "true"},
             },
             spec={
@@ -115,7 +116,7 @@ class DcgmExporter(pulumi.ComponentResource):
                         {
                             "port": "metrics",
                             "interval": f"{args.interval_seconds}s",
-                            # namespace, pod and container are the GPU holder's.
+                            # Namespace, pod and container are those that use the GPU.
                             "honorLabels": True,
                         }
                     ],

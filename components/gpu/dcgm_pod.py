@@ -1,8 +1,8 @@
-"""The pods of the DCGM exporter: on which nodes, with what of the host and with which rights.
+"""The pods of the DCGM exporter: their nodes, host paths and permissions.
 
 They follow NVIDIA/dcgm-exporter 4.5.3-4.8.2, dcgm-exporter.yaml, which tolerates no taint, and for
-GKE, whose nodes have no NVIDIA runtime, Google's cloud.google.com/stackdriver/docs/
-managed-prometheus/exporters/nvidia-dcgm (both read 2026-11-21).
+GKE, whose nodes have no NVIDIA runtime, Google's
+cloud.google.com/stackdriver/docs/managed-prometheus/exporters/nvidia-dcgm (both read 2026-11-21).
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from .node_affinity import affinity_to
 NAME = "dcgm-exporter"
 PORT = 9400
 LABELS = {"app.kubernetes.io/name": NAME}
-"""On every exporter's pod, whichever DaemonSet it is of."""
+"""The labels of every exporter's pod, whichever DaemonSet it belongs to."""
 
 _COUNTERS_DIR = "/etc/gpu-cluster"
 _POD_RESOURCES = "/var/lib/kubelet/pod-resources"
@@ -34,19 +34,19 @@ _POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Pools that one DaemonSet serves: their nodes need the same exporter."""
+    """Pools whose nodes need the same exporter, in one DaemonSet."""
 
     runtime_class: str | None
     driver_directory: str | None
     gke_plugin: bool
-    """GKE's device plugin tells the kubelet `nvidia0` where NVIDIA's tells the GPU's UUID; a pod is
-    matched with its GPU by it (dcgm-exporter issues 27 and 85)."""
+    """Whether GKE's device plugin runs, which reports `nvidia0` to the kubelet instead of the GPU's
+    UUID; the exporter matches pods with GPUs by it (dcgm-exporter issues 27 and 85)."""
     shared: bool
     pools: Sequence[GpuPool]
 
     @property
     def name(self) -> str:
-        """Fixed, and the plain one for whole GPUs with NVIDIA's plugin and runtime."""
+        """A fixed name, without suffix for whole GPUs with NVIDIA's plugin and runtime."""
         parts = [
             NAME,
             "gke" if self.gke_plugin else "",
@@ -57,7 +57,7 @@ class Group:
 
 
 def groups(cluster: Cluster) -> list[Group]:
-    """The pools by what they need; on most clusters one group."""
+    """The pools grouped by their requirements; on most clusters, one group."""
     grouped: dict[tuple[str | None, str | None, bool, bool], list[GpuPool]] = {}
     for pool in cluster.pools.values():
         gke_plugin = not pool.nvidia_runtime and not pool.device_plugin
@@ -86,7 +86,7 @@ def spec(group: Group, args: MonitoringArgs, counters: str) -> DaemonSetSpecArgs
         "template": {
             "metadata": {
                 "labels": labels,
-                # The exporter reads the file once: another one needs another pod.
+                # The exporter reads the file only once, so another file needs new pods.
                 "annotations": {
                     "gpu-cluster/counters": hashlib.sha256(counters.encode()).hexdigest()
                 },
@@ -102,7 +102,7 @@ def spec(group: Group, args: MonitoringArgs, counters: str) -> DaemonSetSpecArgs
                         "image": images.DCGM_EXPORTER.reference,
                         "env": [
                             *_env(group, args),
-                            # Else Hostname is the pod's.
+                            # Otherwise, Hostname is the pod's.
                             {
                                 "name": "NODE_NAME",
                                 "value_from": {"field_ref": {"field_path": "spec.nodeName"}},
@@ -139,13 +139,13 @@ def _env(group: Group, args: MonitoringArgs) -> list[EnvVarArgsDict]:
 
 def _security(group: Group) -> SecurityContextArgsDict:
     if group.driver_directory is not None:
-        # No NVIDIA runtime there that would give the exporter the devices.
+        # These nodes have no NVIDIA runtime that would provide the devices.
         return {"privileged": True}
     return {
         "run_as_user": 0,
         "run_as_non_root": False,
         "allow_privilege_escalation": False,
-        # For DCGM_FI_PROF_*, and on Bottlerocket to be given the GPUs at all.
+        # For DCGM_FI_PROF_*, and to get the GPUs at all on Bottlerocket.
         "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
     }
 

@@ -1,8 +1,7 @@
-"""NVIDIA's device plugin, on the pools where nobody else runs one.
+"""NVIDIA's device plugin, on the pools for which the stack has to install one.
 
 The manifest follows deployments/static/nvidia-device-plugin.yml of NVIDIA/k8s-device-plugin, in the
-version of `images.DEVICE_PLUGIN`, and for MIG and MPS its chart (read 2026-11-21), narrowed to the
-pools that asked for it.
+version of `images.DEVICE_PLUGIN`, and for MIG and MPS its chart (read 2026-11-21).
 """
 
 import hashlib
@@ -46,8 +45,8 @@ _CRITICAL_ADDON = Toleration(key="CriticalAddonsOnly")
 class DevicePlugin(pulumi.ComponentResource):
     """One DaemonSet for the pools with whole GPUs, and one for each pool that shares its GPUs.
 
-    The names are fixed, and a pool's sharing is its own DaemonSet's config: another number of
-    replicas replaces a pod on its node, and never runs two plugins side by side.
+    The names are fixed, and a pool's sharing is the config of its own DaemonSet: another number of
+    replicas replaces the pod on a node, and never runs two plugins at the same time.
     """
 
     daemon_sets: list[kubernetes.apps.v1.DaemonSet]
@@ -58,7 +57,7 @@ class DevicePlugin(pulumi.ComponentResource):
         super().__init__("gpu-cluster:gpu:DevicePlugin", name, None, opts)
         self.daemon_sets = []
         for group in _groups(cluster.pools):
-            # A pool that begins to share leaves the common DaemonSet first.
+            # A pool that starts sharing its GPUs leaves the common DaemonSet first.
             before: list[pulumi.Resource] = [*self.daemon_sets[:1]]
             if group.config is not None:
                 before.append(self._config_map(group, cluster))
@@ -86,7 +85,7 @@ class DevicePlugin(pulumi.ComponentResource):
         before: Sequence[pulumi.Resource],
     ) -> kubernetes.apps.v1.DaemonSet:
         labels = {"name": name}
-        # Both programs read their config once: another config needs another pod.
+        # Both programs read their config only once, so another config needs new pods.
         checksum = hashlib.sha256(group.config.encode()).hexdigest() if group.config else None
         return kubernetes.apps.v1.DaemonSet(
             name,
@@ -94,8 +93,8 @@ class DevicePlugin(pulumi.ComponentResource):
                 "name": name,
                 "namespace": NAMESPACE,
                 "labels": labels,
-                # On a pool at zero it is ready at once; on nodes that are coming up it waits for
-                # their driver, which takes longer than the provider's 10 minutes.
+                # It is ready at once on a pool without nodes; on new nodes it waits for their
+                # driver, which takes longer than the provider's 10 minutes.
                 "annotations": {"pulumi.com/timeoutSeconds": "1800"},
             },
             spec={
@@ -109,14 +108,14 @@ class DevicePlugin(pulumi.ComponentResource):
                     "spec": pod,
                 },
             },
-            # Two plugins for one resource on a node disagree about who has which GPU.
+            # Two plugins for one resource on a node conflict about who uses which GPU.
             opts=cluster.options(self, delete_before_replace=True, depends_on=before),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
-    """Pools that one DaemonSet serves: they need the same plugin, and the same of their nodes."""
+    """Pools with the same plugin and the same requirements for their nodes, in one DaemonSet."""
 
     name: str
     pools: Sequence[GpuPool]
@@ -145,7 +144,7 @@ class _Group:
 
 
 def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
-    """Those with whole GPUs first, by runtime class; then each pool that shares its GPUs."""
+    """Groups with whole GPUs, by runtime class; then one for each pool that shares its GPUs."""
     served = [pool for pool in pools.values() if pool.device_plugin]
     whole: dict[str, list[GpuPool]] = {}
     for pool in served:
@@ -158,12 +157,12 @@ def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
 
 
 def _on_nodes_of(group: _Group, container: ContainerArgsDict) -> PodSpecArgsDict:
-    """A pod with this container that is on every node of the group, and on no other."""
+    """A pod with this container on every node of the group, and only there."""
     tolerations = [_CRITICAL_ADDON, *(one for pool in group.pools for one in pool.tolerations)]
     return {
         "priority_class_name": "system-node-critical",
         "runtime_class_name": group.runtime_class,
-        # Elsewhere the plugin finds no driver, and crashes for ever.
+        # On other nodes, the plugin finds no driver and crashes again and again.
         "affinity": affinity_to(_labels(pool) for pool in group.pools),
         "tolerations": [toleration.manifest() for toleration in dict.fromkeys(tolerations)],
         "automount_service_account_token": False,
@@ -199,7 +198,7 @@ def _env(group: _Group) -> list[EnvVarArgsDict]:
     if group.mps:
         variables["MPS_ROOT"] = MPS_ROOT
     if group.mig:
-        # All partitions of a node are alike, so that they are plain `nvidia.com/gpu` to pods.
+        # All partitions of a node are equal, so that pods see them as plain `nvidia.com/gpu`.
         variables |= {"MIG_STRATEGY": "single", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
     if group.driver_directory is not None:
         variables |= {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH, "PASS_DEVICE_SPECS": "true"}
@@ -208,7 +207,7 @@ def _env(group: _Group) -> list[EnvVarArgsDict]:
 
 def _security(group: _Group) -> SecurityContextArgsDict:
     if group.driver_directory is not None:
-        # No NVIDIA runtime there that would give the plugin its devices.
+        # These nodes have no NVIDIA runtime that would provide the devices.
         return {"privileged": True}
     if group.mig:
         return {"capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}
@@ -234,6 +233,6 @@ def _volumes(group: _Group) -> tuple[list[VolumeArgsDict], list[VolumeMountArgsD
 
 def _labels(pool: GpuPool) -> dict[str, str]:
     # Without nvidia.com/gpu.present: a GPU Operator in the cluster sets it to false on nodes that
-    # its own feature discovery does not reach, and would take the plugin off them.
+    # its own feature discovery does not reach, which would remove the plugin from them.
     # NVIDIA/gpu-operator controllers/nodelabeling_controller.go, reconcileCommonGPULabel, 2026-11.
     return dict(pool.node_selector)

@@ -1,8 +1,8 @@
-"""The NVIDIA driver installer for GKE nodes whose driver GKE does not install.
+"""The NVIDIA driver installer for GKE nodes on which GKE does not install the driver.
 
 The manifests follow GoogleCloudPlatform/container-engine-accelerators,
-nvidia-driver-installer/{cos,ubuntu}/daemonset-preloaded.yaml (read 2026-11-21), narrowed to the
-pools that asked for them. The preloaded images exist on GKE nodes only.
+nvidia-driver-installer/{cos,ubuntu}/daemonset-preloaded.yaml (read 2026-11-21), restricted to the
+pools that need them. The preloaded images exist only on GKE nodes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,11 +28,11 @@ _WITHOUT_GKES: Sequence[NodeSelectorRequirementArgsDict] = (
     {"key": names.GKE_ACCELERATOR, "operator": "Exists"},
     {"key": names.GKE_GPU_DRIVER_VERSION, "operator": "DoesNotExist"},
 )
-"""Nodes on which GKE does not install the driver itself."""
+"""Selects nodes on which GKE does not install the driver itself."""
 
 
 class DriverInstaller(pulumi.ComponentResource):
-    """One installer DaemonSet for each node OS and image that the pools ask for."""
+    """One installer DaemonSet for each operating system and image of the pools' nodes."""
 
     daemon_sets: list[kubernetes.apps.v1.DaemonSet]
 
@@ -47,12 +47,12 @@ class DriverInstaller(pulumi.ComponentResource):
                     "name": daemon_set,
                     "namespace": "kube-system",
                     "labels": {"k8s-app": daemon_set},
-                    # On a pool at zero it is ready at once; on nodes that are coming up, a driver
+                    # It is ready at once on a pool without nodes; on new nodes, installing a driver
                     # takes longer than the provider's 10 minutes.
                     "annotations": {"pulumi.com/timeoutSeconds": "1800"},
                 },
                 spec=_spec(daemon_set, pools),
-                # A new installer beside the old one would install twice.
+                # A new installer running next to the old one would install twice.
                 opts=cluster.options(self, delete_before_replace=True),
             )
             for daemon_set, pools in _by_daemon_set(cluster.pools).items()
@@ -125,7 +125,7 @@ def _cos_pod(image: str | None) -> PodSpecArgsDict:
                     {"name": "cos-tools", "mount_path": "/build/cos-tools"},
                 ],
                 "command": ["bash", "-c"],
-                # After a restart of the pod the module is loaded.
+                # After a restart of the pod, the module is already loaded.
                 "args": ["grep -q '^nvidia ' /proc/modules || /cos-gpu-installer install"],
             },
             {
@@ -171,7 +171,7 @@ def _installer_container(own: str | None, preloaded: images.Image) -> ContainerA
     return {
         "name": "nvidia-driver-installer",
         "image": own or preloaded.reference,
-        # GKE puts its own on the node; no registry has it.
+        # GKE preloads its own image on the node; no registry has it.
         "image_pull_policy": "IfNotPresent" if own else "Never",
         "resources": {"requests": {"cpu": "150m"}},
         "security_context": {"privileged": True},

@@ -1,4 +1,4 @@
-"""The GPU dashboard and the alert rules as Grafana and Prometheus read them."""
+"""The GPU dashboard for Grafana and the alert rules for Prometheus."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ _LEGENDS: Mapping[Grouping, str] = {
 }
 _MATCHERS = 'Hostname=~"$node", namespace=~"$namespace", pod=~"$pod"'
 _WIDTH, _HEIGHT = 8, 8
-"""Of Grafana's 24 columns: node, pod and GPU side by side."""
+"""Node, pod and GPU are next to each other in Grafana's 24 columns."""
 
 
 def dashboard(title: str, source: Source) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _variable(name: str, query: str) -> dict[str, Any]:
         "refresh": 2,
         "includeAll": True,
         "multi": True,
-        # Also a GPU that no pod holds has its place.
+        # Also includes GPUs that no pod uses.
         "allValue": ".*",
         "current": {"text": "All", "value": "$__all"},
     }

@@ -1,4 +1,4 @@
-"""What a user says of all images at once: the registry that they come from."""
+"""The setting for all images at once: the registry that they are pulled from."""
 
 import re
 from dataclasses import dataclass
@@ -36,18 +36,18 @@ class ImagesArgs:
 
     registry: Annotated[Annotated[str, _REGISTRY] | None, Sent("PodSpec containers[].image")] = None
     """Your own registry, with a path if it has one, such as `registry.example.com/mirror`: it
-    replaces the registry of each image. Images that GKE preloads on its nodes stay as they are.
+    replaces the registry of each image. Images that GKE preloads on its nodes do not change.
     `gpu-cluster images` lists the images that it must contain."""
 
     def __post_init__(self) -> None:
         check_limits(self)
 
     def image(self, reference: str) -> str:
-        """Where a pod gets this image."""
+        """The reference with which a pod pulls this image."""
         if self.registry is None or reference.startswith(f"{self.registry}/"):
             return reference
         host, slash, path = reference.partition("/")
         if slash and names.is_registry(host):
             return f"{self.registry}/{path}"
-        # Docker's own short form: `ubuntu:24.04` is docker.io/library/ubuntu:24.04.
+        # Docker's short form: `ubuntu:24.04` is docker.io/library/ubuntu:24.04.
         return f"{self.registry}/{reference if slash else f'library/{reference}'}"

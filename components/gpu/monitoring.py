@@ -1,6 +1,6 @@
 """GPU monitoring inside the cluster: exporter, dashboard and alert rules.
 
-Not here: on Google Cloud, dashboard and alerts are resources of Cloud Monitoring.
+On Google Cloud, dashboard and alerts are resources of Cloud Monitoring instead.
 """
 
 import json
@@ -18,7 +18,7 @@ _RULES = "gpu-alerts"
 
 
 class GpuMonitoring(pulumi.ComponentResource):
-    """The exporter, and where Prometheus and Grafana read it, what these show and say."""
+    """The exporter, and, for Prometheus and Grafana, the dashboard and the alerts."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class GpuMonitoring(pulumi.ComponentResource):
             metadata={
                 "name": _DASHBOARD,
                 "namespace": NAMESPACE,
-                # The Grafana chart's sidecar loads every ConfigMap that has it.
+                # The Grafana chart's sidecar loads every ConfigMap with this label.
                 "labels": {"grafana_dashboard": "1"},
             },
             data={"gpus.json": _json(grafana.dashboard(f"GPUs of {cluster}", "exporter"))},
@@ -72,7 +72,7 @@ class GpuMonitoring(pulumi.ComponentResource):
             kubernetes.core.v1.ConfigMap(
                 _RULES,
                 metadata={"name": _RULES, "namespace": NAMESPACE},
-                # JSON is YAML: the file can be mounted where `rule_files` looks.
+                # JSON is valid YAML: the file can be mounted into a folder of `rule_files`.
                 data={"gpu-alerts.yaml": _json(rules)},
                 opts=options,
             )

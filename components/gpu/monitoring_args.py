@@ -1,4 +1,4 @@
-"""What a user says of GPU monitoring."""
+"""The settings of GPU monitoring."""
 
 import re
 from collections.abc import Sequence
@@ -27,29 +27,29 @@ class MonitoringArgs:
     source: Annotated[
         Source | None, Sent("DaemonSet"), Tries("managed", given={"enabled": True})
     ] = None
-    """Who collects the metrics. `exporter` is NVIDIA's DCGM exporter, run by this stack. `managed`
-    is GKE's own, which has neither XID errors nor throttling times, and so no alert for either. By
-    default, it is `managed` on Autopilot, which admits no other, and `exporter` elsewhere."""
+    """What collects the metrics. `exporter` is NVIDIA's DCGM exporter, run by this stack. `managed`
+    is GKE's own, without XID errors and throttling times, and so without alerts for them. By
+    default, it is `managed` on Autopilot, which allows nothing else, and `exporter` elsewhere."""
     interval_seconds: Annotated[
         int,
         Interval(ge=10, le=300),
         Sent("DaemonSet spec.template.spec.containers[]"),
         Tries(60, given={"enabled": True}),
     ] = 30
-    """How often the exporter samples and is scraped; 10 to 300. GKE's own always uses 30."""
+    """How often the exporter samples and is scraped, in seconds; 10 to 300. GKE's uses 30."""
     notification_channels: Annotated[
         Sequence[Annotated[str, CHANNEL]],
         Sent("AlertPolicy notificationChannels"),
         Tries(["projects/p/notificationChannels/1"], given={"enabled": True}),
     ] = ()
-    """Who hears of alerts, as `projects/.../notificationChannels/...`; on Google Cloud only."""
+    """The recipients of alerts, `projects/.../notificationChannels/...`; only on Google Cloud."""
     prometheus_operator: Annotated[bool, Sent("ServiceMonitor")] = False
     """Whether the cluster has the Prometheus Operator's resource types, so that a ServiceMonitor
     and a PrometheusRule replace a scrape config and a rules file; not on Google Cloud."""
     prometheus_labels: Annotated[Labels, Sent("ServiceMonitor metadata.labels")] = field(
         default_factory=dict
     )
-    """The labels by which that Prometheus selects what it reads, such as `release: prometheus`."""
+    """The labels by which that Prometheus selects these objects, such as `release: prometheus`."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -59,9 +59,9 @@ class MonitoringArgs:
             )
 
     def on(self, platform: str, metrics: Metrics) -> "MonitoringArgs | None":
-        """The same with `source` decided, None where it is not enabled.
+        """These settings with `source` decided; None if monitoring is not enabled.
 
-        Raises ValueError for what a cluster of the platform, with these `metrics`, does not have.
+        Raises ValueError for settings that a cluster with these `metrics` does not support.
         """
         if not self.enabled:
             return None

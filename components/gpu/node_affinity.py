@@ -1,4 +1,4 @@
-"""On which nodes a DaemonSet runs that is there for several pools."""
+"""The node affinity of a DaemonSet for several pools."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,7 +8,7 @@ from pulumi_kubernetes.core.v1 import AffinityArgsDict, NodeSelectorRequirementA
 def affinity_to(
     pools: Iterable[Mapping[str, str]], also: Sequence[NodeSelectorRequirementArgsDict] = ()
 ) -> AffinityArgsDict:
-    """Nodes of any of the pools, each given by labels of its nodes; `also`: what else must be."""
+    """Selects the nodes of all pools, given by their labels; `also`: more requirements."""
     terms: list[list[NodeSelectorRequirementArgsDict]] = [
         [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
         for labels in pools
@@ -16,7 +16,7 @@ def affinity_to(
     return {
         "node_affinity": {
             "required_during_scheduling_ignored_during_execution": {
-                # Terms are alternatives.
+                # Terms are alternatives: a node has to match one of them.
                 "node_selector_terms": [{"match_expressions": [*term, *also]} for term in terms]
             }
         }

@@ -1,4 +1,4 @@
-"""What workloads and training jobs have in common: image, resources, account, files, secrets."""
+"""The settings of all pods on GPU nodes: image, resources, account, files, secrets."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ from .resources_args import ResourcesArgs, check_room
 from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 
 USER_MOST = 2**31 - 1
-"""Of `runAsUser` and `fsGroup`, as Kubernetes validates them."""
+"""The maximum of `runAsUser` and `fsGroup`, as Kubernetes validates them."""
 
 
 _EXCLUDE_EACH_OTHER = frozenset({"existing", "pod_security"})
-"""Fields of a namespace."""
+"""Fields of a namespace that cannot be combined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvFromArgs:
-    """Environment variables from an object that somebody else made: one variable for each key."""
+    """Environment variables from an existing object: one variable for each key."""
 
     secret: Annotated[
         Annotated[str, SUBDOMAIN] | None, Sent("PodSpec containers[].envFrom[].secretRef.name")
@@ -45,24 +45,23 @@ class EnvFromArgs:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceArgs:
     """A namespace for a team or an application, which this stack creates unless it is `existing`.
-    Removing its block deletes it with everything in it. Its `default` account mounts no token of
-    the Kubernetes API."""
+    Removing its block deletes it with everything in it. Its `default` account mounts no API
+    token."""
 
     existing: Annotated[bool, Sent("Namespace")] = False
-    """Whether somebody else creates the namespace, such as Argo CD or a fleet. The stack then only
-    names it: it must exist before `pulumi up`, and its Pod Security Standard is not checked."""
+    """Whether the namespace is created elsewhere, for instance by Argo CD. The stack then only
+    refers to it: it must exist before `pulumi up`, and its Pod Security Standard is not checked."""
 
     pod_security: Annotated[
         Literal["baseline", "privileged"], Sent("Namespace metadata.labels")
     ] = "baseline"
-    """The Pod Security Standard that the cluster enforces in it. Pods that mount directories of the
-    host or share GPUs by GKE's MPS need `privileged`, and the namespace a place in
+    """The Pod Security Standard that the cluster enforces in it. Pods that mount host directories
+    or share GPUs with GKE's MPS need `privileged`, and the namespace must be listed in
     `namespace-enforces` of `policy/config.json`."""
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError for a level of a namespace that somebody else creates. `given`: the
-        fields that are written."""
+        """Raises ValueError for the level of an existing namespace. `given`: the set fields."""
         if _EXCLUDE_EACH_OTHER.issubset(given):
             raise ValueError(
                 "podSecurity: is for a namespace that this stack creates; drop the key, or drop "
@@ -80,7 +79,7 @@ class Auxiliary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodArgs:
-    """Of pods on GPU nodes, whatever makes them."""
+    """The settings of pods on GPU nodes, whatever kind of object creates them."""
 
     image: Annotated[str, IMAGE, Sent("PodSpec containers[].image")]
     """The container's image."""
@@ -93,31 +92,30 @@ class PodArgs:
     requests: Annotated[ResourcesArgs, Sent("PodSpec containers[].resources.requests")] = field(
         default_factory=ResourcesArgs
     )
-    """What one pod requests."""
+    """The resources that one pod requests."""
     limits: Annotated[ResourcesArgs, Sent("PodSpec containers[].resources.limits")] = field(
         default_factory=ResourcesArgs
     )
-    """What one pod may use at most."""
+    """The maximum resources that one pod may use."""
     service_account: Annotated[str | None, Sent("PodSpec serviceAccountName")] = None
     """The pods' identity in the cloud: one of `serviceAccounts`; by default, none. Pods never get a
     token for the Kubernetes API."""
     volumes: Mapping[VolumeName, VolumeArgs] = field(default_factory=dict)
     """Files in addition to those of the image, by the volume's name."""
     env_from: Sequence[EnvFromArgs] = ()
-    """Secrets and ConfigMaps whose keys are environment variables; what `env` names itself wins."""
+    """Secrets and ConfigMaps whose keys become environment variables; `env` takes precedence."""
     image_pull_secrets: Annotated[
         Sequence[Annotated[str, SUBDOMAIN]], Sent("PodSpec imagePullSecrets[]")
     ] = ()
-    """Secrets of type `kubernetes.io/dockerconfigjson`, for a registry that the nodes' own identity
-    cannot read. Somebody else creates them in the pods' namespace."""
+    """Existing Secrets of type `kubernetes.io/dockerconfigjson` in the pods' namespace, for a
+    registry that the nodes' own identity cannot read."""
 
     run_as_user: Annotated[
         Annotated[int, Interval(ge=1, le=USER_MOST), Hint("0 is root")] | None,
         Sent("PodSpec securityContext.runAsUser"),
     ] = None
-    """The number of the user that the containers run as; by default, the image decides. Set it if
-    the image runs as another user than root: otherwise its containers cannot write to claims and
-    buckets, which belong to root."""
+    """The user ID of the containers; by default, the image's. Set it if the image does not run as
+    root: otherwise its containers cannot write to claims and buckets, which belong to root."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -128,17 +126,17 @@ class PodArgs:
         self._check_volumes()
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError if no node of `pool` could ever carry one of the pods."""
+        """Raises ValueError if a pod does not fit any node of `pool`."""
         check_room(self.requests, self.limits, pool)
 
     def uses_host(self, pool: GpuPool) -> bool:
-        """Whether pods on `pool` mount something of the host, or enter its IPC namespace."""
+        """Whether pods on `pool` mount host paths, or use the host's IPC namespace."""
         files = any(volume.host_file for volume in self.volumes.values())
         return files or pool.driver_libraries is not None or pool.host_ipc
 
     @property
     def claims(self) -> Mapping[str, str]:
-        """Volume -> the stack's claim behind it, which cannot go before the pods do."""
+        """Volume -> the stack's claim behind it, which must not be deleted before the pods."""
         return {name: one.claim for name, one in self.volumes.items() if one.claim is not None}
 
     def _check_volumes(self) -> None:
@@ -157,8 +155,8 @@ class PodArgs:
                 )
 
     def check_auxiliary(self, auxiliary: Auxiliary, *, nodes: int, pool: GpuPool) -> None:
-        """Raises ValueError if the pods, on at most `nodes` nodes at once, name what the stack
-        does not declare, or what they could not mount there."""
+        """Raises ValueError if the pods, on at most `nodes` nodes at once, name objects that the
+        stack does not declare, or that they could not mount there."""
         account = self._account(auxiliary)
         for name, volume in self.volumes.items():
             path = f"volumes.{name}"

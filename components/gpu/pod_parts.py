@@ -1,6 +1,6 @@
-"""The parts of a pod that workloads, training jobs and submitted jobs have in common.
+"""The parts of a pod that workloads, training jobs and submitted jobs share.
 
-In the API's own spelling: JobSets take it as it is, and so does the Kubernetes client.
+Keys are spelled as in the API, as JobSets and the Kubernetes client need them.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ from .pod_args import PodArgs
 from .volume_args import VolumeArgs
 
 Contents = Mapping[str, Mapping[str, str]]
-"""Volume -> name -> content of its files."""
+"""Volume -> file name -> content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodParts:
-    """What a pod has of its `PodArgs`; nothing empty."""
+    """The parts of a pod that follow from its `PodArgs`, without empty values."""
 
     spec: Mapping[str, Any]
     """Keys of the pod's spec, without volumes."""
@@ -31,7 +31,7 @@ class PodParts:
 
 
 def contents_of(args: PodArgs, root: Path) -> Contents:
-    """What is in the files of its volumes. Raises ValueError that begins with the key's path."""
+    """The contents of the files in its volumes. Raises ValueError, starting with the path."""
     found = {}
     for name, volume in args.volumes.items():
         if volume.files:
@@ -43,8 +43,8 @@ def contents_of(args: PodArgs, root: Path) -> Contents:
 
 
 def config_map_name(owner: str, volume: str, content: Mapping[str, str]) -> str:
-    """Another name for other content: what runs keeps the files that it started with, and what is
-    declared of them changes with them."""
+    """A name that depends on the content: running pods keep the files that they started with, and
+    the declaration of a pod changes with its files."""
     text = "\0".join(f"{name}\0{content[name]}" for name in sorted(content))
     return f"{owner}-{volume}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
@@ -52,16 +52,17 @@ def config_map_name(owner: str, volume: str, content: Mapping[str, str]) -> str:
 def pod_parts(
     owner: str, args: PodArgs, contents: Contents, buckets: BucketDriver | None
 ) -> PodParts:
-    """`owner`: the workload's name. `buckets`: how the cluster mounts them."""
+    """The parts of a pod. `owner`: the workload's name. `buckets`: how the cluster mounts them."""
     security: dict[str, Any] = {"seccompProfile": {"type": "RuntimeDefault"}}
     if args.run_as_user is not None:
-        # With the group Kubernetes and the drivers make volumes writable, which else are root's.
+        # With the group, Kubernetes and the drivers make volumes writable, which otherwise belong
+        # to root.
         security |= {"runAsUser": args.run_as_user, "fsGroup": args.run_as_user}
     spec: dict[str, Any] = {"automountServiceAccountToken": False, "securityContext": security}
     container: dict[str, Any] = {}
     if args.service_account is not None:
-        # The cloud knows it without the token of the Kubernetes API: GKE's metadata server and
-        # EKS's Pod Identity agent ask by the pod.
+        # The cloud identifies it without a token for the Kubernetes API: GKE's metadata server and
+        # EKS's Pod Identity agent identify the pod itself.
         spec["serviceAccountName"] = args.service_account
     if args.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in args.image_pull_secrets]

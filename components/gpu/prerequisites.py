@@ -1,4 +1,4 @@
-"""What the cluster has before the stack's own pods are declared."""
+"""The resources that exist in the cluster before the stack's own pods are declared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ class Prerequisites:
 
     cluster: Cluster
     queues: Sequence[pulumi.Resource] = ()
-    """The controllers and queues of batch work, without which a job with a queue never starts."""
+    """The controllers and queues for jobs, without which a job with a queue never starts."""
     plugins: Sequence[pulumi.Resource] = ()
-    """Device plugins. A pod that the kubelet refuses while one is replaced is not created again."""
+    """Device plugins. A pod that the kubelet refuses during a replacement is not recreated."""
     auxiliary: Sequence[pulumi.Resource] = ()
     """The service accounts and claims that pods may name."""

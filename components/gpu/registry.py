@@ -1,4 +1,4 @@
-"""One registry for the images of all pods, without any work where a pod is declared."""
+"""One registry for the images of all pods, applied without changes to their declarations."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ _LISTS = ("containers", "init_containers", "initContainers")
 
 
 def use_registry(images: ImagesArgs) -> pulumi.ResourceTransformation:
-    """A transformation by which a Kubernetes object gets its images there."""
+    """A transformation that replaces the registry of the images in every Kubernetes object."""
 
     def moved(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
         props = args.props
@@ -39,6 +39,6 @@ def _container(container: Any, images: ImagesArgs) -> Any:
     if not isinstance(container, Mapping) or not isinstance(container.get("image"), str):
         return container
     policy = container.get("image_pull_policy", container.get("imagePullPolicy"))
-    if policy == "Never":  # it is on the node, and in no registry
+    if policy == "Never":  # The image is preloaded on the node, and in no registry.
         return container
     return {**container, "image": images.image(container["image"])}

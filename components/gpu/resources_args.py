@@ -1,4 +1,4 @@
-"""CPU and memory of a pod, and whether a node of its pool has as much."""
+"""CPU and memory of a pod, and whether a node of its pool has enough of them."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -21,18 +21,18 @@ class ResourcesArgs:
         check_limits(self)
 
     def quantities(self) -> dict[str, str]:
-        """As a container's `resources` have them: those that are given."""
+        """The quantities that are set, for a container's `resources`."""
         amounts = {"cpu": self.cpu, "memory": self.memory}
         return {name: amount for name, amount in amounts.items() if amount is not None}
 
 
 def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool) -> None:
-    """Raises ValueError if a pod asks for more CPU or memory than any node of `pool` has."""
+    """Raises ValueError if a pod requests more CPU or memory than any node of `pool` has."""
     for resource, most, unit in (
         ("cpu", pool.cpu_millis, "m"),
         ("memory", pool.memory_mib, "Mi"),
     ):
-        # A limit alone is also the request.
+        # A limit without a request is also the request.
         for key, given in (("requests", requests), ("limits", limits)):
             asked: str | None = getattr(given, resource)
             if asked is None:

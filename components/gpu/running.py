@@ -1,7 +1,6 @@
-"""What keeps a running job running: the autoscaler does not evict it, and a disruption is not a
-failure.
+"""Keeps a running job running: the autoscaler does not evict it, disruptions do not count.
 
-Not for deployments, whose pods may move, nor for pods of their own, which no autoscaler evicts.
+Not for Deployments, whose pods may move, nor for bare pods, which no autoscaler evicts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,10 +12,10 @@ from ..cluster import GpuPool
 
 
 def staying(pool: GpuPool) -> Mapping[str, str]:
-    """The annotations of a pod that keeps its node until it ends.
+    """The annotations of a pod that prevents the removal of its node until it ends.
 
-    On a GPU node, Cluster Autoscaler looks only at the GPUs: it drains one of which less than half
-    are asked for, wherever the pods would fit on another node.
+    On a GPU node, Cluster Autoscaler only considers the GPUs: it drains a node if less than half of
+    them are requested and the pods fit on other nodes.
     """
     if pool.karpenter:
         return {names.DO_NOT_DISRUPT: "true"}
@@ -31,15 +30,15 @@ DISRUPTIONS_IGNORED: PodFailurePolicyArgsDict = {
         }
     ]
 }
-"""For a Job: a pod that was evicted, preempted or drained is replaced, and not counted as one of
-`backoffLimit`. Needs restart policy `Never`."""
+"""For a Job: a pod that was evicted, preempted or drained is replaced, and does not count towards
+`backoffLimit`. Requires restart policy `Never`."""
 
 
 def annotation_paths(template: str, annotations: Iterable[str]) -> list[str]:
-    """Paths, for `ignore_changes`, of annotations of the pod template at the path `template`.
+    """Paths for `ignore_changes` of annotations of the pod template at the path `template`.
 
-    An older version of this program may have set others, and a job must not run again for them. A
-    job that is created or replaced gets all of them: the engine then ignores nothing.
+    An older version of this program may have set others, which must not make a job run again. A job
+    that is created or replaced gets all of them: the engine then ignores nothing.
     """
     return [f'{template}.metadata.annotations["{annotation}"]' for annotation in annotations]
 
@@ -49,4 +48,4 @@ LATER = [
     *annotation_paths("spec.template", [names.SAFE_TO_EVICT, names.DO_NOT_DISRUPT]),
 ]
 """Paths of a Job that are set when it is created and ignored afterwards: they cannot change in an
-existing Job, and it must not run again because an older version of this program lacked them."""
+existing Job, which must not run again because an older version of this program did not set them."""

@@ -1,4 +1,4 @@
-"""A service: a Deployment with probes, its Service, and what decides how many pods there are."""
+"""A service: a Deployment with probes, its Service, and the scaling of its pods."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,19 +19,19 @@ from .workload import NO_SURGE, WAIT_SECONDS, pod_spec
 _PORT = "http"
 _STARTUP_PERIOD = 10
 _DRAIN_SECONDS = 5
-"""How long a pod still answers after it was told to end: until then others may send requests."""
+"""How long a pod still answers after it was told to end: until then, it may get requests."""
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def declare(services: Mapping[str, ServiceArgs], after: Prerequisites) -> None:
-    """Declares each service under its name, and the output that says how to reach them."""
+    """Declares each service under its name, and the output with their addresses."""
     for name, args in services.items():
         GpuService(name, args, after, opts=after.cluster.component_options)
     pulumi.export("services", {name: args.contract(name) for name, args in services.items()})
 
 
 class GpuService(pulumi.ComponentResource):
-    """The Deployment and all that belongs to it."""
+    """The Deployment of a service, with its Service, policies and scaling."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class GpuService(pulumi.ComponentResource):
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
         ]
         replicas = 1 if args.replicas is None else args.replicas
-        # Without scaling, the number of pods is the stack's again, whoever scaled it before.
+        # Without scaling, the stack controls the number of pods again, whoever changed it before.
         force = {} if scaling else {"pulumi.com/patchForce": "true"}
         deployment = kubernetes.apps.v1.Deployment(
             name,
@@ -81,13 +81,13 @@ class GpuService(pulumi.ComponentResource):
             },
             opts=pulumi.ResourceOptions.merge(
                 cluster.options(self, depends_on=before, holds_disk=bool(args.claims)),
-                # How many there are is the autoscaler's business from then on.
+                # From then on, the autoscaler controls the number of pods.
                 pulumi.ResourceOptions(ignore_changes=["spec.replicas"] if scaling else []),
             ),
         )
         kubernetes.core.v1.Service(
             name,
-            # A service at zero pods has no endpoints to wait for.
+            # A service with zero pods has no endpoints to wait for.
             metadata={**metadata, "annotations": awaited(False, seconds=WAIT_SECONDS)},
             spec={
                 "type": "ClusterIP",
@@ -100,7 +100,7 @@ class GpuService(pulumi.ComponentResource):
             name,
             metadata=metadata,
             spec={
-                # Not a minimum: with one pod, it would keep a node from being drained for ever.
+                # Not a minimum: with one pod, it would prevent its node from being drained.
                 "max_unavailable": 1,
                 "unhealthy_pod_eviction_policy": "AlwaysAllow",
                 "selector": {"match_labels": labels},
@@ -140,7 +140,7 @@ class GpuService(pulumi.ComponentResource):
 
 
 def _callers(args: ServiceArgs) -> Any:
-    """Pods of its own namespace, and those of others. The kubelet's probes always pass."""
+    """The pods of its own and of other namespaces. The kubelet's probes are always allowed."""
     others = [
         {"namespace_selector": {"match_labels": {_NAMESPACE_NAME: each}}} for each in args.callers
     ]
@@ -158,7 +158,7 @@ def _pod(name: str, args: ServiceArgs, pool: GpuPool, parts: PodParts) -> PodSpe
             "failure_threshold": -(-args.startup_seconds // _STARTUP_PERIOD),
         },
         "readiness_probe": {**ready, "period_seconds": 5, "failure_threshold": 3},
-        # A server whose GPU is busy may answer late; a restart costs it the model.
+        # A server with a busy GPU may answer late; a restart would have to load the model again.
         "liveness_probe": {
             **_asked(args.liveness_path),
             "period_seconds": 10,
@@ -168,7 +168,8 @@ def _pod(name: str, args: ServiceArgs, pool: GpuPool, parts: PodParts) -> PodSpe
     }
     return {
         **pod_spec(args, pool, parts, container),
-        # A Service called vllm would set VLLM_PORT to a URL, which vLLM takes for its own setting.
+        # A Service called vllm would set VLLM_PORT to a URL, which vLLM would use as its own
+        # setting.
         "enable_service_links": False,
     }
 
@@ -187,8 +188,8 @@ def _metric(args: MetricArgs) -> Any:
 
 
 def _scaled_object(name: str, scaling: ScalingArgs, args: PrometheusArgs) -> dict[str, Any]:
-    """As keda.sh/docs/2.21/reference/scaledobject-spec and .../scalers/prometheus have it, read
-    2026-11-24."""
+    """The ScaledObject's spec, as in keda.sh/docs/2.21/reference/scaledobject-spec and
+    .../scalers/prometheus, read 2026-11-24."""
     trigger: dict[str, Any] = {
         "type": "prometheus",
         "metadata": {
@@ -205,7 +206,7 @@ def _scaled_object(name: str, scaling: ScalingArgs, args: PrometheusArgs) -> dic
         "scaleTargetRef": {"name": name},
         "minReplicaCount": scaling.min_replicas,
         "maxReplicaCount": scaling.max_replicas,
-        # From the last pod to none; between more pods the HorizontalPodAutoscaler that KEDA makes
+        # Applies to scaling from one pod to none; otherwise, KEDA's HorizontalPodAutoscaler
         # decides.
         "cooldownPeriod": scaling.idle_seconds,
         "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {"scaleDown": scale_down}}},

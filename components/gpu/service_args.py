@@ -1,4 +1,4 @@
-"""What a user says of a service, and whether its pool can carry it."""
+"""The settings of a service, and whether its pool can run it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,13 +35,13 @@ _ABOVE_ZERO = Limit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricArgs:
-    """A metric for Kubernetes' HorizontalPodAutoscaler. It reads the metric from a metrics API,
-    which an adapter in the cluster serves; this stack installs none."""
+    """A metric for Kubernetes' HorizontalPodAutoscaler, which reads it from a metrics API. An
+    adapter in the cluster has to serve that API; this stack installs none."""
 
     name: Annotated[
         str, _METRIC, Sent("HorizontalPodAutoscaler spec.metrics[]"), Tries("queue_length")
     ]
-    """The metric, as the adapter calls it."""
+    """The adapter's name for the metric."""
     type: Annotated[
         Literal["Pods", "External"], Sent("HorizontalPodAutoscaler spec.metrics[].type")
     ] = "Pods"
@@ -50,7 +50,7 @@ class MetricArgs:
     average_value: Annotated[
         str, QUANTITY, Sent("HorizontalPodAutoscaler spec.metrics[]"), Tries("7")
     ]
-    """The value for each pod at which their number stays: `"10"`, or `500m` for a half."""
+    """The target value per pod: `"10"`, or `500m` for a half."""
     match_labels: Annotated[Labels, Sent("HorizontalPodAutoscaler spec.metrics[]")] = field(
         default_factory=dict
     )
@@ -62,31 +62,30 @@ class MetricArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusArgs:
-    """A Prometheus query for KEDA, which somebody else installs in the cluster beforehand: without
-    its type `ScaledObject`, `pulumi up` fails. Unlike a HorizontalPodAutoscaler it scales from
-    zero, if the query has a value when no pod runs: the requests at a gateway, not a metric of the
-    pods."""
+    """A Prometheus query for KEDA, which must be installed in the cluster beforehand: without its
+    type `ScaledObject`, `pulumi up` fails. Unlike a HorizontalPodAutoscaler, it scales up from
+    zero, if the query has a value when no pod runs: the requests at a gateway, for instance, but
+    not a metric of the pods."""
 
     server_address: Annotated[
         str, _URL, Sent("ScaledObject spec.triggers[].metadata.serverAddress"), Tries("http://p:1")
     ]
-    """Prometheus, as KEDA reaches it. No password belongs here: name it in `authentication`."""
+    """The URL of Prometheus for KEDA. A password does not belong here, but in `authentication`."""
     query: Annotated[str, MinLen(1), Sent("ScaledObject spec.triggers[].metadata.query")]
     """PromQL that yields one number for the whole service."""
     threshold: Annotated[
         float, _ABOVE_ZERO, Sent("ScaledObject spec.triggers[].metadata.threshold"), Tries(2.5)
     ]
-    """The value for each pod: the number of pods is the query's result divided by it."""
+    """The target value per pod: the number of pods is the query's result divided by it."""
     activation_threshold: Annotated[
         float, Ge(0), Sent("ScaledObject spec.triggers[].metadata.activationThreshold")
     ] = 0
-    """The first pod starts when the query's number is above this."""
+    """The first pod starts when the query's result exceeds this value."""
     authentication: Annotated[
         Annotated[str, SUBDOMAIN] | None,
         Sent("ScaledObject spec.triggers[].authenticationRef.name"),
     ] = None
-    """KEDA's TriggerAuthentication with the credentials for Prometheus, in the service's namespace.
-    Somebody else creates it."""
+    """An existing TriggerAuthentication of KEDA, in the service's namespace, for Prometheus."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -94,20 +93,20 @@ class PrometheusArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingArgs:
-    """How many pods a service has, by a metric. Give either `metric` or `prometheus`."""
+    """Scales the number of pods by a metric. Set either `metric` or `prometheus`."""
 
     min_replicas: Annotated[
         int,
         Ge(0),
         Sent("HorizontalPodAutoscaler spec.minReplicas", "ScaledObject spec.minReplicaCount"),
     ] = 1
-    """The minimum number of pods, which is also the initial number; 0 needs `prometheus`."""
+    """The minimum number of pods, which is also the initial number; 0 requires `prometheus`."""
     max_replicas: Annotated[
         int,
         Ge(1),
         Sent("HorizontalPodAutoscaler spec.maxReplicas", "ScaledObject spec.maxReplicaCount"),
     ]
-    """The most pods."""
+    """The maximum number of pods."""
     metric: MetricArgs | None = None
     """The metric of the HorizontalPodAutoscaler."""
     prometheus: PrometheusArgs | None = None
@@ -120,8 +119,8 @@ class ScalingArgs:
             "ScaledObject spec.cooldownPeriod",
         ),
     ] = 300
-    """How long the metric must be low before pods are removed. It should be longer than a model
-    takes to load."""
+    """How many seconds the metric must be low before pods are removed; longer than a model
+    loads."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -131,9 +130,10 @@ class ScalingArgs:
             raise ValueError(
                 f"minReplicas: {self.min_replicas} is above maxReplicas {self.max_replicas}"
             )
-        # Feature gate HPAScaleToZero: alpha since 1.16, beta and on since 1.37, and then not for
-        # metrics of pods (kubernetes.io/blog/2026/09/02/kubernetes-v1-37-hpa-scale-to-zero-beta,
-        # read 2026-11-24). No cloud of the catalog has 1.37.
+        # Feature gate HPAScaleToZero: alpha since 1.16, beta and on by default since 1.37, but not
+        # for metrics of pods
+        # (kubernetes.io/blog/2026/09/02/kubernetes-v1-37-hpa-scale-to-zero-beta, read 2026-11-24).
+        # No cloud in the catalog offers 1.37.
         if self.metric and not self.min_replicas:
             raise ValueError(
                 "minReplicas: Kubernetes before 1.37 refuses 0 in a HorizontalPodAutoscaler, "
@@ -144,16 +144,16 @@ class ScalingArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceArgs(GpuPodArgs):
-    """An HTTP server on a GPU pool, such as one for inference, under its own name inside the
-    cluster: a Deployment and a Service. An update replaces its pods one at a time and needs no
-    spare GPU; a service with one pod does not answer meanwhile."""
+    """An HTTP server on a GPU pool, for instance for inference, with its own name in the cluster: a
+    Deployment and a Service. An update replaces its pods one at a time and needs no spare GPU; a
+    service with one pod does not answer during an update."""
 
     port: Annotated[int, Interval(ge=1, le=65535), Sent("Service spec.ports[]"), Tries(9000)]
-    """The port on which the container listens, and the Service's own."""
+    """The port on which the container listens, which is also the Service's port."""
     readiness_path: Annotated[
         str, _PATH, Sent("PodSpec containers[].readinessProbe"), Tries("/ready")
     ] = "/health"
-    """The HTTP path that answers with 200 once the model is loaded; requests go to such pods."""
+    """The HTTP path that answers with 200 once the model is loaded; only such pods get requests."""
     liveness_path: Annotated[
         str, _PATH, Sent("PodSpec containers[].livenessProbe"), Tries("/live")
     ] = "/health"
@@ -161,42 +161,42 @@ class ServiceArgs(GpuPodArgs):
     startup_seconds: Annotated[
         int, Interval(ge=10, le=86400), Sent("PodSpec containers[].startupProbe"), Tries(3600)
     ] = 1800
-    """How long a container may take to load its model. After that it is restarted."""
+    """How many seconds a container may take to load its model. After that, it is restarted."""
     replicas: Annotated[
         Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas"), Tries(0)
     ] = None
     """The number of pods without `scaling`; by default, 1."""
     scaling: ScalingArgs | None = None
-    """How many pods there are, by a metric."""
+    """Scales the number of pods by a metric."""
     callers: Annotated[
         Sequence[Annotated[str, DNS_LABEL]], UNIQUE, Sent("NetworkPolicy spec.ingress[]")
     ] = ()
-    """The namespaces besides the service's own whose pods may call it, and read its metrics. This
+    """Namespaces in addition to the service's own whose pods may call it and read its metrics. This
     is enforced only if the cluster enforces NetworkPolicies."""
     wait: Annotated[bool, Sent("Deployment metadata.annotations")] = False
     """Whether `pulumi up` waits until its pods are ready."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is another class, which zero-argument super() does not find.
+        # A dataclass with slots is a new class, which zero-argument super() does not find.
         GpuPodArgs.__post_init__(self)
         if self.scaling and self.replicas is not None:
             raise ValueError("replicas: scaling sets the number of pods; drop one of the two")
 
     @property
     def pods(self) -> int:
-        """How many pods run at once, at the most."""
+        """The maximum number of pods that run at once."""
         if self.scaling:
             return self.scaling.max_replicas
         return 1 if self.replicas is None else self.replicas
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError if `pool` could never carry this service."""
+        """Raises ValueError if `pool` could never run this service."""
         GpuPodArgs.check_fits(self, pool)
         self.check_held("scaling.maxReplicas" if self.scaling else "replicas", self.pods, pool)
 
     def contract(self, name: str) -> Mapping[str, Any]:
-        """The service as the stack output `services` shows it; its hostname is resolved in every
-        namespace, whatever the cluster's domain."""
+        """The service as published in the stack output `services`; its hostname can be resolved in
+        every namespace, whatever the cluster's domain is."""
         hostname = f"{name}.{self.namespace}.svc"
         return {
             "namespace": self.namespace,

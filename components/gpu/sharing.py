@@ -1,7 +1,6 @@
-"""Shared GPUs as NVIDIA's device plugin has them: its config, and what MPS needs on the node.
+"""Shared GPUs with NVIDIA's device plugin: its config, and the parts of MPS on the node.
 
-From the README and chart of NVIDIA/k8s-device-plugin, in the version of `images.DEVICE_PLUGIN`
-(read 2026-11-21).
+From README and chart of NVIDIA/k8s-device-plugin, version `images.DEVICE_PLUGIN` (2026-11-21).
 """
 
 import json
@@ -18,17 +17,17 @@ _BLOCKS = {"time-slicing": "timeSlicing", "mps": "mps"}
 
 
 def plugin_config(sharing: Sharing | None) -> str | None:
-    """The plugin's config file, JSON being YAML; None if every pod gets a whole device."""
+    """The plugin's config file, in JSON as YAML; None if every pod gets a whole device."""
     if sharing is None or sharing.replicas < 2:
         return None
-    # MIG's own strategy says nothing of sharing; its partitions are then sliced by time.
+    # MIG's strategy does not define sharing; its partitions are then time-sliced.
     block = _BLOCKS.get(sharing.strategy, "timeSlicing")
     config = {
         "version": "v1",
         "sharing": {
             block: {
                 "renameByDefault": False,
-                # Two shares may be of one GPU: whoever asks for two would not get more.
+                # Two shares may be of the same GPU, so requesting two would not provide more.
                 "failRequestsGreaterThanOne": True,
                 "resources": [{"name": GPU_RESOURCE, "replicas": sharing.replicas}],
             }
@@ -46,7 +45,7 @@ CONFIG_MOUNT: VolumeMountArgsDict = {"name": "config", "mount_path": _CONFIG_DIR
 
 
 def mps_volumes() -> list[VolumeArgsDict]:
-    """The control daemon's pipes, and the shared memory between it and its clients."""
+    """Volumes for the control daemon's pipes and the memory that it shares with clients."""
     return [
         {"name": "mps-root", "host_path": {"path": MPS_ROOT, "type": "DirectoryOrCreate"}},
         {"name": "mps-shm", "host_path": {"path": f"{MPS_ROOT}/shm"}},
@@ -54,7 +53,7 @@ def mps_volumes() -> list[VolumeArgsDict]:
 
 
 def mps_mounts() -> list[VolumeMountArgsDict]:
-    """Where the daemon and the plugin expect them."""
+    """The paths at which the daemon and the plugin expect these volumes."""
     return [
         {"name": "mps-root", "mount_path": "/mps"},
         {"name": "mps-shm", "mount_path": "/dev/shm"},
@@ -62,7 +61,7 @@ def mps_mounts() -> list[VolumeMountArgsDict]:
 
 
 def mps_shared_memory() -> ContainerArgsDict:
-    """Mounts the shared memory on the node, once; a mount that the node sees takes privilege."""
+    """Mounts the shared memory on the node once, which requires a privileged container."""
     return {
         "name": "shared-memory",
         "image": images.DEVICE_PLUGIN.reference,

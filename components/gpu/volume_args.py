@@ -1,4 +1,4 @@
-"""What a user says of a pod's files: where each volume is mounted, and what is in it."""
+"""The settings of a pod's files: where each volume is mounted, and its source."""
 
 import math
 import posixpath
@@ -21,10 +21,10 @@ VolumeName = Annotated[
 TAKEN = {"/dev/shm": "the pod's shared memory", names.DRIVER_MOUNT: "the driver's libraries"}
 """Mount path of a volume that the stack itself adds -> what is mounted there."""
 LARGEST_DISK, LARGEST_FILE_SYSTEM = "64Ti", "8Pi"
-"""Of a gp3 volume, a Persistent Disk or a Hyperdisk; of Managed Lustre, the largest file system
-that either cloud provisions for a claim."""
+"""Maximum size of a gp3 volume, a Persistent Disk or a Hyperdisk; and of Managed Lustre, the
+largest file system that either cloud provisions for a claim."""
 FILES_LIMIT = 1_000_000
-"""Bytes of all files of a volume: the API server takes ConfigMaps of 1 MiB."""
+"""Maximum size of all files of a volume in bytes: the API server accepts ConfigMaps of 1 MiB."""
 _SOURCES = (
     "claim", "existing_claim", "bucket", "files", "secret", "memory", "host_file",
 )  # fmt: skip
@@ -35,7 +35,7 @@ AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWrit
 
 
 def _below_root(example: str) -> Limit:
-    """The path of one place below the root, written in only one way."""
+    """An absolute path below the root, in its only canonical spelling."""
 
     def refusal(path: str) -> str | None:
         if not path.startswith("/"):
@@ -80,7 +80,7 @@ class VolumeArgs:
     mount_path: Annotated[
         str, _below_root("/data"), _FREE, Sent("PodSpec containers[].volumeMounts[].mountPath")
     ]
-    """The absolute path at which the container finds it."""
+    """The absolute path of the files in the container."""
     claim: Annotated[
         Annotated[str, SUBDOMAIN] | None,
         Sent("PodSpec volumes[].persistentVolumeClaim.claimName"),
@@ -90,7 +90,7 @@ class VolumeArgs:
     existing_claim: Annotated[
         Annotated[str, SUBDOMAIN] | None, Sent("PodSpec volumes[].persistentVolumeClaim.claimName")
     ] = None
-    """A PersistentVolumeClaim of the pod's namespace that somebody else creates."""
+    """An existing PersistentVolumeClaim in the pod's namespace."""
     bucket: Annotated[
         Annotated[str, BUCKET_NAME] | None,
         Sent(
@@ -99,8 +99,7 @@ class VolumeArgs:
         ),
         Tries("other"),
     ] = None
-    """A bucket of Cloud Storage (GKE) or S3 (EKS), mounted with the rights of the pod's
-    `serviceAccount`."""
+    """A bucket of Cloud Storage (GKE) or S3 (EKS), with the permissions of the `serviceAccount`."""
     files: Annotated[
         Sequence[Annotated[str, _FILE]],
         Sent("PodSpec volumes[].configMap.name", "ConfigMap"),
@@ -111,20 +110,20 @@ class VolumeArgs:
     secret: Annotated[
         Annotated[str, SUBDOMAIN] | None, Sent("PodSpec volumes[].secret.secretName")
     ] = None
-    """A Secret of the pod's namespace that somebody else creates; each of its keys is a file."""
+    """An existing Secret in the pod's namespace; each of its keys is a file."""
     memory: Annotated[
         Annotated[str, QUANTITY] | None,
         Sent("PodSpec volumes[].emptyDir.sizeLimit"),
         Tries("128Mi"),
     ] = None
-    """The size of a volume in memory, part of the pod's own; empty when the pod starts."""
+    """The size of a volume in memory, part of the pod's; empty when the pod starts."""
     host_file: Annotated[
         Annotated[str, _below_root("/etc/nccl.conf")] | None,
         Sent("PodSpec volumes[].hostPath.path"),
     ] = None
-    """One file of the node, for nodes whose image keeps there what a container needs."""
+    """A file of the node, for images of nodes that provide a file that the container needs."""
     read_only: Annotated[bool | None, Sent("PodSpec containers[].volumeMounts[].readOnly")] = None
-    """Whether the container cannot write to it; by default, it cannot, except to `memory`."""
+    """Whether the volume is mounted read-only; by default, it is, except `memory`."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -171,9 +170,9 @@ class VolumeArgs:
         return self.claim or self.existing_claim
 
     def contents(self, root: Path) -> dict[str, str]:
-        """Name -> content of each of `files` below `root`. Raises ValueError, with the key in
-        front, for one that leads elsewhere, cannot be read, is no text, holds a private key, or is
-        too large."""
+        """Name -> content of each of `files` below `root`. Raises ValueError, starting with the
+        key, for a file elsewhere, that is unreadable, not text or too large, or has a private
+        key."""
         found: dict[str, str] = {}
         for position, file in enumerate(self.files):
             key = f"files[{position}]"
@@ -213,25 +212,25 @@ class VolumeClaimArgs:
     size: Annotated[
         str, SIZE, Sent("PersistentVolumeClaim spec.resources.requests.storage"), Tries("2Gi")
     ]
-    """The size, such as `100Gi`; it can grow later if its class allows that, and never shrinks."""
+    """The size, such as `100Gi`; it can grow later if the class allows that, but never shrink."""
     storage_class: Annotated[
         Annotated[str, SUBDOMAIN] | None, Sent("PersistentVolumeClaim spec.storageClassName")
     ] = None
-    """The StorageClass; by default, the cluster's default, which on GKE is a disk that one node can
-    mount. On GKE the stack creates `gpu-cluster-hyperdisk`, for machines that attach Hyperdisk
-    only, and `gpu-cluster-filestore`, `gpu-cluster-filestore-ssd`, `gpu-cluster-filestore-zonal`
-    and `gpu-cluster-filestore-enterprise`, for file systems that many nodes mount. On EKS the key
-    is refused: the stack itself creates the disk, an encrypted gp3 volume."""
+    """The StorageClass; by default, the cluster's default, which on GKE is a disk that only one
+    node can mount. On GKE the stack creates `gpu-cluster-hyperdisk`, for machines that only support
+    Hyperdisk, and `gpu-cluster-filestore`, `gpu-cluster-filestore-ssd`,
+    `gpu-cluster-filestore-zonal` and `gpu-cluster-filestore-enterprise`, for file systems that many
+    nodes mount. On EKS it cannot be set: the stack creates an encrypted gp3 volume."""
     zone: Annotated[str | None, Sent("Volume availabilityZone")] = None
-    """EKS only: the zone of the disk, and of the nodes that mount it; by default, the first of the
-    cluster's network, if the stack creates it. It cannot change while the claim exists: a disk
+    """EKS only: the zone of the disk, and of the nodes that mount it; by default, the first zone of
+    the cluster's network, if the stack creates it. It cannot change while the claim exists: a disk
     cannot move, and its data would be lost."""
     access_mode: Annotated[AccessMode, Sent("PersistentVolumeClaim spec.accessModes[]")] = (
         "ReadWriteOnce"
     )
-    """Who may mount it: pods of one node (`ReadWriteOnce`), of several nodes (`ReadWriteMany`,
-    `ReadOnlyMany`), or one pod (`ReadWriteOncePod`). Outside of EKS, the access mode, the class and
-    the namespace cannot change while the claim exists: its disk would be deleted with its data."""
+    """Which pods may mount it: those of one node (`ReadWriteOnce`), of several nodes
+    (`ReadWriteMany`, `ReadOnlyMany`), or only one pod (`ReadWriteOncePod`). Except on EKS, access
+    mode, class and namespace cannot change while the claim exists: its disk would be deleted."""
     namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
         "default"
     )
@@ -252,10 +251,10 @@ class VolumeClaimArgs:
 
     @property
     def gib(self) -> int:
-        """The size in GiB, rounded up: clouds make no smaller steps."""
+        """The size in GiB, rounded up, because clouds only offer whole GiB."""
         return math.ceil(quantity.parse(self.size) / 2**30)
 
     @property
     def several_nodes(self) -> bool:
-        """Whether pods of several nodes may mount it at once."""
+        """Whether pods of several nodes may mount it at the same time."""
         return self.access_mode in ("ReadOnlyMany", "ReadWriteMany")

@@ -1,4 +1,4 @@
-"""A GPU workload that takes everything it needs from its pool: selector, tolerations, resource."""
+"""A GPU workload that gets everything from its pool: selector, tolerations, resource."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -33,11 +33,11 @@ NO_SURGE: DeploymentStrategyArgsDict = {
     "type": "RollingUpdate",
     "rolling_update": {"max_surge": 0, "max_unavailable": 1},
 }
-"""A surge pod would need a GPU more than there may be."""
+"""An additional pod during an update would need another GPU, which may not be available."""
 WAIT_SECONDS = 1800
-"""A pool at zero: a node, a driver and an image of many gigabytes come first."""
+"""Covers the start of a node, its driver and an image of many gigabytes."""
 _SPOT_GRACE_SECONDS = 15
-"""A Spot node gives 25 s of notice on GKE, of which system pods take the last ones."""
+"""A Spot node gives 25 s of notice on GKE, the last of which are reserved for system pods."""
 
 
 def declare(workloads: Mapping[str, WorkloadArgs], after: Prerequisites) -> None:
@@ -55,7 +55,7 @@ def declare(workloads: Mapping[str, WorkloadArgs], after: Prerequisites) -> None
 
 
 class GpuWorkload(pulumi.ComponentResource):
-    """A deployment, pod or job."""
+    """A Deployment, Pod or Job."""
 
     def __init__(
         self,
@@ -69,15 +69,15 @@ class GpuWorkload(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`queues`: the controllers and queues that a job with a queue needs. `plugins`: the device
-        plugins; a bare pod that the kubelet refuses while one is replaced is not created again.
-        `auxiliary`: the accounts and claims that pods may name."""
+        plugins; a bare pod that the kubelet refuses while one is being replaced is not created
+        again. `auxiliary`: the accounts and claims that pods may name."""
         super().__init__("gpu-cluster:gpu:Workload", name, None, opts)
         pool = cluster.pools[args.pool]
         labels = {"app": name}
         metadata: ObjectMetaArgsDict = {
             "name": name,
             "namespace": args.namespace,
-            # Whether a queued job is suspended is its queue's business, and no field of this stack.
+            # The queue, not this stack, suspends and resumes a queued job.
             "labels": {**labels, **names.queue_labels(args.queue, args.priority)},
             "annotations": {
                 **awaited(args.wait, seconds=WAIT_SECONDS),
@@ -160,14 +160,14 @@ class GpuWorkload(pulumi.ComponentResource):
 
 
 def _left_alone(options: pulumi.ResourceOptions, paths: Sequence[str]) -> pulumi.ResourceOptions:
-    """`options`, with what does not replace a pod or job that is there."""
+    """`options` that also ignore changes which must not replace an existing pod or job."""
     return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(ignore_changes=list(paths)))
 
 
 def _default_memory(args: WorkloadArgs, pool: GpuPool, spec: str) -> list[str]:
-    """Paths of the shared memory that nobody asked for: what an older version of this program made
-    without it is not replaced for it. A change of the driver's libraries replaces all the same, by
-    the search path in `env`."""
+    """Paths of the default shared memory: a pod or job that an older version of this program
+    created without it is not replaced because of it. A change of the driver's libraries still
+    replaces it, because of the search path in `env`."""
     given = args.shared_memory is not None or _libraries(args, pool) or args.volumes
     if given or _shared_memory(args, pool) is None:
         return []
@@ -179,9 +179,9 @@ def _libraries(args: GpuPodArgs, pool: GpuPool) -> str | None:
 
 
 def _shared_memory(args: GpuPodArgs, pool: GpuPool) -> VolumeArgsDict | None:
-    """The volume at `/dev/shm`; None for the container runtime's own."""
+    """The volume at `/dev/shm`; None for the container runtime's default."""
     if args.shared_memory is None:
-        # NCCL and data loaders pass tensors through it. With the host's IPC it is the host's.
+        # NCCL and data loaders pass tensors through it. With the host's IPC, it is the host's.
         wanted = args.gpus > 1 and not pool.host_ipc
         return {"name": "shared-memory", "empty_dir": {"medium": "Memory"}} if wanted else None
     if not quantity.parse(args.shared_memory):
@@ -193,9 +193,9 @@ def _shared_memory(args: GpuPodArgs, pool: GpuPool) -> VolumeArgsDict | None:
 def pod_spec(
     args: GpuPodArgs, pool: GpuPool, parts: PodParts, container: ContainerArgsDict
 ) -> PodSpecArgsDict:
-    """The pods of `args`; `container`: their container's name, ports and probes."""
+    """The pod spec for `args`; `container`: its container's name, ports and probes."""
     libraries, memory = _libraries(args, pool), _shared_memory(args, pool)
-    # The SDK takes the API's own spelling too; its types have only the other.
+    # The SDK also accepts the API's own spelling; its types only have snake_case.
     volumes: list[VolumeArgsDict] = [
         *([memory] if memory else []),
         *cast(list[VolumeArgsDict], parts.volumes),
@@ -249,6 +249,6 @@ def _probe(probe: ProbeArgs | None) -> ProbeArgsDict | None:
 def _resources(args: GpuPodArgs, pool: GpuPool) -> ResourceRequirementsArgsDict:
     limits = args.limits.quantities()
     if args.gpus:
-        # In the limits: for an extended resource, Kubernetes takes the request from there.
+        # As a limit: for an extended resource, Kubernetes copies the request from there.
         limits[pool.resource] = str(args.gpus)
     return {"requests": args.requests.quantities(), "limits": limits}

@@ -1,4 +1,4 @@
-"""What a user says of pods on a GPU pool and of a workload, and whether the pool can carry them."""
+"""The settings of pods on a GPU pool and of workloads, and whether the pool can run them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,23 +46,23 @@ class ProbeArgs:
     """An HTTP probe."""
 
     path: str = "/"
-    """The path that is asked."""
+    """The HTTP path to request."""
     port: Annotated[str, Tries("other")]
     """The name of one of the workload's ports."""
     initial_delay_seconds: int = 10
-    """How long the first question waits."""
+    """How many seconds after the container's start the first probe is sent."""
     period_seconds: int = 5
-    """The time between two questions."""
+    """The seconds between two probes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPodArgs(PodArgs):
-    """Pods of one container on a GPU pool; only the pool knows how pods reach its nodes."""
+    """Pods with one container on a GPU pool; how pods reach its nodes follows from the pool."""
 
     pool: Annotated[str, Sent("PodSpec nodeSelector")]
     """The GPU pool on which the pods run."""
     gpus: Annotated[int, Ge(0), Sent("PodSpec containers[].resources.limits")] = 1
-    """How many units of the pool's GPU resource one pod has. A pod with 0, with an NVIDIA runtime,
+    """How many units of the pool's GPU resource one pod has. With an NVIDIA runtime, a pod with 0
     sees every GPU of its node, including those allocated to other pods."""
     command: Annotated[Sequence[str], Sent("PodSpec containers[].command[]")] = ()
     """The container's command; by default, the image's."""
@@ -72,15 +72,15 @@ class GpuPodArgs(PodArgs):
         Literal["Always", "IfNotPresent", "Never"] | None,
         Sent("PodSpec containers[].imagePullPolicy"),
     ] = None
-    """When the image is pulled; by default, Kubernetes' default."""
+    """When the image is pulled; by default, Kubernetes' default applies."""
     node_selector: Annotated[Labels, Sent("PodSpec nodeSelector")] = field(default_factory=dict)
-    """Labels that the node must have in addition to the pool's."""
+    """Node labels that are required in addition to the pool's."""
     shared_memory: Annotated[
         Annotated[str, QUANTITY_OR_ZERO] | None, Sent("PodSpec volumes[].emptyDir.sizeLimit")
     ] = None
     """The size of `/dev/shm`, part of the pod's memory; `"0"` for the container runtime's 64 MiB.
-    By default, it is as large as the pod's memory with several GPUs, and those 64 MiB with one. An
-    existing pod or job keeps its size when the key is removed."""
+    By default, it is limited only by the pod's memory if the pod has several GPUs, and 64 MiB if it
+    has one. An existing pod or job keeps its size when the key is removed."""
     driver_libraries: Annotated[
         Annotated[str, ABSOLUTE] | None, Sent("PodSpec volumes[].hostPath.path")
     ] = None
@@ -88,7 +88,7 @@ class GpuPodArgs(PodArgs):
     without an NVIDIA container runtime."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is another class, which zero-argument super() does not find.
+        # A dataclass with slots is a new class, which zero-argument super() does not find.
         PodArgs.__post_init__(self)
         limit = self.limits.memory
         if self.shared_memory is None or limit is None:
@@ -100,12 +100,12 @@ class GpuPodArgs(PodArgs):
             )
 
     def uses_host(self, pool: GpuPool) -> bool:
-        """As `PodArgs.uses_host`; a pod without a GPU has nothing of its driver."""
+        """Like `PodArgs.uses_host`; a pod without GPUs mounts nothing of the driver."""
         own = self.driver_libraries or any(each.host_file for each in self.volumes.values())
         return bool(own or (self.gpus and PodArgs.uses_host(self, pool)))
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError if no node of `pool` could ever carry one of the pods."""
+        """Raises ValueError if a pod does not fit any node of `pool`."""
         if self.driver_libraries and not pool.host_paths:
             raise ValueError(
                 "driverLibraries: the platform does not allow directories of the host, and "
@@ -154,11 +154,11 @@ class GpuPodArgs(PodArgs):
 
     @property
     def pods(self) -> int:
-        """How many pods run at once, at the most."""
+        """The maximum number of pods that run at once."""
         return 1
 
     def check_held(self, key: str, pods: int, pool: GpuPool) -> None:
-        """Raises ValueError, for the key that says how many, if `pool` never has room for all."""
+        """Raises ValueError, starting with `key`, if `pool` is too small for all pods."""
         held = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
         if self.gpus and held is not None and pods > held:
             raise ValueError(
@@ -169,27 +169,27 @@ class GpuPodArgs(PodArgs):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadArgs(GpuPodArgs):
-    """A deployment, pod or job on a GPU pool. Only the pool says how its nodes are reached."""
+    """A Deployment, Pod or Job on a GPU pool; how pods reach its nodes follows from the pool."""
 
     kind: Annotated[Literal["deployment", "pod", "job"], Sent("Pod", "Deployment", "Job")]
-    """What runs: a Deployment, a Pod or a Job."""
+    """The kind of object: a Deployment, a Pod or a Job."""
     replicas: Annotated[Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas")] = None
-    """How many pods a deployment has; by default, 1."""
+    """The number of pods of a deployment; by default, 1."""
     ports: Annotated[
         Mapping[Annotated[str, _PORT_NAME], Annotated[int, Interval(ge=1, le=65535)]],
         Sent("PodSpec containers[].ports[]"),
     ] = field(default_factory=dict)
     """The container's ports: their names and numbers."""
     readiness_probe: Annotated[ProbeArgs | None, Sent("PodSpec containers[].readinessProbe")] = None
-    """When the container is ready, asked over HTTP."""
+    """The HTTP probe that decides whether the container is ready."""
     liveness_probe: Annotated[ProbeArgs | None, Sent("PodSpec containers[].livenessProbe")] = None
-    """When the container is restarted, asked over HTTP."""
+    """The HTTP probe that decides whether the container is restarted."""
     completions: Annotated[Annotated[int, Ge(1)] | None, Sent("Job spec.completions")] = None
     """How many pods of a job must succeed."""
     parallelism: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.parallelism")] = None
     """How many pods of a job run at once."""
     backoff_limit: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.backoffLimit")] = None
-    """The retries of a job; by default, 3."""
+    """The number of retries of a job; by default, 3."""
     resource: Annotated[
         str, _RESOURCE, Silent("only the pool's own value is allowed, which pods have anyway")
     ] = GPU_RESOURCE
@@ -201,12 +201,13 @@ class WorkloadArgs(GpuPodArgs):
     queue: Annotated[str | None, Sent("ObjectMeta labels")] = None
     """The queue of `batch.queues` in which a job waits until the GPUs for all its pods are free."""
     priority: Annotated[str | None, Sent("ObjectMeta labels")] = None
-    """A job's place in its queue, one of `batch.priorities`; by default, the one with value 0."""
+    """A job's priority in its queue, one of `batch.priorities`; by default, value 0."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
-    """Whether `pulumi up` waits until it runs (a job: completes, its time in a queue included)."""
+    """Whether `pulumi up` waits until the workload is ready (for a job: until it completes,
+    including its time in a queue)."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is another class, which zero-argument super() does not find.
+        # A dataclass with slots is a new class, which zero-argument super() does not find.
         GpuPodArgs.__post_init__(self)
         self._check_api_version()
         self._check_kind("replicas", self.replicas, "deployment")
@@ -240,14 +241,14 @@ class WorkloadArgs(GpuPodArgs):
 
     @property
     def pods(self) -> int:
-        """How many pods run at once, at the most."""
+        """The maximum number of pods that run at once."""
         if self.kind == "deployment":
             return 1 if self.replicas is None else self.replicas
         pods = 1 if self.parallelism is None else self.parallelism
         return pods if self.completions is None else min(pods, self.completions)
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError if `pool` could never carry this workload."""
+        """Raises ValueError if `pool` could never run this workload."""
         GpuPodArgs.check_fits(self, pool)
         if self.kind == "deployment":
             self.check_held("replicas", self.pods, pool)

@@ -1,4 +1,4 @@
-"""What a kubeconfig's user may do on the machine of whoever uses it, if somebody else wrote it.
+"""What a kubeconfig written by others could do on the machines of its users.
 
 `exec` runs a command, and `tokenFile` sends a file to the server. Sources, read on 2026-11-23:
 kubernetes.io/docs/reference/access-authn-authz/authentication, "client-go credential plugins"; the
@@ -17,9 +17,9 @@ class _Plugin:
 
     words: Sequence[str] = ()
     options: Sequence[str] = ()
-    """Flags with a value."""
+    """Flags that have a value."""
     switches: Sequence[str] = ()
-    """Flags without one."""
+    """Flags that have no value."""
 
 
 _AWS = ("--region", "--cluster-name", "--cluster-id", "--output", "--role-arn", "--profile")
@@ -37,13 +37,13 @@ PLUGINS: Mapping[str, _Plugin] = {
         words=("kube", "credentials"), options=("--kube-cluster", "--teleport-cluster", "--proxy")
     ),
 }
-"""Command -> how it may be called. Without the arguments, `aws` could upload any file."""
+"""Command -> its allowed arguments. Without this restriction, `aws` could upload any file."""
 _VARIABLES = ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_STS_REGIONAL_ENDPOINTS")
-"""Of the command's environment; others, such as AWS_CONFIG_FILE, could name a program."""
+"""Allowed environment variables; others, such as AWS_CONFIG_FILE, could name a program."""
 
 
 def command_of(user: Mapping[str, Any]) -> str | None:
-    """The command that a kubeconfig's user runs to sign in, if any."""
+    """The command that a kubeconfig's user runs to authenticate, if any."""
     run = user.get("exec")
     return str(run.get("command")) if isinstance(run, Mapping) else None
 
@@ -51,7 +51,7 @@ def command_of(user: Mapping[str, Any]) -> str | None:
 def unsafe(user: Mapping[str, Any], commands: Sequence[str] = ()) -> str | None:
     """Why a kubeconfig's user could run or read what its author chose; None if it could not.
 
-    `commands`: accepted with any arguments, besides those of `PLUGINS`.
+    `commands`: allowed with any arguments, in addition to those of `PLUGINS`.
     """
     for key, does in (("auth-provider", "may run a command"), ("tokenFile", "sends it a file")):
         if user.get(key) is not None:
@@ -82,7 +82,7 @@ def _unknown_argument(command: str, arguments: Sequence[Any]) -> str | None:
     for argument in rest:
         name, equals, _ = argument.partition("=")
         if name in plugin.options:
-            # What follows a flag is its value, unless it is a flag itself.
+            # The argument after a flag is its value, unless it is a flag itself.
             name = "" if equals else next(rest, "")
         elif argument in plugin.switches:
             continue

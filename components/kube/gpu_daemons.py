@@ -1,10 +1,9 @@
-"""Whose pods give a node its GPUs: installers of NVIDIA's driver, and NVIDIA's device plugin.
+"""The pods that provide a node's GPUs: installers of NVIDIA's driver, and its device plugin.
 
 Many DaemonSets are privileged and called a driver (those of storage), and every device plugin
-mounts the kubelet's directory of sockets (those of network adapters too). What tells them apart is
-whose program they run, by the name of its container or of its image. Names as Google's
-container-engine-accelerators, GKE's own add-ons, NVIDIA's GPU operator and k8s-device-plugin have
-them (read 2026-11-21).
+mounts the kubelet's directory of sockets (also those of network adapters). The name of the
+container or of its image tells them apart. Names are from Google's container-engine-accelerators,
+GKE's own add-ons, NVIDIA's GPU operator and k8s-device-plugin (read 2026-11-21).
 """
 
 import re
@@ -14,7 +13,7 @@ from typing import Any, Final, Literal
 from .partial import UNKNOWN, all_of, any_of, each, get
 
 PLUGIN_SOCKETS: Final = "/var/lib/kubelet/device-plugins"
-"""Directory of the node in which a device plugin registers with the kubelet."""
+"""The directory on the node in which a device plugin registers with the kubelet."""
 _COS_DRIVER: Final = "/home/kubernetes/bin/nvidia"
 _DRIVER_NAME: Final = re.compile(r"nvidia-(gpu-)?driver(-installer|-ctr|-daemonset)?")
 _DRIVER_IMAGE: Final = re.compile(
@@ -26,7 +25,7 @@ _PLUGIN_IMAGE: Final = re.compile(r"(.*/)?(nvidia/k8s-device-plugin|nvidia-(gpu-
 
 
 def installs_driver(spec: Mapping[str, Any]) -> bool | None:
-    """Whether a pod with this spec installs NVIDIA's driver on its node; None: not known."""
+    """Whether a pod with this spec installs NVIDIA's driver on its node; None if not known."""
     return _any_container(
         spec,
         lambda container: all_of([
@@ -37,11 +36,11 @@ def installs_driver(spec: Mapping[str, Any]) -> bool | None:
 
 
 def installer_made_for(spec: Mapping[str, Any]) -> Literal["cos", "ubuntu", "other"] | None:
-    """The node image for which this installer of NVIDIA's driver is made; None if it is none.
+    """The node image that this installer of NVIDIA's driver supports; None for other pods.
 
-    Google's for Container-Optimized OS write the driver to a directory beside the kubelet, those
-    for Ubuntu build it against the host's `/boot`. The tag of NVIDIA's driver container ends with
-    the system that it is for: `595.91.07-ubuntu24.04`.
+    Google's installers for Container-Optimized OS write the driver to a directory next to the
+    kubelet, those for Ubuntu build it against the host's `/boot`. The tag of NVIDIA's driver
+    container ends with its operating system: `595.91.07-ubuntu24.04`.
     """
     if not installs_driver(spec):
         return None
@@ -53,7 +52,7 @@ def installer_made_for(spec: Mapping[str, Any]) -> Literal["cos", "ubuntu", "oth
 
 
 def is_device_plugin(spec: Mapping[str, Any]) -> bool | None:
-    """Whether a pod with this spec registers NVIDIA's GPUs with the kubelet; None: not known."""
+    """Whether a pod with this spec registers NVIDIA's GPUs with the kubelet; None if not known."""
     sockets = any_of(
         None if path is UNKNOWN else str(path).rstrip("/") == PLUGIN_SOCKETS
         for path in (get(volume, "hostPath", "path") for volume in each(spec, "volumes"))
@@ -63,7 +62,7 @@ def is_device_plugin(spec: Mapping[str, Any]) -> bool | None:
 
 
 def host_paths(spec: Mapping[str, Any]) -> set[str]:
-    """The known paths of the node that a pod mounts, without a final `/`."""
+    """The known host paths that a pod mounts, without a trailing `/`."""
     paths = (get(volume, "hostPath", "path") for volume in each(spec, "volumes"))
     return {path.rstrip("/") or "/" for path in paths if isinstance(path, str)}
 

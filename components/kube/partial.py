@@ -1,4 +1,4 @@
-"""Plain API objects of which some values are not known yet, and verdicts about them."""
+"""Plain API objects in which some values are not known yet, and verdicts about them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -10,11 +10,11 @@ class _Unknown:
 
 
 UNKNOWN: Final[Any] = _Unknown()
-"""Stands for a value that only the update will tell."""
+"""Stands for a value that is known only during the update."""
 
 
 def get(value: Any, *path: str | int) -> Any:
-    """What is at the path; None if nothing is, `UNKNOWN` where that is not known."""
+    """The value at the path; None if there is none, `UNKNOWN` if it is not known."""
     for step in path:
         if value is UNKNOWN or value is None:
             return value
@@ -26,7 +26,7 @@ def get(value: Any, *path: str | int) -> Any:
 
 
 def each(value: Any, *path: str | int) -> list[Any]:
-    """The items of the list at the path; `[UNKNOWN]` where the list is not known."""
+    """The items of the list at the path; `[UNKNOWN]` if the list is not known."""
     found = get(value, *path)
     if found is UNKNOWN:
         return [UNKNOWN]
@@ -34,7 +34,7 @@ def each(value: Any, *path: str | int) -> list[Any]:
 
 
 def entries(value: Any, *path: str | int) -> Mapping[str, Any] | None:
-    """The map at the path, empty where there is none; None if it is not known."""
+    """The map at the path, empty if there is none; None if it is not known."""
     found = get(value, *path)
     if found is UNKNOWN:
         return None
@@ -42,7 +42,7 @@ def entries(value: Any, *path: str | int) -> Mapping[str, Any] | None:
 
 
 def all_of(verdicts: Iterable[bool | None]) -> bool | None:
-    """False if one is False, else None if one is None, else True."""
+    """False if any is False, else None if any is None, else True."""
     seen = list(verdicts)
     if any(verdict is False for verdict in seen):
         return False
@@ -50,7 +50,7 @@ def all_of(verdicts: Iterable[bool | None]) -> bool | None:
 
 
 def any_of(verdicts: Iterable[bool | None]) -> bool | None:
-    """True if one is True, else None if one is None, else False."""
+    """True if any is True, else None if any is None, else False."""
     seen = list(verdicts)
     if any(verdict is True for verdict in seen):
         return True

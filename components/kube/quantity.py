@@ -1,8 +1,8 @@
 """Resource quantities: `200m`, `1.5`, `512Mi`, `2G`, `1e3`.
 
-Grammar, rounding and cap as k8s.io/apimachinery pkg/api/resource/quantity.go documents them (read
-2026-11-21). That parser also takes a sign, a point or a suffix without any digit for zero; here, as
-in its grammar and in the pattern of its OpenAPI schema, a quantity has a digit.
+Grammar, rounding and maximum as documented in k8s.io/apimachinery pkg/api/resource/quantity.go
+(read 2026-11-21). That parser also accepts a sign, a point or a suffix without any digit as zero;
+here, as in its grammar and in the pattern of its OpenAPI schema, a quantity has at least one digit.
 """
 
 import re
@@ -22,10 +22,10 @@ _FACTORS: Final[Mapping[str | None, Decimal]] = {
     **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
 }
 _LARGEST_BINARY: Final = Decimal(2**63 - 1)
-"""What a larger quantity with a binary suffix is capped at."""
+"""The maximum of quantities with a binary suffix."""
 _LARGEST_EXPONENT: Final = 2**31 - 1
 _DIGITS: Final = 400
-"""Beyond this many digits on either side nothing here is compared."""
+"""Quantities with more digits on either side cannot be compared here."""
 _CONTEXT: Final = Context(prec=3 * _DIGITS, rounding=ROUND_UP)
 _NANO: Final = Decimal("1e-9")
 
@@ -33,8 +33,8 @@ _NANO: Final = Decimal("1e-9")
 def parse(value: str | float) -> Decimal:
     """The value of a quantity: `200m` is 0.2, `1Ki` is 1024, `2e3` is 2000, `3.001n` is 4e-9.
 
-    What is finer than a billionth is rounded away from zero, and a binary quantity is at most
-    2^63 - 1. Raises ValueError, in one line, for what is not a valid quantity.
+    Digits beyond a billionth are rounded away from zero, and a binary quantity is at most 2^63 - 1.
+    Raises ValueError, in one line, if `value` is not a valid quantity.
     """
     text = value if isinstance(value, str) else str(value)
     match = None if isinstance(value, bool) else QUANTITY.fullmatch(text)
@@ -61,7 +61,7 @@ def parse(value: str | float) -> Decimal:
 
 
 def or_none(value: Any) -> Decimal | None:
-    """The value of a quantity; None for what is none."""
+    """The value of a quantity; None if it is not valid."""
     try:
         return parse(value) if isinstance(value, str | int | float) else None
     except ValueError:

@@ -1,9 +1,9 @@
-"""What the scheduler holds for a pod.
+"""The resources that the scheduler reserves for a pod.
 
-As k8s.io/component-helpers resource/helpers.go counts it (read 2026-11-21): the containers
-together with the sidecars (init containers that restart always), or the largest init container
-together with the sidecars before it, whichever is more; for CPU and memory what the pod as a whole
-requests instead, if it does; and the overhead of its runtime class.
+Calculated like in k8s.io/component-helpers resource/helpers.go (read 2026-11-21): the containers
+together with the sidecars (init containers that always restart), or the largest init container
+together with the sidecars before it, whichever is more; for CPU and memory, the requests of the pod
+as a whole, if it has any, instead; plus the overhead of its runtime class.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from typing import Any, Final
 from . import quantity
 
 _OF_THE_POD: Final = ("cpu", "memory", "hugepages-")
-"""What a pod can request as a whole."""
+"""Resources that a pod can request as a whole."""
 
 
 def requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Resource -> amount that a pod with this spec takes; nothing that is zero.
+    """Resource -> amount that a pod with this spec uses; without zeros.
 
-    A limit alone is also the request, as the API server makes it. Raises ValueError for what is no
-    quantity.
+    A limit is also the request if there is none, as in the API server. Raises ValueError if
+    invalid.
     """
     running: dict[str, Decimal] = {}
     for container in spec.get("containers") or []:

@@ -1,8 +1,8 @@
-"""Which nodes a pod may be on: its node selector and its required node affinity.
+"""The nodes on which a pod may run: its node selector and its required node affinity.
 
-Rules as k8s.io/component-helpers scheduling/corev1/nodeaffinity has them (read 2026-11-21): terms
-are alternatives, the requirements of a term hold together, and a term without any, or with one that
-cannot be read, selects nothing.
+Rules as in k8s.io/component-helpers scheduling/corev1/nodeaffinity (read 2026-11-21): terms are
+alternatives, all requirements of a term have to be met, and a term without any, or with one that
+cannot be parsed, selects nothing.
 """
 
 import re
@@ -13,11 +13,11 @@ from ..catalog.kubernetes import invalid_label_value
 from .partial import UNKNOWN, all_of, any_of, each, entries, get
 
 REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-"""Path, in a pod's spec, of the affinity that must hold."""
+"""Path, in a pod's spec, of the required node affinity."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 Perhaps = Callable[[str], bool]
-"""Whether a node may have a label of this key that nobody has told of."""
+"""Whether a node may have a label with this key that is not listed."""
 
 
 def _never(key: str) -> bool:
@@ -31,9 +31,9 @@ def selects(
     name: str | None = None,
     perhaps: Perhaps = _never,
 ) -> bool | None:
-    """Whether a pod's selector and affinity fit a node with these labels; None: not known.
+    """Whether a pod's selector and affinity match a node with these labels; None if not known.
 
-    `labels`: a value may be `UNKNOWN`. `name`: the node's own, None if it has none yet.
+    `labels`: a value may be `UNKNOWN`. `name`: the node's name, None if it has none yet.
     """
     selector = entries(spec, "nodeSelector")
     if selector is None:
@@ -49,7 +49,7 @@ def affine(
     name: str | None = None,
     perhaps: Perhaps = _never,
 ) -> bool | None:
-    """Whether a pod's required node affinity, if it has one, fits a node with these labels."""
+    """Whether a pod's required node affinity, if it has one, matches a node with these labels."""
     required = get(spec, *REQUIRED)
     if required is None:
         return True
@@ -70,7 +70,7 @@ def _term(term: Any, labels: Mapping[str, Any], name: str | None, perhaps: Perha
 
 
 def requirement(one: Any, labels: Mapping[str, Any], perhaps: Perhaps = _never) -> bool | None:
-    """Whether one of `matchExpressions` holds for these labels; None if that is not known."""
+    """Whether one of `matchExpressions` matches these labels; None if not known."""
     key, operator, values = get(one, "key"), get(one, "operator"), each(one, "values")
     if one is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
         return None
@@ -78,7 +78,7 @@ def requirement(one: Any, labels: Mapping[str, Any], perhaps: Perhaps = _never) 
         return False
     found = _value(labels, key, perhaps)
     if found is UNKNOWN:
-        # A label whose value is not known is there all the same.
+        # A label with an unknown value exists nevertheless.
         return {"Exists": True, "DoesNotExist": False}.get(operator) if key in labels else None
     match operator:
         case "In":
@@ -109,7 +109,7 @@ def _readable(operator: Any, values: list[Any]) -> bool:
 
 
 def _field(one: Any, name: str | None) -> bool | None:
-    """One of `matchFields`, of which only `metadata.name` exists."""
+    """Whether one of `matchFields` matches; only `metadata.name` is supported."""
     key, operator, values = get(one, "key"), get(one, "operator"), each(one, "values")
     if one is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
         return None

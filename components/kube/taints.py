@@ -1,6 +1,6 @@
-"""Taints, as Kubernetes and the clouds spell them, and the tolerations that let a pod pass.
+"""Taints, in the spelling of Kubernetes and of the clouds, and the tolerations that match them.
 
-Rules as k8s.io/api core/v1 toleration.go has them (read 2026-11-21), `Gt` and `Lt` included.
+Rules as in k8s.io/api core/v1 toleration.go (read 2026-11-21), including `Gt` and `Lt`.
 """
 
 import re
@@ -16,25 +16,25 @@ CLOUD_EFFECTS: Final[Mapping[Effect, str]] = {
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
     "NoExecute": "NO_EXECUTE",
 }
-"""Effect -> as the GKE and EKS APIs spell it. Node objects and autoscaler tags have the key."""
+"""Effect -> its spelling in the GKE and EKS APIs. Node objects and autoscaler tags use the key."""
 _EFFECTS: Final[Mapping[str, Effect]] = {cloud: effect for effect, cloud in CLOUD_EFFECTS.items()}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 def from_cloud(effect: Any) -> Any:
-    """The effect in Kubernetes spelling; anything else as it is."""
+    """The effect in Kubernetes spelling; anything else is returned unchanged."""
     return _EFFECTS.get(effect, effect) if isinstance(effect, str) else effect
 
 
 def keeps_away(effect: Any) -> bool:
-    """Whether a taint with this effect keeps pods away, rather than asking them to stay away."""
+    """Whether a taint with this effect keeps pods away, rather than being only a preference."""
     return effect in ("NoSchedule", "NoExecute")
 
 
 def tolerated(tolerations: Sequence[Any], *, key: Any, value: Any, effect: Any) -> bool | None:
-    """Whether one of a pod's tolerations matches the taint; None if that is not known.
+    """Whether one of a pod's tolerations matches the taint; None if not known.
 
-    `value` may be None or empty: a taint without a value.
+    `value` is None or empty for a taint without a value.
     """
     if UNKNOWN in (key, value, effect):
         return None

@@ -1,4 +1,4 @@
-"""Namespaces, service accounts and claims as a stack's config has them.
+"""Reads namespaces, service accounts and claims from a stack's config.
 
 Each function raises ValueError with one line that begins with the key's path.
 """
@@ -17,7 +17,7 @@ from ..kube import quantity
 def read_accounts(
     path: str, value: object, platform: str, access: Access
 ) -> Mapping[str, ServiceAccountArgs]:
-    """The config's `serviceAccounts`, whose key is `path`."""
+    """Reads the config's `serviceAccounts`, whose key is `path`."""
     accounts = decode_map(path, ServiceAccountArgs, value)
     for name, account in accounts.items():
         at(f"{path}.{name}", access.check, account, platform)
@@ -27,7 +27,7 @@ def read_accounts(
 def read_claims(
     path: str, value: object, platform: str, access: Access
 ) -> Mapping[str, VolumeClaimArgs]:
-    """The config's `volumeClaims`, whose key is `path`."""
+    """Reads the config's `volumeClaims`, whose key is `path`."""
     claims = decode_map(path, VolumeClaimArgs, value)
     for name, claim in claims.items():
         at(f"{path}.{name}", _check_disk, claim, platform, access.disks)
@@ -77,11 +77,10 @@ def check_disk_zones(
     pools: Mapping[str, ResolvedPool[Any]],
     disks: Disks | None,
 ) -> None:
-    """Raises ValueError if pods mount a disk and their pool can start nodes in another zone than
-    the disk's.
+    """Raises ValueError if pods mount a disk and their pool can start nodes in another zone.
 
-    Cluster Autoscaler takes the first zone of such a pool for the only one, and the cloud starts
-    the node in any (kubernetes/autoscaler cloudprovider/aws/README.md).
+    Cluster Autoscaler assumes that such a pool only has its first zone, and the cloud starts the
+    node in any (kubernetes/autoscaler cloudprovider/aws/README.md).
     """
     if disks is None:
         return

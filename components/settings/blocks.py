@@ -1,7 +1,7 @@
 """The table of blocks: the keys of a stack's config that are the same on every platform.
 
-A block that runs pods is a row here, with an args class and a module that declares it. Everything
-else that reads, prices, documents or changes a stack goes through the row.
+A block that runs pods is a row here, with an args class and a module that declares it. All other
+code that reads, prices, documents or changes a stack uses the row.
 """
 
 import re
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..gpu.prerequisites import Prerequisites
 
 _PACKAGE = __name__.partition(".")[0]
-"""`components` in a checkout, `gpu_cluster` in the wheel."""
+"""The name of `components` in a checkout, and `gpu_cluster` in the wheel."""
 
 
 class DeclaringModule(Protocol):
@@ -48,11 +48,11 @@ class Block:
     """A key of `gpu-cluster` in a stack's config."""
 
     args: type[Any]
-    """The class that the block, or each of its entries, is decoded into."""
+    """The args class of the block, or of each of its entries."""
     page: str
-    """The page of config keys on which it is documented."""
+    """The page of config keys that documents it."""
     names: Sequence[Limit] | None = None
-    """What its entries may be called; None if the block has no named entries."""
+    """The limits of its entries' names; None if the block has no named entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +60,16 @@ class RunningBlock(Block):
     """A block whose pods run in the cluster; `args` has `pod_groups`."""
 
     read: Callable[[str, Any, Available], Any]
-    """Gets the key's path, its value and what pods can use. Returns the args, by name if `names`;
-    raises ValueError with one line that begins with the key's path."""
+    """Called with the key's path, its value and what pods can use. Returns the args, by name if
+    `names` is set; raises ValueError with one line that begins with the key's path."""
     module: str
-    """The `DeclaringModule`. It loads an SDK, so it is imported only for a stack that needs it."""
+    """The `DeclaringModule`. It loads an SDK, so it is imported only for stacks that need it."""
     holds_nodes: bool = True
     """Whether its pods keep their nodes until the block is emptied."""
 
     @property
     def takes_files(self) -> bool:
-        """Whether its entries may name files of the repository, for volumes."""
+        """Whether its entries may name files of the repository for volumes."""
         return any(field.name == "volumes" for field in fields(self.args))
 
     def pod_groups(self, path: str, block: Any, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
@@ -86,7 +86,7 @@ class RunningBlock(Block):
 
 
 def _short_name(what: str, longest: int) -> Limit:
-    """A name that other names begin with, such as a role's, a Service's or a node pool's."""
+    """A name that is the prefix of others, such as a role's, a Service's or a node pool's."""
     return matching(
         f"{what}; allowed: at most {longest} lowercase letters, digits and '-', a letter first, "
         "no '-' at the end",
@@ -94,8 +94,8 @@ def _short_name(what: str, longest: int) -> Limit:
     )
 
 
-# An IAM role's name has the cluster's in front; `-workers-0-` with an index and a suffix follows a
-# job's in a pod's of 63.
+# An IAM role's name begins with the cluster's; a pod's name, of at most 63 characters, consists of
+# the job's name, `-workers-0-`, an index and a suffix.
 _ACCOUNT_NAME = _short_name("an account's name", 32)
 _TEAM_NAME = _short_name("a team's name", 40)
 _JOB_NAME = _short_name("a training job's name", 40)
@@ -155,16 +155,16 @@ BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
 RUNNING: Final[Mapping[str, RunningBlock]] = MappingProxyType(
     {key: block for key, block in BLOCKS.items() if isinstance(block, RunningBlock)}
 )
-"""Those that run pods."""
+"""The blocks that run pods."""
 ENTRY_NAMES: Final[Mapping[str, Sequence[Limit]]] = MappingProxyType({
     "gpuPools": [POOL_NAME],
     **{key: block.names for key, block in BLOCKS.items() if block.names is not None},
 })  # fmt: skip
-"""Key -> what its entries may be called, on every platform."""
+"""Key -> the limits of its entries' names, on every platform."""
 
 
 def check_entry_names(blocks: Mapping[str, Iterable[str]]) -> None:
-    """Raises ValueError, with the key's path, for an entry of a block that cannot be called so."""
+    """Raises ValueError, with the key's path, for an entry of a block with an invalid name."""
     for key, names in ENTRY_NAMES.items():
         for entry in blocks[key]:
             if reason := refusal(names, entry):

@@ -11,7 +11,7 @@ _OURS = ("localhost", "127.0.0.1", "::1")
 
 
 def foreign_endpoints(config: Mapping[str, str]) -> Iterator[str]:
-    """A line for each key whose host is neither the cloud's nor this machine.
+    """A line for each key with a host that is neither the cloud's nor this machine.
 
     `config` is the engine's: `aws:endpoints` -> text, JSON if the value is structured.
     """

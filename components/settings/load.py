@@ -1,7 +1,7 @@
-"""The only reader of the stack's config: a frozen `Settings`, or one line that says what is wrong.
+"""The only reader of the stack's config: it returns frozen `Settings`, or raises a one-line error.
 
-The CLI accepts any key and any shape inside structured config; here every key is known or refused,
-by its path, before a resource is registered.
+Pulumi's CLI accepts any key and any structure in the config; here every unknown key is refused,
+with its path, before a resource is registered.
 """
 
 import difflib
@@ -52,7 +52,7 @@ from .validate import (
 
 _LONG_WORD = re.compile(r"\S{200,}")
 _LONGEST = 2000
-"""Characters of a message; the longest list of what is allowed has about half of them."""
+"""Maximum length of a message; the longest list of allowed values has about half of that."""
 _PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
 _KEYS = ("cluster", "gpuPools", *BLOCKS)
@@ -67,8 +67,8 @@ def load() -> Settings[Any]:
 
 
 def load_args(given: Mapping[str, Any]) -> Settings[Any]:
-    """The settings that a program gives as args, or as maps such as a stack file has; of the
-    stack's config only what providers read counts. Raises as `load` does."""
+    """The settings from a program's args, or from maps like those in a stack file; of the stack's
+    config, only the providers' settings are used. Raises the same errors as `load`."""
     return _loaded(
         lambda config: _checked(config, lambda: _of_values(config, *_given(given), Path())),
         lambda key: key.partition(":")[0] in _PROVIDERS,
@@ -78,7 +78,7 @@ def load_args(given: Mapping[str, Any]) -> Settings[Any]:
 def _loaded(
     read: Callable[[Mapping[str, str]], Settings[Any]], counts: Callable[[str], bool]
 ) -> Settings[Any]:
-    # Whoever reads settings without an engine, `from_config`, does without the SDK.
+    # Code that reads settings without an engine, through `from_config`, does without the SDK.
     import pulumi
     from pulumi.runtime import config as runtime_config
 
@@ -94,16 +94,16 @@ def _loaded(
 
 
 def warned(config: Mapping[str, str], settings: Settings[Any]) -> list[str]:
-    """What every preview and `gpu-cluster validate` warn of; `config`: as `from_config` has it."""
+    """The warnings of every preview and `gpu-cluster validate`; `config`: see `from_config`."""
     return [*foreign_endpoints(config), *warnings(settings)]
 
 
 def from_config(config: Mapping[str, str], root: Path = Path()) -> Settings[Any]:
-    """`config` is the engine's: `namespace:key` -> text, JSON where the value is structured.
-    `root`: where the files are that it names.
+    """The settings from the engine's config: `namespace:key` -> text, JSON if the value is
+    structured. `root`: the folder of the files that it names.
 
-    Raises ValueError with one line: the key's path, what was given, what is allowed. In continuous
-    integration, which sets `CI`, nobody reads warnings, so `foreign_endpoints` is refused.
+    Raises ValueError with one line: the key's path, its value, and what is allowed. In continuous
+    integration, which sets `CI`, warnings are not read, so `foreign_endpoints` are refused.
     """
     return _checked(config, lambda: _read(config, root))
 
@@ -115,13 +115,13 @@ def _checked(config: Mapping[str, str], read: Callable[[], Settings[Any]]) -> Se
                 raise ValueError(line)
         return read()
     except ValueError as error:
-        # A key may have a line end in it, and is shown as part of its path.
+        # A key may contain a line break, and is shown as part of its path.
         letters = (one if one.isprintable() else repr(one)[1:-1] for one in _short(str(error)))
         raise ValueError("".join(letters)) from None
 
 
 def _short(message: str) -> str:
-    """A message without the middle of what nobody reads: a word or a text of a megabyte."""
+    """Shortens long words and long messages in the middle; a value may have a megabyte."""
     words = _LONG_WORD.sub(lambda word: f"{word[0][:60]}...", message)
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 100]} ... {words[-90:]}"
 
@@ -149,8 +149,7 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
 
 
 def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The blocks that a program gives, all of them, and the platform, which a map of the cluster
-    names and args imply."""
+    """All blocks from a program's arguments, and the platform that the cluster's implies."""
     for key, value in given.items():
         path = f"{NAMESPACE}:{key}"
         if key not in _KEYS:
@@ -175,7 +174,7 @@ def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 def _of_values(
     config: Mapping[str, str], values: dict[str, Any], platform: str, root: Path
 ) -> Settings[Any]:
-    # A stack on one platform has no use for the catalog of another.
+    # Imported late: a stack on one platform does not need the catalog of another.
     module = PLATFORMS[platform].settings
     _check_owner_keys(platform, values["cluster"])
     teams = read_teams(values["teams"])
@@ -228,7 +227,7 @@ def _of_values(
 
 
 def _check_namespace(key: str) -> None:
-    """Refuses a key that nothing reads, which the engine takes without a word."""
+    """Refuses a key that nothing reads and that the engine would silently accept."""
     namespace, _, name = key.partition(":")
     if name.startswith("config:"):
         meant = f"{namespace}:{name.removeprefix('config:')}"
@@ -243,7 +242,7 @@ def _check_namespace(key: str) -> None:
 
 
 def _platform(cluster: dict[str, Any]) -> str:
-    """Takes the platform, which decides what else may be there, out of the cluster's block."""
+    """Removes the platform, which decides which keys are allowed, from the cluster's block."""
     path, platform = f"{NAMESPACE}:cluster.platform", platform_in(cluster)
     given = cluster.pop("platform", None)
     refuse_output(path, given)
@@ -257,7 +256,7 @@ def _platform(cluster: dict[str, Any]) -> str:
 
 
 def _check_owner_keys(platform: str, cluster: Any) -> None:
-    """Refuses keys of a cluster that the stack creates, if somebody else created it."""
+    """Refuses keys of a cluster that the stack creates, if the cluster is an existing one."""
     row = PLATFORMS[platform]
     if not row.added or not isinstance(cluster, Mapping):
         return

@@ -1,4 +1,4 @@
-"""What a stack is to be, as its config was read."""
+"""The settings of a stack as they were read from its config."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,24 +22,24 @@ Own = TypeVar("Own", bound=PlatformSettings)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(Generic[Own]):
-    """An environment: a cluster with its pools, and what runs in it, whatever the platform."""
+    """An environment: a cluster with its pools, and what runs in it, on any platform."""
 
     platform: str
     """Key of `PLATFORMS`, as users write it."""
     own: Own
-    """Cluster and pools, as the platform's folder resolved them."""
+    """Cluster and pools as the platform's folder resolved them."""
     running: Mapping[str, Any]
     """Key of `RUNNING` -> what its `read` returned."""
     monitoring: MonitoringArgs | None = None
     batch: BatchArgs | None = None
     namespaces: Mapping[str, NamespaceArgs] = field(default_factory=dict)
     auxiliary: Auxiliary = field(default_factory=Auxiliary)
-    """What pods may name: accounts and claims."""
+    """The accounts and claims that pods may name."""
     images: ImagesArgs = field(default_factory=ImagesArgs)
 
     @property
     def cluster(self) -> Any:
-        """The cluster's args; `own` knows of which class."""
+        """The cluster's args; their class is that of `own`."""
         return self.own.cluster
 
     @property
@@ -74,7 +74,7 @@ class Settings(Generic[Own]):
 
     @property
     def mounted(self) -> Mapping[str, tuple[str | None, Sequence[str]]]:
-        """Claim of the stack -> the zone that it names, and the pools whose pods mount it."""
+        """Claim of the stack -> its zone, if set, and the pools whose pods mount it."""
         groups = self.pod_groups
         return {
             name: (
@@ -85,7 +85,7 @@ class Settings(Generic[Own]):
 
     @property
     def runs(self) -> Runs:
-        """What the platform has to know of what runs in its cluster."""
+        """What will run in the cluster, as far as the platform needs it."""
         nodes: dict[str, int] = {}
         for pods in self.pod_groups:
             if pods.together:

@@ -1,4 +1,4 @@
-"""Teams as a stack's config has them, and what becomes of them in its other blocks.
+"""Reads teams from a stack's config, and adds them to its other blocks.
 
 Each function raises ValueError with one line that begins with the key's path.
 """
@@ -21,7 +21,7 @@ _MEMBER = re.compile(r"(?P<kind>user|group):(?P<name>(?!system:).*\S.*)")
 
 
 def read_teams(value: object) -> Mapping[str, TeamArgs]:
-    """The config's `teams`. Neither a namespace nor a member is in two of them."""
+    """Reads the config's `teams`. No two of them share a namespace or a member."""
     teams = decode_map(PATH, TeamArgs, value)
     owners: dict[tuple[str, str], str] = {}
     for name, team in teams.items():
@@ -40,8 +40,8 @@ def read_teams(value: object) -> Mapping[str, TeamArgs]:
 
 
 def read_cluster(kind: type[Any], value: dict[str, Any], teams: Mapping[str, TeamArgs]) -> Any:
-    """The cluster's args. Members are among its `users`, in a group of the team's name, on a
-    platform whose cluster has these."""
+    """The cluster's args. On a platform whose clusters have `users`, the members are added to
+    these, in a group with the team's name."""
     path = f"{NAMESPACE}:cluster"
     cluster = decode(path, kind, value)
     if not teams or "users" not in {field.name for field in fields(kind)}:
@@ -68,7 +68,7 @@ def check_priorities(teams: Mapping[str, TeamArgs], batch: BatchArgs | None) -> 
 
 
 def in_team(message: str, teams: Mapping[str, TeamArgs]) -> str:
-    """What is wrong with a user of the cluster, by the key of the team that it is a member of."""
+    """The message about a user of the cluster, with the key of the team of that user."""
     for name in teams:
         users = f"{NAMESPACE}:cluster.users.{name}.principals"
         message = message.replace(users, f"{PATH}.{name}.members")
@@ -78,7 +78,7 @@ def in_team(message: str, teams: Mapping[str, TeamArgs]) -> str:
 def queues_of(
     teams: Mapping[str, TeamArgs], pools: Pools, access: Access
 ) -> Mapping[str, QueueArgs]:
-    """The teams' queues; no pool has fewer GPUs than they have of it together."""
+    """The teams' queues. Raises ValueError if a pool has fewer GPUs than its teams together."""
     totals: Counter[str] = Counter()
     for name, team in teams.items():
         for pool, gpus in team.gpus.items():
@@ -131,6 +131,6 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
 def with_namespaces(
     namespaces: Mapping[str, NamespaceArgs], teams: Mapping[str, TeamArgs]
 ) -> Mapping[str, NamespaceArgs]:
-    """The namespaces of the block and those of the teams."""
+    """The namespaces of the block together with those of the teams."""
     of_teams = {one for name, team in teams.items() for one in namespaces_of(name, team)}
     return {**namespaces, **{name: NamespaceArgs() for name in sorted(of_teams - {*namespaces})}}

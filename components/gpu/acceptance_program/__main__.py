@@ -28,8 +28,8 @@ def main() -> int:
     """Parses the command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="gpu_test", description=__doc__)
     parser.add_argument("request", nargs="?", type=Path)
-    # How this program calls itself: a process for each GPU, so that only
-    # one that hangs is ended.
+    # The program calls itself this way: one process per GPU, so that only a process that hangs is
+    # killed.
     parser.add_argument("--one", metavar="MATRIX", help=argparse.SUPPRESS)
     parser.add_argument("--all-reduce", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def check(request: dict[str, Any]) -> dict[str, Any]:
-    """Measures all GPUs in turn, then their links; the document with its verdict."""
+    """Measures all GPUs in turn, then their links; returns the document with its verdict."""
     document: dict[str, Any] = {
         "node": os.environ.get("NODE_NAME"),
         "pool": request["pool"],
@@ -89,7 +89,7 @@ def _checked(index: int, gpu: Gpu, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _measured(uuid: str | None, command: Sequence[str]) -> dict[str, Any]:
-    """What the process for one GPU says."""
+    """The result of the process for one GPU."""
     environment = {**os.environ, **({"CUDA_VISIBLE_DEVICES": uuid} if uuid else {})}
     try:
         done = subprocess.run(
@@ -99,7 +99,8 @@ def _measured(uuid: str | None, command: Sequence[str]) -> dict[str, Any]:
         return {"broken": f"it did not finish in {_GPU_SECONDS} s"}
     lines = done.stdout.splitlines()
     if done.returncode == -signal.SIGKILL:
-        # A fault of the GPU ends a process otherwise; so does the kernel where memory is short.
+        # A GPU fault ends a process in other ways; SIGKILL comes from the kernel if memory is
+        # short.
         return {"unmeasured": "its process was killed, perhaps for lack of memory: request more"}
     if done.returncode < 0:
         return {"broken": f"its process was ended by signal {-done.returncode}"}

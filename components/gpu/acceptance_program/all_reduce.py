@@ -1,4 +1,4 @@
-"""The bandwidth of an all-reduce over all GPUs of the node, through NCCL, one process a GPU."""
+"""The bandwidth of an all-reduce over all GPUs of the node, with NCCL, one process per GPU."""
 
 import importlib
 import os
@@ -17,7 +17,7 @@ _SECONDS = 240
 
 
 def bus_bandwidth(size: int, seconds: float, ranks: int) -> float:
-    """GB/s that each GPU's links carry: an all-reduce moves 2 (n - 1) / n of the data over each.
+    """GB/s over each GPU's links: an all-reduce moves 2 (n - 1) / n of the data over each.
 
     https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
     """
@@ -25,9 +25,9 @@ def bus_bandwidth(size: int, seconds: float, ranks: int) -> float:
 
 
 def run(uuids: Sequence[str], command: Sequence[str]) -> str | None:
-    """Starts `command` once for each GPU; the first one's output, or None if one failed.
+    """Runs `command` once for each GPU; returns the first process's output, or None if one failed.
 
-    What NCCL is told by the environment, such as NCCL_NVLS_ENABLE, stays as it is.
+    NCCL's environment variables, such as NCCL_NVLS_ENABLE, are passed on unchanged.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -61,7 +61,7 @@ def run(uuids: Sequence[str], command: Sequence[str]) -> str | None:
 
 
 def worker(torch: Any = None) -> dict[str, Any]:
-    """One process's part; every one of them returns the figure of the slowest."""
+    """The part of one process; each of them returns the figure of the slowest."""
     torch = torch or importlib.import_module("torch")
     distributed = torch.distributed
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -84,7 +84,7 @@ def worker(torch: Any = None) -> dict[str, Any]:
         data.mul_(float(ranks) ** -_ROUNDS)  # each round makes the numbers `ranks` times larger
         slowest = torch.tensor([begin.elapsed_time(end) / 1000 / _ROUNDS], device="cuda")
         distributed.all_reduce(slowest, op=distributed.ReduceOp.MAX)
-        if window:  # the first one warms up
+        if window:  # The first window is the warm-up.
             rates.append(bus_bandwidth(_BYTES, slowest.item(), ranks))
     distributed.destroy_process_group()
     return {

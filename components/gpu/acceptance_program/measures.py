@@ -1,4 +1,4 @@
-"""What one GPU does: matrix products, memory and host link, and its clocks while it works.
+"""Measures one GPU: matrix products, memory and host link, and its clocks under load.
 
 Every figure is the median of `WINDOWS` windows of `WINDOW_SECONDS`, on random data (zeros draw less
 power and run faster), after a warm-up, timed by events on the GPU.
@@ -24,7 +24,7 @@ _SIZES = (8192, 16384)
 _GIB = 1 << 30
 _HOST_BYTES = _GIB // 4
 _NO_KERNEL = "no kernel image is available"
-"""CUDA's words where PyTorch was not built for the GPU: its wheels leave out older ones."""
+"""CUDA's error if PyTorch was not built for the GPU: its wheels omit older ones."""
 
 Work = Callable[[], object]
 
@@ -32,8 +32,8 @@ Work = Callable[[], object]
 def measure(matrix: str | None, gpu: Gpu, torch: Any = None) -> dict[str, Any]:
     """Measures the first GPU that PyTorch sees, which must be `gpu`.
 
-    `matrix` is the 16-bit type to multiply: bf16, fp16 or None for none; `?` takes what it has.
-    Raises what PyTorch raises.
+    `matrix` is the 16-bit type to multiply: bf16, fp16 or None for neither; `?` chooses what the
+    GPU supports. Raises PyTorch's exceptions.
     """
     torch = torch or importlib.import_module("torch")
     torch.manual_seed(0)
@@ -58,7 +58,7 @@ def measure(matrix: str | None, gpu: Gpu, torch: Any = None) -> dict[str, Any]:
         "measures": measures,
         "products": products,
         "idle": idle,
-        "load": loads[0],  # of the 16-bit product where there is one: it draws the most power
+        "load": loads[0],  # Of the 16-bit product if there is one, because it draws the most power.
         "software": {"torch": torch.__version__, "cuda": torch.version.cuda},
     }
 
@@ -66,17 +66,16 @@ def measure(matrix: str | None, gpu: Gpu, torch: Any = None) -> dict[str, Any]:
 def _product(
     torch: Any, kind: Any, free: int, gpu: Gpu
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The fastest of some square products in TFLOP/s, whether its result is right, and the GPU's
-    state meanwhile."""
+    """The fastest of several square products in TFLOP/s, its correctness, and the GPU's state."""
     trials = []
     for size in _SIZES:
-        if 5 * 4 * size * size > free:  # operands, results, and the random numbers they are from
+        if 5 * 4 * size * size > free:  # operands, results, and the random numbers for them
             continue
         first, second = (
             torch.randn(size, size, device="cuda", dtype=torch.float32).to(kind) for _ in range(2)
         )
         out = torch.empty(size, size, device="cuda", dtype=kind)
-        # The library has other kernels where an operand is transposed.
+        # The library uses other kernels if an operand is transposed.
         for layout, left, right in (
             ("NN", first, second),
             ("NT", first, second.t()),
@@ -96,11 +95,11 @@ def _product(
     with _sampled(gpu) as samples:
         measured = _windows(torch, run, 2 * size**3 / 1e12, "TFLOP/s")
     measured["shape"] = f"{size} x {size} x {size} {layout}"
-    # A part of the product in double precision, against what the matrix units made of it.
+    # Compares a part of the product, computed in double precision, with that of the matrix units.
     rows, columns = slice(0, 64), slice(size - 256, size)
     exact = left[rows].double() @ right[:, columns].double()
     error = ((out[rows, columns].double() - exact).norm() / exact.norm()).item()
-    # JSON has no NaN; a result that is none has no error either.
+    # JSON has no NaN; a result that is not a number has no error either.
     product = {
         "error": error if math.isfinite(error) else None,
         "repeats": bool(torch.equal(before, out)),
@@ -110,7 +109,7 @@ def _product(
 
 def _memory(torch: Any, free: int) -> dict[str, Any]:
     """Copy and triad (a = b + s c) over the GPU's memory in GB/s, bytes read plus written."""
-    # Far beyond every cache; three of them must fit.
+    # Far larger than every cache; three of them must fit.
     size = min(4 * _GIB, free // 4) // 4096 * 4096
     a, b, c = (torch.empty(size // 4, device="cuda", dtype=torch.float32) for _ in range(3))
     b.normal_()
@@ -137,7 +136,7 @@ def _host_link(torch: Any) -> dict[str, Any]:
 
 
 def _windows(torch: Any, run: Work, amount: float, unit: str) -> dict[str, Any]:
-    """Amount per second: the median of the windows, the best one, and how far they differ."""
+    """Amount per second: the median of the windows, the best one, and their spread."""
     _seconds(torch, run, _TRIAL_SECONDS)
     return figure([amount / _seconds(torch, run, WINDOW_SECONDS) for _ in range(WINDOWS)], unit)
 
@@ -154,7 +153,7 @@ def figure(rates: Sequence[float], unit: str) -> dict[str, Any]:
 
 
 def _seconds(torch: Any, run: Work, budget: float) -> float:
-    """Seconds of one run, over as many in a row as fill `budget`."""
+    """Seconds per run, averaged over as many consecutive runs as fill `budget`."""
     once = _timed(torch, run, 1)
     return _timed(torch, run, max(1, int(budget / max(once, 1e-6))))
 
@@ -172,7 +171,7 @@ def _timed(torch: Any, run: Work, times: int) -> float:
 
 @contextmanager
 def _sampled(gpu: Gpu) -> Iterator[list[dict[str, Any]]]:
-    """A list that fills with the GPU's state, many times a second, while the block runs."""
+    """A list to which the GPU's state is added many times a second while the block runs."""
     samples: list[dict[str, Any]] = []
     done = threading.Event()
 
@@ -190,7 +189,7 @@ def _sampled(gpu: Gpu) -> Iterator[list[dict[str, Any]]]:
 
 
 def summary(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Lowest, median and highest of each number, and each throttling reason's share of samples."""
+    """Minimum, median and maximum of each number, and each throttling reason's share of samples."""
     found: dict[str, Any] = {"samples": len(samples)}
     for key in ("smMhz", "memoryMhz", "watts", "celsius"):
         known = [one[key] for one in samples if one[key] is not None]
@@ -208,7 +207,7 @@ def summary(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main(matrix: str | None, gpu: Gpu) -> dict[str, Any]:
-    """`measure`, with what went wrong as `unmeasured` (not the GPU's fault) or `broken`."""
+    """Calls `measure` and reports an error as `unmeasured` (not the GPU's fault) or `broken`."""
     began = time.monotonic()
     try:
         torch = importlib.import_module("torch")

@@ -1,7 +1,6 @@
-"""What the driver says of a GPU, through its management library; None if it does not say.
+"""The GPU's state according to the driver's management library; None if unsupported.
 
-The library comes with the driver, so no `nvidia-smi` has to be in the image. Constants are those
-of NVIDIA's nvml.h.
+The library is part of the driver, so the image needs no `nvidia-smi`. Constants: NVIDIA's nvml.h.
 """
 
 import ctypes
@@ -14,7 +13,7 @@ _SM, _MEMORY = 1, 2
 _UNCORRECTED, _SINCE_BOOT, _EVER = 1, 0, 1
 _XID = 8
 _TOO_SMALL = 7
-"""What a list's length comes with where no room was given for the list."""
+"""The error code returned together with a list's length if the buffer for the list is too small."""
 
 THROTTLING = {
     0x04: "power cap",
@@ -23,7 +22,7 @@ THROTTLING = {
     0x40: "hardware thermal slowdown",
     0x80: "power brake",
 }
-"""Bit -> why clocks are lower than asked for; idling and settings of the owner are none."""
+"""Bit -> why clocks are lower than requested, without idling and settings of the owner."""
 
 
 class _Event(ctypes.Structure):
@@ -45,7 +44,7 @@ class _Address(ctypes.Structure):
 
 
 class Driver:
-    """The management library. Raises OSError where it is missing or finds no driver."""
+    """The management library. Raises OSError if it is missing or finds no driver."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(_LIBRARY)
@@ -53,12 +52,12 @@ class Driver:
             raise OSError(f"{_LIBRARY} does not start, code {code}")
 
     def code(self, function: str, *arguments: Any) -> int | None:
-        """Calls a function; what it returns, None if the library lacks it."""
+        """Calls a function and returns its code; None if the library does not have it."""
         call = getattr(self._library, function, None)
         return None if call is None else int(call(*arguments))
 
     def succeeds(self, function: str, *arguments: Any) -> bool:
-        """Calls a function; False where the library lacks it or the GPU has no such thing."""
+        """Calls a function; False if the library lacks it or the GPU does not support it."""
         return self.code(function, *arguments) == 0
 
     @property
@@ -69,14 +68,14 @@ class Driver:
         return text.value.decode() if asked else None
 
     def gpus(self) -> list["Gpu"]:
-        """The GPUs that this container was given."""
+        """The GPUs that are visible to this container."""
         count = ctypes.c_uint()
         self.succeeds("nvmlDeviceGetCount_v2", ctypes.byref(count))
         return [Gpu(self, index) for index in range(count.value)]
 
 
 class Gpu:
-    """One GPU, by its place in the driver's list."""
+    """One GPU, identified by its index in the driver's list."""
 
     def __init__(self, driver: Driver, index: int) -> None:
         self._driver = driver
@@ -99,17 +98,17 @@ class Gpu:
 
     @property
     def name(self) -> str:
-        """As the driver prints it: `NVIDIA H100 80GB HBM3`."""
+        """The driver's name for it: `NVIDIA H100 80GB HBM3`."""
         return self._text("nvmlDeviceGetName") or "unknown"
 
     @property
     def uuid(self) -> str | None:
-        """What `CUDA_VISIBLE_DEVICES` takes."""
+        """The ID that `CUDA_VISIBLE_DEVICES` accepts."""
         return self._text("nvmlDeviceGetUUID")
 
     @property
     def address(self) -> str | None:
-        """On the PCI bus: `00000000:0F:00.0`."""
+        """Its address on the PCI bus: `00000000:0F:00.0`."""
         address = _Address()
         asked = self._driver.succeeds(
             "nvmlDeviceGetPciInfo_v3", self._handle, ctypes.byref(address)
@@ -127,7 +126,7 @@ class Gpu:
 
     @property
     def programs(self) -> int | None:
-        """Programs of any user that compute on it at this moment."""
+        """The number of programs, of any user, that currently compute on it."""
         count = ctypes.c_uint(0)
         code = self._driver.code(
             "nvmlDeviceGetComputeRunningProcesses_v3", self._handle, ctypes.byref(count), None
@@ -135,10 +134,10 @@ class Gpu:
         return int(count.value) if code in (0, _TOO_SMALL) else None
 
     def state(self) -> dict[str, Any]:
-        """Clocks in MHz, power in W, temperature in C and throttling reasons, at this moment."""
+        """Current clocks in MHz, power in W, temperature in C and throttling reasons."""
         power = self._number("nvmlDeviceGetPowerUsage")
         bits = self._number("nvmlDeviceGetCurrentClocksEventReasons", kind=ctypes.c_ulonglong)
-        if bits is None:  # its name before driver 535
+        if bits is None:  # The function's name before driver 535.
             bits = self._number(
                 "nvmlDeviceGetCurrentClocksThrottleReasons", kind=ctypes.c_ulonglong
             )
@@ -153,7 +152,7 @@ class Gpu:
         }
 
     def limits(self) -> dict[str, Any]:
-        """The highest clocks in MHz, the power limit in W, the PCIe link now and at best."""
+        """The highest clocks in MHz, the power limit in W, the current and the best PCIe link."""
         power = self._number("nvmlDeviceGetEnforcedPowerLimit")
         return {
             "smMhz": self._number("nvmlDeviceGetMaxClockInfo", _SM),
@@ -168,7 +167,7 @@ class Gpu:
         }
 
     def errors(self) -> dict[str, Any]:
-        """ECC, repaired memory rows or pages, and XIDs of the kernel's log since its start."""
+        """ECC errors, repaired memory rows or pages, and XIDs in the kernel's log since boot."""
         on, later = ctypes.c_uint(), ctypes.c_uint()
         ecc = self._driver.succeeds(
             "nvmlDeviceGetEccMode", self._handle, ctypes.byref(on), ctypes.byref(later)
@@ -197,7 +196,7 @@ class Gpu:
         )
 
     def listen(self) -> None:
-        """From now on, `xids` tells what happens."""
+        """Starts recording events, which `xids` returns."""
         events = ctypes.c_void_p()
         asked = self._driver.succeeds("nvmlEventSetCreate", ctypes.byref(events))
         kind = ctypes.c_ulonglong(_XID)
@@ -218,7 +217,7 @@ class Gpu:
 
 
 def kernel_log_xids(log: str | None, address: str | None) -> list[int] | None:
-    """The XIDs of the GPU at a PCI address (bus and device count) in a kernel's log.
+    """The XIDs of the GPU at a PCI address (bus and device) in a kernel log.
 
     None if the log cannot be read.
     """
@@ -230,7 +229,7 @@ def kernel_log_xids(log: str | None, address: str | None) -> list[int] | None:
 
 
 def _kernel_log() -> str | None:
-    # In most containers there is no such file, or it may not be read.
+    # In most containers, the file does not exist or may not be read.
     try:
         log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -240,7 +239,7 @@ def _kernel_log() -> str | None:
         while record := os.read(log, 8192):
             records.append(record)
     except BlockingIOError:
-        pass  # the end of what there is
+        pass  # The end of the log.
     except OSError:
         return None
     finally:

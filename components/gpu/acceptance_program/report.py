@@ -1,14 +1,14 @@
-"""What is printed: tables for people, and one line with everything for machines."""
+"""The output: tables for people, and one line with everything for machines."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 MARKER = "gpu-test-result "
-"""What the line with the whole document as JSON begins with, the last one of the log."""
+"""The prefix of the log's last line, which contains the whole document as JSON."""
 
 _VERDICTS = ("good", "a GPU is broken or slow", "could not be measured")
-"""By exit code."""
+"""Verdict by exit code."""
 _FIGURES = ["GPU", "MEASURE", "VALUE", "", "DATA SHEET", "SHARE", "AT LEAST", "VERDICT"]
 _STATES = [
     "GPU", "MODEL", "SM MHz", "OF", "MEMORY MHz", "WATTS", "OF", "CELSIUS", "THROTTLING", "ECC",
@@ -25,7 +25,7 @@ def result_in(log: str) -> dict[str, Any] | None:
         return None
     try:
         document: dict[str, Any] = json.loads(lines[-1].removeprefix(MARKER))
-    except ValueError:  # the line is long, and its end is not written yet, or never was
+    except ValueError:  # The line is long, and its end has not been written yet, or never was.
         return None
     return document
 
@@ -47,14 +47,14 @@ def text(document: Document) -> str:
 
 
 def number(value: float | None) -> str:
-    """Whole from 100 on, else with one digit; `-` for none."""
+    """The number without decimals from 100 on, otherwise with one; `-` for None."""
     if value is None:
         return "-"
     return f"{value:.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}"
 
 
 def numbers(values: Sequence[int] | None) -> str:
-    """Each one once; None is not the same as none."""
+    """Each number once; None differs from an empty list."""
     if values is None:
         return "unknown"
     return " ".join(map(str, sorted(set(values)))) or "none"

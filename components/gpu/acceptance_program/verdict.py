@@ -1,6 +1,6 @@
-"""Whether measured GPUs are good: figures against data sheets, and what the driver reports.
+"""Judges measured GPUs: figures against data sheets, and what the driver reports.
 
-Pure functions on the document that `__main__` makes; nothing here knows of PyTorch or a driver.
+Pure functions on the document that `__main__` creates; nothing here depends on PyTorch or a driver.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ GOOD, BAD, UNMEASURED = 0, 1, 2
 """Exit codes: nothing is wrong; a GPU is broken or slow; something could not be measured."""
 
 MATRIX, FP32, MEMORY, HOST, ALL_REDUCE = "matrix", "fp32", "memory", "host", "allReduce"
-"""What a data sheet has a figure for, and a threshold is about."""
+"""The measures for which data sheets have figures and settings have thresholds."""
 
 _JUDGED = {
     "bf16": MATRIX,
@@ -24,21 +24,21 @@ _JUDGED = {
     "deviceToHost": HOST,
 }
 WRONG = {"bf16": 1e-2, "fp16": 1e-2, "fp32": 1e-5}
-"""The error, relative to the exact product, from which a result is wrong: rounding gives a tenth of
-it at most, and TF32 in place of fp32 gives 3e-4."""
+"""The error, relative to the exact product, from which a result counts as wrong: rounding causes at
+most a tenth of it, and TF32 instead of fp32 3e-4."""
 _HARDWARE = ("hardware slowdown", "hardware thermal slowdown", "power brake")
 
 Document = Mapping[str, Any]
 
 
 def sheet_of(name: str, sheets: Sequence[Document]) -> Document | None:
-    """The data sheet of a GPU by the name that the driver gives it."""
+    """The data sheet of a GPU, by the driver's name for it."""
     short = name.removeprefix("NVIDIA ").removeprefix("Tesla ")
     return next((sheet for sheet in sheets if short in sheet["names"]), None)
 
 
 def judge(document: Document) -> dict[str, Any]:
-    """Rows (a figure each), findings, and the exit code that follows from them."""
+    """Rows (one per figure), findings, and the resulting exit code."""
     rows = list(_rows(document))
     findings = [
         {
@@ -68,7 +68,7 @@ def _rows(document: Document) -> Iterator[dict[str, Any]]:
             yield _row(gpu["index"], measure, figure, promised, least)
     figure = document.get("allReduce")
     if figure and "value" in figure:
-        # A data sheet's NVLink figure is of both directions, the bus bandwidth is of one.
+        # A data sheet's NVLink figure is for both directions, the bus bandwidth for one.
         sheet = document["gpus"][0].get("sheet")
         link = sheet["nvlink"] / 2 if sheet and sheet["nvlink"] else None
         yield _row("all", "allReduce", figure, link, sheet and sheet["least"][ALL_REDUCE])
@@ -146,5 +146,5 @@ def _load(gpu: Document) -> Iterator[tuple[str, str]]:
     for word, share in reasons.items():
         if word in _HARDWARE:
             yield "broken", f"{word} in {share:.0%} of the samples under load"
-        elif word != "power cap":  # every GPU works at its power limit
+        elif word != "power cap":  # Every GPU runs at its power limit.
             yield "note", f"{word} in {share:.0%} of the samples under load"
