@@ -26,19 +26,22 @@ from tools.programs import HERE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The program and a stack's file of a git revision."""
+    """A git revision's program and stack file."""
 
     revision: str
-    """As the user gave it."""
+    """The revision as the user named it."""
     stack: str
     file: Path
-    """The stack's, in the repository."""
+    """The stack file's path in the repository."""
     archive: bytes = field(repr=False)
-    """A tar file with what `copy_program` copies, and the versions of the controllers."""
+    """A tar file of what `copy_program` copies and of the controllers' versions."""
 
     def copy(self, target: Path) -> tuple[ProgramCopy, Path]:
-        """Creates the program's copy for the stack; also returns the folder with the versions of
-        its controllers, which is this tree's if the revision has none."""
+        """Copies the program for the stack.
+
+        Also returns the folder with the versions of its controllers: this tree's if the revision
+        has none.
+        """
         source = target.with_name(f"{target.name}-source")
         with tarfile.open(fileobj=io.BytesIO(self.archive)) as archive:
             archive.extractall(source)
@@ -51,7 +54,7 @@ class Before:
                 shutil.move(source / HERE.name, pinned)
         finally:
             shutil.rmtree(source)
-        # The packages are those of today: what the revision was installed with is not here.
+        # The packages are today's: those that the revision was installed with are not available.
         (target / ".venv").unlink()
         (target / ".venv").symlink_to(ROOT / ".venv")
         pinned = pinned if pinned.is_dir() else HERE
@@ -59,9 +62,9 @@ class Before:
 
 
 def before(revision: str, stack: str, root: Path = ROOT) -> Before:
-    """What the revision has of the stack.
+    """Reads the stack's program and file from the revision.
 
-    Raises StackError if there is no such revision, it has no such stack, or one on another
+    Raises StackError if the revision does not exist, or has no such stack, or has it on another
     platform, which no update can turn into this one.
     """
     asked = f"{revision}^{{commit}}"
@@ -108,16 +111,16 @@ def _git(root: Path, *command: str) -> subprocess.CompletedProcess[bytes]:
 
 @dataclass(slots=True, kw_only=True)
 class ChangeRehearsal(Rehearsal):
-    """A rehearsal whose stack is already up, as a revision declares it."""
+    """Deploys a stack as a revision declares it, then rehearses the update to this working tree."""
 
     before: Before
     began: float | None = None
-    """Since when the change is applied; None before."""
+    """When the update to this working tree began; None before that."""
     earlier: list[Outcome] = field(default_factory=list)
-    """What the engine did for the revision."""
+    """The engine's outcomes for the revision."""
 
     def run_until_ready(self) -> bool:
-        """Up as it was, then all that a rehearsal verifies, for what it is to be."""
+        """Deploys the revision, then updates and verifies everything that a rehearsal verifies."""
         program = self.sandbox.folder / "program"
         after = program.with_name("program-after")
         revision = self.before.revision
@@ -137,7 +140,7 @@ class ChangeRehearsal(Rehearsal):
         return Rehearsal.run_until_ready(self)
 
     def _up_before(self) -> str:
-        """Without the policies of today, which that revision need not have kept."""
+        """Deploys the revision without today's policies, which it may violate."""
         pack, self.policy_pack = self.policy_pack, None
         try:
             return self._up()
@@ -145,7 +148,7 @@ class ChangeRehearsal(Rehearsal):
             self.policy_pack = pack
 
     def _placement_verified(self) -> str:
-        """Once the nodes of a pool that was replaced or removed have left."""
+        """Waits until the nodes of replaced or removed pools have left, then verifies placement."""
         began = time.monotonic()
         while leaving := self._of_no_pool():
             if time.monotonic() - began > SCALE_IN_SECONDS:
@@ -170,8 +173,8 @@ class ChangeRehearsal(Rehearsal):
 
 
 def changes(revision: str, up: Outcome, events: Sequence[Event], began: float) -> Mapping[str, Any]:
-    """What an update did to a stack as `revision` had it: resources by what became of them, and
-    nodes that were recycled after `began`."""
+    """Describes the update from `revision`: resources by operation, and the nodes that were
+    recycled after `began` (seconds of the event log)."""
     labels: dict[str, list[str]] = {}
     for what, urn in up.resources:
         labels.setdefault(what, []).append(Urn.parse(urn).label)

@@ -16,44 +16,44 @@ from rehearsal.simulators.cloud import Cloud
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningSimulator:
-    """A cloud and what serves it."""
+    """A simulated cloud and how to reach it."""
 
     cloud: Cloud
     ports: dict[str, int] = field(default_factory=dict)
     """Pulumi package -> port of its provider."""
     api: str | None = None
-    """URL at which the cloud's own API answers checks; None if there is none."""
+    """URL of the cloud's own API for checks; None if there is none."""
     points: Mapping[str, str] = field(default_factory=dict)
-    """The environment that points any client of the cloud at it."""
+    """Environment variables that point any of the cloud's clients at the simulator."""
     stop: Callable[[], None] = lambda: None
     environment: dict[str, str] = field(default_factory=dict)
-    """What the engine's environment must have beyond the usual."""
+    """Variables that the engine's environment needs in addition to the usual ones."""
     notes: tuple[str, ...] = ()
-    """What was derived because the inventory does not say it, for the report."""
+    """Values derived because the inventory does not state them, for the report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsed:
-    """What a platform's simulator is started for, and with."""
+    """Inputs for a platform's simulator."""
 
     stack: str
     control_plane: LocalControlPlane
     faults: Faults
     folder: Path
     settings: Settings[Any] | None
-    """What the stack asks for; None if the program will refuse that."""
+    """The stack's settings; None if the program will refuse them."""
     inventories: Path = inventory.INVENTORIES
     here: Mapping[str, Any] | None = None
-    """What the machine with a real node has, on an existing cluster."""
+    """The properties of the machine with a real node, on an existing cluster."""
 
 
 class Simulator(Protocol):
-    """The module that `Platform.rehearsal` names."""
+    """The interface of the module that `Platform.rehearsal` names."""
 
     def serve(self, of: Rehearsed) -> RunningSimulator:
-        """Starts the platform's simulators. Raises StackError for a wrong inventory."""
+        """Starts the platform's simulators. Raises StackError if the inventory is invalid."""
 
 
 def serve(platform: str, of: Rehearsed) -> RunningSimulator:
-    """Starts the platform's simulators. They import SDKs, so only the needed ones are loaded."""
+    """Starts the platform's simulators, importing only the SDKs that they need."""
     return cast(Simulator, import_module(PLATFORMS[platform].rehearsal)).serve(of)

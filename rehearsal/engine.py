@@ -22,15 +22,16 @@ from stacks.engine.state import ROOT_TYPE, Row, resources
 from stacks.engine.urn import Urn
 
 BIN = Path(__file__).with_name("bin")
-"""Credential plugins that answer with the rehearsal's own token."""
+"""Credential plugins that return the rehearsal's token."""
 
 POLICY_SETTINGS = "GPU_CLUSTER_POLICY_SETTINGS"
-"""Where the policy pack reads its settings, if not from policy/config.json."""
+"""The file from which the policy pack reads its settings, if not policy/config.json."""
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "GOGC", POLICY_SETTINGS)
-"""All that the engine gets of the caller's environment: no cloud credential, no proxy, no home."""
+"""The only variables that the engine gets from the caller's environment: no cloud credentials,
+proxy or home."""
 
 _WRAPPED = re.compile(r"^(?:1 error occurred:\s+\* |creating urn:pulumi:\S+: )+")
-"""What a provider and the engine put before the reason of a create that failed partway."""
+"""What a provider and the engine prefix to the reason when a create fails partway."""
 
 QUIET = frozenset({"same", "read", "refresh"})
 """Operations that change nothing."""
@@ -42,12 +43,12 @@ HINTS = (
     "refresh failed",
     "an unhandled error occurred: Program exited with non-zero exit code: 1",
 )
-"""What the engine adds to an error that says why."""
+"""Text that the engine adds to an error without giving a reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one run of the engine did."""
+    """The result of one run of the engine."""
 
     operation: str
     ok: bool
@@ -55,9 +56,9 @@ class Outcome:
     changes: Mapping[str, int] = field(default_factory=dict)
     """Operation (`create`, `same`, `replace`, ...) -> number of resources."""
     resources: tuple[tuple[str, str], ...] = ()
-    """(operation, URN) of everything that changed, in the order in which it did."""
+    """(operation, URN) of each changed resource, in the order of the changes."""
     errors: tuple[str, ...] = ()
-    """What the engine and the program complained of, as the user sees it."""
+    """Errors of the engine and the program, as the user sees them."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -67,7 +68,7 @@ class Outcome:
 
 
 class Engine(Pulumi):
-    """The engine with its own state, home and environment under one folder."""
+    """The engine, with its state, home and environment in one folder."""
 
     def __init__(
         self,
@@ -84,7 +85,8 @@ class Engine(Pulumi):
     ) -> None:
         self._folder = folder
         self._on_event = on_event
-        """Called with the command, the operation on a resource and its URN, once it is done."""
+        """Called with the command, the operation on a resource and its URN, once the operation is
+        done."""
         self._process: subprocess.Popen[bytes] | None = None
         self._runs = 0
         command, in_front = tools.pulumi()
@@ -97,7 +99,8 @@ class Engine(Pulumi):
             "PATH": os.pathsep.join(map(str, path)),
             "HOME": str(folder / "home"),
             "KUBECONFIG": os.devnull,
-            # The language host looks for its executor there, and HOME is another one here.
+            # The language host looks for its executor in the cache, and HOME is a different one
+            # here.
             "GPU_CLUSTER_CACHE": str(tools.programs.cache_folder()),
             "PULUMI_HOME": str(folder / "pulumi"),
             "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
@@ -116,11 +119,12 @@ class Engine(Pulumi):
         super().__init__(command=command, program=program, stack=stack, environment=own)
 
     def preview(self, policy_pack: Path | None = None) -> Outcome:
-        """`pulumi preview`, with a policy pack if one is given."""
+        """`pulumi preview`, with a policy pack if given."""
         return self._operate("preview", policy_pack)
 
     def up(self, policy_pack: Path | None = None, *, refresh: bool = False) -> Outcome:
-        """`refresh` first reads what the clouds and the cluster have by now."""
+        """`pulumi up`; with `refresh`, first reads the actual state of the clouds and the
+        cluster."""
         return self._operate("up", policy_pack, *(["--refresh"] if refresh else []))
 
     def refresh(self) -> Outcome:
@@ -136,7 +140,7 @@ class Engine(Pulumi):
         return resources(self.export())
 
     def version(self) -> str:
-        """Of the engine; also when the sandbox is gone."""
+        """The engine's version; also works after the sandbox is gone."""
         done = subprocess.run([self.command, "version"], capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
@@ -146,12 +150,12 @@ class Engine(Pulumi):
         return self._process is not None and self._process.poll() is None
 
     def interrupt(self) -> None:
-        """Asks a running command to stop, as Ctrl-C does; a second call stops it at once."""
+        """Asks a running command to stop, as Ctrl-C does; a second call aborts it."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """SIGKILL to a running command and all that it started, as when the machine loses power."""
+        """Kills a running command and everything it started (SIGKILL), as a power failure would."""
         if self._process is not None and self._process.poll() is None:
             kill_tree(self._process.pid)
 
@@ -183,7 +187,7 @@ class Engine(Pulumi):
                 reader.read()
                 time.sleep(0.05)
         finally:
-            if self._process.poll() is None:  # the rehearsal itself is being ended
+            if self._process.poll() is None:  # the rehearsal itself is being stopped
                 self.interrupt()
                 try:
                     self._process.wait(2)
@@ -206,7 +210,7 @@ class Engine(Pulumi):
 
 
 def reasons(errors: Sequence[str]) -> list[str]:
-    """The errors that say why, each once; if none does, all of them."""
+    """The errors that give a reason, without repetitions; if none does, all errors."""
     return [error for error in dict.fromkeys(errors) if error not in HINTS] or [*errors]
 
 
@@ -226,7 +230,7 @@ class _EventReader:
         self.warnings: list[str] = []
 
     def read(self) -> None:
-        """Takes in what has been written since the last time."""
+        """Processes the events written since the last call."""
         *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
         for line in lines:
             if line.strip():
@@ -237,7 +241,7 @@ class _EventReader:
             metadata = done["metadata"]
             failed = "resOpFailedEvent" in event
             what = f"{metadata['op']} failed" if failed else metadata["op"]
-            # A component is reported once more when it registers its outputs.
+            # A component is reported again when it registers its outputs.
             known = (what, metadata["urn"]) in self.resources
             if metadata["op"] not in QUIET and not known:
                 self.resources.append((what, metadata["urn"]))
@@ -249,7 +253,7 @@ class _EventReader:
             elif said["severity"] == "warning" and message:
                 self.warnings.append(_with_subject(said.get("urn"), message))
         elif policy := event.get("policyEvent"):
-            # The message begins with what the policy is for.
+            # The message begins with the policy's description.
             found = policy["message"].strip().rpartition("\n")[2]
             text = f"policy {policy['policyName']}: {found}"
             kept = self.errors if policy["enforcementLevel"] == "mandatory" else self.warnings
@@ -259,7 +263,7 @@ class _EventReader:
 
 
 def _python(program: Path) -> Path:
-    """The program's interpreter; if it is this one, with the SDKs imported."""
+    """The program's interpreter; if it is this one, a launcher with the SDKs already imported."""
     own = program / ".venv"
     return launcher() if own.resolve() == Path(sys.prefix).resolve() else own / "bin" / "python"
 
@@ -273,7 +277,8 @@ def _with_subject(urn: str | None, message: str) -> str:
 
 
 def run_in_thread(run: Callable[[], Outcome]) -> tuple[threading.Thread, list[Outcome]]:
-    """Starts an engine's run in parallel; the list holds its outcome once the thread has ended."""
+    """Starts a run of the engine in a thread; the list contains its outcome once the thread has
+    ended."""
     outcomes: list[Outcome] = []
     thread = threading.Thread(target=lambda: outcomes.append(run()), name="engine", daemon=True)
     thread.start()

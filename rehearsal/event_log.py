@@ -1,4 +1,4 @@
-"""Events of a rehearsal with their times: in memory for the report, in a file for people."""
+"""Events of a rehearsal with their times: in memory for the report, in a file for users."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened."""
+    """One event."""
 
     at: float
     """Seconds since the rehearsal began."""
@@ -20,12 +20,13 @@ class Event:
     subject: str
     """The node's name, the pod's `namespace/name`, the engine's operation, the group."""
     what: str
-    """E.g. `joined`, `gpus`, `left`; `pending`, `bound`, `running`, `succeeded`, `deleted`."""
+    """For example `joined`, `gpus`, `left`; `pending`, `bound`, `running`, `succeeded`,
+    `deleted`."""
     detail: dict[str, Any] = field(default_factory=dict)
 
 
 class EventLog:
-    """Events in the order of their recording. Thread-safe."""
+    """Events in the order in which they were recorded. Thread-safe."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._began = time.monotonic()
@@ -41,16 +42,16 @@ class EventLog:
 
     @property
     def events(self) -> list[Event]:
-        """Every event up to now."""
+        """All events so far."""
         with self._lock:
             return list(self._events)
 
     def listen(self, listener: Callable[[Event], None]) -> None:
-        """Registers what is called with every event from now on."""
+        """Registers a function that is called with every event from now on."""
         self._listeners.append(listener)
 
     def record(self, kind: str, subject: str, what: str, **detail: Any) -> None:
-        """Adds an event, and hands it to the listeners."""
+        """Adds an event and passes it to the listeners."""
         with self._lock:
             event = Event(
                 at=round(self.now, 3), kind=kind, subject=subject, what=what, detail=detail
@@ -63,11 +64,11 @@ class EventLog:
             listener(event)
 
     def finding(self, subject: str, message: str) -> None:
-        """Records something that fails the rehearsal, once."""
+        """Records a finding, which fails the rehearsal; each only once."""
         if not any(e.kind == "finding" and e.what == message for e in self.events):
             self.record("finding", subject, message)
 
     @property
     def findings(self) -> list[str]:
-        """What fails the rehearsal, one line each."""
+        """The findings that fail the rehearsal, one line each."""
         return [event.what for event in self.events if event.kind == "finding"]

@@ -1,7 +1,6 @@
 """An existing cluster with its machines, neither of which the stack creates.
 
-It has no cloud provider to simulate. What counts is that the stack leaves the cluster as it found
-it.
+No cloud is simulated. What matters is that the stack leaves the cluster as it found it.
 """
 
 import json
@@ -27,28 +26,29 @@ from stacks.definition.files import ROOT
 from stacks.definition.names import StackError
 
 DEFINITIONS = ROOT / "components" / "crds"
-"""Also what others install: upstream's, for which a test compares them."""
+"""Resource definitions, including those that others install: upstream's, which a test compares."""
 STORAGE_SECONDS = 10.0
-"""How long the server may take to serve a kind that has just been defined, for which it answers 429
-"storage is (re)initializing"."""
+"""How long the server may take to serve a newly defined kind, for which it answers 429 "storage is
+(re)initializing"."""
 _PODS = "110"
 _DISK = "500Gi"
 _OWN_GROUPS = (".sh", ".x-k8s.io")
-"""Ends of the API groups of the rehearsal's autoscaler and kubelets; a user's cluster has none."""
+"""Suffixes of the API groups of the rehearsal's autoscaler and kubelets; users' clusters have
+none."""
 
 
 class ExistingCluster:
-    """The `Cloud` of a platform without one: each machine is a group of exactly one node."""
+    """The `Cloud` of a platform without a cloud: each machine is a group of exactly one node."""
 
     def __init__(
         self, machines: Sequence[Machine], api: Callable[[], Api], *, real: str | None = None
     ) -> None:
-        """`machines` as an inventory has them; `real`: the name of the one with a real node."""
+        """`machines`: as an inventory lists them; `real`: the name of the one with a real node."""
         self._groups = [_group(one, real=one["name"] == real) for one in machines]
         self._api = api
 
     def node_groups(self) -> list[NodeGroup]:
-        """The machines; they neither come nor go."""
+        """The machines, which never change."""
         return list(self._groups)
 
     def set_size(self, group: str, nodes: int) -> None:
@@ -65,11 +65,11 @@ class ExistingCluster:
         return {}
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """No autoscaler has a template of these machines."""
+        """None: no autoscaler has a template of these machines."""
         return None
 
     def list_resources(self) -> list[str]:
-        """Every object in the cluster that Pulumi created or changed, whatever its kind."""
+        """All objects in the cluster that Pulumi created or changed, of any kind."""
         api = self._api()
         return [
             f"{item.get('kind', kind)} {_full_name(item)}"
@@ -80,7 +80,8 @@ class ExistingCluster:
 
 
 def with_runtime_classes(api: Api, settings: Settings[Any] | None) -> None:
-    """Adds the RuntimeClasses that the pools name: the cluster has them, or pods are refused."""
+    """Adds the RuntimeClasses that the pools name: an existing cluster has them, and pods that name
+    a missing one are refused."""
     existing = settings is not None and isinstance(settings.own, ExistingSettings)
     pools = [one.pool for one in settings.pools.values()] if settings and existing else []
     for name in sorted({pool.runtime_class for pool in pools if pool.runtime_class}):
@@ -90,7 +91,7 @@ def with_runtime_classes(api: Api, settings: Settings[Any] | None) -> None:
 
 
 def with_controllers(api: Api, named: Sequence[str]) -> None:
-    """Adds the definitions of the controllers that somebody else has installed, by Helm."""
+    """Adds the resource definitions of controllers that the cluster's owner installed with Helm."""
     for name in named:
         file = DEFINITIONS / f"{name}.json"
         for definition in json.loads(file.read_text())["definitions"]:
@@ -100,7 +101,7 @@ def with_controllers(api: Api, named: Sequence[str]) -> None:
                 "metadata": {
                     "name": definition["metadata"]["name"],
                     "labels": {"app.kubernetes.io/managed-by": "Helm"},
-                    # The API server asks for it in groups of Kubernetes itself.
+                    # The API server requires it for API groups of Kubernetes itself.
                     "annotations": {
                         "api-approved.kubernetes.io": "https://github.com/kubernetes-sigs"
                     },
@@ -111,7 +112,7 @@ def with_controllers(api: Api, named: Sequence[str]) -> None:
 
 
 def with_objects(api: Api, objects: Sequence[Object]) -> None:
-    """Creates what the cluster's owner runs in it."""
+    """Creates the owner's objects in the cluster."""
     for body in objects:
         metadata, version = body["metadata"], body["apiVersion"]
         group = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -125,8 +126,8 @@ def with_objects(api: Api, objects: Sequence[Object]) -> None:
 
 
 def owners_objects(api: Api) -> Mapping[str, str]:
-    """Kind and name of each object in a cluster -> what its owner says of it. Left out is what the
-    cluster itself keeps writing."""
+    """Kind and name of each object in a cluster -> its manifest as its owner wrote it, as JSON.
+    Kinds that the cluster itself keeps updating are omitted."""
     return {
         f"{kind} {_full_name(item)}": json.dumps(_said(item), sort_keys=True)
         for path, kind in _listable(api)
@@ -147,8 +148,8 @@ def _said(item: Object) -> Object:
 
 
 def disturbed(api: Api, before: Mapping[str, str]) -> list[str]:
-    """What of a cluster of another owner is not as it was before the stack, and what of the stack
-    is left in it."""
+    """What the stack changed in another owner's cluster, and which of the stack's objects
+    remain."""
     now = owners_objects(api)
     found = not_as_before(before.keys(), now.keys(), before, now)
     return [f"{line} in the cluster" if line in now else line for line in found]
@@ -157,7 +158,7 @@ def disturbed(api: Api, before: Mapping[str, str]) -> list[str]:
 def with_real_node(
     stack: str, machines: Sequence[Machine], here: Mapping[str, Any]
 ) -> list[Machine]:
-    """The machine marked `real`, with this machine's GPUs, without the rest of its pool."""
+    """The machine marked `real`, with this machine's GPUs, and without the rest of its pool."""
     marked = next((machine for machine in machines if machine.get("real")), None)
     if marked is None:
         raise StackError(
@@ -195,7 +196,7 @@ def _group(machine: Machine, *, real: bool = False) -> NodeGroup:
 
 
 def _listable(api: Api) -> list[tuple[str, str]]:
-    """Path and kind of every resource that the server can list."""
+    """Path and kind of each resource that the server can list."""
     groups = ["/api/v1"] + [
         f"/apis/{group['preferredVersion']['groupVersion']}"
         for group in api.get("/apis")["groups"]
@@ -215,7 +216,7 @@ def _items(api: Api, path: str) -> list[Object]:
         try:
             return api.items(path)
         except ApiError as error:
-            if error.status in (403, 404, 405):  # listed by name, but not served to this user
+            if error.status in (403, 404, 405):  # discovered, but not served to this user
                 return []
             if error.status != 429 or time.monotonic() > deadline:
                 raise

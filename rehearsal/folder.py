@@ -1,10 +1,10 @@
 """A rehearsal's folder and its lock: nothing is deleted without the lock.
 
-One rehearsal per folder. What an earlier one left is removed by the next; one that still runs is
-ended only where somebody says so, and is told who that was.
+There is one rehearsal per folder. The next rehearsal removes what an earlier one left; a running
+one is ended only on explicit request, and is told by which command.
 
-The lock file says whose it is. Not `filelock`: asking it whether a folder is held makes the file,
-which is the very thing that says that a folder may be emptied.
+The lock file identifies its owner. `filelock` is not used: checking with it whether a folder is
+locked creates the file, which is the very thing that marks a folder as safe to empty.
 """
 
 import fcntl
@@ -24,23 +24,23 @@ from rehearsal.processes import end_leftovers
 LOCK, ENDED_BY = "lock", "ended-by"
 REPORT = ("report.txt", "report.json", "timeline.svg")
 SIZE = 512
-"""Bytes of a lock file, written in one go: a rehearsal that is killed leaves a whole one."""
+"""Size of a lock file in bytes, written at once: a killed rehearsal leaves a complete one."""
 END_SECONDS = 15.0
-"""How long a rehearsal gets to end on its own."""
+"""How long a rehearsal may take to end on its own."""
 PATIENCE_SECONDS = 3.0
-"""How long the lock of one that was just killed may take to be free."""
+"""How long the lock of a killed rehearsal may take to be released."""
 
 
 class FolderError(Exception):
-    """The folder is somebody else's, or a rehearsal runs in it; one line that says what to do."""
+    """The folder is not a rehearsal's, or a rehearsal runs in it; one line that says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who has, or had, a folder."""
+    """The rehearsal that has, or had, a folder."""
 
     rehearsal: str
-    """The stack."""
+    """The stack's name."""
     pid: int
     since: str
     """Local time, ISO 8601; empty if version 0.1.0 wrote the lock."""
@@ -54,10 +54,10 @@ class Holder:
 def take_over(
     folder: Path, stack: str, *, kept: bool = False, replace: str = ""
 ) -> Callable[[], None]:
-    """Locks the folder and empties it; returns what unlocks it.
+    """Locks the folder and empties it; returns a function that unlocks it.
 
-    A rehearsal that runs in it is ended in the name of `replace`, a command. Without that, and
-    if the folder is not a rehearsal's, raises FolderError and touches nothing.
+    A rehearsal that runs in it is ended on behalf of `replace`, a command. Without `replace`, or if
+    the folder is not a rehearsal's, raises FolderError and changes nothing.
     """
     _refuse_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,10 +85,11 @@ def take_over(
 
 
 def end(folder: Path, by: str) -> str:
-    """Ends the rehearsal in this folder and removes what is in it; returns what was done, in words.
-    The report of one that ran stays there; ending it again removes that too.
+    """Ends the rehearsal in this folder, removes its files, and returns a sentence about what was
+    done. The report remains; a second call removes it, too.
 
-    `by`: the command that it is told of. Raises FolderError if the folder is not a rehearsal's.
+    `by`: the command that the rehearsal is told about. Raises FolderError if the folder is not a
+    rehearsal's.
     """
     _refuse_foreign(folder)
     if not folder.is_dir():
@@ -124,10 +125,10 @@ def held(folder: Path) -> bool:
 
 
 def holder(folder: Path) -> Holder | None:
-    """Who has, or had, this folder; None if its lock is not a rehearsal's."""
+    """The rehearsal that has, or had, this folder; None if its lock is not a rehearsal's."""
     try:
         text = (folder / LOCK).read_text()[:SIZE] if not (folder / LOCK).is_symlink() else ""
-        if text.isdecimal() and ".rehearsal" in folder.parts:  # as version 0.1.0 wrote it
+        if text.isdecimal() and ".rehearsal" in folder.parts:  # version 0.1.0's format
             return Holder(rehearsal=folder.name, pid=int(text), since="")
         return Holder(**json.loads(text))
     except (OSError, ValueError, TypeError):
@@ -135,7 +136,7 @@ def holder(folder: Path) -> Holder | None:
 
 
 def rehearsals(root: Path) -> list[tuple[Path, Holder, bool]]:
-    """Each rehearsal's folder in `root`, by name: who has or had it, and whether it still runs."""
+    """The rehearsals' folders in `root`, by name: the holder of each, and whether it is running."""
     found = []
     for folder in sorted(root.glob("*/")):
         one = None if folder.is_symlink() else holder(folder)
@@ -145,7 +146,7 @@ def rehearsals(root: Path) -> list[tuple[Path, Holder, bool]]:
 
 
 def ended_by(folder: Path) -> str:
-    """The command that has ended the rehearsal in this folder; empty if none says so."""
+    """The command that ended the rehearsal in this folder; empty if none is recorded."""
     try:
         return (folder / ENDED_BY).read_text()
     except OSError:
@@ -153,7 +154,7 @@ def ended_by(folder: Path) -> str:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raises FolderError unless the folder is a rehearsal's, empty, or not there."""
+    """Raises FolderError unless the folder is a rehearsal's, empty, or missing."""
     if folder.is_symlink():
         raise FolderError(
             f"{folder} is a symbolic link, and a rehearsal needs its own folder; remove the link"
@@ -163,7 +164,8 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.is_dir() or holder(folder) is not None:
         return
     lock = folder / LOCK
-    # Killed before it could say whose it is, a rehearsal has left an empty lock, and nothing else.
+    # A rehearsal that was killed before it wrote its identity has left an empty lock, and no other
+    # file.
     begun = lock.is_file() and not lock.is_symlink() and not lock.stat().st_size
     if any(entry != lock or not begun for entry in folder.iterdir()):
         raise FolderError(
@@ -173,7 +175,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _lock(folder: Path, descriptor: int, replace: str) -> None:
-    """Takes the lock; with `replace`, also from the rehearsal that holds it."""
+    """Acquires the lock; with `replace`, also from the rehearsal that holds it."""
     started = time.monotonic()
     asked = False
     while True:
@@ -186,7 +188,7 @@ def _lock(folder: Path, descriptor: int, replace: str) -> None:
         if not replace and waited > PATIENCE_SECONDS:
             how = f"gpu-cluster down {other.rehearsal}" if other and other.kept else "wait for it"
             raise FolderError(f"{other or 'a rehearsal'} is running: {how}, or --replace")
-        # The lock is held now, so the id in it is not one that was used again.
+        # The lock is held, so its process ID has not been reused.
         if replace and other and not asked:
             (folder / ENDED_BY).write_text(f"{replace} (pid {os.getpid()})")
             _signal(other.pid, signal.SIGTERM)
@@ -199,7 +201,7 @@ def _lock(folder: Path, descriptor: int, replace: str) -> None:
 def _signal(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
-    except ProcessLookupError:  # it ended in between
+    except ProcessLookupError:  # it ended in the meantime
         return
 
 

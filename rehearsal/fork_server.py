@@ -1,9 +1,9 @@
-"""A Python process that has already imported the SDKs, for each run of the engine in a rehearsal.
+"""A Python process that has already imported the SDKs, forked for each run of the engine.
 
-Importing them takes most of a run's time. A server, which is this file run as a script, keeps
-what programs have imported of the SDKs, and forks for each. The engine is given a
-launcher, which looks to it like the interpreter: same arguments, streams, environment, signals and
-exit code. A program's own modules are never kept.
+Importing them takes most of a run's time. A server, which is this file run as a script, keeps the
+SDK modules that programs have imported, and forks for each program. The engine is given a launcher
+that behaves like the interpreter: same arguments, streams, environment, signals and exit code. A
+program's own modules are never kept.
 """
 
 import itertools
@@ -56,38 +56,40 @@ with socket.socket(socket.AF_UNIX) as server:
             break
 sys.exit(code[0] if code else {killed})
 """
-"""Ends when the program does, and takes it along when it is killed. It imports no site packages."""
+"""The launcher ends when the program does, and the program is killed with it. It imports no site
+packages."""
 
 KILLED = 137
-"""The exit code of what was killed, or ended without Python's knowing."""
+"""The exit code of a program that was killed, or that ended without Python noticing."""
 
 SHARED = "GPU_CLUSTER_LAUNCHER"
-"""Names the launcher of a process that outlives this one, which it uses instead of its own."""
+"""Environment variable with the launcher of a longer-lived process, to be used instead of an own
+one."""
 
 
 @cache
 def launcher() -> Path:
-    """An executable to be used as this interpreter. Its server ends with this process."""
+    """An executable that can be used as this interpreter. Its server ends with this process."""
     if shared := os.environ.get(SHARED):
         return Path(shared)
-    # Not for the server, which wants nothing of ours.
+    # Not needed by the server, which imports nothing of this project.
     import psutil
 
     from rehearsal.processes import spawn_supervised
 
     for old in Path(tempfile.gettempdir()).glob("fork-server-*-*"):
         pid = old.name.split("-")[2]
-        if pid.isdigit() and not psutil.pid_exists(int(pid)):  # killed before it could remove it
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):  # killed before removal
             shutil.rmtree(old, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=f"fork-server-{os.getpid()}-"))
-    # Unlike `atexit`, also at the end of a process of `multiprocessing`.
+    # Unlike `atexit`, also runs at the end of a `multiprocessing` process.
     Finalize(None, shutil.rmtree, [folder], {"ignore_errors": True}, exitpriority=0)
     address = str(folder / "socket")
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
     listening.listen(64)
     with (folder / "log").open("wb") as log:
-        # Not the streams of this process: their reader waits until no process has them open.
+        # Not this process's streams: their reader waits until no process has them open.
         spawn_supervised(
             [sys.executable, "-u", "-P", __file__, str(listening.fileno()), str(folder / "learnt")],
             pass_fds=[listening.fileno()],
@@ -105,7 +107,7 @@ def launcher() -> Path:
 
 def serve(listening: socket.socket, learnt: Path) -> None:
     """Forks for each launcher that connects."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for here
     while True:
         client, _ = listening.accept()
         _learn(learnt)
@@ -118,15 +120,16 @@ def serve(listening: socket.socket, learnt: Path) -> None:
 
 
 def _learn(learnt: Path) -> None:
-    """Imports what earlier programs had imported; what cannot be is left to the next one."""
+    """Imports what earlier programs imported; ignores what cannot be imported."""
     try:
         names = json.loads(learnt.read_text())
-    except FileNotFoundError:  # nobody had anything new
+    except FileNotFoundError:  # no program imported anything new
         return
     learnt.unlink()
     for name in names:
-        # Packages of the SDKs run only when something of theirs is asked for. A class that is in a
-        # module of its name would be hidden by that module if the module came before the package.
+        # The SDKs' lazy packages run only when one of their attributes is read. A class in a module
+        # of the same name would be hidden by that module if the module were imported before the
+        # package.
         *packages, _ = itertools.accumulate(name.split("."), "{}.{}".format)
         for each in [*packages, name]:
             try:
@@ -138,7 +141,7 @@ def _learn(learnt: Path) -> None:
 
 
 def _become(client: socket.socket, learnt: Path) -> None:
-    """Runs one program in this process, and ends it."""
+    """Runs one program in this process, then ends the process."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     head, streams, _, _ = socket.recv_fds(client, 8, 3)
     with client.makefile("rb") as rest:
@@ -164,21 +167,21 @@ def _become(client: socket.socket, learnt: Path) -> None:
     _tell(learnt, before)
     sys.stdout.flush()
     sys.stderr.flush()
-    with suppress(ConnectionError):  # the launcher is gone, and nobody asks for the code
+    with suppress(ConnectionError):  # the launcher is gone, so the code has no reader
         client.sendall(bytes([code & 0xFF]))
     os._exit(code & 0xFF)
 
 
 def _obey(client: socket.socket) -> None:
-    """Passes signals on, and ends with the launcher."""
-    with suppress(ConnectionError):  # the launcher was killed before it had read the exit code
+    """Passes signals on, and ends when the launcher ends."""
+    with suppress(ConnectionError):  # the launcher was killed before it read the exit code
         while number := client.recv(1):
             os.kill(os.getpid(), number[0])
     os._exit(KILLED)
 
 
 def _run(arguments: list[str]) -> None:
-    """As the interpreter would: `-u` and `-P`, then `-c`, `-m` or a script."""
+    """Runs as the interpreter would: `-u` and `-P`, then `-c`, `-m` or a script."""
     path = []
     while arguments and arguments[0] in ("-u", "-P"):
         path.append(arguments.pop(0))
@@ -206,19 +209,20 @@ def _code(end: SystemExit) -> int:
 
 
 def _tell(learnt: Path, before: set[str]) -> None:
-    """Leaves word of what this program imported of the installed SDKs."""
+    """Records which modules of the installed SDKs this program imported."""
     new = [
         name
         for name, module in list(sys.modules.items())
-        # Of the SDKs it is known that they can be forked: they start no thread. A module that is
-        # lazy, and has not run, would run when it is asked for its file: all of an SDK takes 13 s.
+        # Only SDKs are known to be safe to fork: they start no threads. Reading the file of a lazy
+        # module that has not run would run it: all of an SDK takes 13 s.
         if name.startswith("pulumi")
         and name not in before
         and type(module) is ModuleType
         and str(vars(module).get("__file__") or "").startswith(f"{sys.prefix}{os.sep}")
     ]
     if new:
-        # If two end at once, the later message wins; the other one is sent again.
+        # If two programs end at once, the later message wins; the next run sends the other one
+        # again.
         file = learnt.with_suffix(f".{os.getpid()}")
         file.write_text(json.dumps(new))
         file.replace(learnt)

@@ -1,8 +1,8 @@
 """NVIDIA's GPU Operator in a rehearsal: it provides what pools leave to another owner.
 
 The DaemonSets follow assets/state-driver and assets/state-device-plugin of NVIDIA/gpu-operator
-v26.7.0, their tolerations its chart, the labels controllers/state_manager.go (read 2026-11-24).
-Not here: the controller, the toolkit, the validator, MIG manager and feature discovery.
+v26.7.0, their tolerations its chart, the labels controllers/state_manager.go (read 2026-11-24). Not
+simulated: the controller, the toolkit, the validator, MIG manager and feature discovery.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ _PARTS: Mapping[str, Mapping[str, Any]] = {
 
 
 class GpuOperator:
-    """The Operator, once `install` was called. Its values fit the stack: `driver.enabled` is true
+    """The Operator, once `install` was called. Its values match the stack: `driver.enabled` is true
     only if a pool leaves the driver to others."""
 
     def __init__(self, api: Callable[[], Api], settings: Settings[Any] | None) -> None:
@@ -56,7 +56,7 @@ class GpuOperator:
         self._installed = False
 
     def install(self) -> str:
-        """Creates the DaemonSets; returns which."""
+        """Creates the DaemonSets and returns a line that names them."""
         api = self._api()
         labels = {"pod-security.kubernetes.io/enforce": "privileged"}
         namespace = {"metadata": {"name": NAMESPACE, "labels": labels}}
@@ -67,7 +67,7 @@ class GpuOperator:
         return f"DaemonSets in {NAMESPACE}: {', '.join(self._parts)}"
 
     def labels(self, group: NodeGroup) -> dict[str, str]:
-        """What the Operator puts on the group's nodes, by which its DaemonSets find them."""
+        """The labels that the Operator sets on the group's nodes, and its DaemonSets select."""
         kept_off = group.node.labels.get(f"{_DEPLOY}.operands") == "false"
         if not self._installed or not group.gpus or kept_off:
             return {}

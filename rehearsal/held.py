@@ -1,4 +1,4 @@
-"""The process that holds a rehearsal; `run` starts it and waits for its answer.
+"""The process that runs a rehearsal; `run` starts it and waits for its answer.
 
 A kept rehearsal continues in that process only; any other ends with the process that started it.
 """
@@ -35,32 +35,33 @@ REHEARSALS = ROOT / ".rehearsal"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is to be rehearsed, and how."""
+    """What to rehearse, and how."""
 
     stack: str
     folder: str
-    """Of the rehearsal, absolute."""
+    """The rehearsal's folder, absolute."""
     keep: bool = False
-    """Whether it stays once the workloads run, until somebody ends it."""
+    """Whether the rehearsal continues after the workloads run, until the user ends it."""
     replace: str = ""
-    """The command in whose name a rehearsal that runs in the folder is ended; empty: it is not."""
+    """The command on whose behalf a rehearsal running in the folder is ended; empty: it is not
+    ended."""
     deadline: float = 90.0
-    """Seconds that the workloads get to run."""
+    """How many seconds the workloads may take to run."""
     real_node: bool = False
     """Whether this machine is one of the nodes."""
     revision: str = ""
-    """The git revision that is up before the update to this tree; empty: none is."""
+    """The git revision deployed before the update to this tree; empty: none."""
     plugins: Choice = "auto"
-    """Which provider plugins are used."""
+    """Which provider plugins to use."""
 
 
 def run(wanted: Wanted, *, quiet: bool = False) -> int:
-    """Rehearses in its own process; returns the exit code. With `quiet`, what that prints goes
-    to the standard error."""
+    """Rehearses in a separate process; returns the exit code. With `quiet`, its output is printed
+    on the standard error."""
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "rehearsal.held", str(writing), json.dumps(asdict(wanted))]
     if not wanted.keep:
-        # Whatever ends this process ends the rehearsal with it.
+        # The rehearsal ends with this process, however that ends.
         command = [sys.executable, "-I", "-S", str(PDEATHSIG), str(os.getpid()), *command]
     holder = subprocess.Popen(
         command,
@@ -88,12 +89,12 @@ def run(wanted: Wanted, *, quiet: bool = False) -> int:
 
 
 def down(stack: str, folder: Path) -> tuple[str, list[str]]:
-    """Ends the rehearsal in this folder: what was done, in words, and what its real node left.
+    """Ends the rehearsal in this folder; returns a sentence about it, and what its real node left.
 
     Raises FolderError if the folder is not a rehearsal's, StackError if there is no such stack.
     """
     if not folder.exists() and not folder.is_symlink():
-        config = read_stack(ROOT, stack).get("config")  # names the stacks that there are
+        config = read_stack(ROOT, stack).get("config")  # the error names the existing stacks
         refuse_shared(ROOT, stack, config if isinstance(config, dict) else {})
     starting = [] if folders.held(folder) else _starting(folder)
     for process in starting:
@@ -108,11 +109,11 @@ def down(stack: str, folder: Path) -> tuple[str, list[str]]:
 
 
 def _starting(folder: Path) -> list[psutil.Process]:
-    """Processes that will hold a rehearsal in this folder, and have not locked it yet: they build
-    programs, or import packages."""
+    """Processes that are about to hold a rehearsal in this folder but have not locked it yet: they
+    are building programs or importing packages."""
     wanted, found = f'"folder": {json.dumps(str(folder))}', []
     for process in psutil.process_iter():
-        with suppress(psutil.Error):  # it has ended, or is another user's
+        with suppress(psutil.Error):  # it has ended, or belongs to another user
             command = process.cmdline()
             if "rehearsal.held" in command and wanted in command[-1]:
                 found.append(process)
@@ -120,8 +121,7 @@ def _starting(folder: Path) -> list[psutil.Process]:
 
 
 def known() -> Iterator[tuple[str, str, str]]:
-    """Every rehearsal of this checkout: stack, what it is doing or how it ended, and where to look
-    then: its kubeconfig or its report."""
+    """The rehearsals of this checkout: stack, its state or result, and its kubeconfig or report."""
     for folder, holder, running in folders.rehearsals(REHEARSALS):
         yield folder.name, *_state(folder, holder, running)
 
@@ -137,9 +137,9 @@ def _state(folder: Path, holder: Holder, running: bool) -> tuple[str, str]:
 
 
 def main() -> int:
-    """The process itself: runs the rehearsal and writes the exit code into the given descriptor.
+    """The process's main function: runs the rehearsal and writes the exit code to the descriptor.
 
-    With `keep` it then stays until SIGTERM.
+    With `keep` it then continues until SIGTERM.
     """
     answer, wanted = int(sys.argv[1]), Wanted(**json.loads(sys.argv[2]))
     try:
@@ -158,7 +158,7 @@ def _hold(wanted: Wanted, answer: int) -> int:
     folder, ended = Path(wanted.folder), False
 
     def end(*_: object) -> None:
-        # The first signal unwinds the run in progress; none may interrupt the cleaning up.
+        # The first signal unwinds the run in progress; further ones must not interrupt the cleanup.
         nonlocal ended
         if not ended:
             ended = True
@@ -198,15 +198,15 @@ def _hold(wanted: Wanted, answer: int) -> int:
 
 
 def built(*names: str) -> bool:
-    """Builds the named programs, or all that every rehearsal needs, unless they are built; whether
-    that succeeded."""
+    """Builds the named programs, or by default all that every rehearsal needs, unless they are
+    built; returns whether it succeeded."""
     with Progress() as progress:
         progress.begin("building missing programs")
         return run_tools(["build", *names]) == 0
 
 
 def _leave_terminal(log: Path) -> None:
-    """Sends what this process still says to a file."""
+    """Redirects this process's further output to a file."""
     with log.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)

@@ -1,7 +1,7 @@
 """Reads an existing EKS cluster for its inventory; changes nothing in AWS.
 
-Asked are EKS (the cluster, its addons, node groups and pod identities), EC2 (subnets, route tables,
-security groups of the nodes) and IAM (what the roles of pods allow).
+It queries EKS (the cluster, its addons, node groups and pod identities), EC2 (subnets, route
+tables, the nodes' security groups) and IAM (what the roles of pods allow).
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,8 +23,8 @@ Read = tuple[dict[str, Any], str]
 
 
 def read(settings: Settings[EksSettings], owner: str, endpoint: str | None = None) -> Read:
-    """What the account says of the cluster. `owner`: the stack, `<project>/<stack>`, whose own
-    node groups are left out; `endpoint`: the URL of a simulator. Raises CheckError."""
+    """Describes the cluster from the account. `owner`: the stack, `<project>/<stack>`, whose own
+    node groups are omitted; `endpoint`: a simulator's URL. Raises CheckError."""
     own = settings.own
     try:
         signed_in = session(own.provider, endpoint)
@@ -87,7 +87,7 @@ def _cluster(
     return {
         "version": row["version"],
         "authenticationMode": mode,
-        # EKS makes its own in a rehearsal too, but not under the ID that the settings may name.
+        # A rehearsed EKS creates its own, but not with the ID that the settings may name.
         "securityGroups": sorted((security_groups_of_nodes(ec2, name) - {of_eks}) | named),
         "addons": [addon for page in pages for addon in page["addons"]],
         "nodeGroups": groups,
@@ -96,7 +96,7 @@ def _cluster(
 
 
 def _type(ec2: Any, group: Mapping[str, Any]) -> str:
-    """The first instance type of a node group, which its launch template may say instead."""
+    """The first instance type of a node group, which may be set in its launch template instead."""
     if types := group.get("instanceTypes"):
         return str(types[0])
     template = group["launchTemplate"]
@@ -120,7 +120,7 @@ def _pod_identities(eks: Any, iam: Any, name: str, owner: str) -> dict[str, list
 
 
 def _actions(iam: Any, role: str) -> list[str]:
-    """What the policies of a role allow, on whatever resources."""
+    """The actions that a role's policies allow, on any resources."""
     pages = iam.get_paginator("list_role_policies").paginate(RoleName=role)
     documents = [
         iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]

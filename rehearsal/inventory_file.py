@@ -47,11 +47,13 @@ _CLUSTER_HEAD = """\
 def write(
     stack: str, nodes: Path | None, folder: Path = INVENTORIES, *, trusted: bool = False
 ) -> Path:
-    """Writes the inventory of an existing cluster. Without a cloud, it is read from `kubectl get
-    nodes -o json`: of a file, `-` for standard input, or else of the cluster in the settings; with
-    one, from the cloud and the cluster, and other keys of the file stay.
+    """Writes the inventory of an existing cluster.
 
-    Raises CheckError, in one line, also if `own_kubeconfig` does not trust the settings.
+    Without a cloud, it is read from `kubectl get nodes -o json`: from a file (`-` for standard
+    input), or else from the cluster in the settings. With a cloud, it is read from the cloud and
+    the cluster, and the file's other keys are kept.
+
+    Raises CheckError, one line, also if `own_kubeconfig` does not trust the settings.
     """
     config = config_of(stack)
     settings = settings_of(stack, config, kubeconfig=NOWHERE)
@@ -91,9 +93,9 @@ def write_cluster(
     endpoint: str | None = None,
     kubeconfig: str | None = None,
 ) -> Path:
-    """Writes what a cloud and the cluster in it say. `endpoint`: the URL of a simulator of the
-    cloud's API; `kubeconfig`: of the cluster, by default as the cloud has it. Raises CheckError,
-    also for a cluster that an inventory cannot describe."""
+    """Writes what a cloud and its cluster report. `endpoint`: a simulator's URL for the cloud's
+    API; `kubeconfig`: the cluster's, by default as the cloud describes it. Raises CheckError, also
+    for a cluster that an inventory cannot describe."""
     owner = f"{project_name(ROOT)}/{stack}"
     read = import_module(PLATFORMS[settings.platform].inventory).read
     described, known = read(settings, owner, endpoint)
@@ -118,8 +120,8 @@ def write_cluster(
 
 
 def from_nodes(text: str, selected: set[str]) -> list[Machine]:
-    """The machines in `kubectl get nodes -o json`. Labels are kept that a pool selects by, and
-    NVIDIA's. Raises StackError if it is something else."""
+    """The machines in the output of `kubectl get nodes -o json`. Keeps NVIDIA's labels and those
+    that a pool selects by. Raises StackError if the text is something else."""
     try:
         nodes = [_machine(node, selected) for node in json.loads(text)["items"]]
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -141,7 +143,7 @@ def _machine(node: Mapping[str, Any], selected: set[str]) -> Machine:
     taints = [
         {"key": taint["key"], "value": taint.get("value", ""), "effect": taint["effect"]}
         for taint in node["spec"].get("taints", [])
-        # Of a node that is not ready at the moment.
+        # A node that is not ready at the moment has it.
         if not taint["key"].startswith("node.kubernetes.io/")
     ]
     found = {
@@ -155,7 +157,7 @@ def _machine(node: Mapping[str, Any], selected: set[str]) -> Machine:
 
 
 def _asked(kubeconfig: str) -> str:
-    """What kubectl says. The kubeconfig reaches it without being written anywhere."""
+    """The output of kubectl, which gets the kubeconfig without it being written to a file."""
     reading, writing = os.pipe()
     os.write(writing, kubeconfig.encode())
     os.close(writing)

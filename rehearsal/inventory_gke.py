@@ -1,6 +1,6 @@
 """Reads an existing GKE cluster for its inventory; changes nothing in Google Cloud.
 
-Asked are the Kubernetes Engine API (the cluster) and the Compute Engine API (its subnetwork,
+It queries the Kubernetes Engine API (the cluster) and the Compute Engine API (its subnetwork,
 routers and routes).
 """
 
@@ -25,8 +25,8 @@ _T = TypeVar("_T")
 
 
 def read(settings: Settings[GkeSettings], owner: str, endpoint: str | None = None) -> Read:
-    """What the project says of the cluster. `owner`: the stack, `<project>/<stack>`, whose own
-    node pools are left out; `endpoint`: the URL of a simulator. Raises CheckError."""
+    """Describes the cluster from the project. `owner`: the stack, `<project>/<stack>`, whose own
+    node pools are omitted; `endpoint`: a simulator's URL. Raises CheckError."""
     own, args, api = settings.own, settings.own.cluster, GoogleApi(endpoint)
     assert isinstance(args, GkeExistingClusterArgs)
     row = _known(api.get("container", args.path_in(own.project)))
@@ -46,7 +46,7 @@ def _subnetwork(api: GoogleApi, row: Row) -> dict[str, Any]:
     _, project, _, region, _, subnetwork = name.split("/")
     blocks = {one["rangeName"]: one["ipCidrRange"] for one in found.get("secondaryIpRanges", ())}
     policy = row.get("ipAllocationPolicy") or {}
-    # First those of the cluster: GKE may have them outside the subnetwork.
+    # The cluster's ranges first: GKE may have them outside the subnetwork.
     pods = policy.get("clusterSecondaryRangeName") or "pods"
     services = policy.get("servicesSecondaryRangeName") or "services"
     first = {pods: row["clusterIpv4Cidr"], services: row["servicesIpv4Cidr"]}

@@ -20,14 +20,14 @@ from stacks.live.conflicts import (
 _EVERYWHERE = ("default", "kube-node-lease", "kube-public", "kube-system")
 _POD = ("serviceAccountName", "tolerations", "nodeSelector")
 _CONTAINER = ("name", "image", "command", "args")
-"""No `env`: it may hold secrets, and no simulated container reads it."""
+"""Without `env`: it may contain secrets, and no simulated container reads it."""
 
 Object = Mapping[str, Any]
 
 
 def described(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str, Any]:
     """The keys `objects`, `controllers` and `gpuOperator` of a stack's inventory. `owner`: the
-    stack, `<project>/<stack>`. Raises CheckError if the cluster cannot be asked."""
+    stack, `<project>/<stack>`. Raises CheckError if the cluster cannot be queried."""
     cluster = in_cluster(kubeconfig, owner)
     defined = {one["metadata"]["name"]: one for one in cluster.definitions}
     controllers = [
@@ -75,7 +75,7 @@ def _is_karpenter(deployment: Object) -> bool:
 
 
 def _service_accounts(workloads: Iterable[Object]) -> Iterator[dict[str, Any]]:
-    """Without them, the API server refuses the pods."""
+    """The workloads' service accounts, without which the API server refuses their pods."""
     for one in workloads:
         if name := one["spec"]["template"]["spec"].get("serviceAccountName"):
             metadata = {"name": name, "namespace": one["metadata"]["namespace"]}

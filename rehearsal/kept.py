@@ -9,8 +9,8 @@ from stacks.definition.files import ROOT
 
 
 def write_runner(sandbox: Sandbox) -> Path:
-    """A script in the rehearsal's folder that runs a command as the rehearsal runs the engine: with
-    its backend, its clouds and its credentials, in its copy of the program."""
+    """Writes a script to the rehearsal's folder that runs a command as the rehearsal runs the
+    engine: with its backend, clouds and credentials, in its copy of the program."""
     engine = sandbox.engine
     found = [str(engine.command.parent), engine.environment["PATH"], str(ROOT / ".venv" / "bin")]
     given = {**engine.environment, "PATH": os.pathsep.join(found)}

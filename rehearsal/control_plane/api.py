@@ -28,16 +28,16 @@ class Api:
         self._pool = urllib3.PoolManager(maxsize=16, ca_certs=str(ca), retries=False)
 
     def get(self, path: str, **query: str) -> Object:
-        """An object or a list; `path` starts with `/api`."""
+        """Returns an object or a list; `path` starts with `/api`."""
         return self._call("GET", path, query=query)
 
     def items(self, path: str) -> list[Object]:
-        """The objects of a list."""
+        """Returns the objects of a list."""
         items: list[Object] = self.get(path)["items"]
         return items
 
     def text(self, path: str) -> str:
-        """What is not an object: a container's log."""
+        """Returns a response that is not an object, such as a container's log."""
         reply = self._pool.request(
             "GET", f"{self._base}{path}", headers=self._headers, timeout=30.0
         )
@@ -46,11 +46,11 @@ class Api:
         return reply.data.decode(errors="replace")
 
     def create(self, path: str, manifest: Object) -> Object:
-        """Creates an object and returns it as it then is; raises ApiError."""
+        """Creates an object and returns the result; raises ApiError."""
         return self._call("POST", path, manifest)
 
     def patch(self, path: str, patch: Object, kind: str = MERGE) -> Object:
-        """Merges into an object and returns it as it then is; raises ApiError."""
+        """Merges into an object and returns the result; raises ApiError."""
         return self._call("PATCH", path, patch, content=kind)
 
     def put(self, path: str, manifest: Object) -> Object:
@@ -58,12 +58,12 @@ class Api:
         return self._call("PUT", path, manifest)
 
     def apply(self, path: str, manifest: Object, *, manager: str = "rehearsal") -> Object:
-        """Server-side apply as a field manager, which wins every conflict."""
+        """Server-side apply as a field manager that wins every conflict."""
         query = {"fieldManager": manager, "force": "true"}
         return self._call("PATCH", path, manifest, content=APPLY, query=query)
 
     def delete(self, path: str, *, grace: int | None = None) -> None:
-        """Deletes an object; one that is not there is fine."""
+        """Deletes an object; no error if it does not exist."""
         options: Object = {"propagationPolicy": "Background"}
         if grace is not None:
             options["gracePeriodSeconds"] = grace
@@ -74,7 +74,7 @@ class Api:
                 raise
 
     def ready(self) -> bool:
-        """Whether the server says that it is ready; False also if no server listens."""
+        """Whether the server reports that it is ready; False if no server is listening."""
         try:
             reply = self._pool.request(
                 "GET", f"{self._base}/readyz", headers=self._headers, timeout=2.0
@@ -84,7 +84,8 @@ class Api:
         return reply.status == 200
 
     def watch(self, path: str, version: str) -> Iterator[Object]:
-        """Changes after `version`, as `{"type": ..., "object": ...}`, until the server ends."""
+        """Yields changes after `version`, as `{"type": ..., "object": ...}`, until the server
+        closes."""
         reply = self._pool.request(
             "GET",
             f"{self._base}{path}",

@@ -1,11 +1,11 @@
 """The cloud resources that controllers create for a cluster's Services, Ingresses and volumes.
 
 A Service of type LoadBalancer gets a load balancer and an address, and so do an Ingress and a
-Gateway where the cloud has a controller for them; a PersistentVolumeClaim gets a disk, of a class
-that waits for a consumer once the scheduler has a node for the first pod that uses it. Each is
-deleted with its object, unless the reclaim policy of a disk's volume is `Retain`. A cluster that is
-deleted deletes none of them: what its controllers created stays, bills, and keeps the network from
-being deleted.
+Gateway if the cloud has a controller for them; a PersistentVolumeClaim gets a disk; if its class
+waits for a consumer, once the scheduler has chosen a node for the first pod that uses it. Each is
+deleted with its object, unless the reclaim policy of a disk's volume is `Retain`. Deleting a
+cluster deletes none of them: what its controllers created remains, is billed, and prevents the
+network's deletion.
 """
 
 import math
@@ -28,17 +28,18 @@ _PLURALS = {
     "ingress": ("/apis/networking.k8s.io/v1", "ingresses"),
     "gateway": ("/apis/gateway.networking.k8s.io/v1", "gateways"),
 }
-"""What is told its address, and where."""
+"""Kind -> API group and plural of the objects whose status shows an address."""
 _BALANCERS = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
 """Annotations of a Service, the newer one first."""
 PROVISIONER = "csi-provisioner"
-"""The component whose events on a claim are the refusals of a CSI driver."""
+"""The component that reports a CSI driver's refusals as events on a claim."""
 _NODE = "volume.kubernetes.io/selected-node"
-"""Annotation of a claim whose class waits for a pod: the scheduler's choice."""
+"""Annotation for the node that the scheduler chose, on a claim whose class waits for a pod."""
 
 
 def wanted(objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
-    """What the objects of a cluster, by their kinds of `FOLLOWED`, ask of its cloud."""
+    """The attachments that a cluster's objects (by kind, those of `FOLLOWED`) need from the
+    cloud."""
     ports = {
         full_name(each): {port.get("name"): port["port"] for port in each["spec"].get("ports", ())}
         for each in objects.get("Service", ())
@@ -77,23 +78,23 @@ def _named(one: Object) -> dict[str, Any]:
 
 
 def _noted(one: Object, names: Sequence[str]) -> str:
-    """The first of these annotations that an object has."""
+    """The value of the first of these annotations that the object has."""
     notes = one["metadata"].get("annotations") or {}
     return next((str(notes[name]) for name in names if name in notes), "")
 
 
 def _class(claim: Object) -> str:
-    """Empty if it has none: it takes an existing volume."""
+    """The claim's storage class; empty if it uses an existing volume."""
     return claim["spec"].get("storageClassName") or ""
 
 
 def _has_volume(claim: Object) -> bool:
-    """Whether it is bound to one that was created for it."""
+    """Whether the claim is bound to a volume that was created for it."""
     return bool(claim["spec"].get("volumeName") == f"pvc-{claim['metadata']['uid']}")
 
 
 def _provisioned(claim: Object, its: Object | None) -> bool:
-    """Whether the class's driver creates a volume now."""
+    """Whether the class's driver creates the volume now."""
     if its is None or its["provisioner"] == "kubernetes.io/no-provisioner":
         return False
     if claim["spec"].get("volumeName"):  # it asks for one that exists
@@ -102,7 +103,8 @@ def _provisioned(claim: Object, its: Object | None) -> bool:
 
 
 def _driver(its: Object | None) -> dict[str, Any]:
-    """What the claim's class says to its driver. A bound claim may have lost its class."""
+    """The parameters that the claim's class gives its driver. A bound claim may have lost its
+    class."""
     its = its or {}
     return {"driver": its.get("provisioner", ""), "parameters": its.get("parameters") or {}}
 
@@ -112,7 +114,7 @@ def _gib(claim: Object) -> int:
 
 
 def _of_ingress(one: Object) -> Iterator[tuple[str, Any]]:
-    """Services, with a port's number or name."""
+    """The backend Services of an Ingress, each with a port's number or name."""
     rules = one["spec"].get("rules") or ()
     paths = [path for rule in rules for path in (rule.get("http") or {}).get("paths", ())]
     for backend in [one["spec"].get("defaultBackend"), *(path["backend"] for path in paths)]:
@@ -130,14 +132,15 @@ def _of_routes(gateway: Object, routes: Sequence[Object]) -> Iterator[tuple[str,
 
 
 def _beside(one: Object, reference: Object) -> str:
-    """What an object refers to: in its own namespace, unless the reference has another."""
+    """The full name of the referenced object: in the same namespace unless the reference has
+    one."""
     return f"{reference.get('namespace') or one['metadata']['namespace']}/{reference['name']}"
 
 
 def _known(
     found: Iterable[tuple[str, Any]], ports: Mapping[str, Mapping[str, int]]
 ) -> tuple[tuple[str, int], ...]:
-    """The Services that are there, with numbers for the names of their ports."""
+    """The existing Services, with port names resolved to numbers."""
     backends = [
         (service, ports[service].get(port, port)) for service, port in found if service in ports
     ]
@@ -145,23 +148,25 @@ def _known(
 
 
 class Attachments:
-    """Follows one cluster."""
+    """Keeps the cloud's attachments in line with one cluster's objects."""
 
     def __init__(self, cloud: object, api: Api) -> None:
         self._cloud, self._api = cloud, api
         self._known: list[Wanted] = []
         self._classes: set[str] = set()
         self._due: set[str] = set()
-        """Claims whose disk the cloud could not create yet, because its driver is not up."""
+        """Claims whose disk the cloud could not create yet because its driver is not running."""
         self._refused: dict[str, str] = {}
-        """Claim's uid -> why the driver creates no volume for it, as the claim's events say."""
+        """Claim's uid -> why the driver does not create its volume, as the claim's events report
+        it."""
         self._released: set[str] = set()
-        """Claims that are gone, whose disk the driver has not deleted yet."""
+        """Deleted claims whose disk the driver has not deleted yet."""
         self._retained: set[str] = set()
-        """Claims that are gone, whose volume has the reclaim policy `Retain`."""
+        """Deleted claims whose volume has the reclaim policy `Retain`."""
 
     def follow(self, objects: Mapping[str, Sequence[Object]]) -> None:
-        """Tells the cloud what changed, and the objects what they got."""
+        """Reports changed attachments to the cloud, and writes addresses and volumes to the
+        cluster."""
         if not isinstance(self._cloud, Attaching):
             return
         for its in self._cloud.storage_classes():
@@ -186,7 +191,7 @@ class Attachments:
         self._due = {each.uid for each in now if each.kind == "disk" and each.uid not in made}
 
     def _wanted(self, objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
-        """What the objects ask for, and the disks of claims that are gone, but not their disks."""
+        """The attachments of existing objects, and the retained disks of deleted claims."""
         now = wanted(objects)
         there = {each.uid for each in now}
         gone = [each for each in self._known if each.kind == "disk" and each.uid not in there]
@@ -206,8 +211,8 @@ class Attachments:
     def _provisioning_errors(
         self, now: Sequence[Wanted], objects: Mapping[str, Sequence[Object]]
     ) -> dict[str, str]:
-        """Uid -> error, of claims whose disk is not created; a claim's new error becomes its event,
-        as the external provisioner writes it."""
+        """Uid -> error for claims whose disk cannot be created. A new error is written as an event
+        on the claim, as the external provisioner does."""
         assert isinstance(self._cloud, Attaching)
         claims = {
             each["metadata"]["uid"]: each for each in objects.get("PersistentVolumeClaim", ())
@@ -226,8 +231,9 @@ class Attachments:
         return errors
 
     def end(self, objects: Mapping[str, Sequence[Object]]) -> None:
-        """The cluster is deleted: what its controllers have heard of by now they still do, as they
-        run for the minutes that takes. A driver that is pods has no nodes any more."""
+        """Handles the deletion of the cluster: controllers still act on what they have seen, since
+        they run for the minutes that the deletion takes. A driver that runs in pods has no nodes
+        left."""
         now = self._wanted(objects)
         if now != self._known and isinstance(self._cloud, Attaching):
             self._cloud.attach([each for each in now if each.uid not in self._refused])
@@ -248,7 +254,7 @@ class Attachments:
         try:
             self._api.create("/api/v1/persistentvolumes", volume(one, what, claim))
         except ApiError as error:
-            if error.status != 409:  # it was told before, and the claim seen again
+            if error.status != 409:  # already created; the claim was seen again
                 raise
 
 

@@ -1,10 +1,10 @@
-"""EKS Auto Mode's own Karpenter, which is upstream's Karpenter for AWS here, with its words
-translated.
+"""EKS Auto Mode's Karpenter: upstream's Karpenter for AWS behind a translating proxy.
 
-AWS runs Karpenter outside the cluster, with its own NodeClass and labels: `eks.amazonaws.com`
-where upstream has `karpenter.k8s.aws`. So upstream's program, unmodified, sees the cluster through
-a proxy in which each NodeClass is an EC2NodeClass, and what it writes is translated back. The
-cluster holds Auto Mode's objects only. A request keeps its caller's rights: the proxy has none.
+AWS runs Karpenter outside the cluster, with its own NodeClass and labels: `eks.amazonaws.com` where
+upstream has `karpenter.k8s.aws`. Upstream's unmodified program therefore sees the cluster through a
+proxy that presents each NodeClass as an EC2NodeClass and translates back whatever Karpenter writes.
+The cluster contains only Auto Mode's objects. A request keeps its caller's rights: the proxy has
+none.
 """
 
 import json
@@ -44,8 +44,8 @@ _TO_CLUSTER = (
     (re.compile(r'"EC2NodeClass(List)?"'), r'"NodeClass\1"'),
 )
 _GATES = ("ReservedCapacity", "StaticCapacity")
-"""What of Karpenter is off by default and Auto Mode has: auto-odcr.html, auto-static-capacity.html.
-"""
+"""Feature gates that Karpenter disables by default and Auto Mode enables: auto-odcr.html,
+auto-static-capacity.html."""
 _PATHS = {
     ("eks.amazonaws.com/v1", "NodeClass"): "/apis/eks.amazonaws.com/v1/nodeclasses",
     ("karpenter.sh/v1", "NodePool"): "/apis/karpenter.sh/v1/nodepools",
@@ -53,7 +53,7 @@ _PATHS = {
 
 
 class AutoModeController:
-    """The process with its proxy, for as long as a cloud says that it has one."""
+    """Runs Karpenter and its proxy as long as the cloud reports Auto Mode."""
 
     def __init__(
         self, folder: Path, control_plane: LocalControlPlane, processes: Processes, log: EventLog
@@ -65,7 +65,7 @@ class AutoModeController:
         self._proxy: _Proxy | None = None
 
     def follow(self, wanted: AutoMode | None) -> None:
-        """Starts or ends it. Raises ProcessError if the program has ended on its own."""
+        """Starts or stops Karpenter. Raises ProcessError if it has exited on its own."""
         if wanted is None:
             self.stop()
         elif self._proxy is None:
@@ -102,7 +102,7 @@ class AutoModeController:
         self._log.record("node", "controllers", "runs", program=NAME, image=NAME)
 
     def stop(self) -> None:
-        """Ends it, with its cluster."""
+        """Stops Karpenter when its cluster is deleted."""
         if self._proxy is not None:
             self._processes.stop(NAME, grace=0.5)
             self._proxy.stop()
@@ -116,7 +116,7 @@ class _Server(Quiet, ThreadingHTTPServer):
 
 
 class _Proxy:
-    """On loopback, for this user, with the API server's certificate."""
+    """Listens on loopback, for this user only, with the API server's certificate."""
 
     def __init__(self, control_plane: LocalControlPlane) -> None:
         self._server = _Server(("127.0.0.1", 0), _Forward)
@@ -134,11 +134,11 @@ class _Proxy:
 
     @property
     def endpoint(self) -> str:
-        """Its URL."""
+        """The proxy's URL."""
         return f"https://127.0.0.1:{self._server.server_address[1]}"
 
     def stop(self) -> None:
-        """Ends it; open watches end with the API server."""
+        """Stops the proxy; open watches end with the API server."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -203,18 +203,18 @@ class _Forward(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _forward  # noqa: N815
 
     def log_message(self, format: str, *args: object) -> None:
-        """The API server's own log has it."""
+        """Logs nothing: the API server has its own log."""
 
 
 def to_cluster(text: str) -> str:
-    """What Karpenter writes, in Auto Mode's words."""
+    """Translates what Karpenter writes (JSON) into Auto Mode's API groups and labels."""
     for pattern, words in _TO_CLUSTER:
         text = pattern.sub(words, text)
     return text
 
 
 def to_karpenter(text: str) -> str:
-    """What the cluster holds, in upstream's words: JSON."""
+    """Translates what the cluster contains (JSON) into upstream's API groups and labels."""
     if '"NodeClass' not in text and "eks.amazonaws.com" not in text:
         return text
     for pattern, words in _TO_KARPENTER:
@@ -230,7 +230,7 @@ def to_karpenter(text: str) -> str:
 
 
 def _objects(document: Any) -> Iterator[dict[str, Any]]:
-    """Of a list, of an event of a watch, or the one object that it is."""
+    """The objects of a list or a watch event, or the document itself if it is an object."""
     if isinstance(document, dict):
         inside = document.get("object")
         found = document.get("items") or [inside if isinstance(inside, dict) else document]
@@ -242,7 +242,7 @@ def _kind_of_items(document: Mapping[str, Any]) -> str:
 
 
 def _class(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """An EC2NodeClass for what a NodeClass has: Auto Mode's image is a Bottlerocket."""
+    """The EC2NodeClass that corresponds to a NodeClass; Auto Mode's image is a Bottlerocket."""
     same = (
         "role", "instanceProfile", "subnetSelectorTerms", "securityGroupSelectorTerms",
         "capacityReservationSelectorTerms", "tags",
@@ -273,7 +273,7 @@ def _class(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pool(spec: dict[str, Any]) -> dict[str, Any]:
-    """A NodePool whose nodes have the label that all of Auto Mode's have."""
+    """The NodePool, with the label that all of Auto Mode's nodes have."""
     template = spec.get("template") or {}
     metadata = template.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), _COMPUTE_TYPE: "auto"}

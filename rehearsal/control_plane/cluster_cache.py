@@ -45,28 +45,28 @@ class ClusterCache:
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
-        """Every node."""
+        """All nodes."""
         return self.all("Node")
 
     @property
     def pods(self) -> list[dict[str, Any]]:
-        """Every pod, of all namespaces."""
+        """All pods, in all namespaces."""
         return self.all("Pod")
 
     @property
     def config_maps(self) -> dict[str, dict[str, Any]]:
-        """By `namespace/name`."""
+        """ConfigMaps by `namespace/name`."""
         with self._lock:
             return dict(self._items["ConfigMap"])
 
     @property
     def gpu_nodes(self) -> list[dict[str, Any]]:
-        """Every node that ever was ready with GPUs, as it was the last time that it had them."""
+        """Every node that was ever ready with GPUs, as last seen with them."""
         with self._lock:
             return list(self._with_gpus.values())
 
     def clear(self) -> None:
-        """The cluster is gone, and everything that was in it."""
+        """Forgets everything, because the cluster was deleted."""
         with self._lock:
             kept = [(kind, list(items.values())) for kind, items in self._items.items()]
             for items in self._items.values():
@@ -78,7 +78,7 @@ class ClusterCache:
                 self._record(kind, item, None)
 
     def change(self, kind: str, change: Change, item: dict[str, Any]) -> None:
-        """Takes in one change from a watch."""
+        """Records one change from a watch."""
         name = full_name(item)
         with self._lock:
             before = self._items[kind].get(name)
@@ -126,8 +126,8 @@ class ClusterCache:
 
 
 def has_its_gpus(node: dict[str, Any]) -> bool:
-    """Whether it is ready and offers GPUs. Not so while the node starts: the autoscaler's own idea
-    of it has GPUs from the beginning."""
+    """Whether the node is ready and offers GPUs. Not while it starts, although the object that the
+    autoscaler creates has GPUs from the beginning."""
     taints = {taint["key"] for taint in node["spec"].get("taints") or []}
     starting = taints & {STARTING["key"], "karpenter.sh/unregistered"}
     return allocatable_gpus(node) > 0 and holds(node, "Ready") and not starting

@@ -1,10 +1,9 @@
-"""The real JobSet, Kueue and Karpenter controllers, in place of the pods that their Deployments
-create.
+"""Runs the real JobSet, Kueue and Karpenter controllers in place of their Deployments' pods.
 
-A process replaces a pod's container: it gets the pod's own arguments, its ConfigMap and Secret as
-files, its service account's token and no other right. Its pod is ready when its readiness probe
-says so, and what it says of itself reaches the API server through Service and endpoints. Only
-addresses and folders in its configuration file become this machine's.
+A process replaces a pod's container. It gets the pod's own arguments, its ConfigMap and Secret as
+files, and its service account's token and permissions, nothing more. The pod is ready when its
+readiness probe succeeds, and the API server reaches the process through the Service and its
+endpoints. In its configuration file only addresses and folders are replaced by this machine's.
 """
 
 import base64
@@ -38,20 +37,20 @@ from tools.build import build
 from tools.programs import HERE, program
 
 PROGRAMS = {"jobset": "jobset", "kueue": "kueue", "karpenter/controller": "karpenter-aws"}
-"""The end of an image's name -> the program."""
+"""The end of an image's name -> the program that replaces it."""
 TICK_SECONDS = 0.2
 READY_SECONDS = 1.0
-"""How often a pod that is ready is probed and its volumes are renewed; a kubelet takes 10 s for the
-one and up to a minute for the other."""
+"""How often a ready pod is probed and its volumes are renewed; a kubelet probes every 10 s and
+renews volumes within a minute."""
 TOKEN_SECONDS = 24 * 3600
 
 
 def provide(config: Mapping[str, Any], pinned: Path = HERE) -> None:
-    """Builds the controllers that a stack's config asks for, unless the cache has them, in the
-    versions that the folder `pinned` of a revision has."""
+    """Builds the controllers that a stack's config needs, unless they are cached, in the versions
+    of `pinned`, a revision's folder `tools`."""
     teams, batch = config.get("gpu-cluster:teams"), config.get("gpu-cluster:batch")
     cluster = config.get("gpu-cluster:cluster")
-    # The program itself refuses what is wrong with the file.
+    # The program itself reports what is wrong with the file.
     batch = batch if isinstance(batch, dict) else {}
     cluster = cluster if isinstance(cluster, dict) else {}
     wanted = {
@@ -65,7 +64,7 @@ def provide(config: Mapping[str, Any], pinned: Path = HERE) -> None:
 
 
 def program_of(pod: Mapping[str, Any]) -> str | None:
-    """The controller that the pod's first container is, by its image's name."""
+    """The controller in the pod's first container, by its image's name."""
     image = str(pod["spec"]["containers"][0]["image"]).partition("@")[0]
     folder, _, last = image.rpartition("/")
     name = f"{folder}/{last.partition(':')[0]}"
@@ -73,8 +72,8 @@ def program_of(pod: Mapping[str, Any]) -> str | None:
 
 
 def binary_of(pod: Mapping[str, Any], pinned: Path) -> Path:
-    """The program that replaces the pod's container: of the image's version if that is the one of
-    `pinned`, the folder `tools` of an earlier revision; else the one of this tree."""
+    """The binary that replaces the pod's container: that of `pinned`, the folder `tools` of an
+    earlier revision, if the image has its version; otherwise this tree's."""
     name = program_of(pod) or ""
     then = replace(program(name), tools=pinned)
     image = str(pod["spec"]["containers"][0]["image"])
@@ -83,14 +82,14 @@ def binary_of(pod: Mapping[str, Any], pinned: Path) -> Path:
 
 
 class Controllers:
-    """One thread that starts a process for each such pod, and ends it with the pod."""
+    """One thread that starts a process for each such pod and ends it with the pod."""
 
     def __init__(
         self, folder: Path, control_plane: LocalControlPlane, processes: Processes,
         network: PodNetwork, cluster_cache: ClusterCache, event_log: EventLog,
         cloud: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
-        """`cloud`: the one that the controllers call, once it is there."""
+        """`cloud` returns the cloud that the controllers call, once it exists."""
         self._cloud = cloud
         self._folder = folder / "controllers"
         self._control_plane = control_plane
@@ -99,7 +98,7 @@ class Controllers:
         self._cluster_cache = cluster_cache
         self._event_log = event_log
         self._simulated: dict[str, _Played] = {}
-        """By the pod's uid."""
+        """The processes by their pod's uid."""
         self._auto_mode = AutoModeController(
             folder / "auto-mode", control_plane, processes, event_log
         )
@@ -110,7 +109,7 @@ class Controllers:
         self._addresses = (f"10.1.{n // 256}.{n % 256}" for n in itertools.count(1))
 
     def start(self) -> None:
-        """Follows the pods from now on."""
+        """Starts following the pods."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)
         self._thread.start()
@@ -145,7 +144,7 @@ class Controllers:
             if program_of(pod) and pod["spec"].get("nodeName") and phase(pod) != "deleting"
         }
         for uid in [uid for uid in self._simulated if uid not in pods]:
-            if isinstance(self._simulated[uid], _Karpenter):  # the others would lead now
+            if isinstance(self._simulated[uid], _Karpenter):  # a standby would lead
                 for other, each in list(self._simulated.items()):
                     if isinstance(each, _StandBy):
                         self._end(other)
@@ -189,7 +188,7 @@ class Controllers:
 
 
 class _Played:
-    """A process in the place of a pod's container."""
+    """A process that replaces a pod's container."""
 
     def __init__(
         self, pod: Mapping[str, Any], address: str, folder: Path,
@@ -205,7 +204,7 @@ class _Played:
         self._program = program_of(pod) or ""
         self.process = f"{self._program}-{pod['metadata']['name'][-5:]}"
         self._ports: dict[int, int] = {}
-        """The container's own port -> the one on 127.0.0.1."""
+        """The container's port -> the port on 127.0.0.1."""
         self._begun = self._ready = self.restarted = False
         self._due = 0.0
         self._command: list[str] = []
@@ -220,9 +219,9 @@ class _Played:
         return str(self._pod["metadata"]["namespace"])
 
     def follow(self, network: PodNetwork) -> None:
-        """Renews the volumes; tells of the pod's readiness if that has changed.
+        """Renews the volumes, and reports the pod's readiness if it has changed.
 
-        Raises ProcessError if the program has ended on its own.
+        Raises ProcessError if the program has exited on its own.
         """
         self._processes.check(self.process)
         if self._ready and time.monotonic() < self._due:
@@ -240,7 +239,8 @@ class _Played:
         self._ready = ready
 
     def _begin(self, network: PodNetwork) -> None:
-        """The container, running but not ready. What is missing yet, a kubelet waits for."""
+        """Starts the container, running but not ready. Like a kubelet, it waits for missing
+        volumes."""
         arguments = [self._argument(each) for each in self._container.get("args") or []]
         for own, local in self._ports.items():
             network.route(self.address, own, local)
@@ -250,7 +250,7 @@ class _Played:
         self._begun = True
 
     def restart(self) -> None:
-        """Starts the program again, as a kubelet would, if it has ended on its own."""
+        """Restarts the program after it has exited on its own, as a kubelet would."""
         self._start()
         self.restarted = True
 
@@ -286,7 +286,7 @@ class _Played:
         return {}
 
     def _path(self, inside: str) -> Path | None:
-        """Where a path in the container lies here; None if nothing is mounted there."""
+        """The path on this machine of a path in the container; None if nothing is mounted there."""
         for mount in self._container.get("volumeMounts") or []:
             folder: Path = self._folder / mount["name"]
             if inside == mount["mountPath"]:
@@ -304,7 +304,7 @@ class _Played:
         return f"{flag}{equals}{local}"
 
     def _localised(self, config: dict[str, Any]) -> dict[str, Any]:
-        """The configuration with loopback addresses and this machine's folders."""
+        """The configuration, with loopback addresses and this machine's folders."""
         webhook, health = config["webhook"], config["health"]["healthProbeBindAddress"]
         folder = webhook.get("certDir", str(mounted.WAITS_FOR.parent))
         own = {
@@ -324,7 +324,7 @@ class _Played:
         return self._ports.setdefault(port, free_port())
 
     def _kubeconfig(self) -> Path:
-        """The service account's own, as a pod has it."""
+        """A kubeconfig for the service account, as a pod has it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         account = self._pod["spec"].get("serviceAccountName", "default")
         reply = self._api.create(
@@ -359,7 +359,7 @@ class _Played:
 
     def _say(self, *, ready: bool) -> None:
         true = "True" if ready else "False"
-        # Since when: without it no pod is ever ready for as long as its Deployment wants.
+        # Without the transition time, a pod is never ready for as long as its Deployment requires.
         since = {"status": true, "lastTransitionTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}
         status = {
             "phase": "Running",
@@ -376,8 +376,8 @@ class _Played:
 
 
 class _Karpenter(_Played):
-    """Karpenter for AWS, with the pod's own environment and credentials: nobody can reach it, since
-    it serves on every address (docs/adr/0004), so its log says when it works."""
+    """Karpenter for AWS, with the pod's own environment and credentials. It serves on every
+    address, so it gets no ports here (docs/adr/0004), and its log shows when it works."""
 
     no_listen = True
 
@@ -410,7 +410,7 @@ class _Karpenter(_Played):
         self._begun = True
 
     def _declared_environment(self) -> dict[str, str]:
-        """What the container declares, except what follows from its resources."""
+        """The container's declared environment, except what depends on its resources."""
         found = {}
         for each in self._container.get("env") or []:
             field = ((each.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
@@ -425,7 +425,7 @@ class _Karpenter(_Played):
 
 
 class _StandBy(_Karpenter):
-    """Another replica of it, which waits for the lease and does nothing."""
+    """Another Karpenter replica, which waits for the lease and does nothing."""
 
     def _begin(self, network: PodNetwork) -> None:
         self._say(ready=False)

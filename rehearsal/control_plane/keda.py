@@ -1,7 +1,7 @@
-"""KEDA as far as a stack depends on it: its resource type, and a scale that changes.
+"""KEDA, as far as a stack depends on it: its resource type, and a scale that changes.
 
 Kubernetes' own HorizontalPodAutoscaler runs in the control plane, but a rehearsal has no metrics
-for it: what either autoscaler would do on a metric, the step *services scale out* does.
+for it. The step *services scale out* stands in for both autoscalers.
 """
 
 from typing import Any
@@ -87,7 +87,7 @@ _SPEC = {
     ],
 }
 """The fields, requirements and bounds of KEDA's `config/crd/bases/keda.sh_scaledobjects.yaml`, as
-far as a stack may use them (v2.20.1, 2026-11-24)."""
+far as a stack can use them (v2.20.1, 2026-11-24)."""
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",

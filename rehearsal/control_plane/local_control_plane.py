@@ -1,7 +1,7 @@
 """A real Kubernetes control plane on loopback: etcd, API server, controller manager, scheduler.
 
-kwokctl would start the same programs, but it needs a kubectl, and its processes stay when the
-process that asked for it is killed; here every server dies with the sandbox that holds it.
+kwokctl would start the same programs, but it needs a kubectl, and its processes survive when the
+process that started it is killed. Here every server is killed with the sandbox that owns it.
 """
 
 import json
@@ -25,11 +25,11 @@ from rehearsal.processes import ProcessError, Processes, free_port, too_slow
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SERVERS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 ETCD_CLIENTS, ETCD_PEERS = "clients", "peers"
-"""Sockets of etcd's, in its folder: without TLS a control plane takes a sixth less to start."""
+"""etcd's sockets, in its folder: without TLS, a control plane starts a sixth faster."""
 started = 0
-"""How many control planes this process has started; tests have a budget of them."""
+"""How many control planes this process has started, for the tests' budget."""
 START_SECONDS = 60.0
-"""How long a start may take on a busy machine; it takes some 4 s on two idle cores."""
+"""How long a start may take on a busy machine; on two idle cores it takes about 4 s."""
 
 
 class LocalControlPlane:
@@ -47,11 +47,11 @@ class LocalControlPlane:
         self._folder = folder
         self._processes = processes
         self._on_start = on_start
-        """Called once the API server answers, e.g. to start what simulates the kubelets."""
+        """Called once the API server responds, for example to start the simulated kubelets."""
         self._egress = egress
-        """How the API server reaches webhooks; None: as it comes, which is not at all."""
+        """How the API server reaches webhooks; None: directly, which fails for a pod's address."""
         self._on_stop = on_stop
-        """Called before the servers end."""
+        """Called before the servers are stopped."""
         self._lock = threading.RLock()
         self._running = False
         self.pki = make_pki(folder / "pki")
@@ -64,17 +64,17 @@ class LocalControlPlane:
 
     @property
     def endpoint(self) -> str:
-        """`127.0.0.1:<port>`, known before it is started."""
+        """`127.0.0.1:<port>`, known before the start."""
         return f"127.0.0.1:{self._port}"
 
     @property
     def ca_certificate(self) -> bytes:
-        """PEM."""
+        """The CA certificate as PEM."""
         return self.pki.ca_certificate
 
     @property
     def running(self) -> bool:
-        """Whether its servers run."""
+        """Whether the servers are running."""
         return self._running
 
     @property
@@ -83,13 +83,13 @@ class LocalControlPlane:
         return self._folder / "kubeconfig"
 
     def client(self) -> Any:
-        """A `kubernetes.client.ApiClient` of the administrator."""
+        """A `kubernetes.client.ApiClient` with administrator rights."""
         import kubernetes.config  # costs half a second that a rehearsal does not need
 
         return kubernetes.config.new_client_from_config(str(self.kubeconfig))
 
     def ensure_started(self) -> None:
-        """Returns when the API server answers; starts it, empty, if it is not running."""
+        """Returns when the API server responds; starts an empty one if none is running."""
         with self._lock:
             if self._running:
                 return
@@ -102,25 +102,25 @@ class LocalControlPlane:
                     if attempt == 2 or "ended with" not in str(error):
                         raise
                     # Another process took a port in between, or the machine is so busy that a
-                    # server gave up on another one.
+                    # server gave up waiting for another one.
                     self._choose_ports()
             self._running = True
             self._on_start()
 
     def stop(self) -> None:
-        """Ends it; what was in it is gone, as when a cluster is deleted."""
+        """Stops the control plane; its content is lost, as when a cluster is deleted."""
         with self._lock:
             if not self._running:
                 return
             self._running = False
             self._on_stop()
-            # Nothing here is kept, so nothing needs time to finish.
+            # Nothing is kept, so no server needs time to finish.
             self._processes.stop(*SERVERS, grace=0.2)
             shutil.rmtree(self._etcd_folder, ignore_errors=True)
             self.kubeconfig.unlink(missing_ok=True)
 
     def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
-        """Adds CustomResourceDefinitions that the cloud brings; returns when they are served."""
+        """Adds the cloud's CustomResourceDefinitions and waits until they are served."""
         for kind in kinds:
             self.api.apply(f"{CRDS}/{kind['metadata']['name']}", dict(kind))
         deadline = time.monotonic() + START_SECONDS
@@ -137,7 +137,7 @@ class LocalControlPlane:
         shutil.rmtree(self._etcd_folder, ignore_errors=True)
         self._etcd_folder.mkdir(mode=0o700)
         self._write_kubeconfig()
-        # etcd's sockets are in their working directory: a socket's whole path may be too long.
+        # Relative to the working directory, because the absolute path of a socket may be too long.
         start = partial(self._processes.start, cwd=self._etcd_folder)
         start("etcd", [tools.binary("etcd"), *_flags(self._etcd_flags())])
         start("kube-apiserver", [tools.binary("kube-apiserver"), *_flags(self._apiserver_flags())])
@@ -153,7 +153,7 @@ class LocalControlPlane:
             "kube-scheduler",
             [tools.binary("kube-scheduler"), f"--config={config}", "--secure-port=0"],
         )
-        # Pods are refused before their namespace has its service account.
+        # Without its service account, a namespace accepts no pods.
         self._wait(deadline, "the default service account exists", self._has_service_account)
 
     def _wait(self, deadline: float, what: str, true: Callable[[], bool]) -> None:
@@ -174,10 +174,10 @@ class LocalControlPlane:
         return True
 
     def _etcd_flags(self) -> Mapping[str, str]:
-        nowhere = "http://127.0.0.1:1"  # an address that it advertises has to be one of a network
+        nowhere = "http://127.0.0.1:1"  # the advertised address must be an IP address
         return {
             "data-dir": str(self._etcd_folder),
-            # It has no authorization, and no other user can read its folder.
+            # etcd has no authorization here, but no other user can read its folder.
             "listen-client-urls": f"unix://{ETCD_CLIENTS}",
             "listen-peer-urls": f"unix://{ETCD_PEERS}",
             "advertise-client-urls": nowhere,
@@ -185,7 +185,7 @@ class LocalControlPlane:
             "initial-cluster": f"default={nowhere}",
             "unsafe-no-fsync": "true",
             # A single member elects itself after one election timeout, which is at least five
-            # heartbeats; each costs processor time as long as the cluster is there.
+            # heartbeats; each costs processor time as long as the cluster exists.
             "heartbeat-interval": "40",
             "election-timeout": "200",
             "log-level": "warn",
@@ -207,7 +207,7 @@ class LocalControlPlane:
             "service-account-signing-key-file": str(self.pki.service_account_key),
             "service-cluster-ip-range": "10.96.0.0/16",
             "allow-privileged": "true",
-            # The only client that may ask a real node's kubelet for a log.
+            # The only client that may read logs from a real node's kubelet.
             "kubelet-client-certificate": str(self.pki.server_certificate),
             "kubelet-client-key": str(self.pki.server_key),
             "kubelet-preferred-address-types": "InternalIP",
@@ -217,11 +217,11 @@ class LocalControlPlane:
         }
         if self._egress is not None:
             flags["egress-selector-config-file"] = str(self._egress)
-            # To a pod behind the Service, as nothing here routes a cluster IP.
+            # Sends requests to a pod behind the Service, since nothing here routes a cluster IP.
             flags["enable-aggregator-routing"] = "true"
-        # GKE's own API server adds the toleration for nvidia.com/gpu to pods that ask for it; EKS
-        # and most others do not. The admission plugin ExtendedResourceToleration is off here, so
-        # that a missing toleration of the program is seen.
+        # GKE's own API server adds the toleration for nvidia.com/gpu to pods that request it; EKS
+        # and most others do not. The admission plugin ExtendedResourceToleration is disabled here,
+        # so that a missing toleration in the program is found.
         return flags
 
     def _controller_manager_flags(self) -> Mapping[str, str]:
@@ -243,7 +243,7 @@ class LocalControlPlane:
             "kind": "KubeSchedulerConfiguration",
             "clientConnection": {"kubeconfig": str(self.kubeconfig), "qps": 200, "burst": 400},
             "leaderElection": {"leaderElect": False},
-            # A pod that waits for its node is tried again soon; by default it may take 10 s.
+            # A pod that waits for its node is retried soon; the default can take 10 s.
             "podInitialBackoffSeconds": 1,
             "podMaxBackoffSeconds": 1,
         }

@@ -1,7 +1,7 @@
 """The only file outside the rehearsal's folder: where JobSet looks for its certificate.
 
-JobSet looks there whatever its configuration says, and serves the certificate in its configured
-folder. Everybody may write in `/tmp`, so a folder or link of another user is not touched.
+JobSet ignores its configuration when it looks for the file, and serves the certificate from its
+configured folder. All users can write in `/tmp`, so another user's folder or link is not touched.
 """
 
 import os
@@ -17,8 +17,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def mark() -> None:
-    """Creates the file, empty. Raises ToolError if its folder is another user's."""
-    if WAITS_FOR.exists():  # of another rehearsal, perhaps another user's: it is only looked for
+    """Creates the file, empty. Raises ToolError if its folder belongs to another user."""
+    if WAITS_FOR.exists():  # by another rehearsal, perhaps another user's: only looked for
         return
     with _folders(make=True) as folders:
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
@@ -26,7 +26,7 @@ def mark() -> None:
 
 
 def unmark() -> None:
-    """Removes the file. Another rehearsal whose JobSet still looks for it creates it again."""
+    """Removes the file. Another rehearsal whose JobSet still needs it creates it again."""
     outer, inner = WAITS_FOR.parents[1].name, WAITS_FOR.parents[0].name
     with suppress(OSError, ToolError), _folders(make=False) as (top, middle, bottom):
         if os.stat(WAITS_FOR.name, dir_fd=bottom, follow_symlinks=False).st_size == 0:
@@ -37,7 +37,7 @@ def unmark() -> None:
 
 @contextmanager
 def _folders(*, make: bool) -> Iterator[list[int]]:
-    """The descriptors of `/tmp` and of the two folders below it, all of them this user's own."""
+    """The descriptors of `/tmp` and of the two folders below it, both owned by this user."""
     opened = [os.open(WAITS_FOR.parents[2], os.O_RDONLY | os.O_DIRECTORY)]
     try:
         for path in (WAITS_FOR.parents[1], WAITS_FOR.parents[0]):
@@ -52,10 +52,11 @@ def _folders(*, make: bool) -> Iterator[list[int]]:
 
 
 def _own(path: Path, parent: int) -> int:
-    """The folder's descriptor; raises ToolError if it is a link, or others may write in it."""
+    """The folder's descriptor; raises ToolError if it is a link, or if other users may write in
+    it."""
     try:
         descriptor = os.open(path.name, _FOLDER, dir_fd=parent)
-    except NotADirectoryError:  # which a link is, too
+    except NotADirectoryError:  # a link fails like this, too
         raise ToolError(f"{path} is not a folder, and JobSet needs one there; remove it") from None
     there = os.fstat(descriptor)
     if there.st_uid != os.geteuid() or there.st_mode & 0o022:

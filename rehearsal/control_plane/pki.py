@@ -9,13 +9,14 @@ from pathlib import Path
 import trustme
 
 VALID = datetime.timedelta(days=30)
-"""Long enough for an environment that is kept running, short enough to be worthless when found."""
+"""Long enough for an environment that is kept running, short enough that a leaked key is
+worthless."""
 NAMES = ("127.0.0.1", "localhost", "kubernetes.default.svc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pki:
-    """The paths of the files, and the only user's token."""
+    """The files' paths, and the only user's token."""
 
     ca: Path
     server_certificate: Path
@@ -32,7 +33,7 @@ class Pki:
 
 
 def make_pki(folder: Path) -> Pki:
-    """Writes everything into `folder`, readable by this user only."""
+    """Writes all files into `folder`, readable by this user only."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     until = datetime.datetime.now(datetime.UTC) + VALID
     authority = trustme.CA()  # its key is never written

@@ -1,8 +1,8 @@
 """Routes from the API server to pods that are really processes on this machine's loopback.
 
-The API server is told to reach the cluster through a proxy, as on GKE and with Konnectivity. It
-finds a webhook's Service, that one's endpoints and their pods itself, and speaks TLS with what
-it finds; only the last hop, a pod's address and port, becomes the process that simulates the pod.
+The API server is configured to reach the cluster through a proxy, as on GKE and with Konnectivity.
+It resolves a webhook's Service, its endpoints and their pods itself, and speaks TLS with the
+result; only the last hop, a pod's address and port, is redirected to the simulating process.
 """
 
 import json
@@ -21,12 +21,13 @@ from tools.peers import Quiet
 CHUNK = 65_536
 CONNECT_SECONDS = 5.0
 NODE_ADDRESS = "10.128.0.2"
-"""Of every simulated node. On somebody's own network it may be a machine, and is never asked."""
+"""The address of every simulated node. On a user's network it may be a machine; it is never
+contacted."""
 
 
 class PodNetwork:
-    """An HTTP CONNECT proxy on an abstract socket, which has no file, and no permissions either:
-    it hangs up on other users. Thread-safe."""
+    """An HTTP CONNECT proxy on an abstract socket. Such a socket has no file and no permissions, so
+    the proxy closes other users' connections. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._ports: dict[tuple[str, int], int] = {}
@@ -41,20 +42,20 @@ class PodNetwork:
         self.egress.write_text(json.dumps(self._selection()))
 
     def stop(self) -> None:
-        """Ends the proxy."""
+        """Stops the proxy."""
         self._server.shutdown()
         self._server.server_close()
 
     def route(self, address: str, port: int, local: int) -> None:
-        """From now on a pod's address and port are a port of 127.0.0.1."""
+        """Redirects a pod's address and port to a port of 127.0.0.1."""
         self._ports[address, port] = local
 
     def forget(self, address: str) -> None:
-        """The pod of this address is gone."""
+        """Removes the routes of a deleted pod's address."""
         self._ports = {at: local for at, local in self._ports.items() if at[0] != address}
 
     def target(self, address: str, port: int) -> tuple[str, int]:
-        """Where a connection really goes: to the process, or where it says (a real kubelet)."""
+        """The real target of a connection: the process, or the address itself (a real kubelet)."""
         local = self._ports.get((address, port))
         return (address, port) if local is None else ("127.0.0.1", local)
 
@@ -79,14 +80,14 @@ class _Server(Quiet, socketserver.ThreadingUnixStreamServer):
     network: PodNetwork
 
     def verify_request(self, request: Any, client_address: object) -> bool:
-        """Whether this user, or root, is at the other end."""
+        """Whether the peer is this user or root."""
         found = request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _, uid, _ = struct.unpack("3i", found)
         return uid in (os.geteuid(), 0)
 
 
 class _Tunnel(socketserver.StreamRequestHandler):
-    """One connection: `CONNECT address:port`, and from then on bytes both ways."""
+    """One connection: `CONNECT address:port`, then bytes in both directions."""
 
     rbufsize = 0
     server: _Server
@@ -94,7 +95,7 @@ class _Tunnel(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         words = self.rfile.readline().split()
         while self.rfile.readline().strip():
-            pass  # headers say nothing more
+            pass  # headers are ignored
         if len(words) != 3 or words[0] != b"CONNECT":
             self.wfile.write(b"HTTP/1.1 405 Only CONNECT\r\n\r\n")
             return
@@ -117,7 +118,7 @@ class _Tunnel(socketserver.StreamRequestHandler):
 
 
 def _pump(one: socket.socket, other: socket.socket) -> None:
-    """Copies both ways until either side ends."""
+    """Copies in both directions until either side closes."""
     peers = {one: other, other: one}
     while True:
         readable, _, _ = select.select([one, other], [], [])
@@ -127,5 +128,5 @@ def _pump(one: socket.socket, other: socket.socket) -> None:
                 if not data:
                     return
                 peers[each].sendall(data)
-            except OSError:  # the other side has ended
+            except OSError:  # the other side has closed
                 return

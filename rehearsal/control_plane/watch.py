@@ -1,7 +1,7 @@
 """Keeps a list of Kubernetes objects up to date and passes on every change, in order.
 
-A watch that breaks is taken up again from a fresh list, so nothing is missed: what changed in
-between arrives as a change, what vanished as a deletion.
+A watch that breaks is resumed from a fresh list, so nothing is missed: whatever changed in the
+meantime is reported as a change, whatever was deleted as a deletion.
 """
 
 import threading
@@ -18,11 +18,12 @@ Handler = Callable[[str, Change, Object], None]
 
 RETRY_SECONDS = 0.2
 UNKNOWN_SECONDS = 3.0
-"""After which a cluster is asked again for a kind that it does not have; somebody may define it."""
+"""After this, a kind that the cluster does not have is requested again, as it may be defined
+later."""
 
 
 class Watcher:
-    """Watches several kinds, each in its own thread, until stopped."""
+    """Watches several kinds, each in its own thread, until it is stopped."""
 
     def __init__(self, api: Api, paths: Mapping[str, str], handle: Handler) -> None:
         self._api = api
@@ -37,7 +38,7 @@ class Watcher:
             thread.start()
 
     def stop(self) -> None:
-        """Hands on nothing more. The threads end with the API server's connections."""
+        """Passes on no more changes. The threads end with the API server's connections."""
         self._stopped.set()
 
     def _follow(self, kind: str, path: str) -> None:
@@ -50,7 +51,7 @@ class Watcher:
                 for event in self._api.watch(path, version):
                     if self._stopped.is_set():
                         return
-                    if event["type"] == "ERROR":  # too old a version, mostly
+                    if event["type"] == "ERROR":  # usually, the version is too old
                         break
                     if event["type"] != "BOOKMARK":
                         self._one(kind, known, event["type"], event["object"])

@@ -1,6 +1,6 @@
 """The network bridge between a real node's pods and this machine, set up without external programs.
 
-Pods reach the machine and each other, nothing else: no address is translated, nothing is routed.
+Pods reach only the machine and each other: there is no address translation and no routing.
 """
 
 import fcntl
@@ -23,12 +23,12 @@ class Bridge:
 
     name: str
     subnet: str
-    """The first three numbers of the addresses: a /24 of the range for measurements, 198.18/15,
+    """The first three numbers of the addresses: a /24 of 198.18.0.0/15, the range for measurements,
     which no network uses."""
 
     @property
     def address(self) -> str:
-        """The machine's own on it."""
+        """The machine's own address on the bridge."""
         return f"{self.subnet}.1"
 
     @property
@@ -36,7 +36,8 @@ class Bridge:
         return (INTERFACES / self.name).exists()
 
     def make(self) -> None:
-        """Creates it and gives it its address. Raises NodeError if the kernel has no bridges."""
+        """Creates the bridge and assigns its address. Raises NodeError if the kernel has no
+        bridges."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             try:
                 fcntl.ioctl(control, SIOCBRADDBR, self.name.encode() + b"\0")
@@ -54,7 +55,7 @@ class Bridge:
             self._flags(control, up=True)
 
     def remove(self) -> None:
-        """Removes it, if it is there."""
+        """Removes the bridge, if it exists."""
         if not self.exists:
             return
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:

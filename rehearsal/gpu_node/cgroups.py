@@ -1,4 +1,4 @@
-"""The control group of everything that a real node runs, in every hierarchy of the machine."""
+"""The control group of all processes of a real node, in every hierarchy of the machine."""
 
 import time
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ MOUNTS = Path("/proc/self/mounts")
 REMOVE_SECONDS = 10.0
 """How long the kernel may take to forget processes that have just been killed."""
 INHERITED = ("cpuset.mems", "cpuset.cpus")
-"""Empty in a new group of version 1, which then runs nothing."""
+"""Empty in a new version 1 group, which cannot run anything until they are set."""
 NEEDED = ("cpu", "cpuset", "io", "memory", "pids")
-"""What a kubelet wants to control, with version 2."""
+"""The version 2 controllers that a kubelet needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,12 @@ class Cgroup:
 
     @property
     def _rest(self) -> str:
-        """Holds the machine's other processes while version 2 has the node's group next to it."""
+        """Contains the machine's other processes while version 2 has the node's group next to
+        it."""
         return f"{self.name}-rest"
 
     def folders(self) -> list[Path]:
-        """The group's current folders."""
+        """The group's existing folders."""
         return [
             root / name
             for root, _ in hierarchies()
@@ -37,7 +38,7 @@ class Cgroup:
         ]
 
     def make(self) -> list[str]:
-        """Creates it; returns the controllers of version 2 that it enabled below the root.
+        """Creates the group; returns the version 2 controllers that it enabled below the root.
 
         Raises NodeError if the machine does not allow it.
         """
@@ -59,7 +60,8 @@ class Cgroup:
         return enabled
 
     def remove(self, enabled: list[str]) -> list[str]:
-        """Removes it with all below it, and what `make` enabled; returns what remains."""
+        """Removes the group with all its children, and disables the controllers `enabled`; returns
+        what remains."""
         left = []
         for root, version in hierarchies():
             group, rest = root / self.name, root / self._rest
@@ -77,9 +79,9 @@ class Cgroup:
         return left
 
     def _delegate(self, root: Path) -> list[str]:
-        """Version 2: lets groups below the root have controllers.
+        """Version 2: allows groups below the root to have controllers.
 
-        Below a root that is not the machine's own, none may while a process is in it.
+        Unless the root is the machine's own, they may not while a process is in the root.
         """
         there = (root / "cgroup.controllers").read_text().split()
         given = (root / "cgroup.subtree_control").read_text().split()
@@ -95,7 +97,7 @@ class Cgroup:
 
 
 def hierarchies() -> list[tuple[Path, int]]:
-    """Where each is mounted, and its version: 2 for the one that has all, 1 for the others.
+    """Each hierarchy's mount point and version: 2 for the unified one, 1 for the others.
 
     Version 2 may be mounted next to version 1, without controllers.
     """
@@ -133,7 +135,7 @@ def _deepest_first(folder: Path) -> Iterator[Path]:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Moves every process; one that has ended meanwhile, or is the kernel's own, stays."""
+    """Moves all processes; one that has ended meanwhile, or is the kernel's own, is skipped."""
     for pid in (source / "cgroup.procs").read_text().split():
         try:
             (target / "cgroup.procs").write_text(pid)

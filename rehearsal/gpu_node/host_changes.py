@@ -1,6 +1,6 @@
-"""The changes that a real node makes on the machine, recorded before they are made, and undone.
+"""A real node's changes to the machine: recorded before they are made, and undone later.
 
-A later command can do it as well: the rehearsal itself, `make down`, or the next rehearsal after
+Another process can undo them, too: the rehearsal itself, `make down`, or the next rehearsal after
 one that was killed.
 """
 
@@ -20,7 +20,7 @@ SYSCTLS = (
     "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
     "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward",
 )  # fmt: skip
-"""Settings of the kernel that a kubelet changes and never gives back."""
+"""Kernel settings that a kubelet changes and never restores."""
 PLACES = (
     "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers", "/var/log/pods", "/run/containerd",
     "/run/netns", "/run/nri", "/etc/cni", "/etc/cdi", "/run/cdi", "/opt/cni", "/opt/containerd",
@@ -31,7 +31,7 @@ PLACES = (
 
 @dataclass(slots=True, kw_only=True)
 class HostChanges:
-    """What was changed, and what was there before."""
+    """The changes, and the machine's state before them."""
 
     file: Path
     bridge: str
@@ -39,18 +39,18 @@ class HostChanges:
     cgroup: str
     controllers: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
-    """Created on the machine, outside of the rehearsal's own folder."""
+    """Folders created on the machine, outside of the rehearsal's own folder."""
     namespace: str = ""
     """The node's process namespace."""
     before: dict[str, Any] = field(default_factory=dict)
-    """What `seen` said before."""
+    """The result of `seen` before the changes."""
 
     def write(self) -> None:
         document = {key: value for key, value in asdict(self).items() if key != "file"}
         self.file.write_text(json.dumps(document, indent=1) + "\n")
 
     def take_back(self) -> None:
-        """Undoes it; the node's processes are gone by now. What would not go, `left` shows."""
+        """Undoes the changes; the node's processes have ended by now. `left` lists what remains."""
         Bridge(self.bridge, self.subnet).remove()
         Cgroup(self.cgroup).remove(self.controllers)
         for name, value in self.before.get("settings", {}).items():
@@ -61,7 +61,8 @@ class HostChanges:
             _remove_empty(Path(folder))
 
     def left(self) -> dict[str, list[str]]:
-        """Sort of trace -> what is there that was not before; each is empty after `take_back`."""
+        """Kind of trace -> what is there now that was not before; all are empty after
+        `take_back`."""
         return {
             "processes": processes_in(self.namespace),
             **{
@@ -78,7 +79,7 @@ class HostChanges:
 
 
 def read(folder: Path) -> HostChanges | None:
-    """The host changes of a node of the sandbox in this folder; None if there is none."""
+    """The recorded changes of the node of the sandbox in this folder; None if there is none."""
     file = folder / FILE
     if not file.exists():
         return None
@@ -86,10 +87,10 @@ def read(folder: Path) -> HostChanges | None:
 
 
 def seen() -> dict[str, Any]:
-    """The machine's mounts, interfaces, control groups, files in the usual places, settings."""
+    """The machine's mounts, interfaces, control groups, settings, and files in the usual places."""
     return {
         "mounts": sorted(
-            # Where it is mounted, and as what.
+            # The mount point, and what is mounted.
             " ".join((line.split(" ")[4], *line.rpartition(" - ")[2].split(" ")[:2]))
             for line in Path("/proc/self/mountinfo").read_text().splitlines()
         ),
@@ -107,7 +108,7 @@ def seen() -> dict[str, Any]:
 
 
 def processes_in(namespace: str) -> list[str]:
-    """The processes of a process namespace, by number and name."""
+    """The processes in a process namespace, by number and name."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -119,7 +120,7 @@ def processes_in(namespace: str) -> list[str]:
 
 
 def make_folders(paths: Sequence[str]) -> list[str]:
-    """Creates those that are missing, parents too; returns what it created."""
+    """Creates missing folders with their parents; returns those that it created."""
     made = []
     for path in map(Path, paths):
         for folder in (*reversed(path.parents), path):

@@ -1,6 +1,6 @@
 """How containers get the machine's GPUs: NVIDIA's container runtime, as on any GPU node.
 
-The driver is on the machine already; nothing of it is installed or changed.
+The machine's driver is used as it is; nothing is installed or changed.
 """
 
 import json
@@ -17,17 +17,17 @@ from rehearsal.gpu_node.machine import Machine, NodeError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """What runs the node's containers."""
+    """The runtime of the node's containers."""
 
     runtime: Path
-    """Does what runc does, and gives a container the GPUs that its environment names."""
+    """Works like runc, and adds the GPUs that a container's environment names."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What it needs to know, by containerd's environment."""
+    """Variables that the runtime needs, set in containerd's environment."""
     description: str = ""
 
 
 def nvidia(machine: Machine, folder: Path, log: Path) -> Driver:
-    """Describes the machine's GPUs to NVIDIA's runtime, in a folder that is emptied with the node.
+    """Describes the machine's GPUs to NVIDIA's runtime, in a folder that is deleted with the node.
 
     Raises NodeError if the driver cannot be described.
     """
@@ -65,7 +65,7 @@ def nvidia(machine: Machine, folder: Path, log: Path) -> Driver:
 
 
 def _environment(machine: Machine) -> dict[str, str]:
-    """The first folder in which the machine may keep its driver."""
+    """The first existing folder of those in which a machine may keep its driver."""
     path = [str(machine.nvidia_smi.parent), os.environ.get("PATH", os.defpath)]
     libraries = [*map(str, machine.libraries), os.environ.get("LD_LIBRARY_PATH", "")]
     return {

@@ -24,7 +24,7 @@ from stacks.outcome import CheckError
 PROGRAMS = (
     "kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit", "jobset",
 )  # fmt: skip
-"""What is built for it, besides what every rehearsal needs: the node's own, and the training job's
+"""Programs to build in addition to those of every rehearsal: the node's, and the training job's
 controller."""
 
 
@@ -34,17 +34,17 @@ class HostNode:
 
     machine: Machine
     pool: str
-    """The pool that it is of."""
+    """The pool that the machine belongs to."""
     drive: Callable[[Path, Path], Driver]
-    """(Folder, log file) -> what runs the containers."""
+    """(Folder, log file) -> the runtime of the containers."""
     programs: Mapping[str, Path]
-    """What the node's images hold besides a shell."""
+    """The programs in the node's images, in addition to a shell."""
     pytorch: PyTorch | None = None
-    """What the acceptance test runs with; without one it is left out."""
+    """The PyTorch for the acceptance test; None skips the test."""
 
     @property
     def inventory(self) -> Mapping[str, Any]:
-        """What the machine has, in the words of the inventory."""
+        """The machine's properties, as in an inventory."""
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return {
             "name": NAME,
@@ -53,7 +53,7 @@ class HostNode:
         }
 
     def overrides(self) -> Overrides:
-        """The changes to the program's copy; a fresh one for each copy."""
+        """The changes to the program's copy; a new object for each copy."""
         return Overrides(pool=self.pool, gpus=len(self.machine.gpus))
 
     def node(
@@ -76,9 +76,9 @@ class HostNode:
 
 
 def here(stack: str, machine: Machine) -> HostNode:
-    """This machine in the place of the one that the stack's inventory marks as real.
+    """This machine in place of the one that the stack's inventory marks as real.
 
-    Raises NodeError if the stack has none.
+    Raises NodeError if the inventory marks none.
     """
     programs = {"/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin")}
     found = pytorch.find()
@@ -94,7 +94,7 @@ def here(stack: str, machine: Machine) -> HostNode:
 
 
 def pool_of(stack: str) -> str:
-    """The pool of the stack that selects the machine marked as real."""
+    """The stack's pool that selects the machine marked as real."""
     try:
         config = config_of(stack)
         if not is_existing(config):

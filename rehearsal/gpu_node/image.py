@@ -1,7 +1,7 @@
 """Builds container images from this machine's programs, without a registry or Docker.
 
-All images share one layer: a shell, a few tools, the libraries they load, and what is added. The
-libraries are the machine's, so that the driver's, which come from it as well, load with them.
+All images share one layer: a shell, a few tools, their libraries, and added programs. The libraries
+are the machine's, so that its driver's libraries load with them.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from typing import Any
 from rehearsal.gpu_node.machine import NodeError
 
 TOOLS = ("sh", "cat", "env", "ls", "sleep", "tail")
-"""What a sample's command may use besides what the driver brings."""
+"""Commands that a sample may use in addition to the driver's."""
 C_LIBRARY = (
     "libc.so.6",
     "libdl.so.2",
@@ -30,10 +30,10 @@ C_LIBRARY = (
     "libpthread.so.0",
     "librt.so.1",
 )
-"""What the driver's programs and libraries load; none of the tools may need all of it."""
+"""What the driver's programs and libraries load; the tools alone may need less."""
 FOLDERS = ("dev", "etc", "proc", "root", "run", "sys", "tmp", "usr", "usr/bin", "usr/local", "var")
 MERGED = ("bin", "lib", "lib64", "sbin")
-"""Links into `usr` on most machines, folders on the others."""
+"""Links into `usr` on most machines, folders on others."""
 ACCOUNTS = {
     "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\n",
     "etc/group": b"root:x:0:\n",
@@ -47,7 +47,7 @@ _OCI = "application/vnd.oci.image"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """One image; what it runs is the caller's to say, as with any other."""
+    """One image; its command is left to the container."""
 
     reference: str
     """Its name in the container runtime: no registry serves it."""
@@ -56,10 +56,10 @@ class Image:
 
 
 def write(file: Path, images: Sequence[Image], programs: Mapping[str, Path]) -> None:
-    """An OCI layout as a tar, as `ctr images import` takes it.
+    """Writes an OCI layout as a tar, the format that `ctr images import` reads.
 
-    `programs`: what is added to every image, by its absolute path there. Raises NodeError if the
-    machine lacks one of TOOLS.
+    `programs`: added to every image, by absolute path in the image. Raises NodeError if the machine
+    lacks one of TOOLS.
     """
     layer = file.with_suffix(".layer")
     _write_layer(layer, programs)
@@ -114,7 +114,7 @@ def _write_layer(file: Path, programs: Mapping[str, Path]) -> None:
 
 
 def needed(program: Path) -> list[Path]:
-    """The shared libraries that a program loads, its loader among them; none if it is static.
+    """The shared libraries that a program loads, including its loader; none if it is static.
 
     Raises NodeError if one is not on the machine.
     """
@@ -125,7 +125,7 @@ def needed(program: Path) -> list[Path]:
 
 
 def _beside(sources: Mapping[Path, Path]) -> list[Path]:
-    """The whole C library, from where the tools have theirs."""
+    """The whole C library, from the folder of the tools' libraries."""
     folders = {source.parent for source in sources.values() if source.name == "libc.so.6"}
     found = [folder / name for folder in folders for name in C_LIBRARY]
     return [library for library in found if library.exists()]
@@ -141,7 +141,8 @@ def _found(tool: str) -> Path:
 
 
 def _home(path: Path) -> Path:
-    """The path without links in its folders: `/bin/sh` is `/usr/bin/sh` where `/bin` is a link."""
+    """The path with links in its folders resolved: `/bin/sh` is `/usr/bin/sh` if `/bin` is a
+    link."""
     return path.parent.resolve() / path.name
 
 
@@ -191,7 +192,7 @@ def _json(document: object) -> bytes:
 
 
 def _entry(name: str) -> tarfile.TarInfo:
-    """Without a time or an owner, so that the same files give the same image."""
+    """An entry without a time or an owner, so that the same files give the same image."""
     entry = tarfile.TarInfo(name)
     entry.mode = 0o644
     return entry

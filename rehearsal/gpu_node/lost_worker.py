@@ -1,6 +1,6 @@
 """A training job on the real node that loses its worker and continues from its last checkpoint.
 
-It is told by what examples/training/train.py prints.
+Progress is read from the output of examples/training/train.py.
 """
 
 import re
@@ -16,7 +16,7 @@ from rehearsal.scenario import Failure
 from rehearsal.verify.workers import JOB_SET
 
 SECONDS = 180.0
-"""How long a worker may take to its first checkpoint, or from its start to the end."""
+"""How long a worker may take until its first checkpoint, or from its start to its end."""
 _STEP = re.compile(r"^step (\d+): loss ([0-9.]+)", re.MULTILINE)
 _WROTE = re.compile(r"^step (\d+): wrote ", re.MULTILINE)
 _RESUMED = re.compile(r"^resumed from step (\d+)$", re.MULTILINE)
@@ -24,7 +24,7 @@ _DONE = re.compile(r"^done: ", re.MULTILINE)
 
 
 class LostWorker:
-    """One job with one worker at a time."""
+    """One job that has one worker at a time."""
 
     def __init__(
         self,
@@ -34,22 +34,24 @@ class LostWorker:
         api: Api,
         until: Callable[[Callable[[], bool], Callable[[], str], float], Any],
     ) -> None:
-        """`until`: waits for something, at most so many seconds; else it fails with why."""
+        """`until` waits for a condition, at most so many seconds, and otherwise fails with a
+        reason."""
         self._job, self._view, self._cache = job, view, cache
         self._api, self._until = api, until
         self.logs: dict[str, str] = {}
-        """Worker -> what it said, so far or in the end."""
+        """Worker -> its log so far, or its complete log."""
 
     def resumes(self) -> str:
-        """What was seen, in a line. Raises Failure if the job learns nothing, or starts over."""
+        """Deletes the worker and returns a line about the next one. Raises Failure if the job
+        learns nothing or starts over."""
         first = self._worker(_WROTE)
         before = self.logs[first]
-        # As a machine that is gone: a worker that may end on its own could be done before.
+        # Like a lost machine: a worker with time to shut down could finish first.
         self._api.delete(f"/api/v1/namespaces/default/pods/{first}", grace=1)
         return verdict(before, self.logs[self._worker(_DONE, other_than=first)])
 
     def _worker(self, says: re.Pattern[str], other_than: str = "") -> str:
-        """The newest worker, once it says this."""
+        """The newest worker, once its log matches."""
         last = ""
 
         def said() -> bool:
@@ -61,7 +63,7 @@ class LostWorker:
                 return False
             try:
                 self.logs[last] = self._view.log(last)
-            except ApiError:  # its container is not there yet, or not any more
+            except ApiError:  # its container does not exist yet, or any more
                 return False
             return bool(says.search(self.logs[last]))
 
@@ -82,7 +84,7 @@ class LostWorker:
 
 
 def verdict(before: str, after: str) -> str:
-    """What the logs of the lost worker and of the one after it say together."""
+    """What the logs of the lost worker and its successor show together."""
     resumed = _RESUMED.search(after)
     if resumed is None:
         raise Failure("the second worker started over, although the first had written a checkpoint")

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DRIVER_FOLDER = Path("/usr/local/nvidia")
-"""Where machines keep a driver that they did not install as a package."""
+"""Where machines keep a driver that was not installed as a package."""
 FIELDS = ("name", "uuid", "memory.total", "driver_version")
 ANSWER_SECONDS = 60.0
 KUBELETS = ("kubelet", "kubelite", "k3s-server", "k3s-agent")
-"""A kubelet's process, and those that have one in them: MicroK8s' and k3s'."""
+"""The process name of a kubelet, and of programs that contain one: MicroK8s' and k3s'."""
 
 NAME = "this-machine"
-"""What the node is called: nothing of the machine's own name gets into a report."""
+"""The node's name: the machine's own name must not appear in a report."""
 
 
 class NodeError(Exception):
@@ -25,7 +25,7 @@ class NodeError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU, as `nvidia-smi` names it."""
+    """One GPU, with the fields that `nvidia-smi` reports."""
 
     name: str
     uuid: str
@@ -34,14 +34,14 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine with GPUs and a driver that answers."""
+    """A machine with GPUs and a working driver."""
 
     gpus: tuple[Gpu, ...]
     driver: str
     """The driver's version."""
     nvidia_smi: Path
     libraries: tuple[Path, ...] = ()
-    """Folders with the driver's libraries that the loader does not know."""
+    """Folders with the driver's libraries that are not in the loader's path."""
 
     @property
     def description(self) -> str:
@@ -50,9 +50,9 @@ class Machine:
 
 
 def look(ask: Callable[[Path], str] | None = None) -> Machine:
-    """The machine that this runs on. Raises NodeError if it cannot be a GPU node.
+    """Describes the machine that this runs on. Raises NodeError if it cannot be a GPU node.
 
-    `ask` gets the path of `nvidia-smi` and returns what it prints for FIELDS.
+    `ask` gets the path of `nvidia-smi` and returns its output for FIELDS.
     """
     if sys.platform != "linux":
         raise NodeError("--node gpu needs Linux: a kubelet runs only there")
@@ -80,28 +80,29 @@ def look(ask: Callable[[Path], str] | None = None) -> Machine:
 
 
 def running_kubelet(processes: Path = Path("/proc")) -> str | None:
-    """A kubelet of this machine's own, with its process: one in a container is not, nor is that of
-    a rehearsal, which has its processes to itself."""
+    """The name of this machine's own kubelet, with its process. Kubelets in a container do not
+    count, nor does a rehearsal's, which has its own process namespace."""
     here = os.readlink(processes / "self" / "ns" / "pid")
     for process in sorted(processes.glob("[0-9]*"), key=lambda each: int(each.name)):
         try:
             name = (process / "comm").read_text().strip()
             if name in KUBELETS and os.readlink(process / "ns" / "pid") == here:
                 return f"{name} (process {process.name})"
-        except OSError:  # it has ended, or is somebody else's
+        except OSError:  # it has ended, or belongs to another user
             continue
     return None
 
 
 def nvidia_smi() -> Path | None:
-    """The program that comes with every driver."""
+    """The path of `nvidia-smi`, which comes with every driver."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(DRIVER_FOLDER / "bin")])
     found = shutil.which("nvidia-smi", path=path)
     return Path(found) if found else None
 
 
 def read(answer: str) -> Machine:
-    """What `nvidia-smi --query-gpu` printed: a line of FIELDS for each GPU, without units."""
+    """Parses the output of `nvidia-smi --query-gpu`: a line of FIELDS for each GPU, without
+    units."""
     gpus, drivers = [], set()
     for line in filter(None, map(str.strip, answer.splitlines())):
         try:

@@ -1,8 +1,8 @@
 """Runs a plan's programs in their own namespaces, so that they all end with this process.
 
-`namespaces.py PLAN`, a JSON file. A mount namespace of its own keeps what the programs mount to
-themselves; in its own process namespace the kernel kills what they started, container or not,
-as soon as its first process is gone. Needs only the standard library.
+`namespaces.py PLAN`, a JSON file. Its own mount namespace hides the programs' mounts from the
+machine; in its own process namespace, the kernel kills everything they started, containers
+included, as soon as the first process ends. Needs only the standard library.
 """
 
 import ctypes
@@ -36,8 +36,8 @@ def main() -> None:
 
 
 def run(plan: dict[str, Any]) -> None:
-    """The first process of the new namespace: it adopts every orphan in it."""
-    # Nothing that is mounted here is seen outside; what a pod mounts is seen by the others here.
+    """The first process in the new namespace: it adopts every orphan in it."""
+    # Mounts here are invisible outside; a pod's mounts are visible to the others here.
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     mount("none", "/", flags=MS_REC | MS_SHARED)
     mount("proc", "/proc", kind="proc")
@@ -45,7 +45,7 @@ def run(plan: dict[str, Any]) -> None:
         mount(source, target, flags=MS_BIND)
     children: dict[int, str] = {}
     for program in plan["programs"]:
-        # A kubelet that finds no container runtime gives up at once.
+        # A kubelet that finds no container runtime exits.
         while program["after"] and not Path(program["after"]).exists():
             end_with(children)
             time.sleep(0.05)
@@ -64,11 +64,11 @@ def run(plan: dict[str, Any]) -> None:
 
 
 def end_with(children: dict[int, str]) -> None:
-    """Reaps every process that has ended; ends this one, and so all, if it was a program."""
+    """Reaps ended processes; exits, which ends all others, if a program has ended."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:  # there is none yet
+        except ChildProcessError:  # no child exists yet
             return
         if pid == 0:
             return
@@ -78,7 +78,7 @@ def end_with(children: dict[int, str]) -> None:
 
 
 def mount(source: str, target: str, *, kind: str | None = None, flags: int = 0) -> None:
-    """mount(2)."""
+    """Calls mount(2)."""
     done = libc.mount(
         source.encode(), target.encode(), kind.encode() if kind else None, flags, None
     )

@@ -1,4 +1,4 @@
-"""The real node: its programs, from the first namespace to the last mount."""
+"""The real node: starts its programs in namespaces, and undoes its changes."""
 
 import hashlib
 import json
@@ -35,8 +35,8 @@ HIDDEN = {
     "/run/containerd": None,
     "/var/log/containers": "container-logs",
 }
-"""Where the programs insist on writing -> the part of the node's own folder that they see there;
-None for the short-lived folder that sockets need."""
+"""Where programs insist on writing -> the part of the node's own folder that they see there; None
+for the short-lived folder that sockets need."""
 
 
 class RealNode:
@@ -53,11 +53,10 @@ class RealNode:
         images: Sequence[Image],
         programs: Mapping[str, Path],
     ) -> None:
-        """`folder` is the sandbox's, and nothing else is written to but what its HostChanges
-        name.
+        """`folder` is the sandbox's; otherwise only files listed in its HostChanges are written.
 
-        `drive` describes the machine's GPUs to what runs the containers. `programs` is what the
-        images hold besides a shell.
+        `drive` describes the machine's GPUs to the container runtime. `programs` are the programs
+        in the images, in addition to a shell.
         """
         self._sandbox = folder
         self._folder = folder / "node"
@@ -76,11 +75,11 @@ class RealNode:
         self._host_changes: HostChanges | None = None
         self._names: PodNames | None = None
         self.version: dict[str, str] = {}
-        """What the node says of itself."""
+        """The versions that the node reports."""
 
     def start(self) -> None:
-        """Returns once the node is ready, its images in place. Raises ProcessError, or NodeError
-        if the machine does not allow it."""
+        """Returns once the node is ready and its images are imported. Raises ProcessError, or
+        NodeError if the machine does not allow it."""
         if (before := read(self._sandbox)) is not None:
             before.take_back()
         host_changes = HostChanges(
@@ -117,7 +116,7 @@ class RealNode:
         self.version = {name: info[name] for name in names}
 
     def stop(self) -> None:
-        """Ends it and takes back what it changed."""
+        """Stops the node and undoes its changes."""
         self._processes.stop("node", grace=END_SECONDS)
         if self._names is not None:
             self._names.stop()
@@ -127,11 +126,11 @@ class RealNode:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def log(self, name: str, namespace: str = "default") -> str:
-        """What a pod's container has said so far, through the API server and the kubelet."""
+        """The log of a pod's container so far, through the API server and the kubelet."""
         return self._control_plane.api.text(f"/api/v1/namespaces/{namespace}/pods/{name}/log")
 
     def left(self) -> dict[str, list[str]]:
-        """Sort of trace -> what is there that was not before the start."""
+        """Kind of trace -> what is there now that was not before the start."""
         return {} if self._host_changes is None else self._host_changes.left()
 
     def _write_settings(self, driver: Driver) -> None:
@@ -159,11 +158,11 @@ class RealNode:
         (self._folder / "kubelet.json").write_text(json.dumps(kubelet, indent=1))
 
     def _plan(self, driver: Driver) -> Path:
-        """What the enclosure runs, and what it shows to it."""
+        """The programs to run in the namespaces, and their mounts."""
         labels = ",".join(
             f"{key}={value}"
             for key, value in self._group.node.labels.items()
-            if key != "kubernetes.io/os"  # the kubelet's own
+            if key != "kubernetes.io/os"  # set by the kubelet itself
         )
         path = os.pathsep.join(
             [str(tools.folder("containerd")), str(tools.folder("runc")), os.environ["PATH"]]
@@ -205,7 +204,7 @@ class RealNode:
         return plan
 
     def _namespace(self, deadline: float) -> str:
-        """The process namespace of what the enclosure starts."""
+        """The process namespace of the programs."""
         outside = os.readlink("/proc/self/ns/pid")
         link = Path("/proc", str(self._processes.pid("node")), "ns", "pid_for_children")
         found = outside

@@ -1,6 +1,6 @@
 """The changes that this machine needs in the copied program and stack file, and no others.
 
-Each change is in the report: everything that is not there is as committed.
+The report lists each change: everything else is as committed.
 """
 
 import json
@@ -24,11 +24,12 @@ IMAGES = Path("components", "catalog", "images.py")
 POOLS, WORKLOADS = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
 CHECK = "gpu-cluster:gpuTest"
 EVERYTHING = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
-"""What NVIDIA's own images say: without a limit, a container sees every GPU of its node."""
+"""The environment of NVIDIA's own images: without a limit, a container sees all GPUs of its
+node."""
 
 
 def images(pause: str) -> list[Image]:
-    """The images that the node needs, under their own names."""
+    """The images that the node needs, under their original names."""
     return [
         Image(reference=pause, command=["/bin/sleep", "infinity"]),
         Image(reference=PLUGIN, command=["/usr/bin/nvidia-device-plugin"], environment=EVERYTHING),
@@ -38,14 +39,14 @@ def images(pause: str) -> list[Image]:
 
 @dataclass(slots=True)
 class Overrides:
-    """Changes the copy of the program, and keeps what it changed."""
+    """Changes the copy of the program, and records the changes."""
 
     pool: str
-    """The pool that the real node is of."""
+    """The pool that the real node belongs to."""
     gpus: int
-    """What the real node has."""
+    """The number of GPUs of the real node."""
     made: list[str] = field(default_factory=list)
-    """One line each: where, what it was, what it is, why."""
+    """One line per change: where, the old value, the new value, why."""
 
     def __call__(self, program: Path) -> None:
         """Changes the program in this folder."""
@@ -62,7 +63,8 @@ class Overrides:
         self.made.append(f"{IMAGES}: DEVICE_PLUGIN -> {PLUGIN} (there is no registry{_version()})")
 
     def allow(self, settings: Path, own: Path, directories: Iterable[str]) -> None:
-        """Writes to `own` the policy pack's settings, by which pods may mount these directories."""
+        """Writes settings of the policy pack to `own` that allow pods to mount these
+        directories."""
         document = json.loads(settings.read_text())
         rule = document.setdefault("host-paths", {})
         rule["paths"] = sorted({*rule.get("paths", ()), *directories})
@@ -75,7 +77,7 @@ class Overrides:
     def _stack(self, config: Mapping[str, Any]) -> None:
         pool = config[POOLS][self.pool]
         self._set(f"{POOLS}.{self.pool}", pool, "gpusPerNode", self.gpus, "what this machine has")
-        # The file may say one thing for two of them.
+        # YAML anchors may share one object between two workloads.
         config[WORKLOADS].update({name: dict(one) for name, one in config[WORKLOADS].items()})
         for name, workload in config[WORKLOADS].items():
             if workload["pool"] != self.pool:
@@ -94,21 +96,21 @@ class Overrides:
 
 
 def _version() -> str:
-    """What to say of the plugin's version if the stack has another one."""
+    """A note about the plugin's version, if the stack has another one."""
     ran, stack = program("device-plugin").version(), DEVICE_PLUGIN.tag or ""
     difference = differs("the device plugin", stack, ran)
     return f"; {difference}" if difference else ""
 
 
 def measured(config: dict[str, Any], pool: str, how: PyTorch) -> list[str]:
-    """Puts the acceptance test in the place of the pool's samples; returns their names."""
+    """Replaces the pool's samples by the acceptance test; returns their names."""
     config[CHECK] = how.config(pool, SAMPLE)
     return _without_samples(config, pool)
 
 
 def trained(config: dict[str, Any], pool: str, training: Training) -> list[str]:
-    """Puts the documented training job in the place of what was on the pool; returns the names of
-    the pool's samples."""
+    """Replaces the pool's workloads by the documented training job; returns the names of the pool's
+    samples."""
     config.pop(CHECK, None)
     config[BATCH] = {"jobSet": True}
     config[JOBS] = {training.name: training.job(pool, SAMPLE)}
@@ -116,9 +118,8 @@ def trained(config: dict[str, Any], pool: str, training: Training) -> list[str]:
 
 
 def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
-    """Lets the pool share its GPUs by time, without a sample; returns the names of those that were
-    there."""
-    # Half a GPU says nothing of the whole, and NCCL needs whole ones.
+    """Enables time-slicing of the pool's GPUs and removes its samples; returns their names."""
+    # Half a GPU tells nothing about a whole one, and NCCL needs whole ones.
     config.pop(CHECK, None)
     config.pop(JOBS, None)
     config[POOLS][pool]["sharing"] = {"strategy": "time-slicing", "replicas": replicas}
@@ -126,7 +127,8 @@ def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
 
 
 def sharing_pods(config: dict[str, Any], pool: str, pods: int) -> list[str]:
-    """Replaces the pool's samples by `pods` that ask for one share each; returns their names."""
+    """Replaces the pool's samples by `pods` pods that request one share each; returns their
+    names."""
     names = [f"share-{number}" for number in range(1, pods + 1)]
     for name in names:
         config[WORKLOADS][name] = {
@@ -136,7 +138,7 @@ def sharing_pods(config: dict[str, Any], pool: str, pods: int) -> list[str]:
             "image": SAMPLE,
             "imagePullPolicy": "Never",
             "command": ["/bin/sh", "-c"],
-            # The first process of a container hears no SIGTERM that it does not ask for.
+            # The first process of a container ignores SIGTERM unless it handles it.
             "args": ["nvidia-smi -L; trap exit TERM; while true; do sleep 1; done"],
         }
     return names
@@ -151,7 +153,7 @@ def _without_samples(config: dict[str, Any], pool: str) -> list[str]:
 
 
 def edit(file: Path, change: Callable[[Any], object]) -> None:
-    """Changes the `config` of a stack's file."""
+    """Changes the `config` of a stack file."""
     document = yaml.safe_load(file.read_text())
     change(document["config"])
     file.write_text(yaml.safe_dump(document, sort_keys=False))

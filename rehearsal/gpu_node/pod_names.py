@@ -1,6 +1,6 @@
-"""A DNS server that answers only the names of a real node's pods, as CoreDNS does.
+"""A DNS server that answers only for the names of a real node's pods, as CoreDNS does.
 
-The workers of a training job know the first one by `HOSTNAME.SUBDOMAIN`
+Workers of a training job reach the first one as `HOSTNAME.SUBDOMAIN`
 (https://github.com/kubernetes/dns/blob/master/docs/specification.md, 2.4).
 """
 
@@ -17,7 +17,7 @@ DOMAIN = "cluster.local"
 PORT = 53
 _A, _HEADER = 1, struct.Struct("!6H")
 _ANSWERED, _UNKNOWN = 0x8580, 3
-"""Flags of an authoritative answer, and the code of a name that there is not."""
+"""Flags of an authoritative answer, and the code for a name that does not exist."""
 
 
 class PodNames:
@@ -26,7 +26,7 @@ class PodNames:
     def __init__(
         self, address: str, pods: Callable[[], Iterable[Mapping[str, Any]]], port: int = PORT
     ) -> None:
-        """`pods`: those of the cluster now. Raises NodeError if somebody else has the port."""
+        """`pods` returns the cluster's current pods. Raises NodeError if the port is in use."""
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
@@ -59,7 +59,7 @@ def addresses(pods: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def answer(query: bytes, known: Mapping[str, str]) -> bytes:
-    """What is answered to a query with one question (RFC 1035, 4.1)."""
+    """The answer to a query with one question (RFC 1035, 4.1)."""
     labels, at = [], _HEADER.size
     while size := query[at]:
         labels.append(query[at + 1 : at + 1 + size].decode("ascii", "replace").lower())
@@ -68,7 +68,8 @@ def answer(query: bytes, known: Mapping[str, str]) -> bytes:
     address = known.get(".".join(labels))
     records = b""
     if address and kind == _A:
-        # The name by its place in this message, class IN, and no client caches it.
+        # A pointer to the name in this message, class IN, and a TTL of 0 so that no client caches
+        # it.
         records = struct.pack("!HHHIH", 0xC00C, _A, 1, 0, 4) + IPv4Address(address).packed
     (number,) = struct.unpack_from("!H", query)
     flags = _ANSWERED | (0 if address else _UNKNOWN)

@@ -1,4 +1,4 @@
-"""The machine's own PyTorch, for the acceptance test: no image that has one can be pulled here."""
+"""The machine's own PyTorch, for the acceptance test, since no image with PyTorch can be pulled."""
 
 import json
 import shutil
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 LIBRARIES = "/machine-libraries"
-"""Where a container sees the machine's own libraries, which PyTorch's need with the driver's."""
+"""Where a container sees the machine's libraries, which PyTorch's libraries and the driver's
+need."""
 LOADED = f"/usr/local/nvidia/lib64:{LIBRARIES}"
 _ASK = """
 import importlib.util, json, sys, sysconfig
@@ -23,16 +24,16 @@ print(json.dumps({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PyTorch:
-    """An interpreter that has PyTorch, and what a container must see of the machine to run it."""
+    """An interpreter with PyTorch, and what a container must mount to run it."""
 
     python: str
     binary: Path
-    """What `python` is in the end: part of the image."""
+    """The file behind `python`, with links resolved: part of the image."""
     mounts: Mapping[str, str]
     """Path in the container -> directory here."""
 
     def config(self, pool: str, image: str) -> dict[str, Any]:
-        """The stack's `gpu-cluster:gpuTest` with it."""
+        """The stack's `gpu-cluster:gpuTest` with this PyTorch."""
         return {
             "pools": [pool],
             "image": image,
@@ -44,7 +45,7 @@ class PyTorch:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a container needs that starts `torchrun` by its name."""
+        """The environment of a container that starts `torchrun` by name."""
         return {
             "PATH": f"{Path(self.python).parent}:/usr/local/nvidia/bin:/usr/bin:/bin",
             "LD_LIBRARY_PATH": LOADED,
@@ -52,7 +53,7 @@ class PyTorch:
 
 
 def find(python: str = "python3") -> PyTorch | None:
-    """The one that `python` on PATH has; None if there is none."""
+    """The PyTorch of the `python` on PATH; None if it has none."""
     found = shutil.which(python)
     if found is None:
         return None
@@ -63,7 +64,7 @@ def find(python: str = "python3") -> PyTorch | None:
     if said["torch"] is None:
         return None
     binary = Path(said["python"]).resolve()
-    # Of a Python of its own, all; of the system's, only what the interpreter cannot do without.
+    # All of a separately installed Python; only what the interpreter needs of the system's.
     base = said["standard"] if Path(said["base"]) in (Path("/usr"), Path("/")) else said["base"]
     places = {base, said["prefix"], str(Path(said["torch"]).parent.parent)} - {"/usr", "/"}
     needed = sorted(
@@ -78,7 +79,7 @@ def find(python: str = "python3") -> PyTorch | None:
 
 
 def _libraries(binary: Path) -> Path:
-    """The folder that the machine's libraries are in: that of the C library."""
+    """The folder of the machine's libraries: that of the C library."""
     done = subprocess.run(["ldd", binary], capture_output=True, text=True)
     for word in done.stdout.split():
         if Path(word).name == "libc.so.6" and word.startswith("/"):

@@ -1,4 +1,4 @@
-"""The real node's part of a rehearsal's report, for people."""
+"""The real node's part of a rehearsal's report, as text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ TRACES = ("processes", "mounts", "interfaces", "cgroups", "files", "settings")
 
 
 def blocks(node: Mapping[str, Any]) -> list[str]:
-    """From the document that the report has of the node, in the order in which things happened."""
+    """Formats the report's document about the node, in chronological order."""
     names = sorted({gpu["name"] for gpu in node["gpus"]})
     versions = ", ".join(f"{name} {version}" for name, version in node["versions"].items())
     offered = " -> ".join(f"{gpus} at {at:.1f} s" for at, gpus in node["allocatable"])

@@ -10,12 +10,12 @@ from rehearsal.gpu_node.pod_names import DOMAIN
 from rehearsal.simulators.cloud import NodeTaint
 
 PAUSE = "localhost/pause:rehearsal"
-"""What holds a pod's namespaces."""
+"""The image that holds a pod's namespaces."""
 
 
 def containerd(*, folder: Path, socket: Path, programs: Path, runtime: Path) -> str:
-    """containerd's config.toml, of version 3. `runtime` runs every container: runc, or what calls
-    it. `programs` is the folder of the pod network's plugins."""
+    """containerd's config.toml, version 3. `runtime` runs every container: runc, or a program that
+    calls it. `programs` is the folder of the pod network's plugins."""
     quoted = {
         name: json.dumps(str(value))
         for name, value in {
@@ -84,8 +84,8 @@ def network(*, bridge: Bridge, data: Path) -> str:
 
 
 def nvidia_runtime(*, specifications: Path, runc: Path, hook: Path, log: Path) -> str:
-    """config.toml of NVIDIA's container runtime: devices and libraries as the CDI files there say,
-    then runc."""
+    """config.toml of NVIDIA's container runtime: adds devices and libraries as the CDI files
+    specify, then calls runc."""
     return "\n".join(
         [
             "[nvidia-container-runtime]",
@@ -113,7 +113,8 @@ def kubelet(
     client_ca: Path,
     taints: Sequence[NodeTaint],
 ) -> Mapping[str, Any]:
-    """The KubeletConfiguration. It answers only on the bridge, and only to the API server."""
+    """The KubeletConfiguration. The kubelet answers only on the bridge, and only to the API
+    server."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -130,23 +131,23 @@ def kubelet(
         "containerRuntimeEndpoint": f"unix://{socket}",
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": f"/{cgroup}",
-        # A machine's memory may grow while it is used: no limit from what it has at the start.
+        # A machine's memory may grow while it is used, so its size at the start is not a limit.
         "enforceNodeAllocatable": ["none"],
         "failCgroupV1": False,
         "failSwapOn": False,
-        # The names of pods, and no others: nothing outside is reached.
+        # Only the names of pods are resolved: nothing outside is reached.
         "resolvConf": "",
         "clusterDNS": [bridge.address],
         "clusterDomain": DOMAIN,
-        # Nothing in the machine's own tables of addresses.
+        # Nothing is added to the machine's own iptables.
         "makeIPTablesUtilChains": False,
-        # A full disk is not this rehearsal's business; without images it could not go on.
+        # A full disk is not this rehearsal's concern; without images it could not continue.
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "0%"},
         "registerWithTaints": [
             {"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints
         ],
-        # So that GPUs are seen soon after they appear; by default it takes 10 s.
+        # GPUs are seen soon after they appear; the default takes 10 s.
         "nodeStatusUpdateFrequency": "1s",
         "podLogsDir": str(pod_logs),
         "volumePluginDir": str(folder / "volume-plugins"),

@@ -1,6 +1,6 @@
 """The rehearsal with a real node: GPUs that appear, samples that run on them, then shares of one.
 
-Everything is awaited in the cluster, as anybody would see it; nothing here gives the node a GPU.
+Everything is observed through the cluster's API; nothing here gives the node a GPU.
 """
 
 import json
@@ -30,28 +30,28 @@ from stacks.live.gpu_survey import survey
 from stacks.live.gpu_survey import text as table_of
 
 _SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")
-"""A GPU's own number: enough of it to tell two apart."""
+"""A GPU's UUID: enough of it to tell two GPUs apart."""
 MEASURE_SECONDS = 300.0
-"""How long the acceptance test may take, once nothing else has the GPUs."""
+"""How long the acceptance test may take, once nothing else uses the GPUs."""
 REPLICAS = 4
-"""Pods on one GPU, once it is shared."""
+"""Pods per GPU, once it is shared."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RealNodeRehearsal(Rehearsal):
-    """A rehearsal whose node of one pool is this machine."""
+    """A rehearsal in which this machine is a node of one pool."""
 
     machine: Machine
     overrides: Overrides
     pytorch: PyTorch | None = None
     samples: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Pod -> its state, who keeps it waiting, and what it said."""
+    """Pod -> its state, what it waits for, and its log."""
     allocatable: list[tuple[float, int]] = field(default_factory=list)
-    """(seconds, `nvidia.com/gpu` of the node from then on)."""
+    """(seconds, the node's `nvidia.com/gpu` from then on)."""
     check: str = ""
-    """What `gpu-cluster gpus` shows once the GPUs are there."""
+    """The output of `gpu-cluster gpus` once the GPUs are available."""
     measured: dict[str, Any] | None = None
-    """What the acceptance test found, in its own words."""
+    """The result that the acceptance test printed."""
 
     def run_until_ready(self) -> bool:
         """The node, its GPUs, the samples on them, a second up, then shared GPUs."""
@@ -75,7 +75,7 @@ class RealNodeRehearsal(Rehearsal):
         )
 
     def teardown(self) -> bool:
-        """Scales the workloads down, then everything else; the node outlives the stack."""
+        """Scales the workloads down, then destroys everything else; the node outlives the stack."""
         return all(
             self._step(name, step)
             for name, step in (
@@ -85,7 +85,7 @@ class RealNodeRehearsal(Rehearsal):
         )
 
     def real_node(self, left: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
-        """What the report has of the node; `rehearsal.gpu_node.report_blocks` formats it."""
+        """The report's data about the node; `rehearsal.gpu_node.report_blocks` formats it."""
         return {
             "gpus": [{"name": gpu.name, "memoryMiB": gpu.memory_mib} for gpu in self.machine.gpus],
             "driver": self.machine.driver,
@@ -117,7 +117,7 @@ class RealNodeRehearsal(Rehearsal):
         )
 
     def _up(self) -> str:
-        """Ends an `up` that waits for the plugin's pods for longer than they may take."""
+        """Ends an `up` that waits for the plugin's pods longer than allowed."""
         engine = self.sandbox.engine
         thread, outcomes = run_in_thread(lambda: engine.up(self.policy_pack))
         thread.join(self.deadline)
@@ -150,7 +150,7 @@ class RealNodeRehearsal(Rehearsal):
         return f"allocatable nvidia.com/gpu {before} -> {gpus}, {waited:.1f} s after up"
 
     def _gpus_checked(self) -> str:
-        """The check that people run, on the stack's file as it is here."""
+        """Runs `gpu-cluster gpus`, as a user would, on the stack file's copy."""
         program = self.sandbox.folder / "program"
         cluster_cache = self.sandbox.cluster_cache
         settings = settings_of(
@@ -171,8 +171,8 @@ class RealNodeRehearsal(Rehearsal):
         return f"{NAME}: pool {row.pool}, {row.allocatable} allocatable, nothing wrong"
 
     def _samples_run(self) -> str:
-        """With all GPUs asked for twice, one sample gets them and one waits; a third asks for
-        none and sees them all."""
+        """With all GPUs requested twice, one sample gets them and one waits; a third requests none
+        and sees them all."""
         workloads = self._workloads()
         asking = [name for name, one in workloads.items() if one.get("gpus", 1)]
         without = [name for name in workloads if name not in asking]
@@ -195,7 +195,7 @@ class RealNodeRehearsal(Rehearsal):
         )
 
     def _measured(self) -> str:
-        """The acceptance test, with the machine's PyTorch, on all GPUs."""
+        """Runs the acceptance test, with the machine's PyTorch, on all GPUs."""
         if self.pytorch is None:
             return "not measured: this machine's python3 has no PyTorch"
         sandbox, how = self.sandbox, self.pytorch
@@ -220,7 +220,7 @@ class RealNodeRehearsal(Rehearsal):
         self.measured = result_in(log)
         if self.measured is None:
             raise Failure(f"{label} left no result: {' | '.join(log.strip().splitlines()[-3:])}")
-        # For `python -m quality docs`.
+        # Read by `python -m quality docs`.
         (sandbox.folder / "gpu-test.json").write_text(json.dumps(self.measured, indent=1) + "\n")
         self.samples[label] = {
             "state": phase(pods()[0]),
@@ -232,7 +232,8 @@ class RealNodeRehearsal(Rehearsal):
         return f"every one of {len(self.measured['gpus'])} GPUs is good"
 
     def _trained(self) -> str:
-        """The documented training job: its loss falls, and it survives the loss of its worker."""
+        """Runs the documented training job: its loss falls, and it survives the loss of its
+        worker."""
         if (how := self._training) is None:
             return "not trained: this machine's python3 has no PyTorch"
         api = self.sandbox.control_plane.api
@@ -254,8 +255,8 @@ class RealNodeRehearsal(Rehearsal):
         return Training(pytorch=self.pytorch, folder=self.sandbox.folder / "checkpoints")
 
     def _share(self) -> str:
-        """Alone: a pod that comes while one plugin follows another is refused by the kubelet, and
-        a pod without a controller then stays failed."""
+        """A separate update: the kubelet refuses a pod that is created while one plugin replaces
+        another, and a pod without a controller then stays failed."""
         self._edit(lambda config: overrides.shared(config, self.overrides.pool, REPLICAS))
         return self._up()
 
@@ -282,7 +283,7 @@ class RealNodeRehearsal(Rehearsal):
         )
 
     def _gone(self) -> str:
-        """A deleted sample's pod is not awaited: a real one takes up to its 30 s of grace."""
+        """Does not wait for a deleted sample's pod: a real one takes up to its 30 s of grace."""
         cloud = self.sandbox.cloud
         if self._training is not None:
             self._training.withdraw(self.sandbox.control_plane.api)
@@ -290,7 +291,7 @@ class RealNodeRehearsal(Rehearsal):
         return self._leak_check()
 
     def _allow(self, directories: Iterable[str]) -> None:
-        """Allows pods to mount them, as a user would in the settings of the policy pack."""
+        """Allows pods to mount these directories, as a user would in the policy pack's settings."""
         if self.policy_pack is None:
             return
         environment, own = self.sandbox.engine.environment, self.sandbox.folder / "policy.json"
@@ -299,7 +300,7 @@ class RealNodeRehearsal(Rehearsal):
         environment[POLICY_SETTINGS] = str(own)
 
     def _edit(self, change: Callable[[Any], object]) -> None:
-        """Changes the copy of the stack's file, as its user would the file."""
+        """Changes the copy of the stack file, as its user would change the file."""
         overrides.edit(self._stack_file, change)
 
     @property
@@ -307,7 +308,7 @@ class RealNodeRehearsal(Rehearsal):
         return self.sandbox.program.file
 
     def _heard(self, name: str) -> None:
-        """Keeps what a sample said, which must come from the driver."""
+        """Records a sample's output, which must come from the driver."""
         pod = self._view.pod(name)
 
         def spoken() -> bool:
@@ -320,7 +321,7 @@ class RealNodeRehearsal(Rehearsal):
         self.samples[name] = {"state": phase(pod), "node": NAME, "said": said}
 
     def _waits(self, name: str) -> None:
-        """Keeps why a sample waits, in the scheduler's words and in the rehearsal's."""
+        """Records why a sample waits, according to the scheduler and to the rehearsal."""
         pod = self._view.pod(name)
         if phase(pod) != "pending":
             raise Failure(f"pod {name} is {phase(pod)}, although no GPU is free for it")

@@ -11,17 +11,17 @@ from rehearsal.verify.diagnosis import diagnose
 
 
 class View:
-    """What is asked of it again and again while something is awaited."""
+    """Queries that are repeated while the rehearsal waits."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
 
     def node(self) -> Mapping[str, Any]:
-        """The real one."""
+        """The real node."""
         return next(n for n in self._sandbox.cluster_cache.nodes if n["metadata"]["name"] == NAME)
 
     def pod(self, name: str) -> Mapping[str, Any]:
-        """Raises Failure if it is not in the cluster."""
+        """A pod by its name. Raises Failure if it is not in the cluster."""
         pods = self._sandbox.cluster_cache.pods
         found = [pod for pod in pods if pod["metadata"]["name"] == name]
         if not found:
@@ -34,7 +34,7 @@ class View:
         return [name for name in names if name in pods and phase(pods[name]) == "ready"]
 
     def not_running(self, names: Iterable[str]) -> str:
-        """Why the others are not, in the rehearsal's words and the kubelet's."""
+        """Why the others are not ready, according to the rehearsal and the kubelet."""
         running = self.running(names)
         snapshot = self._sandbox.snapshot()
         waiting = [self.pod(name) for name in names if name not in running]
@@ -43,7 +43,7 @@ class View:
         )
 
     def about_plugin(self) -> str:
-        """How the device plugin on the real node is, with the end of its log."""
+        """The state of the device plugin on the real node, with the end of its log."""
         for pod in self._sandbox.cluster_cache.pods:
             name = pod["metadata"]["name"]
             if pod["spec"].get("nodeName") == NAME and name.startswith("nvidia-device-plugin"):
@@ -52,13 +52,13 @@ class View:
         return "no device plugin runs there"
 
     def log(self, name: str, namespace: str = "default") -> str:
-        """What the container of a pod has said."""
+        """The log of a pod's container."""
         real = self._sandbox.real_node
         return real.log(name, namespace) if real else ""
 
 
 def _of_containers(pod: Mapping[str, Any]) -> str:
-    """Why it was refused, or its containers wait or ended, in the kubelet's words."""
+    """The kubelet's reason why the pod was refused, or why its containers wait or ended."""
     status = pod.get("status", {})
     said = [str(status[key]) for key in ("reason", "message") if status.get(key)]
     for container in status.get("containerStatuses") or []:

@@ -1,7 +1,7 @@
 """The documented training job on the real node: examples/training, with the machine's PyTorch.
 
-The machine's folders and the place of the checkpoints are volumes that exist already, as a
-cluster's administrator would create them; the job mounts them by their claims.
+The machine's folders and the checkpoints' folder are existing volumes, as a cluster's administrator
+would create them; the job mounts them through claims.
 """
 
 import shutil
@@ -20,14 +20,14 @@ EXAMPLE = Path("examples", "training", "job.yaml")
 JOBS, BATCH = "gpu-cluster:trainingJobs", "gpu-cluster:batch"
 CHECKPOINTS = "checkpoints"
 PAUSE_SECONDS = "0.05"
-"""After each step: the example's 600 are otherwise over before a worker can be lost."""
+"""Pause after each step: otherwise the example's 600 steps are over before a worker can be lost."""
 _CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 _VOLUMES = "/api/v1/persistentvolumes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """The job as this machine can run it."""
+    """The job, adapted to this machine."""
 
     pytorch: PyTorch
     folder: Path
@@ -44,12 +44,12 @@ class Training:
 
     @property
     def name(self) -> str:
-        """The example's own."""
+        """The example's name."""
         ((name, _),) = _example().items()
         return name
 
     def job(self, pool: str, image: str) -> dict[str, Any]:
-        """The example with what is different here."""
+        """The example's job, with the differences that this machine needs."""
         job = _example()[self.name]
         code = job["volumes"]["code"]
         places = {
@@ -82,7 +82,7 @@ class Training:
                 api.create(path, manifest)
 
     def withdraw(self, api: Api) -> None:
-        """Takes them away; the machine's folders stay."""
+        """Deletes the volumes and claims; the machine's folders remain."""
         for claim in self.claims:
             api.delete(f"{_CLAIMS}/{claim}")
             api.delete(f"{_VOLUMES}/{claim}")

@@ -1,7 +1,7 @@
 """Upstream Karpenter with its KWOK provider, as the autoscaler of the cloud's node groups.
 
-It learns of a group what that cloud's autoscaler would know of a node that is not there yet: the
-group's `template`. What really joins is not its business.
+Of a group it sees what that cloud's autoscaler would know about a node that does not exist yet: the
+group's `template`. What really joins is decided elsewhere.
 """
 
 import json
@@ -31,26 +31,26 @@ TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 NOWHERE = "rehearsal"
-"""The zone of groups whose template has none: Karpenter cannot do without."""
+"""The zone of groups whose template has none, because Karpenter requires one."""
 STARTING = {
     "key": "node.cloudprovider.kubernetes.io/uninitialized",
     "value": "true",
     "effect": "NoSchedule",
 }
-"""On a node until it is what really joins: Karpenter takes it to have GPUs from the beginning."""
+"""Taint of a node until it has its real properties: Karpenter assumes GPUs from the beginning."""
 
 EMPTY_SECONDS = 5
-"""How long a node stays empty before Karpenter removes it, within two seconds more; 10 minutes in
-life. Long enough for a look at the node of a job that has completed."""
+"""How long a node stays empty before Karpenter removes it, within two more seconds; 10 minutes in a
+real cluster. Long enough to look at the node of a completed job."""
 
 
 def pool_name(group: str) -> str:
-    """A group's name as a Kubernetes object may have it."""
+    """A group's name in a form that is valid for a Kubernetes object."""
     return re.sub(r"[^a-z0-9.-]+", "-", group.lower()).strip("-.")
 
 
 class Autoscaler:
-    """One Karpenter process and the pools that it reads."""
+    """One Karpenter process and the NodePools that it reads."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Autoscaler:
         idle: bool = False,
         absent: bool = False,
     ) -> None:
-        """`bounds` keeps every pool at its maximum; without it only Karpenter's limit does.
-        `absent`: the cluster has a Karpenter of its own, with its own resource definitions."""
+        """`bounds` keeps every pool at its maximum; without it, only Karpenter's limit applies.
+        `absent`: the cluster has its own Karpenter, with its own resource definitions."""
         self._bounds = bounds
         self._absent = absent
         self._idle = idle
@@ -70,7 +70,7 @@ class Autoscaler:
         self._types_file = folder / "instance-types.json"
         self._processes = processes
         self._pools: dict[str, dict[str, Any]] = {}
-        """What was applied last, by name."""
+        """The manifests applied last, by name."""
         self._types = ""
 
     def install(self, api: Api, cancelled: threading.Event) -> None:
@@ -96,9 +96,9 @@ class Autoscaler:
     def sync(
         self, api: Api, kubeconfig: Path, groups: Sequence[NodeGroup], frozen: Mapping[str, int]
     ) -> None:
-        """Gives Karpenter the pools of `groups`.
+        """Writes the NodePools of `groups` for Karpenter.
 
-        `frozen`: groups that do not grow beyond this many autoscaled nodes: the cloud refuses, or
+        `frozen`: the most autoscaled nodes of groups that cannot grow, because the cloud refuses or
         nothing scales them up.
         """
         if self._absent:
@@ -116,7 +116,7 @@ class Autoscaler:
             self._bounds.limits = {
                 pool_name(group.name): room(group, frozen.get(group.name)) for group in scaled
             }
-        # The first choice first: of the pools that are there, a pod always gets the one it should.
+        # The first choice first, so that a pod always gets the best of the existing pools.
         for name, pool in sorted(wanted.items(), key=lambda one: -one[1]["spec"]["weight"]):
             if self._pools.get(name) != pool:
                 _apply_ready(
@@ -124,8 +124,8 @@ class Autoscaler:
                     "Ready", "NodeClassReady", "ValidationSucceeded",
                 )  # fmt: skip
         if types != self._types and any(not group.unscaled for group in scaled):
-            # Karpenter reads this file once, when it starts. Before it can do anything it would
-            # find pods that it cannot help, and not look at them again for 10 s.
+            # Karpenter reads this file once, when it starts. Earlier it would only find pods that
+            # it cannot help, and not look at them again for 10 s.
             self._types = types
             self._types_file.write_text(types)
             self._start(kubeconfig)
@@ -155,11 +155,11 @@ class Autoscaler:
 
 
 def _apply_ready(api: Api, path: str, manifest: dict[str, Any], *conditions: str) -> None:
-    """Applies it with these conditions true, as Karpenter would set them once it has looked.
+    """Applies an object with these conditions true, as Karpenter would set them after validation.
 
-    It looks at all pools side by side and ignores those that it has not looked at yet: a pod that
-    fits several would go to whichever is ready first, and one that fits a single pool would wait
-    10 s for its next turn.
+    Karpenter validates all pools in parallel and ignores those that it has not validated yet: a pod
+    that fits several would go to the first ready one, and one that fits a single pool would wait 10
+    s for the next attempt.
     """
     metadata = api.apply(path, manifest)["metadata"]
     api.patch(f"{path}/status", {"status": {"conditions": [
@@ -176,14 +176,14 @@ def _apply_ready(api: Api, path: str, manifest: dict[str, Any], *conditions: str
 
 
 def remove_node(api: Api, node: Mapping[str, Any]) -> None:
-    """Removes a node that Karpenter created, with its claim."""
+    """Removes a node that Karpenter created, with its NodeClaim."""
     for owner in node["metadata"].get("ownerReferences") or []:
         if owner["kind"] == "NodeClaim":
             api.delete(f"{NODE_CLAIMS}/{owner['name']}")
             return
     claim = (node["metadata"].get("labels") or {}).get("kubernetes.io/hostname", "")
     try:
-        # Before its registration a node has only this link to its claim.
+        # Before its registration, a node's only link to its claim is this one.
         api.get(f"{NODE_CLAIMS}/{claim}")
         api.delete(f"{NODE_CLAIMS}/{claim}")
     except ApiError as error:
@@ -195,8 +195,8 @@ def remove_node(api: Api, node: Mapping[str, Any]) -> None:
 def instance_types(groups: Sequence[NodeGroup]) -> dict[str, str]:
     """Group name -> name of its instance type in Karpenter's file.
 
-    Groups share a type if its name and its size are the same. If they differ, as with the
-    same machine type once with and once without a GPU, each has its own type.
+    Groups share a type if its name and its size are the same. If the sizes differ, as for the same
+    machine type with and without a GPU, each has its own type.
     """
     sizes: dict[str, set[str]] = {}
     for group in groups:
@@ -237,9 +237,9 @@ def types_document(groups: Sequence[NodeGroup], names: Mapping[str, str]) -> lis
 def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
     """Group name -> Karpenter's weight, 100 to 1: the cheapest of those with the fewest GPUs first.
 
-    Karpenter compares the prices of one pool's instance types only; of the pools that fit a pod it
-    takes the one with the greatest weight. Clouds take the smallest node that fits, unless an order
-    is given; Spot is for those who ask for it.
+    Karpenter compares prices only among the instance types of one pool; of the pools that fit a pod
+    it uses the one with the greatest weight. Clouds use the smallest node that fits, unless an
+    order is given; Spot is only for pods that request it.
     """
 
     def size(group: NodeGroup) -> tuple[int, int, float, int, bool]:
@@ -251,7 +251,7 @@ def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
 
     def position(group: NodeGroup) -> int:
         if group.choice is not None and not group.known_as:
-            # Pods of a compute class fit no group outside of it.
+            # Pods of a compute class fit no group outside it.
             return group.choice.rank
         return order.index(size(group))
 
@@ -259,7 +259,8 @@ def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
 
 
 def room(group: NodeGroup, frozen: int | None) -> int:
-    """How many nodes the autoscaler may have in the group besides those that the cloud keeps."""
+    """How many nodes the autoscaler may have in the group in addition to those that the cloud
+    keeps."""
     elastic = max(group.max_nodes - group.target_nodes, 0)
     return elastic if frozen is None else min(elastic, frozen)
 
@@ -305,7 +306,7 @@ def node_pool(
                 "consolidateAfter": f"{EMPTY_SECONDS}s",
                 # Clouds relabel a pool's nodes in place or replace the pool; nothing drifts.
                 "budgets": [{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "100%"}]
-                # Who cannot add a node cannot remove one.
+                # A scaler that cannot add a node cannot remove one.
                 if not group.unscaled
                 else [{"nodes": "0"}],
             },
@@ -315,7 +316,8 @@ def node_pool(
 
 
 def reserved(key: str) -> bool:
-    """Whether Karpenter refuses this label in a pool: it knows it from the instance type."""
+    """Whether Karpenter refuses this label in a pool because it derives it from the instance
+    type."""
     domain = key.partition("/")[0] if "/" in key else ""
     if domain.endswith(("kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io")):
         return key == TYPE
@@ -331,12 +333,13 @@ def _size(shape: NodeTemplate) -> str:
 
 
 def _guessed_price(shape: NodeTemplate) -> float:
-    """Grows with the size, so that the smallest node that fits is the cheapest."""
+    """A price that grows with the size, so that the smallest node that fits is the cheapest."""
     return 0.03 * _milli(shape.capacity["cpu"]) / 1000 + 1.0 * _gpus(shape)
 
 
 def _gpus(shape: NodeTemplate) -> int:
-    """0 if a tag's value is not a number: Karpenter would not start with it."""
+    """The number of GPUs; 0 if a tag's value is not a number, as Karpenter would not start with
+    it."""
     text = shape.capacity.get(GPU, "0")
     return int(text) if text.isdigit() else 0
 
@@ -359,5 +362,5 @@ def _times(cpu: str, nodes: int) -> str:
 
 
 def _milli(cpu: str) -> int:
-    """Thousandths of a core of a CPU quantity."""
+    """A CPU quantity in thousandths of a core."""
     return int(quantity.parse(cpu) * 1000)

@@ -1,8 +1,8 @@
 """Keeps every group at or below its maximum: checked before each node that Karpenter adds.
 
-Karpenter's own limit counts a new node only once it has seen how large it is, and may have asked
-for two more by then. A cloud's autoscaler never goes beyond the group's maximum, not even for a
-second. So the API server asks here, as it asks any admission webhook, and one answer at a time.
+Karpenter's own limit counts a new node only once its size is known, and by then two more may have
+been requested. A cloud's autoscaler never exceeds the group's maximum, not even for a second.
+Therefore the API server calls this admission webhook, which answers one request at a time.
 """
 
 import base64
@@ -22,7 +22,7 @@ NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 POOL = "karpenter.sh/nodepool"
 ON_THE_WAY_SECONDS = 30.0
-"""How long a node that was let in may take to be seen."""
+"""How long an admitted node may take to appear."""
 
 
 class Bounds:
@@ -30,10 +30,10 @@ class Bounds:
 
     def __init__(self, pki: Pki) -> None:
         self.limits: Mapping[str, int] = {}
-        """Karpenter's pool -> how many nodes it may have; 0 for one that is not here."""
+        """Karpenter's pool -> how many nodes it may have; 0 for a pool that is missing here."""
         self._api: Api | None = None
         self._let_in: dict[str, tuple[str, float]] = {}
-        """Node claims that were let in and not seen yet -> their pool, and when."""
+        """Node claims that were admitted but not seen yet -> their pool, and the time."""
         self._lock = threading.Lock()
         self._ca = base64.b64encode(pki.ca_certificate).decode()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -46,12 +46,13 @@ class Bounds:
         ).start()
 
     def stop(self) -> None:
-        """Ends the webhook."""
+        """Stops the webhook."""
         self._server.shutdown()
         self._server.server_close()
 
     def install(self, api: Api) -> None:
-        """Has this API server ask; what was let in on an earlier one is forgotten."""
+        """Registers the webhook with this API server, and forgets what was admitted on an earlier
+        one."""
         with self._lock:
             self._api, self._let_in = api, {}
         url = f"https://127.0.0.1:{self._server.server_address[1]}/"
@@ -74,7 +75,7 @@ class Bounds:
         })  # fmt: skip
 
     def refusal(self, claim: Mapping[str, Any]) -> str | None:
-        """Why this node claim may not be created; None if it may, and then it counts."""
+        """Why this node claim may not be created; None if it may, in which case it is counted."""
         metadata = claim["metadata"]
         pool, name = metadata.get("labels", {}).get(POOL, ""), metadata["name"]
         with self._lock:
@@ -122,4 +123,4 @@ class _Review(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """The API server's own log has it."""
+        """Logs nothing: the API server has its own log."""

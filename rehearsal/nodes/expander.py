@@ -1,5 +1,5 @@
-"""Which of several node groups a Cluster Autoscaler grows, as its priority expander has it, and how
-long it leaves one alone that failed.
+"""Which of several node groups Cluster Autoscaler's priority expander picks, and how long it skips
+one that failed.
 
 From cluster-autoscaler/expander/priority, expander/factory/chain.go and
 utils/backoff/exponential_backoff.go of kubernetes/autoscaler (read 2026-11-24).
@@ -17,11 +17,12 @@ from rehearsal.simulators.cloud import Choice, NodeGroup, Scaler
 
 _CONFIG_MAP, _KEY = "cluster-autoscaler-priority-expander", "priorities"
 _OF_CLOUD = ("kubernetes.io", "k8s.io", "eks.amazonaws.com")
-"""Domains of labels that groups may differ in although the same pods fit them."""
+"""Domains of labels that may differ between groups that fit the same pods."""
 _FIRST_SECONDS, _MOST_SECONDS = 300.0, 1800.0
-"""In life: --initial-node-group-backoff-duration and --max-node-group-backoff-duration."""
+"""Real values: --initial-node-group-backoff-duration and --max-node-group-backoff-duration."""
 _FASTER = 10.0
-"""How much sooner than in life it is tried again. Karpenter takes up to 10 s for the next group."""
+"""How much faster than in a real cluster it is retried. Karpenter takes up to 10 s for the next
+group."""
 
 
 def ordered(
@@ -30,7 +31,7 @@ def ordered(
     config_maps: Mapping[str, Mapping[str, Any]],
 ) -> list[NodeGroup]:
     """The groups with their place in the order of the autoscaler's priority expander, if it has
-    one; without a valid order it lets all of them through (priority.go, from 1.30 to 1.35)."""
+    one; without a valid order, every group stays eligible (priority.go, from 1.30 to 1.35)."""
     for scaler in scalers:
         if "priority" not in scaler.expanders:
             continue
@@ -44,7 +45,7 @@ def ordered(
 
 
 def _ranks(text: str) -> list[list[re.Pattern[str]]]:
-    """The expressions, those of the greatest priority first."""
+    """The regular expressions, highest priority first."""
     rows = yaml.safe_load(text)
     return [[re.compile(one) for one in rows[key]] for key in sorted(map(int, rows), reverse=True)]
 
@@ -52,8 +53,8 @@ def _ranks(text: str) -> list[list[re.Pattern[str]]]:
 def _placed(
     groups: Sequence[NodeGroup], ranks: Sequence[Sequence[re.Pattern[str]]]
 ) -> list[NodeGroup]:
-    """Those that match nothing come last. Groups for the same pods are choices if they differ in
-    their places."""
+    """The groups with their place; those that match nothing come last. Groups for the same pods are
+    alternatives if their places differ."""
     places = {one.name: _place(one, ranks) for one in groups if one.known_as}
     pods = {one.name: _for_pods(one) for one in groups}
     found = []
@@ -76,7 +77,7 @@ def _place(group: NodeGroup, ranks: Sequence[Sequence[re.Pattern[str]]]) -> int:
 
 
 def _for_pods(group: NodeGroup) -> str:
-    """The labels by which pods tell its nodes from others."""
+    """The labels by which pods distinguish the group's nodes from others."""
     return ",".join(
         sorted(
             f"{key}={value}"
@@ -88,26 +89,26 @@ def _for_pods(group: NodeGroup) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Backoff:
-    """Groups that failed to grow, and how long each is left alone."""
+    """Groups that failed to grow, and how long each is skipped."""
 
     now: Callable[[], float] = time.monotonic
     _held: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Group -> for how many seconds in life it is held, and until when here."""
+    """Group -> the real backoff in seconds, and the monotonic time at which it ends here."""
     _last: set[str] = field(default_factory=set)
 
     def failed(self, group: str) -> None:
-        """Holds the group: twice as long as the last time, if that is over."""
+        """Starts a backoff for the group, twice as long as the last one, unless that still runs."""
         seconds, until = self._held.get(group, (_FIRST_SECONDS / 2, 0.0))
         if self.now() >= until:
             seconds = min(2 * seconds, _MOST_SECONDS)
             self._held[group] = seconds, self.now() + seconds / _FASTER
 
     def over(self) -> bool:
-        """Whether some have stopped to be held since this was last asked."""
+        """Whether a group's backoff has ended since the last call."""
         held = {group for group in self._held if self.holds(group)}
         before, self._last = self._last, held
         return bool(before - held)
 
     def holds(self, group: str) -> bool:
-        """Whether the group is left alone now."""
+        """Whether the group is skipped now."""
         return self.now() < self._held.get(group, (0.0, 0.0))[1]

@@ -1,8 +1,8 @@
-"""How a device plugin's pod shares a node's GPUs, read from the pod and what it mounts.
+"""How a device plugin's pod shares a node's GPUs, read from the pod and its mounted files.
 
-As NVIDIA/k8s-device-plugin reads its config (api/config/v1), in the version of
-`images.DEVICE_PLUGIN`: where that program would not start, or would offer another resource,
-`GpuSharing.fault` says so.
+It follows how NVIDIA/k8s-device-plugin reads its config (api/config/v1), in the version of
+`images.DEVICE_PLUGIN`: if that program would not start, or would offer another resource,
+`GpuSharing.fault` has the reason.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,21 +19,21 @@ from rehearsal.simulators.cloud import MOST_MPS_CLIENTS, RENAMED, GpuSharing, No
 
 Object = Mapping[str, Any]
 FindConfigMap = Callable[[str, str], Object | None]
-"""(namespace, name) -> the ConfigMap, None if there is none."""
+"""(namespace, name) -> the ConfigMap, or None."""
 
 MPS_DAEMON = "mps-control-daemon"
 _BLOCKS = {"timeSlicing": "time-slicing", "mps": "mps"}
 
 
 class Reader:
-    """What each device plugin's pod read when it started: a later change does not reach it."""
+    """What each device plugin's pod read when it started: a later change has no effect on it."""
 
     def __init__(self, find: FindConfigMap) -> None:
         self._find = find
         self._read: dict[str, GpuSharing] = {}
 
     def of(self, plugin: Object, on_node: Sequence[Object]) -> GpuSharing:
-        """How the plugin in this pod shares; `on_node`: all pods of its node."""
+        """How the plugin in this pod shares GPUs; `on_node`: all pods of its node."""
         identity = plugin["metadata"]["uid"]
         sharing = self._read.get(identity)
         if sharing is None:
@@ -50,7 +50,7 @@ class Reader:
 
 
 def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -> GpuSharing:
-    """How the plugin in this pod shares out a node's GPUs; of a pod template give the namespace."""
+    """How the plugin in this pod shares a node's GPUs; for a pod template, pass the namespace."""
     namespace = namespace or plugin["metadata"]["namespace"]
     who = workload(plugin) if plugin["metadata"].get("name") else "the device plugin"
     config_maps = {
@@ -60,7 +60,7 @@ def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -
     }
     for name, optional in config_maps.values():
         if not optional and find(namespace, name) is None:
-            # The kubelet does not start a pod before all its volumes are there.
+            # The kubelet does not start a pod before all its volumes exist.
             return GpuSharing(
                 fault=f"{who} mounts ConfigMap {namespace}/{name}, which does not exist"
             )
@@ -86,7 +86,8 @@ def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -
 
 
 def parse(text: str) -> GpuSharing:
-    """The plugin's config file. Raises ValueError with the reason if the plugin refuses it."""
+    """Parses the plugin's config file. Raises ValueError with the reason if the plugin refuses
+    it."""
     try:
         config = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -125,7 +126,7 @@ def _shared(block: str, strategy: str, given: Mapping[str, Any]) -> GpuSharing:
 
 
 def refused(node: str, group: NodeGroup, sharing: GpuSharing, pods: Iterable[Object]) -> list[str]:
-    """Pods on the node that its device plugin, or the shared GPU itself, would not serve."""
+    """The pods on the node that its device plugin, or the shared GPU itself, would not serve."""
     found = []
     for pod in pods:
         containers = pod["spec"]["containers"]
@@ -153,8 +154,8 @@ def refused(node: str, group: NodeGroup, sharing: GpuSharing, pods: Iterable[Obj
 def template_sharing(
     group: NodeGroup, daemon_set: Object, find: FindConfigMap
 ) -> GpuSharing | None:
-    """How the DaemonSet's pods would share the GPUs of the group's nodes; None if it is no device
-    plugin, or the cloud runs its own."""
+    """How the DaemonSet's pods would share the GPUs of the group's nodes; None if it is not a
+    device plugin, or the cloud runs its own."""
     template = daemon_set["spec"]["template"]
     if group.plugin != "pod" or not is_device_plugin(template):
         return None
@@ -162,7 +163,7 @@ def template_sharing(
 
 
 def _plugin_container(pod: Object) -> Object:
-    """The container that has the kubelet's directory of device plugins; else the first."""
+    """The container that mounts the kubelet's device plugin directory; otherwise the first."""
     volumes = {
         volume["name"]
         for volume in pod["spec"].get("volumes") or []
@@ -186,7 +187,7 @@ def _config_file(container: Object) -> str | None:
 
 
 def _place(container: Object, path: str) -> tuple[str, str] | None:
-    """The volume that a path of the container is on, and the file's name there."""
+    """The volume of a path in the container, and the file's name on it."""
     best: tuple[int, str, str] | None = None
     for mount in container.get("volumeMounts") or []:
         at = PurePosixPath(mount["mountPath"])

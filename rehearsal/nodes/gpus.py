@@ -1,7 +1,7 @@
 """Adds `nvidia.com/gpu` to nodes, as their driver installer and device plugin would.
 
-A node offers its GPUs once both have done their part. If a pod must do it, that pod has to run
-on the node; which pods those are, `components.kube.gpu_daemons` says.
+A node offers its GPUs once both are done. If pods do the work, they have to run on the node;
+`components.kube.gpu_daemons` identifies those pods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,8 @@ from rehearsal.simulators.cloud import NodeGroup
 
 GPU = "nvidia.com/gpu"
 CLOUD_SECONDS = 1.0
-"""How long after the node is ready the cloud's own driver and plugin are up: minutes in life."""
+"""How long after the node is ready the cloud's own driver and plugin run; minutes in a real
+cloud."""
 
 PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
 _SIZES_OF_2025_04 = """
@@ -26,29 +27,29 @@ PARTITIONERS = {
         _SIZES_OF_2025_04.split()
     )
 }
-"""Image that partitions GPUs -> the sizes that it knows; on any other it exits with an error."""
+"""Image that partitions GPUs -> the sizes it supports; it exits with an error for any other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuParts:
-    """Who has done, or will do, what on one node."""
+    """Who provides which part of the GPUs on one node."""
 
     drivers: tuple[str, ...]
     """`the cloud`, or the pods that installed the driver."""
     plugins: tuple[str, ...]
     misfits: tuple[str, ...]
-    """Installer pods for another node image: they do nothing here."""
+    """Installer pods for another node image, which do nothing on this node."""
     crashing: tuple[str, ...] = ()
-    """Installer pods that end with an error when they partition the GPUs, and why."""
+    """Installer pods that fail when they partition the GPUs, and why."""
 
     @property
     def complete(self) -> bool:
-        """Whether driver and device plugin are there."""
+        """Whether both driver and device plugin are present."""
         return bool(self.drivers) and bool(self.plugins)
 
 
 def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
-    """Reads the parts from the pods that are on a node of this group."""
+    """Determines the parts from the pods on a node of this group."""
     drivers = ["the cloud"] if group.driver == "cloud" else []
     plugins = ["the cloud"] if group.plugin == "cloud" else []
     misfits, crashing = [], []
@@ -74,7 +75,7 @@ def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
 
 
 def _partitions(pod: Mapping[str, Any], size: str) -> bool:
-    """Whether the pod's own partitioner, if it has one that is known here, knows this size."""
+    """Whether the pod's partitioner supports this size, as far as its image is known here."""
     images = [
         container.get("image", "")
         for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
@@ -84,7 +85,7 @@ def _partitions(pod: Mapping[str, Any], size: str) -> bool:
 
 
 def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
-    """What must never happen on one node, one line each."""
+    """Combinations that must never exist on one node, one line each."""
     found = []
     for what, doers in (("driver installers", parts.drivers), ("device plugins", parts.plugins)):
         if len(doers) > 1:
@@ -111,14 +112,14 @@ def is_device_plugin(pod: Mapping[str, Any]) -> bool:
 
 
 def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
-    """What the pod (or a pod template) does for a node's GPUs."""
+    """Which part of a node's GPUs the pod (or pod template) provides."""
     if installs_driver_on(pod):
         return "driver"
     return "plugin" if is_device_plugin(pod) else None
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod runs and says so; one that is being deleted does not count."""
+    """Whether the pod is running and ready; one that is being deleted does not count."""
     if pod["metadata"].get("deletionTimestamp"):
         return False
     conditions = pod.get("status", {}).get("conditions") or []

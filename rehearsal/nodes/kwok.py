@@ -26,10 +26,10 @@ class Kwok:
         self._folder = folder
         self._processes = processes
         self._job_seconds = job_seconds
-        """How long a Job's pod runs, so that the run can be seen."""
+        """How long a Job's pod runs, so that the run can be observed."""
 
     def start(self, kubeconfig: Path) -> None:
-        """Starts KWOK on this API server."""
+        """Starts KWOK for this API server."""
         config = self._folder / "kwok.yaml"
         config.write_text(yaml.safe_dump_all(self._stages()))
         selector = ",".join(f"{key}={value}" for key, value in MANAGED.items())
@@ -60,22 +60,22 @@ class Kwok:
 
 
 PASSED_OVER_SECONDS = 5.0
-"""How long a pod may be bound before KWOK begins with it; it takes a tenth of that."""
+"""How long a pod may be bound before KWOK processes it; it usually takes a tenth of that."""
 TOLD = "rehearsal.gpu-cluster/told"
 
 
 class PassedOver:
-    """Pods that KWOK passed over, as it does with one that is bound before it holds the lease of
-    the pod's node; it would look again when the node changes, after five minutes (`watchResources`
-    in kwok's pkg/kwok/controllers/pod_controller.go, read 2026-11-23)."""
+    """Pods that KWOK skipped, as it does with one that is bound before it holds the lease of the
+    pod's node; it would look again when the node changes, after five minutes (`watchResources` in
+    kwok's pkg/kwok/controllers/pod_controller.go, read 2026-11-23)."""
 
     def __init__(self, api: Callable[[], Api]) -> None:
         self._api = api
         self._bound: dict[str, float] = {}
-        """Pods that it has not begun with -> since when, or when it was told last."""
+        """Pods that KWOK has not processed -> since when, or when it was last notified."""
 
     def turn(self, nodes: Sequence[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]]) -> None:
-        """Tells KWOK of them again, by a change of the pod. Raises ApiError."""
+        """Notifies KWOK of them again by changing the pod. Raises ApiError."""
         simulated = {
             node["metadata"]["name"]
             for node in nodes
