@@ -1,1 +1,1 @@
-"""How good the program is beyond a single rehearsal: injected faults, and measurements."""
+"""The program's quality beyond a single rehearsal: injected faults, and measurements."""

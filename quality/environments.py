@@ -1,4 +1,4 @@
-"""The committed environments and others like them, as the engine hands their config over."""
+"""The committed environments and variations of them, with their config in the engine's form."""
 
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,17 @@ from stacks.definition.files import ROOT, stack_file
 
 
 def values_of(stack: str) -> dict[str, Any]:
-    """The stack file's config, as YAML has it."""
+    """The stack file's config as parsed YAML."""
     return _values(stack_file(ROOT, stack))
 
 
 def platform_of(stack: str) -> str:
-    """The platform that the environment names."""
+    """The environment's platform."""
     return platform_at(stack_file(ROOT, stack))
 
 
 def platform_at(file: Path) -> str:
-    """The platform that a stack file names."""
+    """The platform in a stack file."""
     return settings.platform_of(_values(file))
 
 
@@ -30,7 +30,7 @@ def _values(file: Path) -> dict[str, Any]:
 
 
 def with_pools(stack: str, count: int) -> dict[str, Any]:
-    """The environment with so many copies of its first pool, and no workload."""
+    """The environment with this many copies of its first pool, and no workloads."""
     values = values_of(stack)
     pool = next(iter(values["gpu-cluster:gpuPools"].values()))
     return {

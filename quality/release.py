@@ -1,4 +1,4 @@
-"""What is published of a version: wheel, component package, notes and checksums."""
+"""The published files of a version: wheel, component package, notes and checksums."""
 
 import hashlib
 import io
@@ -17,9 +17,9 @@ SUMS = "SHA256SUMS"
 
 
 def release(folder: Path, root: Path = ROOT) -> list[Path]:
-    """Writes everything into `folder`, which must not hold anything; returns the files.
+    """Writes all files into `folder`, which must be empty; returns them.
 
-    Raises CheckError if the changelog has no section of the version, or the wheel is not built.
+    Raises CheckError if the changelog has no section for the version, or the wheel cannot be built.
     """
     version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
     notes = section((root / "CHANGELOG.md").read_text(), version)
@@ -35,7 +35,7 @@ def release(folder: Path, root: Path = ROOT) -> list[Path]:
 
 
 def wheel(folder: Path, root: Path = ROOT) -> Path:
-    """Builds the wheel into `folder`, from a copy of what git knows of, without the network."""
+    """Builds the wheel into `folder`, from a copy of the files in git, without the network."""
     listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "wheel"]
     flags = ["--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
@@ -52,7 +52,7 @@ def wheel(folder: Path, root: Path = ROOT) -> Path:
 
 
 def component_package(folder: Path, built: Path, version: str, root: Path = ROOT) -> Path:
-    """Packs the folder that `pulumi package add` and `pulumi plugin install --file` take: that of
+    """Packs the folder that `pulumi package add` and `pulumi plugin install --file` accept: that of
     the checkout, with the wheel to install and the schema."""
     source = root / "component-package"
     archive = folder / f"pulumi-resource-gpu-cluster-v{version}.tar.gz"
@@ -68,7 +68,7 @@ def component_package(folder: Path, built: Path, version: str, root: Path = ROOT
 
 
 def section(changelog: str, version: str) -> str:
-    """What the changelog says of a version, with its heading."""
+    """The changelog's section for a version, with its heading."""
     for part in changelog.split("\n## ")[1:]:
         if part.partition("\n")[0].lstrip("[").startswith(version):
             return f"## {part.strip()}\n"

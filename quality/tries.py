@@ -1,4 +1,4 @@
-"""Values to try for a setting: those that its field names, else what follows from its type."""
+"""Values to try for a setting: those that its field names, or else values derived from its type."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,14 +8,14 @@ from components.effect import Tries
 from quality.docs.keys import Setting, choices
 
 ABSENT = "absent"
-"""A value that takes the setting away."""
+"""Stands for the removal of the setting."""
 
 
 def tries(setting: Setting, present: Any = None) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-    """Values, each with the other keys of the same block that it needs; `present` is the value that
-    the setting has, None if it has none.
+    """Values, each with the other keys of the same block that it needs; `present`: the setting's
+    current value, None if it has none.
 
-    Whether the program accepts them is not known here: neighbours of a number may be out of bounds.
+    The program may refuse them: a number's neighbours may be out of bounds.
     """
     named = setting.marked(Tries)
     for marker in named:

@@ -1,7 +1,7 @@
-"""`python -m quality zones`: the zones of Google Cloud, from a newer version of their source.
+"""`python -m quality zones`: updates Google Cloud's zones from a newer version of their source.
 
-A row of components/catalog/gke_zones.json says which lines of the source it takes: those of an
-`accelerator`, or those whose machine type begins with one of `types`.
+A row of components/catalog/gke_zones.json selects lines of the source: those of an `accelerator`,
+or those whose machine type begins with one of `types`.
 """
 
 import csv
@@ -18,10 +18,10 @@ _COLUMNS = ("InstanceType", "AcceleratorName", "AvailabilityZone")
 
 
 def update(version: str, source: Path, file: Path = FILE) -> list[str]:
-    """Writes the zones of `source`, a vms.csv, to `file`; returns a line for each row that changed.
+    """Writes the zones in `source`, a vms.csv, to `file`; returns a line for each changed row.
 
-    A row for which the source has no line keeps its zones. Raises CheckError if `source` is not
-    such a file.
+    A row without lines in the source keeps its zones. Raises CheckError if `source` is not such a
+    file.
     """
     with source.open(newline="") as stream:
         lines = csv.DictReader(stream)
@@ -56,7 +56,7 @@ def _updated(row: dict[str, Any], version: str, offers: list[tuple[str, ...]]) -
 
 
 def text(data: Mapping[str, Any]) -> str:
-    """The file with one line for each row, so that a change of one row is a change of one line."""
+    """The file's text with one line for each row, so that a changed row is a changed line."""
     parts = []
     for key, value in data.items():
         if key in SECTIONS:

@@ -18,18 +18,18 @@ from tools import linux
 
 PDEATHSIG = Path(linux.__file__)
 PORTS = range(20_000, 32_000)
-"""Below Linux's ephemeral range, so that no outgoing connection takes a port that was picked."""
+"""Below Linux's ephemeral range, so that no outgoing connection uses a port that was picked."""
 
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
-"""Linux kills a supervised child when the *thread* that started it ends: this one lasts."""
+"""Linux kills a supervised child when the *thread* that started it ends: this thread never ends."""
 
 
 class ProcessError(Exception):
-    """A child did not start or ended too early; the message has the end of its log."""
+    """A child did not start or ended too early; the message contains the end of its log."""
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A port on this address that no process listens on now."""
+    """A port on this address on which no process listens now."""
     for port in random.sample(PORTS, 200):
         with socket.socket() as probe:
             try:
@@ -41,7 +41,7 @@ def free_port(address: str = "127.0.0.1") -> int:
 
 
 def too_slow(seconds: float) -> str:
-    """What to say of a program that was not ready in time: whether other work slows it."""
+    """A note for a program that was not ready in time: whether other work slows it down."""
     cores, load = os.cpu_count() or 1, os.getloadavg()[0]
     busy = (
         f"; the load is {load:.0f} on {cores} cores; try again when it is lower"
@@ -52,12 +52,12 @@ def too_slow(seconds: float) -> str:
 
 
 class Processes:
-    """Named children, started and ended together or one by one. Thread-safe."""
+    """Named children, started and stopped together or individually. Thread-safe."""
 
     def __init__(self, logs: Path, mark: str) -> None:
         self.logs = logs
         self.mark = mark
-        """The environment entry by which a later run recognises what a killed one left behind."""
+        """The environment entry by which a later run recognises processes of a killed run."""
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
         logs.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ class Processes:
     ) -> subprocess.Popen[bytes]:
         """Starts a server in its own session, so that a terminal's Ctrl-C does not reach it.
 
-        `no_listen`: no process can connect to it, whatever it listens on.
+        `no_listen`: nothing can connect to it, whatever it listens on.
         """
         with (self.logs / f"{name}.log").open("ab") as log:
             child = spawn_supervised(
@@ -91,7 +91,7 @@ class Processes:
         return child
 
     def stop(self, *names: str, grace: float = 2.0) -> None:
-        """Ends the named children, or all: SIGTERM first, after `grace` seconds SIGKILL."""
+        """Stops the named children, or all: SIGTERM first, SIGKILL after `grace` seconds."""
         with self._lock:
             wanted = names or tuple(self._children)
             children = [self._children.pop(name) for name in wanted if name in self._children]
@@ -139,7 +139,7 @@ def spawn_supervised(
 
 
 def kill_tree(pid: int) -> None:
-    """SIGKILL to a process and everything below it, itself first."""
+    """Sends SIGKILL to a process and all its descendants, itself first."""
     with suppress(psutil.NoSuchProcess):
         top = psutil.Process(pid)
         for each in (top, *top.children(recursive=True)):
@@ -148,19 +148,19 @@ def kill_tree(pid: int) -> None:
 
 
 def marked(mark: str) -> Iterator[psutil.Process]:
-    """The processes, other than this one, that carry this mark in their environment."""
+    """The processes, other than this one, that have this mark in their environment."""
     for process in psutil.process_iter():
-        # What ended meanwhile, or belongs to somebody else, is not ours.
+        # Processes that ended meanwhile, or belong to another user, are skipped.
         with suppress(psutil.Error):
             if process.pid != os.getpid() and process.environ().get("REHEARSAL") == mark:
                 yield process
 
 
 def end_leftovers(mark: str) -> list[int]:
-    """Kills what still carries this mark in its environment; returns the process ids.
+    """Kills the processes that have this mark in their environment; returns their IDs.
 
-    The kernel ends a killed sandbox's own children; this also finds their children, such as
-    an engine's language host.
+    The kernel kills a killed sandbox's own children; this also finds their children, such as an
+    engine's language host.
     """
     ended = []
     for process in marked(mark):

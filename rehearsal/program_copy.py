@@ -26,16 +26,16 @@ from tools.programs import HERE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramCopy:
-    """A copy of the program for one stack, and what the stack asks for."""
+    """A copy of the program for one stack, and the stack's settings."""
 
     stack: str
     folder: Path
     platform: str
-    """That of the stack file; if the program will refuse that, the first of `PLATFORMS`."""
+    """The stack file's platform; if the program will refuse that, the first in `PLATFORMS`."""
     settings: Settings[Any] | None
     """None if the program will refuse the stack file."""
     notes: tuple[str, ...] = ()
-    """What the report says of the copy."""
+    """Notes about the copy, for the report."""
 
     @property
     def file(self) -> Path:
@@ -44,7 +44,7 @@ class ProgramCopy:
 
 
 def copied(stack: str, source: Path, folder: Path, mutate: Mutation | None = None) -> ProgramCopy:
-    """Copies the program of `source` to `folder`, for `stack`, and prepares the copy.
+    """Copies the program from `source` to `folder`, for `stack`, and prepares the copy.
 
     Raises StackError if the stack has no file, or one that cannot be read.
     """
@@ -53,8 +53,8 @@ def copied(stack: str, source: Path, folder: Path, mutate: Mutation | None = Non
 
 
 def prepared(stack: str, folder: Path, pinned: Path = HERE) -> ProgramCopy:
-    """Builds the controllers that the copy's stack asks for, in the versions of `pinned`, and lets
-    an existing cluster's stack go to the rehearsal's own cluster."""
+    """Builds the controllers that the copy's stack needs, in the versions of `pinned`, and directs
+    the stack of an existing cluster to the rehearsal's own cluster."""
     file = folder / f"Pulumi.{stack}.yaml"
     document = document_in(file.read_bytes(), file.name)
     config = document.get("config")
@@ -76,8 +76,8 @@ def prepared(stack: str, folder: Path, pinned: Path = HERE) -> ProgramCopy:
 
 
 def on_its_own_cluster(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Removes from a stack file's document how its existing cluster is reached: a rehearsal has its
-    own cluster, and must not reach another one. Returns what the report says about it."""
+    """Removes the access to the existing cluster from a stack file's document: a rehearsal has its
+    own cluster, and must not reach another one. Returns notes for the report."""
     cluster = document["config"][CLUSTER]
     given = [key for key in REACHED_BY if key in cluster]
     for key in given:

@@ -1,7 +1,7 @@
 """Shows the progress of a rehearsal: as plain lines, or with a terminal's colours and status line.
 
-Anywhere but on a terminal each line is the same on every machine, so that it can be searched. Where
-`NO_COLOR` is set the terminal gets no colour.
+Except on a terminal, lines are the same on every machine, so that they can be searched. If
+`NO_COLOR` is set, the terminal shows no colours.
 """
 
 import os
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 RUNNING = " ..."
-"""The end of a line that names a step which has begun; its result follows."""
+"""The end of a line that announces a step; its result follows."""
 
 
 class Progress:
-    """Lines with the seconds since the start; on a terminal the current step is shown below them,
-    with the time that it has taken."""
+    """Lines with the seconds since the start. On a terminal, the current step and its duration are
+    shown below them."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -39,11 +39,11 @@ class Progress:
             self._live = Live(
                 get_renderable=self._status,
                 console=self._console,
-                refresh_per_second=2,  # the rehearsal needs the processor more
+                refresh_per_second=2,  # more often would slow the rehearsal
                 transient=True,
             )
             self._live.start()
-            self._console.show_cursor(True)  # a rehearsal that is killed leaves it so
+            self._console.show_cursor(True)  # a killed rehearsal leaves it hidden
         return self
 
     def __exit__(
@@ -56,7 +56,7 @@ class Progress:
 
     @property
     def width(self) -> int | None:
-        """Columns of the terminal; None if there is none."""
+        """The terminal's columns; None without a terminal."""
         return None if self._console is None else self._console.width
 
     def stop(self) -> None:
@@ -66,12 +66,12 @@ class Progress:
             self._live = None
 
     def begin(self, step: str) -> None:
-        """The step that a terminal shows from here on."""
+        """Sets the step that a terminal shows."""
         self._step, self._since = step, time.monotonic()
 
     def say(self, line: str) -> None:
-        """One line, with the time. One that ends in ` ...` is the status until the next of these
-        or its result."""
+        """Prints one line, with the time. A line that ends in ` ...` is the status until the next
+        such line or its result."""
         now = time.monotonic()
         if line.endswith(RUNNING):
             self.begin(line.removesuffix(RUNNING))
@@ -81,7 +81,7 @@ class Progress:
         self.print(f"{now - self._began:6.1f} s  {line}", style)
 
     def print(self, text: str, style: str = "") -> None:
-        """Writes the text as it is. If its reader is gone, the rehearsal ends as if asked to."""
+        """Prints the text unchanged. If its reader is gone, the rehearsal ends as if asked to."""
         try:
             if self._console is None:
                 print(text, flush=True)

@@ -12,17 +12,19 @@ from stacks.outcome import CheckError
 Choice = Literal["auto", "official", "offline"]
 
 POINTED: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, str]]] = {
-    # A cloud's APIs are simulated, and its provider sends requests where the environment says.
+    # A cloud's APIs are simulated, and its provider sends requests to the addresses in the
+    # environment.
     **{cloud.package: lambda points: points for cloud in CLOUDS.values()},
-    # The AWS SDK for Go reads these too; on a machine of AWS it would ask for real credentials.
+    # The AWS SDK for Go reads it as well; on an AWS machine it would otherwise request real
+    # credentials.
     "aws": lambda points: {**points, "AWS_EC2_METADATA_DISABLED": "true"},
-    # The control plane is a real one, and the program gives the provider a kubeconfig for it.
+    # The control plane is real, and the program passes its kubeconfig to the provider.
     "kubernetes": lambda points: {},
 }
-"""Package -> the environment in which its official plugin reaches the rehearsal and nothing else,
-given the one that points any client of the cloud at it."""
+"""Package -> function that returns the environment in which its official plugin reaches only the
+rehearsal, given the one that points any of the cloud's clients at it."""
 UNTRIED = frozenset({"aws"})
-"""Packages whose official plugin never ran in a rehearsal: used only on request."""
+"""Packages whose official plugin has never run in a rehearsal: used only on request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +33,16 @@ class Plugin:
 
     package: str
     program: Path | None
-    """The official plugin; None if the offline one does."""
+    """The official plugin; None if the offline one is used."""
     words: str
-    """For the report."""
+    """A description for the report."""
 
 
 def chosen(
     packages: Collection[str], choice: Choice, environment: Mapping[str, str] | None = None
 ) -> dict[str, Plugin]:
-    """What serves each package. Raises CheckError if `official` is asked for and none of a
-    package will do that a rehearsal can use."""
+    """The plugin for each package. Raises CheckError if `official` is requested and no official
+    plugin of a package is usable."""
     return {package: _chosen(package, choice, environment) for package in sorted(packages)}
 
 

@@ -1,8 +1,8 @@
-"""What the engine starts in place of an official provider plugin whose operations can be hit.
+"""The program that the engine starts in place of an official provider plugin, to inject faults.
 
 `proxied_plugin.py SUPERVISOR PORT PROGRAM ARGUMENT...` starts the program, which prints its port,
-and prints the one that it gets for it from the port of `ProxiedPlugins`. The connection stays open
-as long as the program runs. Needs nothing but Python's own library.
+and prints the port of the proxy that it gets for it from `ProxiedPlugins`. The connection stays
+open as long as the program runs. Needs only Python's standard library.
 """
 
 import os
@@ -13,9 +13,9 @@ import sys
 
 
 def main(supervisor: str, port: str, *command: str) -> int:
-    """The program's exit status."""
+    """Returns the program's exit status."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # The program dies with this process.
+    # The program is killed with this process.
     line = [sys.executable, "-I", "-S", supervisor, str(os.getpid()), *command]
     with (
         subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as plugin,
@@ -23,7 +23,7 @@ def main(supervisor: str, port: str, *command: str) -> int:
     ):
         assert plugin.stdout is not None
         if not (own := plugin.stdout.readline()):
-            return plugin.wait()  # it ended at once, and needs no proxy
+            return plugin.wait()  # it exited at once, and needs no proxy
         proxy.sendall(own.encode())
         print(proxy.makefile().readline(), end="", flush=True)
         for line_ in plugin.stdout:

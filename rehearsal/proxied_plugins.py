@@ -1,7 +1,7 @@
-"""Official provider plugins whose operations can be hit: between the engine and each process of one
-stands a proxy, which passes every request on as it is.
+"""Official provider plugins with fault injection: a proxy between the engine and each plugin
+process passes on every request unchanged.
 
-The engine starts `proxied_plugin.py` in place of the plugin, and ends it and the plugin together.
+The engine starts `proxied_plugin.py` in place of the plugin, and ends both together.
 """
 
 import shlex
@@ -36,13 +36,13 @@ class _Server(Quiet, socketserver.ThreadingTCPServer):
 
 
 class ProxiedPlugins:
-    """What the processes of official plugins of one sandbox ask for their proxies."""
+    """Creates a proxy for each official plugin process of a sandbox."""
 
     def __init__(self, folder: Path, faults: Faults) -> None:
-        """`folder`: holds the programs that the engine starts."""
+        """`folder`: contains the programs that the engine starts."""
 
         class Asked(socketserver.StreamRequestHandler):
-            """One process of a plugin: it sends its port, and gets the proxy's."""
+            """One plugin process: it sends its port, and receives the proxy's."""
 
             def handle(self) -> None:
                 if not (plugin := self.rfile.readline()):
@@ -59,7 +59,7 @@ class ProxiedPlugins:
         ).start()
 
     def in_place_of(self, program: Path) -> Path:
-        """What the engine is to start, of the same name."""
+        """The program, of the same name, that the engine starts instead."""
         port = str(self._server.server_address[1])
         command = [sys.executable, "-I", "-S", str(STARTS), linux.__file__, port, str(program)]
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -69,14 +69,14 @@ class ProxiedPlugins:
         return made
 
     def stop(self) -> None:
-        """No process gets a proxy any more."""
+        """Stops creating proxies."""
         self._server.shutdown()
         self._server.server_close()
 
 
 @contextmanager
 def _proxy(plugin: int, faults: Faults) -> Iterator[int]:
-    """A proxy before the plugin at a port; its own port."""
+    """Runs a proxy for the plugin at a port; yields the proxy's port."""
     guard = OwnOnly()
     with grpc.insecure_channel(f"127.0.0.1:{plugin}", options=_LONG) as channel:
         server = grpc.server(
@@ -94,13 +94,13 @@ def _proxy(plugin: int, faults: Faults) -> Iterator[int]:
 
 
 class _PassingOn(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """Requests and answers stay bytes."""
+    """Passes on requests and responses as bytes."""
 
     def __init__(self, channel: grpc.Channel, faults: Faults) -> None:
         self._channel, self._faults = channel, faults
 
     def service(self, details: Any) -> Any:
-        """As gRPC has it."""
+        """Implements gRPC's interface."""
         ask = self._channel.unary_unary(details.method)
         method = details.method.rpartition("/")[2]
 
@@ -116,7 +116,7 @@ class _PassingOn(grpc.GenericRpcHandler):  # type: ignore[misc]
         return grpc.unary_unary_rpc_method_handler(answer)
 
     def _answer(self, ask: Callable[[bytes], Any], method: str, request: bytes) -> Any:
-        """Whatever is set to fail goes wrong around it; nothing in a preview."""
+        """Passes on a request, with the faults that are set for it; none in a preview."""
         asked = _OPERATIONS[method].FromString(request) if method in _OPERATIONS else None
         if asked is None or getattr(asked, "preview", False):
             return ask(request)

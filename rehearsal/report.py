@@ -1,4 +1,4 @@
-"""The report of a rehearsal, read from its event log: a table for people, JSON for programs."""
+"""The report of a rehearsal, read from its event log: tables for users, JSON for programs."""
 
 import textwrap
 from collections import Counter
@@ -12,7 +12,7 @@ from stacks.engine.state import ROOT_TYPE
 from stacks.engine.urn import Urn
 
 NARROWEST = 12
-"""Columns that a cell of a table keeps on a narrow terminal."""
+"""The least columns of a table's cell on a narrow terminal."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,25 +23,26 @@ class NodeLife:
     joined: float
     group: str = ""
     gpus: int = 0
-    """Its allocatable GPUs once it is complete."""
+    """Its allocatable GPUs once they are complete."""
     gpus_at: float | None = None
-    """When they first were allocatable."""
+    """When they were first allocatable."""
     left: float | None = None
     reason: str = ""
-    """Why it was sent away: `recycled`, `scaled in`, `of no group`, `cluster gone`; else empty."""
+    """Why it was removed: `recycled`, `scaled in`, `of no group`, `cluster gone`; empty
+    otherwise."""
     added: bool = False
     """Whether the autoscaler added it."""
     granted: float | None = None
-    """Of one that the autoscaler added: when the cloud agreed to it."""
+    """When the cloud granted it, if the autoscaler added it."""
     parts: dict[str, float] = field(default_factory=dict)
-    """`driver`, `plugin` -> when the pod that brings it first was ready there."""
+    """`driver`, `plugin` -> when the pod that provides it was first ready on the node."""
     used: bool = False
-    """Whether a pod other than a daemon's ever was on it."""
+    """Whether a pod other than a DaemonSet's ever ran on it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PodLife:
-    """A pod's way. Times are seconds since the rehearsal began."""
+    """A pod from its creation to its end. Times are seconds since the rehearsal began."""
 
     name: str
     workload: str
@@ -57,7 +58,7 @@ class PodLife:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that the report shows."""
+    """The content of the report."""
 
     stack: str
     ok: bool
@@ -67,32 +68,33 @@ class Report:
     versions: Mapping[str, str]
     steps: Sequence[Mapping[str, Any]]
     resources: Mapping[str, int]
-    """Type -> how many were created."""
+    """Type -> the number of created resources."""
     nodes: Sequence[NodeLife]
     pods: Sequence[PodLife]
     gpu_nodes: Sequence[tuple[float, int]]
     """(time, GPU nodes from then on), beginning with (0, 0)."""
     refusals: Sequence[str] = field(default_factory=tuple)
     template_checks: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
-    """Each pool's node template: `pool`, `node` (None if none came up), `tags` and `real`
-    (tag -> value) and `differences`."""
+    """Each pool's node template: `pool`, `node` (None if none joined), `tags` and `real` (tag ->
+    value) and `differences`."""
     programs: Mapping[str, str] = field(default_factory=dict)
-    """Program -> its version and where it is on this machine, empty for those built here."""
+    """Program -> its version and path on this machine; empty for programs built here."""
     simulated: Sequence[str] = field(default_factory=tuple)
-    """What is not as it will be, a line each."""
+    """Differences from the real environment, one line each."""
     change: Mapping[str, Any] | None = None
-    """Of the rehearsal of a change: `from`, the revision; `replaced`, `updated`, `created` and
+    """For the rehearsal of a change: `from`, the revision; `replaced`, `updated`, `created` and
     `deleted`, resources; `recycled`, nodes."""
     real_node: Mapping[str, Any] | None = None
-    """Of a rehearsal with a real node: its GPUs, what it offered when, what ran, what it left."""
+    """For a rehearsal with a real node: its GPUs, when it offered them, what ran, and what
+    remained."""
 
     def document(self) -> dict[str, Any]:
-        """As `report.json` has it."""
+        """The content of `report.json`."""
         return asdict(self)
 
 
 def node_lives(events: Iterable[Event]) -> list[NodeLife]:
-    """Every node that there was; one that the cloud refused never was."""
+    """All nodes, without those that the cloud refused."""
     lives: dict[str, NodeLife] = {}
     for event in events:
         if event.kind == "pod" and (life := lives.get(event.detail["node"] or "")) is not None:
@@ -125,7 +127,7 @@ def node_lives(events: Iterable[Event]) -> list[NodeLife]:
 
 
 def pod_lives(events: Iterable[Event]) -> list[PodLife]:
-    """Every pod that there was, with the times of what happened to it."""
+    """All pods, with the times of their events."""
     lives: dict[str, PodLife] = {}
     for event in events:
         if event.kind != "pod":
@@ -144,7 +146,7 @@ def pod_lives(events: Iterable[Event]) -> list[PodLife]:
             case "bound":
                 life.bound = event.at
             case "ready":
-                # A watch may show a pod first when it is ready already.
+                # A watch may show a pod for the first time when it is already ready.
                 life.bound = life.bound if life.bound is not None else event.at
                 life.ready = life.ready if life.ready is not None else event.at
             case "succeeded" | "failed":
@@ -169,8 +171,8 @@ def gpu_nodes_over_time(nodes: Iterable[NodeLife]) -> list[tuple[float, int]]:
 
 
 def created(urns: Iterable[str]) -> dict[str, int]:
-    """How many resources of each type there are among these URNs. The stack is none of them: the
-    engine does not count it either."""
+    """The number of resources of each type among these URNs, without the stack itself, which the
+    engine does not count either."""
     counts: dict[str, int] = {}
     for urn in urns:
         if (kind := Urn.parse(urn).type) == ROOT_TYPE:
@@ -180,8 +182,8 @@ def created(urns: Iterable[str]) -> dict[str, int]:
 
 
 def text(report: Report, width: int | None = None) -> str:
-    """The report. On a terminal of `width` columns lines are wrapped and the cells of tables cut;
-    without one, in a file or a pipe, no line is broken or left out."""
+    """The report as text. On a terminal of `width` columns, lines are wrapped and table cells cut;
+    without a width, for a file or a pipe, lines are complete."""
     blocks = [_steps(report, width), _change(report), _resources(report), _nodes(report, width),
               _pods(report, width)]  # fmt: skip
     blocks += [_template_check(check, width) for check in report.template_checks]
@@ -210,7 +212,7 @@ def _programs(programs: Mapping[str, str]) -> str:
 
 
 def _wrapped(shown: str, width: int) -> Iterator[str]:
-    """The lines, broken between words, never in a path; continuation lines are indented."""
+    """The lines, wrapped between words but never in a path; continuation lines are indented."""
     for line in shown.splitlines():
         fits = len(line) <= width or not line.strip()
         yield from (
@@ -232,7 +234,7 @@ def _steps(report: Report, width: int | None) -> str:
             "ok" if step["ok"] else "FAILED",
             step["name"],
             f"{step['seconds']:.1f} s",
-            # What failed is said in full below, and once.
+            # Failures are shown once, in full, below.
             "see why it failed" if step["detail"] in report.failures else step["detail"],
         )
         for step in report.steps
@@ -252,7 +254,7 @@ def _change(report: Report) -> str:
 
 
 def _resources(report: Report) -> str:
-    """By package, each type by its last part: `report.json` has them whole."""
+    """Resources by package, with the last part of each type: `report.json` has the full types."""
     packages: dict[str, Counter[str]] = {}
     for kind, count in report.resources.items():
         package, _, rest = kind.partition(":")
@@ -284,8 +286,8 @@ def _nodes(report: Report, width: int | None) -> str:
 
 
 def _parts(node: NodeLife) -> str:
-    """When the pods of driver installer and device plugin ran; if there are none, the cloud (or
-    the node's image) brings it."""
+    """When the pods of driver installer and device plugin ran; without such pods, the cloud (or the
+    node's image) provides them."""
     return ", ".join(
         _time(node.parts[part]) if part in node.parts else "built in"
         for part in ("driver", "plugin")
@@ -326,12 +328,12 @@ def _pods(report: Report, width: int | None) -> str:
 
 
 def _own_part(pod: PodLife) -> str:
-    """What a pod's name has beyond its workload's: an index, a suffix."""
+    """The part of a pod's name after its workload's: an index, a suffix."""
     return pod.name.removeprefix(pod.workload.partition(" ")[2]).strip("-")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
-    """Columns as wide as their widest entry, two spaces apart; in a `width` the widest ones are
+    """Columns as wide as their widest entry, two spaces apart; with `width`, the widest ones are
     cut."""
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
@@ -346,7 +348,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None 
 
 
 def _cut(entry: str, width: int) -> str:
-    """Its end is what tells it from others: `...-a1b2c`."""
+    """Keeps the end, which distinguishes the name from others: `...-a1b2c`."""
     return entry if len(entry) <= width else f"...{entry[len(entry) - width + 3 :]}"
 
 

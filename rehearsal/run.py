@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from rehearsal.gpu_node.machine import Machine
 
 POLICIES = ROOT / "policy"
-"""The pack that every rehearsal keeps."""
+"""The policy pack of every rehearsal."""
 
 SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program", host_changes.FILE)
-"""What a finished rehearsal does not leave in its folder."""
+"""Files that a finished rehearsal removes from its folder."""
 
 
 def hold(
@@ -48,10 +48,11 @@ def hold(
     revision: str = "",
     plugins: Choice = "auto",
 ) -> int:
-    """Rehearses; `keep` is called with the exit status where the sandbox must stay, and returns
-    when it may end. With `machine`, that is one of the nodes. `replace`: the command in whose name
-    a rehearsal that runs in the folder is ended; without it, FolderError is raised. With
-    `revision`, that one is deployed before this tree. `plugins`: as for Sandbox."""
+    """Rehearses; returns the exit status. `keep` is called with it if the sandbox is to be kept,
+    and returns when the sandbox may end. With `machine`, that machine is one of the nodes.
+    `replace`: the command on whose behalf a rehearsal running in the folder is ended; without it,
+    FolderError is raised. With `revision`, that revision is deployed before this tree. `plugins`:
+    as in SandboxOptions."""
     began = time.monotonic()
     options = SandboxOptions(kept=keep is not None, replace=replace, plugins=plugins)
     with Progress() as progress:
@@ -110,7 +111,7 @@ def _rehearsal(
             policy_pack=POLICIES,
             say=say,
         )
-    # Its node is this machine's own: what is needed for that is loaded only here.
+    # Imports what only a node on this machine needs.
     from rehearsal.gpu_node.host_node import here
     from rehearsal.gpu_node.scenario import RealNodeRehearsal
 
@@ -130,8 +131,8 @@ def _rehearsal(
 
 
 def leftovers(sandbox: Sandbox) -> list[str]:
-    """What of an ended sandbox is still there; empty, unless something is wrong with the
-    sandbox."""
+    """Processes and files of an ended sandbox that remain; empty unless the sandbox has a
+    defect."""
     found = [
         f"process {pid} of the rehearsal was still running" for pid in end_leftovers(sandbox.mark)
     ]
@@ -145,7 +146,7 @@ def leftovers(sandbox: Sandbox) -> list[str]:
 
 
 def traces(sandbox: Sandbox) -> dict[str, list[str]]:
-    """Sort of trace -> what a real node left on the machine; empty without one."""
+    """Kind of trace -> what a real node left on the machine; empty without one."""
     node = host_changes.read(sandbox.folder)
     if node is None:
         return {}
@@ -155,7 +156,7 @@ def traces(sandbox: Sandbox) -> dict[str, list[str]]:
 def make_report(
     run: Rehearsal, seconds: float, left: Mapping[str, Sequence[str]] | None = None
 ) -> Report:
-    """The report of a run as far as it has got; `left`: the traces of its real node."""
+    """The report of a run so far; `left`: the traces of its real node."""
     events = run.sandbox.event_log.events
     nodes, cloud = node_lives(events), run.sandbox.cloud
     ran = versions(run.sandbox)
@@ -189,7 +190,7 @@ def make_report(
 
 
 def versions(sandbox: Sandbox) -> dict[str, str]:
-    """What ran, as far as it says so."""
+    """The versions of the programs that ran, as far as they report them."""
     modules = {
         "Kubernetes": ("kube-apiserver", "k8s.io/kubernetes"),
         "KWOK": ("kwok", "sigs.k8s.io/kwok"),
@@ -208,7 +209,7 @@ def versions(sandbox: Sandbox) -> dict[str, str]:
 
 
 def programs() -> dict[str, str]:
-    """Program -> its version and where the machine has it, empty if it was built here."""
+    """Program -> its version and path on the machine; empty if it was built here."""
     found = tools.found()
     named = [*tools.programs.program("control-plane").binaries, "pulumi"]
     return {
@@ -230,7 +231,7 @@ def _write(sandbox: Sandbox, report: Report, progress: Progress) -> None:
 
 
 def _tell(progress: Progress, event: Event) -> None:
-    """One line for what people want to see while they wait."""
+    """Prints one line for events that users want to see while they wait."""
     if event.kind == "node" and event.what in ("joined", "left"):
         progress.say(f"  node {event.subject} {event.what}")
     elif event.kind == "node" and event.what == "gpus":

@@ -1,6 +1,6 @@
-"""Everything a rehearsal needs around the engine, owned by one process and ended with it.
+"""Everything that a rehearsal needs around the engine, owned by one process and ended with it.
 
-One sandbox per folder: starting one ends what an earlier run left behind there.
+There is one sandbox per folder: starting one ends an earlier one's remains there.
 """
 
 import json
@@ -66,26 +66,26 @@ MACHINES_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxOptions:
-    """How a sandbox differs from the one that a rehearsal has by default."""
+    """Options of a sandbox; the defaults are a rehearsal's."""
 
     job_seconds: float = 5.0
     """How long the pods of a Job run."""
     scaling: bool = True
-    """Without it, only nodes that the cloud itself keeps join."""
+    """If false, only nodes that the cloud itself creates join."""
     prestart: bool = True
-    """Whether the control plane starts before a cluster is created; previews need none."""
+    """Whether the control plane starts before a cluster is created; previews do not need it."""
     here: "HostNode | None" = None
     """This machine as one of an existing cluster's nodes."""
     kept: bool = False
     replace: str = ""
-    """`kept` and `replace` as `take_over` takes them."""
+    """`kept` and `replace` are passed to `take_over`."""
     inventories: Path = INVENTORIES
     plugins: Choice = "auto"
-    """Which provider plugins are used; `official` is refused if one is not installed."""
+    """Which provider plugins to use; `official` is refused if one is not installed."""
 
 
 class Sandbox:
-    """A stack's sandbox. Use as a context manager; everything ends with it."""
+    """A stack's sandbox. Use it as a context manager; everything ends with it."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Sandbox:
         mutate: Mutation | None = None,
         options: SandboxOptions | None = None,
     ) -> None:
-        """`source`: where the program is. `folder`: of the sandbox; by default .rehearsal/STACK.
+        """`source`: the program's folder. `folder`: the sandbox's, by default .rehearsal/STACK.
         `mutate`: changes the copy of the program before it runs."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
@@ -106,14 +106,14 @@ class Sandbox:
         self._faults = faults or Faults()
         self._mutate = mutate
         self.notes: list[str] = []
-        """What the report says of the sandbox: what in it was derived or left out."""
+        """Notes about the sandbox for the report: what was derived or omitted."""
         self.real_node: RealNode | None = None
         self._ending = ExitStack()
         self._joining = threading.Lock()
         self._cluster_up = self._nodes_made = False
         self._stopping = False
         self.drop_plugins: Callable[[], None] = lambda: None
-        """What the engine would have taken along had it been killed: waits and connections."""
+        """Drops the waits and connections that would be lost if the engine were killed."""
 
     def __enter__(self) -> "Sandbox":
         try:
@@ -208,13 +208,13 @@ class Sandbox:
         self._write_description(ports)
 
     def stop(self) -> None:
-        """Ends everything, in the reverse order of its start."""
+        """Stops everything, in reverse order of the start."""
         self._stopping = True
         self._ending.close()
 
     @property
     def providers(self) -> dict[str, str]:
-        """Package -> which plugin serves it, for the report."""
+        """Package -> the plugin that serves it, for the report."""
         return {name: each.words for name, each in self._plugins.items()}
 
     @property
@@ -225,7 +225,7 @@ class Sandbox:
         }
 
     def _pointed(self) -> dict[str, str]:
-        """What the engine's environment must have for official plugins to reach the rehearsal."""
+        """The environment variables with which official plugins reach the rehearsal."""
         found: dict[str, str] = {}
         for package in self._official:
             found |= POINTED[package](self._served.points)
@@ -233,26 +233,25 @@ class Sandbox:
 
     @property
     def _own_karpenter(self) -> bool:
-        """Whether the stack declares Karpenter, or EKS does, which then runs instead of the
-        rehearsal's own."""
+        """Whether the stack or EKS runs Karpenter, which then replaces the rehearsal's own."""
         settings = self.program.settings
         cluster = settings.cluster if settings else None
         return getattr(cluster, "scaler", None) in ("karpenter", "auto-mode")
 
     @property
     def kubernetes_wanted(self) -> str:
-        """`cluster.version` of the stack; empty if it leaves the choice to the cloud."""
+        """The stack's `cluster.version`; empty if the cloud chooses."""
         settings = self.program.settings
         cluster = settings.cluster if settings else None
         return str(getattr(cluster, "version", None) or "")
 
     @property
     def cloud_api(self) -> str | None:
-        """URL at which the cloud's own API answers; None if nothing serves one."""
+        """URL of the cloud's own API; None if there is none."""
         return self._served.api
 
     def snapshot(self) -> ClusterSnapshot:
-        """The cluster and the cloud as they are now, for a diagnosis."""
+        """The current cluster and cloud, for a diagnosis."""
         outdated = self.nodes.outdated
         groups = [
             replace(group, template=outdated[group.name].template)
@@ -326,11 +325,11 @@ class Sandbox:
         return ports
 
     def _start_ahead(self) -> None:
-        """Starts the control plane ahead of the cluster resource, which then need not wait."""
+        """Starts the control plane before the cluster resource needs it."""
         try:
             self.control_plane.ensure_started()
         except ProcessError as error:
-            # The cluster resource will try again, and tell the engine if that fails as well.
+            # The cluster resource will try again, and report a failure to the engine.
             self.event_log.record("cloud", "control plane", "error", message=str(error))
 
     def _note_operator(self) -> None:
@@ -355,8 +354,8 @@ class Sandbox:
             self._let_nodes_join()
 
     def _let_nodes_join(self) -> None:
-        """Runs once the cluster is up and the cloud has answered; neither waits for the other,
-        for a platform's simulator may start the cluster itself."""
+        """Runs once the cluster is up and the cloud has responded. Neither waits for the other,
+        because a platform's simulator may start the cluster itself."""
         if self._cluster_up and self._nodes_made and not self._stopping:
             self.nodes.start()
             self.controllers.start()
@@ -379,7 +378,7 @@ class Sandbox:
         node.start()
 
     def _wait_for_machines(self) -> None:
-        """Another owner's cluster is up, with all its machines, before the stack is."""
+        """Waits until an existing cluster has all its machines, before the stack is created."""
         self.control_plane.ensure_started()
         with_runtime_classes(self.control_plane.api, self.program.settings)
         with_controllers(self.control_plane.api, controllers(self.stack, self.options.inventories))
@@ -396,7 +395,7 @@ class Sandbox:
             self._foreign = owners_objects(self.control_plane.api)
 
     def disturbed(self) -> list[str]:
-        """What the stack has changed or left in a cluster of another owner in a cloud."""
+        """What the stack has changed or left in another owner's cluster in a cloud."""
         return disturbed(self.control_plane.api, self._foreign) if self._foreign else []
 
     def _write_description(self, ports: dict[str, int]) -> None:

@@ -29,12 +29,12 @@ from stacks.engine.urn import Urn
 
 POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
 SCALE_IN_SECONDS = 90.0
-"""How long nodes may take to go: Karpenter looks every 10 s and then waits for another 15 s, and
+"""How long nodes may take to leave: Karpenter checks every 10 s and then waits another 15 s, and
 for AWS another 10 s until it sees that the instance is gone."""
 
 
 class Failure(Exception):
-    """The rehearsal failed; the lines say why."""
+    """The rehearsal failed; the lines contain the reasons."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("; ".join(lines))
@@ -43,7 +43,7 @@ class Failure(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step and how it went."""
+    """One step and its result."""
 
     name: str
     began: float
@@ -55,7 +55,7 @@ class Step:
 
 @dataclass(slots=True, kw_only=True)
 class Rehearsal:
-    """One run on one sandbox. `failures` is empty if all went well."""
+    """One rehearsal in one sandbox. `failures` is empty on success."""
 
     sandbox: Sandbox
     deadline: float = 90.0
@@ -68,12 +68,12 @@ class Rehearsal:
     outcomes: list[Outcome] = field(default_factory=list)
     workloads: list[Workload] = field(default_factory=list)
     template_checks: list[dict[str, Any]] = field(default_factory=list)
-    """What the pools' tags say of their nodes, as the report has it."""
+    """The comparison of the pools' template tags with their nodes, for the report."""
     up_began: float = 0.0
-    """When the last `up` began: a node from before it is not what that declares."""
+    """When the last `up` began: earlier nodes do not show what that update declares."""
 
     def run_until_ready(self) -> bool:
-        """Preview, up, wait, check; a second up. Returns whether all went well."""
+        """Preview, up, wait, checks, and a second up. Returns whether all steps succeeded."""
         return all(
             self._step(name, step)
             for name, step in (
@@ -92,7 +92,7 @@ class Rehearsal:
         )
 
     def run_up_only(self) -> bool:
-        """Only what shows whether the workloads get to run: up and wait."""
+        """Only up and wait: whether the workloads get to run."""
         return all(
             self._step(name, step)
             for name, step in (
@@ -105,7 +105,8 @@ class Rehearsal:
         )
 
     def teardown(self) -> bool:
-        """The scale down workloads, GPU nodes follow, then everything else."""
+        """Scales the workloads down, waits for the GPU nodes to leave, then destroys everything
+        else."""
         return all(
             self._step(name, step)
             for name, step in (
@@ -117,11 +118,11 @@ class Rehearsal:
         )
 
     def real_node(self, left: Mapping[str, Sequence[str]]) -> Mapping[str, Any] | None:
-        """What the report has of a real node, whose traces are `left`; without one, None."""
+        """The report's data about a real node, whose traces are `left`; None without one."""
         return None
 
     def change(self) -> Mapping[str, Any] | None:
-        """What the report has of a change to an earlier revision; without one, None."""
+        """The report's data about a change from an earlier revision; None without one."""
         return None
 
     def _step(self, name: str, run: Callable[[], str]) -> bool:
@@ -135,7 +136,7 @@ class Rehearsal:
             detail, ok = failure.lines[0], False
         findings = [f for f in self.sandbox.event_log.findings if f not in self.failures]
         if ok and not self.workloads:
-            findings = []  # let the workloads' own words come first
+            findings = []  # the workloads' own messages come first
         self.failures += findings
         ok = ok and not findings
         seconds = round(self.sandbox.event_log.now - began, 2)
@@ -164,7 +165,7 @@ class Rehearsal:
         return self._engine(lambda: self.sandbox.engine.preview(self.policy_pack))
 
     def _up(self) -> str:
-        """`up` with an eye on the cluster: a workload that is never ready ends it."""
+        """Runs `up` and watches the cluster: a workload that can never become ready ends it."""
         sandbox, self.up_began = self.sandbox, self.sandbox.event_log.now
         thread, outcomes = run_in_thread(lambda: sandbox.engine.up(self.policy_pack))
         permanent: dict[str, float] = {}
@@ -174,7 +175,7 @@ class Rehearsal:
             idle = sandbox.event_log.now - last
             if idle < 5 * settle_seconds():
                 continue
-            # Nothing else is being created, so what is wrong now stays wrong.
+            # Nothing else is being created, so a problem at this point is permanent.
             waiting = self._waiting(self._from_cluster())
             lines = self._permanent(waiting, permanent)
             if waiting and idle > self.deadline:
@@ -211,8 +212,8 @@ class Rehearsal:
     def _wait_for(
         self, workloads: list[Workload], excused: Callable[[Workload], bool] = lambda one: False
     ) -> None:
-        """Until these have reached their state, or are `excused` from it, and the nodes of their
-        pods have been seen."""
+        """Waits until the workloads have reached their state or are `excused`, and the nodes of
+        their pods have been seen."""
         began = time.monotonic()
         permanent: dict[str, float] = {}
         while waiting := [one for one in self._waiting(workloads) if not excused(one)]:
@@ -225,8 +226,8 @@ class Rehearsal:
             time.sleep(0.1)
 
     def _nodes_behind(self) -> set[str]:
-        """The nodes on which GPU pods have run that were not seen with their GPUs yet, and will be:
-        each kind has its own watch, and that of nodes may be behind that of pods."""
+        """Nodes on which GPU pods have run but that have not been seen with their GPUs yet, and
+        will be: each kind has its own watch, and that of nodes may lag behind that of pods."""
         sandbox, events = self.sandbox, self.sandbox.event_log.events
         ran = {
             pod.node
@@ -243,7 +244,7 @@ class Rehearsal:
 
     @property
     def _scaled(self) -> Mapping[Workload, ScalingArgs]:
-        """The Deployments of the services that an autoscaler scales."""
+        """The Deployments of services that an autoscaler scales."""
         settings = self.sandbox.program.settings
         services: Mapping[str, ServiceArgs] = settings.running["services"] if settings else {}
         return {
@@ -254,12 +255,12 @@ class Rehearsal:
 
     @property
     def _restocking(self) -> bool:
-        """Whether machines that run out come back during this rehearsal."""
+        """Whether machines that ran out become available again during this rehearsal."""
         cloud = self.sandbox.cloud
         return isinstance(cloud, ClassScaler) and isinstance(cloud, Restocking) and cloud.restocks
 
     def _pods_move_back(self) -> str:
-        """Once what ran out can be had again, no pod that may move is left on a later choice."""
+        """Waits until, with capacity available again, no movable pod is on a later choice."""
         cloud, began = self.sandbox.cloud, time.monotonic()
         assert isinstance(cloud, Restocking)
         while cloud.restocking or self._on_later_choices() or self._moving():
@@ -270,7 +271,7 @@ class Rehearsal:
         return "; ".join(fallbacks.seen(self.sandbox.event_log.events)) or "nothing ran out"
 
     def _moving(self) -> bool:
-        """Whether a node that is left for a better one is still there."""
+        """Whether a node that is being replaced by a better one still exists."""
         events = [event for event in self.sandbox.event_log.events if event.kind == "node"]
         moved = {event.subject for event in events if event.what == "moved back"}
         return not moved <= {event.subject for event in events if event.what == "left"}
@@ -283,11 +284,11 @@ class Rehearsal:
         return bool(found)
 
     def _services_scale_out(self) -> str:
-        """To the most pods, by the subresource through which every autoscaler does it."""
+        """Scales to the maximum, through the subresource that all autoscalers use."""
         return self._scale({one: args.max_replicas for one, args in self._scaled.items()})
 
     def _services_scale_in(self) -> str:
-        """To the fewest pods; the nodes that then have none leave."""
+        """Scales to the minimum; nodes without pods then leave."""
         self.sandbox.nodes.empty_soon()
         detail = self._scale({one: args.min_replicas for one, args in self._scaled.items()})
         began = time.monotonic()
@@ -299,7 +300,7 @@ class Rehearsal:
         return f"{detail}; no GPU node is without GPU pods"
 
     def _scale(self, pods: Mapping[Workload, int]) -> str:
-        """Scales Deployments, and waits until each has exactly so many pods, all ready."""
+        """Scales Deployments, and waits until each has exactly that many pods, all ready."""
         for one, count in pods.items():
             path = f"/apis/apps/v1/namespaces/{one.namespace}/deployments/{one.name}/scale"
             self.sandbox.control_plane.api.patch(path, {"spec": {"replicas": count}})
@@ -319,7 +320,8 @@ class Rehearsal:
         return counts == [pods, pods]
 
     def _idle(self) -> dict[str, int]:
-        """Pools above their minimum with nodes on which no GPU pod runs, and how many those are."""
+        """Pools above their minimum that have nodes without GPU pods -> the number of those
+        nodes."""
         busy = {
             pod["spec"].get("nodeName")
             for pod in self.sandbox.cluster_cache.pods
@@ -334,8 +336,8 @@ class Rehearsal:
         return {name: nodes for name, nodes in idle.items() if nodes}
 
     def _every_pool_grows(self) -> str:
-        """A pool without a node of this `up`, because nothing of the stack runs there or because
-        what runs there was done before, gets one for a probe pod."""
+        """Starts a probe pod in each pool that has no node from this `up`, because the stack runs
+        nothing there or only something that had finished before."""
         sandbox = self.sandbox
         pools, snapshot = (
             stack_output_checks.exported(sandbox.engine.resources()),
@@ -380,7 +382,7 @@ class Rehearsal:
         )
 
     def _new_gpu_nodes(self) -> list[dict[str, Any]]:
-        """The GPU nodes that joined since the last `up` began, those that have left among them."""
+        """The GPU nodes that joined since the last `up` began, including those that have left."""
         lives = node_lives(self.sandbox.event_log.events)
         new = {life.name for life in lives if life.joined >= self.up_began}
         return [n for n in self.sandbox.cluster_cache.gpu_nodes if n["metadata"]["name"] in new]
@@ -393,8 +395,8 @@ class Rehearsal:
         ]
 
     def _reasons(self) -> list[str]:
-        """What is wrong in the autoscaler's node templates, and what it did: the reason where pods
-        time out."""
+        """Errors in the autoscaler's node templates and unnecessary scale-ups, as reasons for
+        timeouts."""
         self.template_checks = assertions.template_checks(
             self.sandbox.cloud, self.sandbox.cluster_cache, self._new_gpu_nodes()
         )
@@ -415,7 +417,7 @@ class Rehearsal:
         return [w for w in workloads if not reached(w, self._item(w))]
 
     def _permanent(self, waiting: list[Workload], since: dict[str, float]) -> list[str]:
-        """The diagnoses that have stood long enough; `since` remembers when each was first seen."""
+        """The diagnoses that have lasted long enough; `since` records when each was first seen."""
         snapshot = self.sandbox.snapshot()
         now = time.monotonic()
         messages = set()
@@ -431,10 +433,11 @@ class Rehearsal:
         return [message for message, first in since.items() if now - first >= settle]
 
     def _placement_verified(self) -> str:
-        """GPU pods sit on nodes with those GPUs, which came when they were due; installers and
-        plugins are on GPU nodes only."""
+        """Checks that GPU pods run on nodes with the right GPUs, which joined in time, and that
+        installers and plugins run only on GPU nodes."""
         until = time.monotonic() + settle_seconds()
-        # Nodes and pods are watched apart: what was seen of a node may be older than of its pods.
+        # Nodes and pods are watched separately: the view of a node may be older than that of its
+        # pods.
         while (wrong := self._misplaced()) and time.monotonic() < until:
             time.sleep(0.1)
         if wrong:
@@ -463,7 +466,7 @@ class Rehearsal:
         sandbox, cache = self.sandbox, self.sandbox.cluster_cache
         there = sandbox.control_plane.api.items(volumes.VOLUMES)
         claims = cache.all("PersistentVolumeClaim")
-        # The node of a job that is done may have left by now.
+        # The node of a finished job may have left by now.
         nodes = [*cache.gpu_nodes, *cache.nodes]
         return [
             *volumes.unpulled(sandbox.cloud, pods),
@@ -474,7 +477,7 @@ class Rehearsal:
         ]
 
     def _node_template_verified(self) -> str:
-        """The autoscaler's node templates and the stack's output say what the nodes are."""
+        """Checks that the autoscaler's node templates and the stack's output match the nodes."""
         sandbox = self.sandbox
         came = self._new_gpu_nodes()
         self.template_checks = assertions.template_checks(
@@ -508,8 +511,8 @@ class Rehearsal:
         return PLATFORMS[self.sandbox.program.platform]
 
     def _scale_down_workloads(self) -> str:
-        """As a user does it who wants to be rid of the stack: no workloads in its file (the copy),
-        no protection against deletion, then up."""
+        """Does what a user does to get rid of the stack: removes the workloads and the deletion
+        protection from the stack file (the copy), then runs up."""
         file = self.sandbox.program.file
         document = document_in(file.read_bytes(), file.name)
         for key, block in RUNNING.items():
@@ -557,8 +560,8 @@ class Rehearsal:
 
 
 def _fewest(group: NodeGroup) -> int:
-    """The nodes that stay with nothing to run on them: what a pool began with does not, where an
-    autoscaler may remove it."""
+    """The number of nodes that stay when nothing runs on them; not the pool's initial count, if an
+    autoscaler may remove those."""
     if group.autoscaled and not group.unscaled:
         return group.min_nodes
     return max(group.target_nodes, group.min_nodes)

@@ -1,6 +1,6 @@
-"""A simulated cloud by itself, for any program that calls it; nothing is rehearsed.
+"""A simulated cloud without a rehearsal, for any program that calls it.
 
-A cluster created in it has a real control plane on this machine, and no nodes join.
+A cluster created in it has a real control plane on this machine, but no nodes join.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,8 +16,8 @@ from rehearsal.processes import Processes
 
 @contextmanager
 def simulated(cloud: str, folder: Path) -> Iterator[Mapping[str, str]]:
-    """A cloud that holds nothing, until the context ends: the environment that points clients at
-    it. `folder` is for logs and keys."""
+    """Runs an empty cloud until the context ends; yields the environment that points clients at it.
+    `folder` is for logs and keys."""
     with ExitStack() as ending:
         processes = Processes(folder / "logs", str(folder))
         ending.callback(processes.stop)

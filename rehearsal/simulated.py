@@ -1,7 +1,7 @@
 """What a rehearsal simulates differently: containers, and other versions of programs.
 
-Which version the stack has and which one a rehearsal can build are two facts; if they differ,
-the report says so.
+The stack's version of a program may differ from the one that a rehearsal can build; the report
+shows such differences.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ CONTROLLERS: Mapping[str, str] = {
     "kueue": "Kueue",
     "karpenter-aws": "Karpenter for AWS",
 }
-"""Program -> what a report calls it."""
+"""Program -> its name in a report."""
 _AUTO_MODE = "auto-mode"
 
 
@@ -55,15 +55,14 @@ def lines(
 
 
 def versions(events: Iterable[Event]) -> dict[str, str]:
-    """What a report calls each program that ran in the place of one of the stack's, or of AWS's
-    -> the program's own version."""
+    """The name of each program that ran in place of one of the stack's or AWS's -> its version."""
     ran = {"karpenter-aws" if name == _AUTO_MODE else name for name in controllers(events)}
     return {CONTROLLERS[name]: program(name).version() for name in sorted(ran)}
 
 
 def _minor_differs(stack: str, ran: str) -> list[str]:
-    """Says that another minor version of Kubernetes ran; a stack that names none has the cloud's
-    own choice."""
+    """A note if another minor version of Kubernetes ran; a stack that names none gets the cloud's
+    choice."""
     wanted, minor = (".".join(each.lstrip("v").split(".")[:2]) for each in (stack, ran))
     if not stack or wanted == minor:
         return []
@@ -71,7 +70,7 @@ def _minor_differs(stack: str, ran: str) -> list[str]:
 
 
 def controllers(events: Iterable[Event]) -> dict[str, str]:
-    """Controller -> the version that the stack's image of it has, for those that ran."""
+    """Controller -> the version of the stack's image of it, for those that ran."""
     return {
         event.detail["program"]: tag_of(event.detail["image"])
         for event in events
@@ -80,13 +79,13 @@ def controllers(events: Iterable[Event]) -> dict[str, str]:
 
 
 def tag_of(image: str) -> str:
-    """An image's tag, or what else it is pinned by."""
+    """An image's tag, or the digest it is pinned by."""
     name, _, digest = image.partition("@")
     return name.rpartition("/")[2].partition(":")[2] or digest
 
 
 def differs(what: str, stack: str, ran: str) -> str | None:
-    """Says that another version ran than the stack has; None if they are one."""
+    """A note if another version ran than the stack's; None if they are equal."""
     if stack.lstrip("v") == ran.lstrip("v"):
         return None
     return f"{what}: the stack has {stack}, but this machine ran {ran}, which can be built here"

@@ -1,4 +1,4 @@
-"""The report as a picture: the engine's steps, the nodes, and each pod's course."""
+"""The report as a picture: the engine's steps, the nodes, and each pod's phases."""
 
 from collections.abc import Iterable
 from html import escape
@@ -40,7 +40,7 @@ def svg(report: Report) -> str:
         (f"Nodes  (GPU nodes: {_counts(report)})", [_node_lane(n, end) for n in report.nodes]),
         ("Pods", [_pod_lane(pod, end) for pod in pods]),
     ):
-        if not rows:  # of a rehearsal that failed early
+        if not rows:  # a rehearsal that failed early
             continue
         parts.append(f"<text x='20' y='{y + 16}' font-weight='600'>{escape(title)}</text>")
         y += ROW
@@ -56,7 +56,7 @@ def svg(report: Report) -> str:
 
 
 Bar = tuple[float, float, str, str]
-"""From, to, colour, and its tooltip."""
+"""Start, end, colour and tooltip."""
 
 
 def _title(report: Report) -> str:
@@ -71,7 +71,7 @@ def _counts(report: Report) -> str:
 def _step_lane(step: Any) -> tuple[str, list[Bar]]:
     colour = STEP if step["ok"] else FAILED
     began, seconds = step["began"], step["seconds"]
-    # One that took no time has a bar as well.
+    # A step without a duration also gets a bar.
     ended = began + max(seconds, 0.01)
     return step["name"], [(began, ended, colour, f"{step['detail']} ({seconds:.1f} s)")]
 
@@ -119,7 +119,7 @@ def _bar(bar: Bar, y: int, end: float) -> str:
 
 
 def _label(text: str, y: int) -> str:
-    # The end of a name is what tells it from others; the tooltip has all of it.
+    # The end of a name distinguishes it from others; the tooltip shows all of it.
     shown = text if len(text) <= 40 else f"…{text[-39:]}"
     return (
         f"<text x='{LEFT - 12}' y='{y + 17}' text-anchor='end'>{escape(shown)}"

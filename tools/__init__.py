@@ -8,11 +8,11 @@ from tools.programs import HERE, Program, ToolError, program
 __all__ = ["ToolError", "binary", "crds", "folder", "found", "pulumi", "where"]
 
 SCRIPTS = HERE / "bin"
-"""Holds the language host for an engine that has none."""
+"""Contains the language host for an engine that has none."""
 
 
 def folder(name: str) -> Path:
-    """The folder of a built program, with its binaries and the files kept from its source."""
+    """The folder of a built program, with its binaries and the files copied from its source."""
     wanted = program(name)
     built = where(wanted)
     if not built.is_dir():
@@ -21,21 +21,23 @@ def folder(name: str) -> Path:
 
 
 def where(wanted: Program) -> Path:
-    """The folder that a program is built into: with all of it where that was built already, else
-    without what the machine has."""
+    """The folder of a program's build: a complete one if it exists, else one without the binaries
+    that the machine has."""
     whole = wanted.folder()
     return whole if whole.is_dir() else wanted.folder(tuple(on_machine.found(wanted)))
 
 
 def found() -> dict[str, Path]:
-    """Of what every rehearsal runs: binary -> where the machine has it, of those not built here."""
+    """Binary -> its path on the machine, for binaries of every rehearsal that are not built
+    here."""
     plane, engine = program("control-plane"), _machines_engine()
     there = {} if plane.folder().is_dir() else on_machine.found(plane)
     return {**there, "pulumi": engine} if engine else there
 
 
 def binary(name: str) -> Path:
-    """The path of a binary that was built, or that the machine has, such as `kube-apiserver`."""
+    """The path of a binary that was built or is installed on the machine, such as
+    `kube-apiserver`."""
     wanted = program(name)
     if name not in wanted.binaries:
         raise ToolError(f"{name} is several binaries: ask for {' or '.join(wanted.binaries)}")
@@ -49,9 +51,9 @@ def crds(name: str) -> list[Path]:
 
 
 def pulumi() -> tuple[Path, list[Path]]:
-    """The engine to use, and the folders that PATH needs in front for it to run Python.
+    """The engine to use, and the folders that must be first in PATH so that it can run Python.
 
-    That of the machine, unless it is older than the one that was built here.
+    The machine's engine, unless it is older than the one built here.
     """
     if engine := _machines_engine():
         return engine, []

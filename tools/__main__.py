@@ -42,7 +42,7 @@ def _wanted(names: list[str]) -> list[tools.programs.Program]:
 
 
 def _provided(name: str) -> bool:
-    """Whether PATH already has this program in a form that is used as it is."""
+    """Whether PATH already has this program in a usable version."""
     engine = on_machine.engine() if name == "pulumi" else None
     return engine is not None and on_machine.fits(engine, program(name))
 

@@ -18,7 +18,7 @@ HEARTBEAT = 30.0
 
 
 def build(programs: Sequence[Program]) -> None:
-    """Build those of the programs that the cache lacks."""
+    """Builds those of the programs that the cache lacks."""
     missing = [program for program in programs if not where(program).is_dir()]
     if missing:
         cache_folder().mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def _build(program: Program, label: str) -> None:
 
 
 def _check_machine(program: Program) -> None:
-    """Raises ToolError if the machine lacks what the program's parts in C need."""
+    """Raises ToolError if the machine lacks what the program's C code needs."""
     if not program.c:
         return
     compiler = os.environ.get("CC", "cc")
@@ -101,7 +101,7 @@ def _compile(
 def _run(
     command: list[str], program: Program, env: dict[str, str], scratch: Path, label: str
 ) -> str:
-    """Run `go` in the program's folder, saying now and then that it still runs."""
+    """Runs `go` in the program's folder, and prints from time to time that it is still running."""
     started = time.monotonic()
     log = scratch / "log"
     with log.open("wb") as output:
@@ -112,7 +112,7 @@ def _run(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # An orphan would go on building into a dead folder.
+            # An orphan would continue to build into a deleted folder.
             preexec_fn=die_with_parent,
         )
         try:

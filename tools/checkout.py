@@ -1,8 +1,10 @@
-"""Puts the checkout on the path of this interpreter, and the command `gpu-cluster` beside it.
+"""Puts the checkout on this interpreter's path, and the command `gpu-cluster` next to the
+interpreter.
 
-    .venv/bin/python -m tools.checkout
+.venv/bin/python -m tools.checkout
 
-The wheel has only the package `gpu_cluster`: the command works on stack files, which are here.
+The wheel has only the package `gpu_cluster`: the command needs stack files, which are in the
+checkout.
 """
 
 import sys
@@ -13,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def main(scripts: Path, packages: Path) -> None:
-    """Writes both files, for this interpreter."""
+    """Writes both files for this interpreter."""
     (packages / "gpu-cluster-checkout.pth").write_text(f"{ROOT}\n")
     scripts.mkdir(exist_ok=True)
     command = scripts / "gpu-cluster"

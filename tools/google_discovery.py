@@ -1,7 +1,8 @@
-"""Google's discovery documents: which methods an API has, and what each takes and answers.
+"""Google's discovery documents: an API's methods, and their requests and responses.
 
-The documents are in the wheel of google-api-python-client. A request or an answer is judged by
-them: an unknown field, a wrong type or an unknown enum value is not our memory's business.
+The documents are in the wheel of google-api-python-client. Requests and responses are validated
+against them, so unknown fields, wrong types and unknown enum values are found from Google's own
+data.
 """
 
 import importlib.util
@@ -15,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 WIDER = {("compute", "v1"): "beta", ("container", "v1"): "v1beta1"}
-"""An API's version -> the one that has more fields; the state of a resource is kept with those."""
+"""An API's version -> the one with more fields, in which a resource's state is kept."""
 UNDOCUMENTED: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("compute", "NetworkRoutingConfig"): {"deleteBgpAlwaysCompareMed": {"type": "boolean"}},
     ("compute", "RouterNat"): {"initialNatIps": {"type": "array", "items": {"type": "string"}}},
 }
-"""(API, schema) -> fields that it takes although its document lacks them: the official provider
-sends them (google-beta 7.45.0)."""
+"""(API, schema) -> fields that the API accepts although its document lacks them: the official
+provider sends them (google-beta 7.45.0)."""
 _INTEGERS = ("int32", "uint32", "int64", "uint64")
 _ANYWHERE = frozenset({"$alt", "$.xgafv", "access_token", "alt", "callback", "fields", "key",
                        "oauth_token", "prettyPrint", "quotaUser", "uploadType", "upload_protocol",
@@ -33,14 +34,14 @@ class Method:
     """One method of an API."""
 
     id: str
-    """E.g. `container.projects.locations.clusters.create`; the same in all versions."""
+    """For example `container.projects.locations.clusters.create`; the same in all versions."""
     verb: str
     segments: tuple[tuple[str, str, str], ...]
-    """Of the path below the version: what it begins with, the name of its parameter (or none) and
-    what it ends with, e.g. `("", "projectsId", ":getIamPolicy")`."""
+    """The segments of the path below the version: prefix, name of the parameter (or none) and
+    suffix, such as `("", "projectsId", ":getIamPolicy")`."""
     query: Mapping[str, Mapping[str, Any]]
     request: str | None
-    """Name of the schema of the body."""
+    """The name of the body's schema."""
     response: str | None
 
 
@@ -54,11 +55,11 @@ class Document:
     methods: Mapping[str, Method]
     """ID -> method."""
     by_shape: Mapping[tuple[str, int], list[Method]] = field(repr=False)
-    """(HTTP verb, segments of the path) -> the methods that it may be."""
+    """(HTTP verb, number of path segments) -> the candidate methods."""
 
     def method(self, verb: str, path: str) -> tuple[Method, dict[str, str]] | None:
-        """The method that a request for `path`, without slashes at its ends, asks for, and the
-        path's parameters."""
+        """The method for a request to `path`, without leading and trailing slashes, and the path's
+        parameters."""
         given = path.split("/")
         for method in self.by_shape.get((verb, len(given)), ()):
             if (found := _matched(method.segments, given)) is not None:
@@ -66,7 +67,7 @@ class Document:
         return None
 
     def problems(self, schema: str, value: Any, at: str) -> Iterator[str]:
-        """What is wrong with a value of this schema, in the words of Google's front end."""
+        """The errors in a value of this schema, with the messages of Google's front end."""
         yield from self._problems({"$ref": schema}, value, at)
 
     def _problems(self, kind: Mapping[str, Any], value: Any, at: str) -> Iterator[str]:
@@ -104,7 +105,7 @@ class Document:
                 )
 
     def known(self, schema: str, value: Any) -> Any:
-        """The value without fields that this version does not have."""
+        """The value without fields that this version lacks."""
         return self._known({"$ref": schema}, value)
 
     def _known(self, kind: Mapping[str, Any], value: Any) -> Any:
@@ -121,13 +122,13 @@ class Document:
 
 
 def unknown_query(method: Method, query: Mapping[str, Any]) -> list[str]:
-    """The query parameters that neither this method nor every method has."""
+    """The query parameters that neither this method nor all methods have."""
     return [name for name in query if name not in method.query and name not in _ANYWHERE]
 
 
 @cache
 def document(service: str, version: str) -> Document | None:
-    """The document, read once; None if Google publishes none of the name."""
+    """The document, read once; None if Google publishes none of this name."""
     file = _folder() / f"{service}.{version}.json"
     if not re.fullmatch(r"[a-z0-9]+\.[a-z0-9]+\.json", file.name) or not file.is_file():
         return None
@@ -198,7 +199,7 @@ def _matched(segments: tuple[tuple[str, str, str], ...], given: list[str]) -> di
 
 
 def _is(kind: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value is of a simple type. 64-bit integers travel as strings."""
+    """Whether a value has a simple type. 64-bit integers are sent as strings."""
     match kind.get("type"):
         case "string":
             if kind.get("format") in _INTEGERS:

@@ -1,14 +1,15 @@
-"""What only Linux does: a child that the kernel kills with its parent, and one out of reach.
+"""Linux-specific process control: a child that the kernel kills with its parent, or that cannot
+listen.
 
 `linux.py [--no-listen] PARENT_PID PROGRAM ARGUMENT...` becomes that program, which the kernel kills
-as soon as the process that started it is gone. Where util-linux is at hand, `setpriv --pdeathsig`
-does the first half; it is not part of every container.
+as soon as the process that started it has ended. With util-linux, `setpriv --pdeathsig` does the
+same; not every container has it.
 
-With `--no-listen` the program's servers are out of reach. Karpenter needs that: it is upstream's
-own main program over its KWOK provider, pinned and without a patch, and serves metrics and health
-on every address of the machine, by flags that know a port and no address. A main program of our
-own would be a copy of its set-up, to be kept in step with every release; the filter is thirty lines
-that no release changes.
+With `--no-listen` the program's servers cannot be reached. Karpenter needs that: it is upstream's
+main program with its KWOK provider, pinned and unpatched, and serves metrics and health on every
+address of the machine, with flags for ports but not for addresses. A main program of our own would
+be a copy of its set-up that every release may change; the filter is thirty lines that no release
+changes.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ SECCOMP_MODE_FILTER = 2
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 EAGAIN = 11
 LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
-"""Instructions of the kernel's packet filter, which also judges system calls."""
+"""Instructions of the kernel's packet filter, which also filters system calls."""
 
 CALLS = {"x86_64": (50, 288), "aarch64": (201, 242)}
 """Machine -> the numbers of `listen` and `accept4`."""
@@ -43,16 +44,18 @@ def main() -> None:
 
 
 def die_with_parent() -> None:
-    """The kernel kills this process when the *thread* that started it ends; also after an exec."""
+    """Makes the kernel kill this process when the *thread* that started it ends; also after an
+    exec."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def block_listening() -> None:
-    """`listen` does nothing and says it did; `accept4` says that no client has connected yet."""
+    """Makes `listen` succeed without an effect, and `accept4` report that no client has connected
+    yet."""
     libc = ctypes.CDLL(None, use_errno=True)
     listen, accept = CALLS[platform.machine()]
     instructions = [
-        (LOAD, 0, 0, 0),  # the number of the call
+        (LOAD, 0, 0, 0),  # the system call's number
         (JUMP_IF_EQUAL, 0, 1, listen),
         (RETURN, 0, 0, ERRNO | 0),
         (JUMP_IF_EQUAL, 0, 1, accept),

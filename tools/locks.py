@@ -1,7 +1,7 @@
-"""One lock per program, which the kernel frees when its holder dies, however it dies.
+"""One lock per program, which the kernel releases when its holder ends, for whatever reason.
 
-Not `filelock`: it takes as many lines for "wait, and say so", and what builds the engine needs
-nothing but Python, so that it can build while packages are still installed.
+Not `filelock`: it needs as many lines to wait with a message, and building the engine needs only
+Python's standard library, so that it can start while packages are still being installed.
 """
 
 import fcntl
@@ -15,7 +15,7 @@ from tools.programs import cache_folder
 
 @contextmanager
 def locked(name: str, what: str) -> Iterator[None]:
-    """Hold the lock of `name`, and clear what builds of it left that died partway."""
+    """Holds the lock of `name`, and deletes incomplete builds of it."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f".{name}.lock").open("w") as lock:

@@ -1,7 +1,7 @@
 """Runs commands in sequence, and another one in parallel.
 
-`python -m tools.meanwhile BESIDE COMMAND...`: so the Python packages are installed while programs
-are built.
+`python -m tools.meanwhile PARALLEL COMMAND...` installs the Python packages while programs are
+built.
 """
 
 import shlex
@@ -12,8 +12,9 @@ from tools.linux import die_with_parent
 
 
 def main(beside: str, *commands: str) -> int:
-    """The exit code of the first command that fails, which ends the one beside; words are split as
-    a shell does. What goes wrong beside is for those to say who need what was to be made there."""
+    """Returns the exit code of the first command that fails, which also ends the parallel one;
+    commands are split as by a shell. A failure of the parallel command is reported by whatever
+    needs its result."""
     if not beside or sys.platform != "linux":
         return _in_order(commands)
     meanwhile = subprocess.Popen(shlex.split(beside), preexec_fn=die_with_parent)

@@ -1,4 +1,4 @@
-"""`python nearest.py NAME COMMAND KNOWN...`: what to give to a make target instead of a variable.
+"""`python nearest.py NAME COMMAND KNOWN...`: suggests a make target's variable for an unknown one.
 
 Standard library only: it runs before anything is installed.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def instead(name: str, command: str, known: Sequence[str]) -> str:
-    """One line: that the command takes no such variable, the nearest that it takes, and all."""
+    """One line: that the command has no such variable, the most similar one, and all of them."""
     near = difflib.get_close_matches(name.upper(), known, 1, 0.7)
     meant = f": did you mean {near[0]}?" if near else ";"
     return (

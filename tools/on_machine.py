@@ -1,4 +1,4 @@
-"""Programs that the machine has already, in a version that fits: those are not built."""
+"""Programs installed on the machine in a suitable version, which need not be built."""
 
 import os
 import re
@@ -16,13 +16,13 @@ MODULES = {
     "kube-scheduler": "k8s.io/kubernetes",
     "kwok": "sigs.k8s.io/kwok",
 }
-"""Binaries whose releases are what is built here, and the Go module whose version says which.
-Karpenter is none of them: nobody releases the one with KWOK's nodes."""
+"""Binaries whose releases can replace those built here, and the Go module with their version. Not
+Karpenter: the one with KWOK's nodes is not released."""
 
 
 def search_path() -> str:
-    """`KUBEBUILDER_ASSETS`, where Kubernetes' own test tools keep a control plane, then PATH; what
-    was built here is not on it."""
+    """`KUBEBUILDER_ASSETS`, where Kubernetes' own test tools keep a control plane, then PATH;
+    without the binaries built here."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     if assets := os.environ.get("KUBEBUILDER_ASSETS"):
         folders.insert(0, assets)
@@ -30,7 +30,7 @@ def search_path() -> str:
 
 
 def found(program: Program) -> dict[str, Path]:
-    """Binary -> where it is, of those with the minor version that the program's `go.mod` has."""
+    """Binary -> its path, for those with the minor version in the program's `go.mod`."""
     path = search_path()
     wanted = {name: MODULES[name] for name in program.binaries if name in MODULES}
     there = {name: Path(at) for name in wanted if (at := shutil.which(name, path=path))}
@@ -42,21 +42,21 @@ def found(program: Program) -> dict[str, Path]:
 
 
 def engine() -> Path | None:
-    """The `pulumi` on PATH, whichever version, if its Python language host is there too."""
+    """The `pulumi` on PATH, of any version, if its Python language host is there as well."""
     path = search_path()
     there = shutil.which("pulumi", path=path)
     return Path(there) if there and shutil.which("pulumi-language-python", path=path) else None
 
 
 def fits(engine: Path, program: Program) -> bool:
-    """Whether an engine is of the major version that is built here, and not older."""
+    """Whether an engine has the major version that is built here, and is not older."""
     there, wanted = _numbers(version(engine)), _numbers(program.version())
     return there[:1] == wanted[:1] and there >= wanted
 
 
 @cache
 def version(binary: Path) -> str:
-    """What it says of itself, such as `v1.35.4`; empty if it says nothing."""
+    """The version that a binary reports, such as `v1.35.4`; empty if it reports none."""
     try:
         said = subprocess.run(
             [binary, "--version"], capture_output=True, text=True, timeout=20, errors="replace"

@@ -1,7 +1,7 @@
-"""Only this user, and root, may talk to what listens on loopback here.
+"""Restricts servers on loopback to this user and root.
 
-A port of 127.0.0.1 is open to every user of the machine, and a provider or language host runs
-what it is told to. The kernel's table of connections says whose the other end is.
+Every user of the machine can connect to a port of 127.0.0.1, and a provider or language host runs
+whatever it is sent. The kernel's table of connections shows the owner of the other end.
 """
 
 import os
@@ -17,11 +17,11 @@ from typing import Any
 import grpc
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-"""One line a socket: local address, remote address, state, ..., user, as proc(5) has it."""
+"""One line per socket: local address, remote address, state, ..., user, as in proc(5)."""
 _ESTABLISHED = 1
-"""A socket that its program has closed belongs to root in the table, so only an open one counts."""
+"""In the table, root owns a socket that its program has closed, so only an open one counts."""
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
-"""Protocol, type and flag of a message to the kernel, as netlink(7) and sock_diag(7) have them."""
+"""Protocol, type and flag of a message to the kernel, as in netlink(7) and sock_diag(7)."""
 _HEAD = struct.Struct("=IHHII")
 _ASKED = struct.Struct("=BBBxI")
 _ENDS = struct.Struct("!HH4s12x4s12x")
@@ -38,9 +38,10 @@ def ours(peer: int, port: int) -> bool:
 
 
 def _owner(peer: int, port: int) -> int | None:
-    """The user who has the socket; None if the kernel knows of none, or is not to be asked so.
+    """The user who owns the socket; None if the kernel does not know it or does not support the
+    query.
 
-    Every call of a plugin asks: this takes 8 microseconds, and to read the tables 3 milliseconds.
+    Every call of a plugin needs this: it takes 8 microseconds, reading the tables 3 milliseconds.
     """
     ends = _ENDS.pack(peer, port, _LOOPBACK, _LOOPBACK) + _ANY_INTERFACE_AND_COOKIE
     asked = _ASKED.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 1 << _ESTABLISHED) + ends
@@ -58,7 +59,7 @@ def _owner(peer: int, port: int) -> int | None:
 
 
 def _owner_in_tables(peer: int, port: int) -> int | None:
-    """The same, of the tables of all connections."""
+    """Like `_owner`, from the tables of all connections."""
     wanted = re.compile(rf":{peer:04X} [0-9A-F]+:{port:04X} {_ESTABLISHED:02X} \S+ \S+ \S+ +(\d+) ")
     for table in TABLES:
         try:
@@ -71,7 +72,7 @@ def _owner_in_tables(peer: int, port: int) -> int | None:
 
 
 def close_to_others(server: socketserver.BaseServer) -> None:
-    """From now on a server of HTTP hangs up on other users."""
+    """Makes an HTTP server close the connections of other users."""
     port = int(server.server_address[1])  # type: ignore[index]
 
     def verify(_: object, client: Any) -> bool:
@@ -81,7 +82,7 @@ def close_to_others(server: socketserver.BaseServer) -> None:
 
 
 class Quiet(socketserver.BaseServer):
-    """Mixed in first: says nothing of a client that hangs up, as programs that are killed do, where
+    """Mixed in first: ignores a client that disconnects, as killed programs do, for which
     `socketserver` prints a traceback."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -90,8 +91,8 @@ class Quiet(socketserver.BaseServer):
 
 
 class OwnOnly(grpc.ServerInterceptor):  # type: ignore[misc]
-    """Answers other users of a gRPC server with PERMISSION_DENIED. `port` is set once it is known;
-    until then no request is answered."""
+    """Refuses other users of a gRPC server with PERMISSION_DENIED. `port` is set once it is known;
+    until then no request is served."""
 
     port = 0
 
@@ -101,7 +102,7 @@ class OwnOnly(grpc.ServerInterceptor):  # type: ignore[misc]
             return None
         streams = handler.response_streaming
         inner = handler.unary_stream if streams else handler.unary_unary
-        if inner is None:  # nothing here takes a stream of requests
+        if inner is None:  # nothing here has a stream of requests
             return None
 
         def guarded(request: Any, context: Any) -> Any:

@@ -1,6 +1,6 @@
-"""The programs built here: what each one is, what names its build, and where the build is found.
+"""The programs built here: their modules, the keys of their builds, and the builds' folders.
 
-Versions are written in the `go.mod` of each program's folder and nowhere else.
+Versions are only in the `go.mod` of each program's folder.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BUILD_FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false")
 SPEED_FLAGS = ("-gcflags=all=-dwarf=false",)
-"""What the linker leaves out anyway (-w) is not even written: a tenth of the time. It makes no
-other binaries, so it is not part of a build's name."""
+"""Data that the linker drops anyway (-w) is not even written, which saves a tenth of the time. The
+binaries are the same, so it is not part of a build's name."""
 GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
 
 class ToolError(Exception):
-    """Why a tool cannot be had, in one line, with what to do."""
+    """A tool is not available: the reason in one line, with what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,29 +28,29 @@ class Program:
     """One Go module whose `tool` lines are built into one folder of the cache."""
 
     name: str
-    """Names the folder with `go.mod` and `go.sum`, and the binary where there is only one."""
+    """Names the folder with `go.mod` and `go.sum`, and the binary if there is only one."""
     module: str
     """The Go module whose version is the program's version."""
     binaries: tuple[str, ...]
-    """What the finished folder must hold."""
+    """The binaries that a complete folder contains."""
     usually: int
-    """Seconds that a first build took on two cores, downloads included."""
+    """Seconds that a first build took on two cores, including downloads."""
     ldflags: str = ""
     """Linker flags, in which {version}, {major} and {minor} stand for the module's version."""
     copies: tuple[tuple[str, str, str], ...] = ()
-    """Files kept from the source: (module, glob in it, folder beside the binaries)."""
+    """Files copied from the source: (module, glob in it, folder next to the binaries)."""
     scripts: tuple[str, ...] = ()
-    """Executables kept from the program's own folder here."""
+    """Executables copied from the program's own folder here."""
     default: bool = True
     """Whether `build` without names builds it."""
     tags: tuple[str, ...] = ()
     """Go's build tags."""
     c: bool = False
-    """Whether it has parts in C, for which the machine needs a C compiler."""
+    """Whether it contains C code, for which the machine needs a C compiler."""
     headers: tuple[tuple[str, str], ...] = ()
-    """What those include: (header, the Debian package that has it)."""
+    """The headers that the C code includes: (header, the Debian package that provides it)."""
     tools: Path = HERE
-    """The folder `tools` whose pinned version this is: of this tree, or of another revision."""
+    """The folder `tools` with the pinned version: this tree's, or another revision's."""
 
     @property
     def source(self) -> Path:
@@ -58,14 +58,14 @@ class Program:
         return self.tools / self.name
 
     def packages(self, binaries: tuple[str, ...]) -> list[str]:
-        """The Go packages of these binaries, of the `tool` lines of `go.mod`."""
+        """The Go packages of these binaries, from the `tool` lines in `go.mod`."""
         if binaries == self.binaries:
             return ["tool"]
         lines = re.findall(r"^\t(\S+)$", (self.source / "go.mod").read_text(), re.MULTILINE)
         return [line for line in lines if line.rpartition("/")[2] in binaries]
 
     def version(self, module: str | None = None) -> str:
-        """The version that `go.mod` requires of the program's own or another module."""
+        """The required version in `go.mod` of the program's own or another module."""
         line = rf"^\s*(?:require )?{re.escape(module or self.module)} (v\S+)"
         found = re.search(line, (self.source / "go.mod").read_text(), re.MULTILINE)
         if found is None:
@@ -78,8 +78,8 @@ class Program:
         return f"-s -w {self.ldflags}".format(version=version, major=major, minor=minor).strip()
 
     def folder(self, without: tuple[str, ...] = ()) -> Path:
-        """The folder of the build, or of one without some of the binaries: it exists only once
-        it is complete."""
+        """The folder of the build, or of one without some of the binaries; it exists only once it
+        is complete."""
         key = hashlib.sha256()
         for file in sorted(file for file in self.source.rglob("*") if file.is_file()):
             key.update(hashlib.sha256(file.read_bytes()).digest())
@@ -93,14 +93,14 @@ class Program:
 
 
 def cache_folder() -> Path:
-    """The per-user folder that builds are kept in, shared by every clone."""
+    """The per-user folder of all builds, shared by all clones."""
     if own := os.environ.get("GPU_CLUSTER_CACHE"):
         return Path(own).expanduser().absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-cluster"
 
 
 PROGRAMS = (
-    # One module, so that what the six share is compiled once.
+    # One module, so that packages that the six share are compiled once.
     Program(
         name="control-plane",
         module="k8s.io/kubernetes",
@@ -130,7 +130,7 @@ PROGRAMS = (
         binaries=("pulumi", "pulumi-language-python", "pulumi-language-python-exec"),
         scripts=("pulumi-language-python",),
         usually=180,
-        # Google's storage without the transport that only machines in its data centres have.
+        # Google's storage without the transport that exists only on machines in its data centres.
         tags=("disable_grpc_modules",),
         ldflags="-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version={version}",
         copies=(
@@ -162,7 +162,7 @@ PROGRAMS = (
         copies=(("github.com/aws/karpenter-provider-aws", "pkg/apis/crds/*.yaml", "crds"),),
         default=False,
     ),
-    # What a real node runs: rehearsal/gpu_node.
+    # The programs of a real node: rehearsal/gpu_node.
     Program(
         name="kubelet",
         module="k8s.io/kubernetes",
@@ -187,8 +187,8 @@ PROGRAMS = (
         module="github.com/opencontainers/runc",
         binaries=("runc",),
         usually=15,
-        # Static: it begins in one file system and ends in another. Without seccomp, pods that ask
-        # for the runtime's default profile fail.
+        # Static: it starts in one file system and ends in another. Without seccomp, pods that use
+        # the runtime's default profile fail.
         ldflags="-linkmode external -extldflags -static",
         tags=("seccomp", "netgo", "osusergo"),
         c=True,
@@ -207,7 +207,7 @@ PROGRAMS = (
         module="github.com/NVIDIA/k8s-device-plugin",
         binaries=("nvidia-device-plugin",),
         usually=40,
-        # Symbols of the driver's libraries, which are not there yet.
+        # Symbols of the driver's libraries, which are not present yet.
         ldflags="-extldflags=-Wl,-z,lazy",
         c=True,
         default=False,
@@ -233,7 +233,7 @@ PROGRAMS = (
 
 @cache
 def program(name: str) -> Program:
-    """The program of that name, or the one that yields a binary of that name."""
+    """The program of that name, or the one that contains a binary of that name."""
     for each in PROGRAMS:
         if name == each.name or name in each.binaries:
             return each

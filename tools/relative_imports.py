@@ -1,8 +1,8 @@
-"""Rewrites the imports that modules of `components/` have of each other as relative ones.
+"""Rewrites imports between modules of `components/` as relative imports.
 
-In the wheel the folder is the package `gpu_cluster`: an import of `components` would fail there.
+In the wheel the folder is the package `gpu_cluster`, in which an import of `components` would fail.
 
-    python -m tools.relative_imports
+python -m tools.relative_imports
 """
 
 import re
@@ -15,7 +15,8 @@ _IMPORT = re.compile(rf"^(\s*)from {PACKAGE}((?:\.\w+)*) import ", re.MULTILINE)
 
 
 def relative(text: str, package: tuple[str, ...]) -> str:
-    """The source of a module of `package`, which is written without `components` itself."""
+    """The source of a module with relative imports. `package`: the module's package, without
+    `components`."""
 
     def rewritten(match: re.Match[str]) -> str:
         target = tuple(match[2].split(".")[1:])
@@ -29,7 +30,7 @@ def relative(text: str, package: tuple[str, ...]) -> str:
 
 
 def main(root: Path = Path(PACKAGE)) -> None:
-    """Rewrites what is not relative yet, and sorts it."""
+    """Rewrites and sorts imports that are not relative yet."""
     for path in root.rglob("*.py"):
         text = path.read_text()
         if (changed := relative(text, path.parent.relative_to(root).parts)) != text:

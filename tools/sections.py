@@ -1,4 +1,4 @@
-"""Pages of docs/, and their sections, that are written from code or from results."""
+"""Pages of docs/, and their sections, that are generated from code or from results."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,8 @@ def between(text: str, section: str) -> str:
 
 
 def filled(text: str, section: str, content: str) -> str:
-    """`text` with other content between the section's markers; ValueError if there are none."""
+    """`text` with the content between the section's markers replaced; ValueError without
+    markers."""
     start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
     if start not in text or end not in text:
         raise ValueError(f"there is no section {section}")
@@ -32,7 +33,7 @@ def filled(text: str, section: str, content: str) -> str:
 
 
 def fill(page: Path, section: str, content: str) -> None:
-    """Writes other content between the section's markers of a page."""
+    """Replaces the content between the section's markers of a page."""
     page.write_text(filled(page.read_text(), section, f"\n{content.strip()}\n\n"))
 
 

@@ -1,4 +1,4 @@
-"""`python version.py`: ends with 1 and a line where this Python is not one that is tried.
+"""`python version.py`: exits with 1 and a message if this Python version is not tested.
 
 Runs with any Python 3, before anything is installed.
 """
@@ -9,7 +9,7 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 
 
 def wrong(version: "tuple[int, ...]") -> str:
-    """What is wrong with this Python; empty if nothing is."""
+    """The reason why this Python version is not supported; empty if it is."""
     if OLDEST <= tuple(version[:2]) <= NEWEST:
         return ""
     return (

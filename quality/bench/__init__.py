@@ -1,1 +1,1 @@
-"""The benchmark: what the program costs in time, memory and money against what it could cost."""
+"""The benchmark: the program's cost in time, memory and money, compared with the least possible."""

@@ -1,7 +1,7 @@
-"""The bare program: what another program registers, as one flat list of literal resources.
+"""The bare program: the resources that another program registers, as one flat list of literals.
 
-It has the same types, names and inputs, the same order by `depends_on`, and no component, so its
-state is the other's without the components: where it changes nothing there, it is the same.
+It has the same types, names and inputs, the same order through `depends_on`, and no components. Its
+state is the other's without the components, so it changes nothing where the other changes nothing.
 """
 
 import importlib
@@ -22,11 +22,11 @@ from stacks.engine.state import PROVIDER_TYPE, ROOT_TYPE
 from stacks.engine.urn import Urn, of_reference, reference
 
 SECRET = "4dabf18193072939515e22adb298388d"
-"""The key that marks a special value in a state; a secret is the one kind that occurs."""
+"""The key that marks a special value in a state; only secrets occur."""
 
 
 def source(requests: Sequence[tuple[bytes, str]], outputs: Mapping[str, Any]) -> str:
-    """The bare program's text. `requests` is what `recorder` kept, `outputs` are the stack's."""
+    """The bare program's source. `requests`: recorded by `recorder`; `outputs`: the stack's."""
     names: dict[str, str] = {}
     packages: set[str] = set()
     body: list[str] = []
@@ -50,7 +50,8 @@ def source(requests: Sequence[tuple[bytes, str]], outputs: Mapping[str, Any]) ->
 
 
 def _options(request: Any, names: Mapping[str, str]) -> list[str]:
-    """Options in Python. Dependencies by properties are among `dependencies`, as `depends_on`."""
+    """The options as Python source. `dependencies` includes those through properties, as
+    `depends_on`."""
     before = [names[urn] for urn in dict.fromkeys(request.dependencies) if urn in names]
     options = [f"depends_on=[{', '.join(before)}]"] if before else []
     provider, _ = of_reference(request.provider)
@@ -86,26 +87,27 @@ def _sdk_class(token: str) -> tuple[str, str]:
 
 
 def _given(package: str, path: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The constructor's arguments: Python names outside, wire names inside, as both are allowed."""
+    """The constructor's arguments: Python names at the top level, wire names inside, since both are
+    allowed."""
     module, _, name = path.rpartition(".")
     sdk = importlib.import_module(".".join(filter(None, (package, module))))
     parameters = inspect.signature(getattr(sdk, name)._internal_init).parameters
     given = {}
     for wire, value in inputs.items():
         known = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", wire).lower()
-        # A class of its own, such as Deployment, has fixed its kind already.
+        # A class for a kind, such as Deployment, already sets the kind.
         if wire in ("apiVersion", "kind") and known not in parameters:
             continue
         if known not in parameters:
             raise ValueError(f"{package}.{path} has no argument {known}")
-        # A provider's inputs are texts; its constructor takes the value and writes it as one.
+        # A provider's inputs are strings; its constructor takes the value and serialises it.
         boolean = path.endswith("Provider") and value in ("true", "false")
         given[known] = value == "true" if boolean else value
     return given
 
 
 def _literal(value: Any) -> str:
-    """Python for a value; a secret inside one makes all of it secret, as in the engine."""
+    """Python source for a value; a secret inside makes all of it secret, as in the engine."""
     secrets: list[Any] = []
 
     def plain(item: Any) -> Any:
@@ -121,7 +123,7 @@ def _literal(value: Any) -> str:
 
 
 def outputs_of(deployment: Mapping[str, Any]) -> dict[str, Any]:
-    """The stack's outputs in an exported state; secrets as the SDK has them on the wire."""
+    """The stack's outputs in an exported state; secrets in the SDK's wire form."""
     (root,) = (r for r in state.resources(deployment) if r["type"] == ROOT_TYPE)
 
     def value(item: Any) -> Any:
@@ -136,7 +138,7 @@ def outputs_of(deployment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flattened(deployment: Mapping[str, Any]) -> dict[str, Any]:
-    """An exported state without its components: every resource is a child of the stack."""
+    """An exported state without its components: every resource becomes a child of the stack."""
     flat: dict[str, Any] = deepcopy(dict(deployment))
     resources = state.resources(flat)
     (root,) = (r["urn"] for r in resources if r["type"] == ROOT_TYPE)
@@ -169,5 +171,5 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def write(folder: Path, text: str) -> None:
-    """Makes the text the `__main__.py` of a program in `folder`."""
+    """Writes the text as the `__main__.py` of a program in `folder`."""
     (folder / "__main__.py").write_text(text)

@@ -1,4 +1,4 @@
-"""Measures what the program costs in time and memory, and writes what it finds."""
+"""Measures the program's cost in time and memory, and writes the results."""
 
 import json
 import os
@@ -20,10 +20,10 @@ PARTS = ("a", "b", "c")
 def bench(
     parts: Sequence[str], *, runs: int, stacks: Sequence[str], scale: float | None, docs: bool
 ) -> ExitCode:
-    """Measures the parts, all if none is named; the others stay as an earlier run measured them.
+    """Measures the parts, by default all; the others keep the results of an earlier run.
 
-    `runs`: of each side of each comparison. `stacks`: the samples if none is named. `scale`: of the
-    part c; None: as it suits each cloud. `docs`: the section of the benchmark page is written.
+    `runs`: of each side of each comparison. `stacks`: by default the samples. `scale`: for part c;
+    None: the default of each cloud. `docs`: whether to write the section of the benchmark page.
     """
     if not stacks:
         use_examples()
@@ -47,7 +47,7 @@ def bench(
 
 
 def _earlier() -> dict[str, Section]:
-    """What an earlier run measured, by letter: where only some parts are measured again."""
+    """The results of an earlier run, by letter, for the parts that are not measured again."""
     file = FOLDER / "bench.json"
     documents = json.loads(file.read_text())["sections"] if file.is_file() else []
     return {document["letter"]: read(document) for document in documents}

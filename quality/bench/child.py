@@ -1,4 +1,4 @@
-"""One measurement in its own process; what it took is the last line, as JSON.
+"""One measurement in its own process; prints the result as JSON on the last line.
 
 `modules CONFIG` lists what the program loads and registers, `import FILE` imports those modules.
 """
@@ -18,9 +18,9 @@ ROOTS = ("components", "pulumi", "pulumi_aws", "pulumi_gcp", "pulumi_kubernetes"
 
 
 def run_program(config: dict[str, str]) -> list[str]:
-    """Runs `__main__.py` before an engine that agrees to all; returns the types it registered.
+    """Runs `__main__.py` with an engine that accepts everything; returns the registered types.
 
-    As in a first preview: nothing of the cloud's answers is known.
+    As in a first preview, none of the cloud's outputs is known.
     """
     import pulumi
     from pulumi.runtime import mocks, stack
@@ -48,7 +48,7 @@ def run_program(config: dict[str, str]) -> list[str]:
 
 
 def loaded() -> list[str]:
-    """Modules that are really loaded, in the order of their import: SDK packages have lazy ones."""
+    """The modules that are really loaded, in the order of their import: the SDKs have lazy ones."""
     return [
         name
         for name, module in list(sys.modules.items())
@@ -57,7 +57,7 @@ def loaded() -> list[str]:
 
 
 def peak() -> float:
-    """MiB of memory at the process's peak."""
+    """The process's peak memory in MiB."""
     status = Path("/proc/self/status").read_text().splitlines()
     (line,) = (line for line in status if line.startswith("VmHWM:"))
     return int(line.split()[1]) / 1024
@@ -72,7 +72,7 @@ def main(mode: str, file: str) -> dict[str, Any]:
             return {"modules": loaded(), "types": types_}
         case "import":
             for name in given:
-                # An SDK's lazy module loads when something is looked up in it.
+                # An SDK's lazy module loads when one of its attributes is read.
                 getattr(importlib.import_module(name), "any_name", None)
     return {"seconds": time.process_time() - began, "memory": peak()}
 

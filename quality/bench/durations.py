@@ -1,7 +1,7 @@
-"""How long clouds typically take: seconds of one creation, as far as somebody has measured it.
+"""Typical durations of a creation in a cloud, in seconds, as far as they have been measured.
 
 The long ones are from public reports (see `SOURCES`); the rest is general experience, and too short
-to change a ratio. A figure of one's own can be put in its place.
+to change a ratio. Replace them with your own figures if you have any.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ SOURCES: Final = (
 GPU_POOLS: Final[Mapping[str, float]] = MappingProxyType(
     {GOOGLE.node_pool: 40.0, AWS.node_pool: 90.0}
 )
-"""A pool of no nodes: what every GPU pool is at first."""
+"""The durations of a pool without nodes, which every GPU pool is at first."""
 
 CREATION: Final[Mapping[str, float]] = MappingProxyType(
     {
@@ -42,13 +42,13 @@ CREATION: Final[Mapping[str, float]] = MappingProxyType(
         **{token: row.seconds for token, row in rows().items() if row.seconds},
     }
 )
-"""Resource type -> seconds. `OTHER` where it is not in the list."""
+"""Resource type -> seconds. `OTHER` for types that are not listed."""
 
 OTHER: Final = 2.0
 
 
 def creation(urn: str, *, gpu_pools: frozenset[str]) -> float:
-    """Seconds of the creation of a resource; `gpu_pools` are the names of the stack's pools."""
+    """How many seconds a resource's creation takes; `gpu_pools`: the names of the stack's pools."""
     made = Urn.parse(urn)
     if made.name in gpu_pools and made.type in GPU_POOLS:
         return GPU_POOLS[made.type]

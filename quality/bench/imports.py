@@ -1,4 +1,4 @@
-"""b. What the program imports, against the SDK modules of the resources that it registers."""
+"""b. The program's imports, compared with the SDK modules of the resources that it registers."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,11 +12,12 @@ from stacks.definition.settings import flat
 LIMIT = 1.3
 POD_KINDS = ("pulumi_kubernetes.apps.v1", "pulumi_kubernetes.batch.v1")
 PODS = "pulumi_kubernetes.core.v1"
-"""The SDK itself loads it when one of those kinds is registered, for the types of its pods."""
+"""The SDK itself loads it when a kind with a pod template is registered, for the types of its
+pods."""
 
 
 def measure(chosen: Sequence[str], runs: int) -> Section:
-    """Imports in a fresh process each time, with compiled files and a warm disk cache."""
+    """Measures imports in a fresh process each time, with compiled files and a warm disk cache."""
     rows = []
     for stack in chosen or SAMPLES:
         said = child("modules", flat(values_of(stack)))
@@ -49,7 +50,7 @@ def measure(chosen: Sequence[str], runs: int) -> Section:
 def sdk_modules(types: list[str]) -> list[str]:
     """The modules with these types' classes: `pulumi_gcp.container`, `pulumi_kubernetes.apps.v1`.
 
-    A custom resource's type has no module of its own.
+    A custom resource's type has no module.
     """
     names = ["pulumi"]
     for token in dict.fromkeys(types):

@@ -1,4 +1,5 @@
-"""c. `up` with every creation taking its typical time: what waits for what, and for no reason."""
+"""c. `up` with every creation taking its typical time: which resources wait for others, and for no
+reason."""
 
 import tempfile
 import textwrap
@@ -54,13 +55,14 @@ def wait_for_the_layers_before(args):
 
 pulumi.runtime.register_stack_transformation(wait_for_the_layers_before)
 """
-"""Put before the program: the order of the common modules, in which each layer waits for the whole
-of the one before. Addons and CPU nodes, GPU node groups, what runs on them, workloads."""
+"""Inserted at the start of the program: the order of common modules, in which each layer waits for
+all of the previous one. The layers: addons and CPU nodes, GPU node groups, what runs on them,
+workloads."""
 
 
 def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
-    """Both orders of each environment, one at a time; a run takes as long as it takes, so
-    there is one of each."""
+    """Measures both orders of each environment, once each, as a run takes as long as in the
+    cloud."""
     rows, notes = [], []
     for stack in chosen or STACKS:
         known = measured(platform_of(stack))
@@ -154,7 +156,7 @@ def _common_order(stack: str) -> Mutation:
 
 
 def _least(stack: str, order: Sequence[str], spans: Sequence[Span]) -> float:
-    """Seconds that no order can save, as they were in this run: moto starts with the VPC."""
+    """Seconds that no order can save, as measured in this run: moto starts with the VPC."""
     pools = set(values_of(stack)["gpu-cluster:gpuPools"])
     return sum(
         min(span.seconds for span in spans if span.token == token and span.name not in pools)
@@ -163,7 +165,7 @@ def _least(stack: str, order: Sequence[str], spans: Sequence[Span]) -> float:
 
 
 def _gpu_at(stack: str, spans: Sequence[Span]) -> float:
-    """Seconds until everything stands that a pod with a GPU needs, except its node."""
+    """Seconds until everything exists that a pod with a GPU needs, except its node."""
     pools = set(values_of(stack)["gpu-cluster:gpuPools"])
     needed = [
         span.ended

@@ -1,4 +1,4 @@
-"""Two ways of doing the same thing, measured in turn, and the ratio of their medians."""
+"""Two ways of doing the same thing, measured alternately, and the ratio of their medians."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 Sample = Mapping[str, float]
-"""What one run took, by quantity."""
+"""The measurements of one run, by quantity."""
 
 BOUND_SLACK = 1.03
 
@@ -20,13 +20,14 @@ class Comparison:
     ours: Sequence[float]
     theirs: Sequence[float]
     limit: float | None = None
-    """The ratio of medians stays at or below it; None: for information only."""
+    """The maximum of the ratio of medians; None: for information only."""
     bound: float | None = None
-    """What no program could get under, where that is above the limit: then 3% more is allowed."""
+    """The least value that any program could reach, if that is above the limit: then 3% more is
+    allowed."""
 
     @property
     def ratio(self) -> float:
-        """Median of ours by median of theirs."""
+        """The median of our values divided by that of theirs."""
         return median(self.ours) / median(self.theirs)
 
     @property
@@ -44,7 +45,7 @@ class Comparison:
         return "pass" if self.ok else "MISS"
 
     def document(self) -> dict[str, Any]:
-        """For machines."""
+        """The comparison for JSON."""
         return {
             "what": self.what,
             "unit": self.unit,
@@ -59,19 +60,19 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One of the benchmark's questions with its answers."""
+    """One of the benchmark's questions with its results."""
 
     letter: str
     title: str
     ours: str
-    """What the column of ours holds."""
+    """The heading of our column."""
     theirs: str
-    """What the other column holds."""
+    """The heading of the other column."""
     rows: Sequence[Comparison]
     notes: Sequence[str] = ()
 
     def document(self) -> dict[str, Any]:
-        """For machines."""
+        """The section for JSON."""
         return {
             "letter": self.letter,
             "title": self.title,
@@ -83,7 +84,7 @@ class Section:
 
 
 def read(document: Mapping[str, Any]) -> Section:
-    """A section as `Section.document` wrote it."""
+    """Reads a section that `Section.document` wrote."""
     rows = [
         Comparison(**{name: row[name] for name in Comparison.__dataclass_fields__})
         for row in document["rows"]
@@ -95,9 +96,9 @@ def read(document: Mapping[str, Any]) -> Section:
 def alternately(
     runs: int, ours: Callable[[], Sample], theirs: Callable[[], Sample]
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Runs A B A B ... after one of each that does not count; quantity -> its values, per side.
+    """Runs A B A B ... after one uncounted run of each; returns quantity -> its values, per side.
 
-    In turn, so that whatever else the machine does meets both; which comes first changes.
+    Alternately, so that other load on the machine affects both; which one is first changes.
     """
     ours(), theirs()
     kept: tuple[dict[str, list[float]], dict[str, list[float]]] = ({}, {})

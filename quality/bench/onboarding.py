@@ -1,6 +1,6 @@
-"""How long onboarding takes: from a clone in an empty home to the verdict of a rehearsal.
+"""How long onboarding takes: from a clone with an empty home to the result of a rehearsal.
 
-Each revision is cloned and measured on two cores, with nothing but PATH from the environment.
+Each revision is cloned and measured on two cores, with only PATH from the environment.
 """
 
 import json
@@ -21,19 +21,19 @@ from tools.sections import BENCHMARKS, ROOT, fill, table
 FILE = ROOT / ".rehearsal" / "bench" / "onboarding.json"
 PASSED_ON = ("PATH", "LANG", "SSL_CERT_FILE", "PIP_CERT", "PIP_INDEX_URL", "GOPROXY", "GOSUMDB")
 CACHES = (".cache/gpu-cluster", ".cache/go-build", "go")
-"""Folders of a home in which a first run leaves something."""
+"""Folders of a home directory that a first run fills."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One of the things that are timed, in order: each finds what those before it have left."""
+    """A timed command. Commands run in order, and find what earlier ones have left."""
 
     name: str
     command: str
     limit: float
-    """Seconds."""
+    """The limit in seconds."""
     afresh: bool = False
-    """Whether it begins with another clone and home, and has of the first the built programs."""
+    """Whether it starts with a new clone and home, with only the first one's built programs."""
 
 
 STEPS = (
@@ -57,14 +57,15 @@ STEPS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """Seconds of one step, and of the processors during it."""
+    """The elapsed and the processor seconds of one step."""
 
     seconds: float
     cpu: float
 
 
 def measure(revision: str, python: str) -> dict[str, Took]:
-    """Step -> what it took; what the first run leaves in its home is printed."""
+    """Measures the steps, and prints what the first run leaves in its home; returns step ->
+    result."""
     took: dict[str, Took] = {}
     with tempfile.TemporaryDirectory(prefix="onboarding-") as name:
         first, other = Path(name, "first"), Path(name, "other")
@@ -111,7 +112,7 @@ def _run(command: str, folder: Path, env: Mapping[str, str], python: str) -> Non
 
 
 def _cpu() -> float:
-    """Of all that has ended. What a rehearsal kills and nobody waits for is not in it."""
+    """Processor seconds of all ended processes, without those that a rehearsal kills unreaped."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -124,7 +125,7 @@ def _print_left(home: Path) -> None:
 
 
 def page(measured: Mapping[str, Mapping[str, Took]]) -> str:
-    """Markdown: a line each step, a column each revision."""
+    """A Markdown table: a row for each step, a column for each revision."""
     rows = [
         (
             step.name,
@@ -141,9 +142,10 @@ def _cell(took: Took | None) -> str:
 
 
 def bench(revisions: Sequence[str], *, docs: bool) -> ExitCode:
-    """Measures the revisions, HEAD if none is named, and writes one table of all that ever were.
+    """Measures the revisions, by default HEAD, and writes one table of all measured revisions.
 
-    `docs`: into the benchmark page as well. A finding: the last revision misses a limit.
+    `docs`: whether to write it to the benchmark page as well. Finds a violation if the last
+    revision exceeds a limit.
     """
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     python = getattr(sys, "_base_executable", sys.executable)

@@ -1,4 +1,4 @@
-"""a. Preview and `up` that change nothing, against a bare program with the same resources."""
+"""a. Preview and `up` without changes, compared with a bare program with the same resources."""
 
 import pickle
 import tempfile
@@ -17,7 +17,7 @@ QUANTITIES = {"wall": "s", "memory": "MiB"}
 
 
 def measure(stacks: Sequence[str], runs: int) -> Section:
-    """One sandbox per stack, on which both programs run in turn."""
+    """Uses one sandbox per stack, in which both programs run alternately."""
     rows: list[Comparison] = []
     for stack in stacks:
         with tempfile.TemporaryDirectory(prefix=f"bench-{stack}-") as folder:
@@ -61,7 +61,7 @@ def _of(stack: str, folder: Path, runs: int) -> list[Comparison]:
 
 
 def programs(sandbox: Sandbox) -> tuple[Program, Program]:
-    """The sandbox's program and its bare twin, each on its own state that is up."""
+    """The sandbox's program and its bare equivalent, each deployed with its own state."""
     state = exported(sandbox)
     recording = copied(sandbox, "recording")
     kept = recording / "registered.pickle"

@@ -7,7 +7,7 @@ from quality.bench.measure import Comparison, Section
 
 
 def markdown(sections: Sequence[Section], machine: str) -> str:
-    """A table for each section, with what its columns hold and how to read it."""
+    """A table for each section, with an explanation of its columns."""
     parts = [
         f"`make bench` on {machine}; ratio of medians, in brackets the least and the most.",
         "",
@@ -25,7 +25,7 @@ def markdown(sections: Sequence[Section], machine: str) -> str:
 
 
 def text(sections: Sequence[Section]) -> str:
-    """The same for a terminal, without the notes."""
+    """The same tables for a terminal, without the notes."""
     rows = [
         (f"{s.letter}  {row.what}", _values(row.ours, row.unit), _values(row.theirs, row.unit),
          f"{row.ratio:.2f}", "" if row.limit is None else f"<= {row.limit:.2f}", row.verdict)

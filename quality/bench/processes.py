@@ -18,11 +18,11 @@ clusters: [{name: nowhere, cluster: {server: "https://192.0.2.1"}}]
 users: [{name: nowhere, user: {token: nobody}}]
 contexts: [{name: nowhere, context: {cluster: nowhere, user: nowhere}}]
 """
-"""Of no cluster: a program under mocks asks none."""
+"""A kubeconfig without a cluster: a program with mocks contacts none."""
 
 
 def child(mode: str, given: Any) -> Any:
-    """What the child says of `given`. Raises RuntimeError with its last words."""
+    """The child's result for `given`. Raises RuntimeError with the end of its output."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         file = Path(folder) / "given.json"
         file.write_text(json.dumps(given))

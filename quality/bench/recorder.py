@@ -1,4 +1,4 @@
-"""Copied beside a program: keeps what the program asks the engine to register.
+"""Copied next to a program: records the resources that it registers.
 
 The program's first line calls `start`; the file is written when the program ends.
 """
@@ -12,7 +12,7 @@ import pulumi
 
 
 def start(file: str) -> None:
-    """Writes pairs of a `RegisterResourceRequest` and the URN that the engine answered."""
+    """Records pairs of a `RegisterResourceRequest` and the URN in the engine's response."""
     monitor: Any = pulumi.runtime.settings.get_monitor()
     register = monitor.RegisterResource
     kept: list[tuple[bytes, str]] = []

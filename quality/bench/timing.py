@@ -1,6 +1,6 @@
-"""When each resource of an `up` was made, and the longest chain of those that wait for each other.
+"""When an `up` created each resource, and the longest chain of resources that wait for each other.
 
-Times are taken as the engine's event log grows: its own stamps are whole seconds.
+Times are taken while the engine's event log grows: its own timestamps are whole seconds.
 """
 
 import json
@@ -39,7 +39,7 @@ class Span:
 
 
 def timed_up(sandbox: Sandbox) -> list[Span]:
-    """Runs `up` and says when each cloud resource and Kubernetes object was made.
+    """Runs `up` and returns when each cloud resource and Kubernetes object was created.
 
     Raises RuntimeError if `up` fails.
     """
@@ -80,9 +80,9 @@ def _take(
 
 
 def longest_chain(spans: Sequence[Span], resources: Sequence[Mapping[str, Any]]) -> list[Span]:
-    """The chain of resources, each waiting for the one before it, that takes longest in sum.
+    """The chain of resources, each waiting for the previous one, with the longest total time.
 
-    `resources` are those of the exported state, which says who waits for whom.
+    `resources`: those of the exported state, which contains the dependencies.
     """
     taken = {span.urn: span for span in spans}
     waits = {r["urn"]: waits_for(r) for r in resources}

@@ -1,5 +1,4 @@
-"""Programs side by side on one sandbox: each with its own state, all before the same
-clouds."""
+"""Programs in one sandbox, each with its own state, all with the same clouds."""
 
 import json
 import os
@@ -32,7 +31,8 @@ class Program:
                 "HOME": str(self._folder / "home"),
                 "PULUMI_HOME": str(self._folder / "pulumi"),
                 "PULUMI_BACKEND_URL": f"file://{self._folder / 'state'}",
-                # A user's program imports the SDKs itself; the rehearsal's fork server has them.
+                # A user's program imports the SDKs itself; the rehearsal's fork server has them
+                # already.
                 "GPU_CLUSTER_PYTHON": sys.executable,
                 "PYTHONPATH": str(PROBE),
                 "BENCH_PROBE": str(self._folder / "probe.json"),
@@ -41,13 +41,13 @@ class Program:
         self._pulumi.init()
 
     def load(self, deployment: Any) -> None:
-        """Takes over an exported state, secrets in plain text."""
+        """Imports an exported state with secrets in plain text."""
         self._pulumi.load(deployment)
 
     def run(self, operation: Operation) -> dict[str, float]:
-        """Seconds of the whole command (`wall`) and of the program alone (`program`), MiB at the
-        program's peak (`memory`). Raises RuntimeError if the command fails or changes anything.
-        """
+        """Returns the seconds of the whole command (`wall`) and of the program (`program`), and the
+        program's peak memory in MiB (`memory`). Raises RuntimeError if the command fails or changes
+        anything."""
         probe = self._folder / "probe.json"
         probe.unlink(missing_ok=True)
         flags = ["--parallel", "32", "--suppress-progress", "--color", "never"]
@@ -62,17 +62,17 @@ class Program:
 
 
 def exported(sandbox: Sandbox) -> Any:
-    """The sandbox's own state, secrets in plain text."""
+    """The sandbox's own state, with secrets in plain text."""
     return sandbox.engine.export(secrets=True)
 
 
 def copied(sandbox: Sandbox, name: str) -> Path:
-    """Another copy of the sandbox's program, to change."""
+    """Creates another copy of the sandbox's program, which may be changed."""
     target = sandbox.folder / "bench" / f"{name}-program"
     shutil.copytree(sandbox.folder / "program", target, symlinks=True)
     return target
 
 
 def quiet() -> float:
-    """The machine's load, for the page: figures of a busy machine say less."""
+    """The machine's load, for the page: figures of a busy machine are less reliable."""
     return os.getloadavg()[0]

@@ -1,1 +1,1 @@
-"""Writes `clouds/generated` from what others maintain."""
+"""Writes `clouds/generated` from data that others maintain."""

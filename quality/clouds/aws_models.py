@@ -1,7 +1,7 @@
-"""AWS as botocore's models and CloudFormation's schemas describe it, in the wheels of both.
+"""AWS's resource types in botocore's models and CloudFormation's schemas, from their wheels.
 
-Paths are ours, in camelCase with `[]` for list elements; a step finds the member or property of the
-same letters, whatever their case. `aws_names.yaml` has the names that differ.
+Paths are the SDK's, in camelCase with `[]` for list elements; each segment matches the member or
+property with the same letters, ignoring case. `aws_names.yaml` has the names that differ.
 """
 
 import json
@@ -27,12 +27,12 @@ LIMITS = {
     "min_length": ("minLength", "minItems", "min"),
     "max_length": ("maxLength", "maxItems", "max"),
 }
-"""Our word for a bound -> CloudFormation's and botocore's."""
+"""Our name of a limit -> CloudFormation's and botocore's."""
 
 
 @cache
 def names_of() -> Mapping[str, Node]:
-    """Type -> where others describe it: as its row says, and as `aws_names.yaml` says otherwise."""
+    """Type -> its names in those models: from its row, overridden by `aws_names.yaml`."""
     known = yaml.safe_load(Path(__file__).with_name("aws_names.yaml").read_text())
     schemas = {name.lower(): name for name in _versions()}
     found = {}
@@ -47,7 +47,7 @@ def names_of() -> Mapping[str, Node]:
 
 
 def source() -> str:
-    """What the rows are read from."""
+    """The source of the rows, with versions."""
     return (
         f"botocore {version('botocore')}; CloudFormation's schemas of us-east-1 in cfn-lint "
         f"{version('cfn-lint')}"
@@ -55,8 +55,8 @@ def source() -> str:
 
 
 def row(token: str) -> dict[str, Any]:
-    """What the models say of a type: what only a new resource can have otherwise, which values an
-    input takes, and the limits of those inputs whose limits the provider checks."""
+    """The facts about a type in the models: which inputs are immutable, which values an input
+    accepts, and the limits of those inputs whose limits the provider checks."""
     names = names_of()[token]
     found = {
         "immutable": list(_immutable(token)),
@@ -74,7 +74,8 @@ def row(token: str) -> dict[str, Any]:
 
 
 def _immutable(token: str) -> Iterator[str]:
-    """Inputs that CloudFormation replaces a resource for; of a block, all that is in it."""
+    """Inputs whose change replaces the resource in CloudFormation; for a block, everything in
+    it."""
     names = names_of()[token]
     if "cloudformation" not in names:
         return
@@ -90,7 +91,7 @@ def _immutable(token: str) -> Iterator[str]:
 
 
 def described(token: str, path: str) -> Iterator[tuple[str, Node]]:
-    """Who describes the input, and how; botocore first."""
+    """The models that describe the input, and their descriptions; botocore first."""
     names = names_of()[token]
     named = _named(names.get("names", {}), path)
     service, shape = names["botocore"]
@@ -106,7 +107,7 @@ def described(token: str, path: str) -> Iterator[tuple[str, Node]]:
 
 
 def _named(names: Node, path: str) -> Mapping[str, str]:
-    """The path by others' names, if it or what it lies in has another one."""
+    """The path with the models' names, if it or a parent is named differently there."""
     for ours, others in names.items():
         if path == ours or path.startswith((f"{ours}.", f"{ours}[")):
             return {who: other + path[len(ours) :] for who, other in others.items()}
@@ -118,7 +119,7 @@ def _values(token: str, path: str) -> list[Any]:
 
 
 def _limit(token: str, path: str, kind: str) -> float:
-    """CloudFormation's, which is the narrower one; else botocore's."""
+    """CloudFormation's limit, which is the narrower one; else botocore's."""
     nodes = dict(described(token, path))
     for who in ("CloudFormation", "botocore"):
         for word in LIMITS[kind]:
@@ -130,7 +131,7 @@ def _limit(token: str, path: str, kind: str) -> float:
 
 @cache
 def shapes(service: str) -> Node:
-    """Every shape of a service's API, as botocore has it."""
+    """All shapes of a service's API in botocore's model."""
     model: Node = Loader().load_service_model(service, "service-2")
     return dict(model["shapes"])
 
@@ -155,14 +156,14 @@ def shape_at(service: str, shape: str, path: str) -> Node | None:
 
 @cache
 def _versions() -> Mapping[str, str]:
-    """CloudFormation's type -> the file of its schema."""
+    """CloudFormation's type -> its schema file."""
     text = (files("cfnlint.data.schemas") / "providers" / "us-east-1.json").read_text()
     return dict(json.loads(text))
 
 
 @cache
 def schema(resource: str) -> Node:
-    """CloudFormation's schema of a resource type, `AWS::EKS::Cluster`, as in us-east-1."""
+    """CloudFormation's schema of a resource type, such as `AWS::EKS::Cluster`, for us-east-1."""
     folder = files("cfnlint.data.schemas")
     text = (folder / "resources" / f"{_versions()[resource]}.json").read_text()
     return dict(json.loads(text))
@@ -186,7 +187,7 @@ def schema_at(resource: str, path: str) -> Node | None:
 
 
 def create_only(resource: str) -> Iterator[str]:
-    """What only a new resource can have otherwise, as a path of CloudFormation's names."""
+    """Create-only properties, as paths with CloudFormation's names."""
     for pointer in schema(resource).get("createOnlyProperties", ()):
         yield pointer.removeprefix("/properties/").replace("/*/", ".").replace("/", ".")
 
@@ -211,7 +212,7 @@ def _resolved(root: Node, at: Node) -> Node:
 
 
 def _same(names: Node, wanted: str) -> str | None:
-    """The name of these letters; SDKs write lists in the plural and shorten some words."""
+    """The name with the same letters; SDKs use plurals for lists and shorten some words."""
     for candidate in (wanted, f"{wanted}s", wanted.removesuffix("s")):
         for name in names:
             if name.lower() == candidate.lower():

@@ -1,6 +1,6 @@
-"""Google's provider as its own definitions describe it: magic-modules' `mmv1/products`.
+"""The resource types of Google's provider in its own definitions: magic-modules' `mmv1/products`.
 
-Clusters and node pools of GKE are written in Go there; members of IAM policies are not read.
+GKE's clusters and node pools are defined in Go there; IAM policy members are not read.
 """
 
 import re
@@ -21,15 +21,16 @@ WORDS = frozenset({
     "immutable", "kept_when_removed", "not_inputs", "sets", "defaults", "enums", "bounds",
     "patterns", "conflicts", "exactly_one_of", "at_least_one_of",
 })  # fmt: skip
-"""The kinds of facts that the definitions have of every input."""
+"""The kinds of facts that the definitions contain for every input."""
 _GKE = ("node_config", "resource_container_node_pool", "resource_container_cluster")
 _IN_GO = {
     "gcp:container/cluster:Cluster": ("ResourceContainerCluster", _GKE),
     "gcp:container/nodePool:NodePool": ("ResourceContainerNodePool", _GKE),
 }
-"""Type -> the function that answers its schema, and the files that it is in."""
+"""Type -> the function that returns its schema, and the files that contain it."""
 _ELSEWHERE = {"gcp:container/cluster:Cluster": ("nodeConfig.", "nodePools[].")}
-"""Beginnings of paths of which only what replaces is of this type: the rest is of a node pool."""
+"""Prefixes of paths of which only the immutable ones belong to this type: a node pool has the
+rest."""
 _BETWEEN = re.compile(r"validation\.(?:Int|Float)Between\((\d+), (\d+)\)")
 _AT_LEAST = re.compile(r"validation\.IntAtLeast\((\d+)\)")
 
@@ -37,7 +38,7 @@ Node = Mapping[str, Any]
 
 
 def source(folder: Path) -> str:
-    """What the rows are read from; raises CheckError if it is not a checkout."""
+    """The source of the rows; raises CheckError if it is not a checkout."""
     asked = subprocess.run(
         ["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=False
     )
@@ -47,7 +48,7 @@ def source(folder: Path) -> str:
 
 
 def row(folder: Path, token: str) -> dict[str, Any] | None:
-    """What the definition of a type says of its inputs; None if there is no definition."""
+    """The facts about a type's inputs in its definition; None without a definition."""
     given = _definition(folder, token)
     if given is None:
         return None
@@ -74,20 +75,20 @@ def _definition(folder: Path, token: str) -> Node | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Field:
-    """An input of the SDK's, and how the definitions describe it."""
+    """An input of the SDK, and its description in the definitions."""
 
     path: str
-    """As the SDK has it, `a[].b`."""
+    """The path in the SDK, `a[].b`."""
     element: str
-    """The path, of a list that of its elements."""
+    """The path, or for a list that of its elements."""
     theirs: str
-    """As the definitions refer to it, in lower case without what separates words, `a.0.b`."""
+    """The path in the definitions' references, in lower case without word separators, `a.0.b`."""
     node: Node
     replaces: bool
 
 
 def _fields(given: Node, shape: Block) -> Iterator[_Field]:
-    own = given.get("virtual_fields") or ()  # which no request has
+    own = given.get("virtual_fields") or ()  # which no request contains
     yield from _beneath(own, shape, ("", ""), whole=False, above=False)
     sent = [*(given.get("parameters") or ()), *(given.get("properties") or ())]
     whole = bool(given.get("immutable"))
@@ -97,7 +98,7 @@ def _fields(given: Node, shape: Block) -> Iterator[_Field]:
 def _beneath(
     nodes: Sequence[Node], shape: Block, at: tuple[str, str], *, whole: bool, above: bool
 ) -> Iterator[_Field]:
-    """`whole`: the resource is immutable; `above`: what holds these fields replaces."""
+    """`whole`: whether the resource is immutable; `above`: whether the fields' parent is."""
     for node in nodes:
         if node.get("exclude"):
             continue
@@ -145,7 +146,7 @@ def _facts(fields: Sequence[_Field]) -> dict[str, Any]:
 
 
 def _immutable(fields: Sequence[_Field]) -> Iterator[str]:
-    """A block of which everything replaces is one entry."""
+    """A block that is completely immutable is one entry."""
     whole: list[str] = []
     for field in fields:
         if not field.replaces or field.path.startswith(tuple(whole)):
@@ -159,7 +160,8 @@ def _immutable(fields: Sequence[_Field]) -> Iterator[str]:
 
 
 def _enums(fields: Sequence[_Field]) -> Iterator[tuple[str, list[Any]]]:
-    """The provider takes an empty text for none, unless one is needed."""
+    """The allowed values of fields; the provider treats an empty text as none, unless one is
+    required."""
     for field in fields:
         item = field.node.get("item_type", {})
         if field.node.get("type") == "Enum" and not field.node.get("output"):
@@ -170,7 +172,7 @@ def _enums(fields: Sequence[_Field]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _bound(node: Node) -> dict[str, int]:
-    """Of a number the function that checks it, of a list its sizes."""
+    """The limits of a number, from the function that checks it, or of a list, from its sizes."""
     checked = node.get("validation", {}).get("function", "")
     if least := _AT_LEAST.fullmatch(checked):
         return {"min": int(least[1])}
@@ -191,7 +193,7 @@ def _letters(name: str) -> str:
 
 
 def _same(names: Mapping[str, Any], wanted: str) -> str | None:
-    """The SDK's name for it: the bridge writes lists in the plural."""
+    """The SDK's name for a field: the bridge uses plurals for lists."""
     word = _letters(wanted)
     plurals = (word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies")
     return next((name for each in plurals for name in names if name.lower() == each), None)

@@ -1,8 +1,9 @@
-"""`python -m quality clouds`: what others say of resource types, written to `clouds/generated`.
+"""`python -m quality clouds`: writes facts about resource types from others' data to
+`clouds/generated`.
 
-Each source has its own row in a type. What a better source says of a type is taken out of the
-rows of the others: an official plugin's schema counts more than the provider's definitions, these
-more than models of the API, and these more than what was recorded by hand or by asking a plugin.
+Each source has its own row for a type. Facts that a better source has are removed from the other
+rows: an official plugin's schema wins over the provider's definitions, these win over models of the
+API, and these win over facts that were recorded by hand or by querying a plugin.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ SOURCES: Mapping[str, frozenset[str]] = {
     "definitions": definitions.WORDS,
     "schema": frozenset({"immutable"}),
 }
-"""A source -> the kinds of facts that it has of every type of its own; a later one counts more."""
+"""A source -> the kinds of facts that it has for all its types; a later source wins."""
 _HEAD = """\
 # Written by `python -m quality clouds`, not by hand: what is wrong or missing here is in
 # ../overrides.yaml, which says what the words mean.
@@ -33,13 +34,13 @@ _HEAD = """\
 
 
 def models() -> list[str]:
-    """Reads the installed models of AWS's APIs again; returns a line for each change."""
+    """Reads the installed models of AWS's APIs; returns a line for each change."""
     rows = {token: aws_models.row(token) for token in aws_models.names_of()}
     return update("aws", "models", aws_models.source(), rows)
 
 
 def of_definitions(folder: Path) -> list[str]:
-    """As `models`, of the definitions of Google's provider in a checkout. Raises CheckError."""
+    """Like `models`, for the definitions of Google's provider in a checkout. Raises CheckError."""
     about = definitions.source(folder)
     found = {token: definitions.row(folder, token) for token in _types("gcp")}
     rows = {token: row for token, row in found.items() if row is not None}
@@ -47,7 +48,7 @@ def of_definitions(folder: Path) -> list[str]:
 
 
 def of_plugin(package: str) -> list[str]:
-    """As `models`, of the schema of an official plugin. Raises CheckError if none can be used."""
+    """Like `models`, for the schema of an official plugin. Raises CheckError if none is usable."""
     found = official.installed(package)
     if found.program is None:
         raise CheckError(found.why)
@@ -67,7 +68,7 @@ def update(
     rows: Mapping[str, Mapping[str, Any]],
     folder: Path = FOLDER,
 ) -> list[str]:
-    """Writes what `source` says of types to the file of a cloud; returns a line for each change."""
+    """Writes the facts of `source` to the file of a cloud; returns a line for each change."""
     file = folder / f"{cloud}.yaml"
     before = yaml.safe_load(file.read_text(encoding="utf-8"))
     after = with_source(before["types"], source, rows)
@@ -96,7 +97,7 @@ def update(
 def with_source(
     types: Mapping[str, Mapping[str, Any]], source: str, rows: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """The types of a file with another row of one source."""
+    """The types of a file with the new rows of one source."""
     ranks = list(SOURCES)
     found: dict[str, dict[str, Any]] = {}
     for token in sorted(types.keys() | rows.keys()):
@@ -122,7 +123,7 @@ def _fact(row: Mapping[str, Mapping[str, Any]], word: str) -> list[Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a value again that it has written already, instead of a reference to it."""
+    """Repeats a value that occurs twice, instead of writing a reference."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

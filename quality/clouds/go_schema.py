@@ -1,7 +1,7 @@
 """Schemas of Google's provider that are written in Go, read as the fields of its definitions.
 
-They are literals, so what makes them up is read and nothing is run: blocks, constants and the
-functions that answer one. Of templates, what is only in the stable provider is left out.
+They are literals, so their parts are parsed and nothing is run: blocks, constants and functions
+that return one. In templates, text for only the stable provider is skipped.
 """
 
 import re
@@ -23,7 +23,7 @@ _GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call, or a name if there are no arguments to it."""
+    """A call, or a name if it has no arguments."""
 
     name: str
     arguments: Sequence[Any] = ()
@@ -33,18 +33,18 @@ class Source:
     """The Go files of one service."""
 
     def __init__(self, files: Sequence[Path]) -> None:
-        """Reads them; raises OSError if one is missing."""
+        """Reads the files; raises OSError if one is missing."""
         self._text = "\n".join(_of_beta(file.read_text(encoding="utf-8")) for file in files)
 
     def fields(self, resource: str) -> list[dict[str, Any]]:
-        """The fields of the resource that a function of this name answers."""
+        """The fields of the resource that the function of this name returns."""
         return [
             self._field(name, given) for name, given in self._map(self._named(resource)["Schema"])
         ]
 
     def _field(self, name: str, given: Any) -> dict[str, Any]:
         found = self._value(given)
-        given = found if isinstance(found, Mapping) else {}  # of another package
+        given = found if isinstance(found, Mapping) else {}  # defined in another package
         computed, optional = given.get("Computed") is True, given.get("Optional") is True
         field: dict[str, Any] = {
             "name": name,
@@ -75,7 +75,7 @@ class Source:
         return field
 
     def _checked(self, function: Any) -> dict[str, Any]:
-        """What a check of a field allows: one of some texts, or a number of a range."""
+        """The values that a field's check allows: one of several texts, or a number in a range."""
         if not isinstance(function, _Call):
             return {}
         if function.name in ("validation.StringInSlice", "verify.ValidateEnum"):
@@ -93,7 +93,7 @@ class Source:
         return list(given.items())
 
     def _value(self, given: Any) -> Any:
-        """What a name or a call without arguments stands for, if it is in the files."""
+        """The value of a name or a call without arguments, if it is in the files."""
         if isinstance(given, _Call) and not given.arguments:
             found = self._named(given.name)
             return given if found is None else self._value(found)
@@ -110,7 +110,7 @@ class Source:
 
 
 class _Reader:
-    """Reads one expression."""
+    """Parses one expression."""
 
     def __init__(self, text: str, start: int) -> None:
         found = (match[0] for match in _TOKEN.finditer(text, start))
@@ -118,7 +118,7 @@ class _Reader:
         self._next = next(self._tokens)
 
     def expression(self) -> Any:
-        """Texts, numbers and booleans as such, lists, maps and blocks; or a name or call."""
+        """A text, number, boolean, list, map or block, or else a name or call."""
         token = self._take()
         if token in ("&", "*"):
             return self.expression()
@@ -185,7 +185,7 @@ class _Reader:
 
 
 def _of_beta(text: str) -> str:
-    """The lines of a template that the beta provider has."""
+    """The lines of a template that are in the beta provider."""
     kept: list[str] = []
     conditions: list[bool] = []
     for line in text.splitlines():

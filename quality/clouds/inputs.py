@@ -1,4 +1,4 @@
-"""Every input path of a resource type, as its SDK has them."""
+"""All input paths of a resource type, from its SDK."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from rehearsal.plugins.cloud.schema import Block, block, element_of, resource_sc
 
 
 def inputs(token: str) -> Iterator[tuple[str, Any]]:
-    """Path (`a[].b`) and type of every input; of a list also the path of its elements."""
+    """Path (`a[].b`) and type of every input; for a list, also the path of its elements."""
     yield from _beneath(resource_schema(token).inputs, "", ())
 
 

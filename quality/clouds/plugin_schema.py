@@ -1,4 +1,4 @@
-"""What an official plugin's schema says of a resource type: which inputs replace it."""
+"""The inputs that replace a resource type, from an official plugin's schema."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,13 +11,13 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from rehearsal.plugins import official
 
 _MOST_BYTES = 512 << 20
-"""Of a schema; that of AWS has more than a hundred megabytes."""
+"""The maximum size of a schema; AWS's has more than a hundred megabytes."""
 
 Node = Mapping[str, Any]
 
 
 def ask(program: Path) -> Node:
-    """The schema of a plugin, as it answers GetSchema. Raises CheckError."""
+    """The plugin's response to GetSchema. Raises CheckError."""
     options = [("grpc.max_receive_message_length", _MOST_BYTES)]
     with (
         official.running(program, {}) as port,
@@ -29,7 +29,7 @@ def ask(program: Path) -> Node:
 
 
 def source(schema: Node) -> str:
-    """What the rows are read from."""
+    """The source of the rows, with its version."""
     return f"the official plugin {schema['name']} {schema['version']}'s schema"
 
 

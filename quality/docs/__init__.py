@@ -1,1 +1,1 @@
-"""Writes the pages of docs/ that follow from code: reference, and sections with results."""
+"""Writes the pages of docs/ that are generated from code: reference, and sections with results."""

@@ -1,4 +1,4 @@
-"""The page of alerts and of what the dashboards show, from the catalog."""
+"""The page of alerts and of the dashboards' measurements, from the catalog."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -39,7 +39,7 @@ To change an alert, change `ALERTS` in `components/catalog/charts_and_alerts.py`
 
 
 def markdown() -> str:
-    """The page."""
+    """The page's text."""
     groups = ", by ".join(GROUPINGS)
     return "\n".join(
         [
@@ -67,7 +67,7 @@ def _measures() -> Iterator[tuple[str, ...]]:
 
 
 def _sources(name: str, of: Callable[[Source], Iterable[object]], key: str) -> str:
-    """The exporters that collect what an alert or a quantity needs."""
+    """The exporters that an alert or a measurement needs."""
     sources: tuple[Source, ...] = ("exporter", "managed")
     return ", ".join(
         source for source in sources if name in {getattr(each, key) for each in of(source)}

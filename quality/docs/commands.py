@@ -1,4 +1,4 @@
-"""The page of commands: what `gpu-cluster COMMAND --help` says, for each of them."""
+"""The page of commands: the output of `gpu-cluster COMMAND --help` for each of them."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ _HEAD = f"""# Commands
 
 
 def markdown() -> str:
-    """The page."""
+    """The page's text."""
     parts = [_HEAD]
     for title, section in COMMANDS.items():
         rows = ((f"[`{name}`](#{NAME}-{name})", says) for name, (_, says) in section.items())

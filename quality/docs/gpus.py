@@ -1,8 +1,8 @@
-"""The table of measured GPUs of the benchmark page.
+"""The table of measured GPUs on the benchmark page.
 
-A measurement is what `gpu-cluster test-gpus STACK --json` or `python -m quality.bench.gpu --out`
-wrote, or the log of the test's pod. It is kept under `docs/measured/`, without what identifies the
-machine, and the table is written from all that is there.
+A measurement is the output of `gpu-cluster test-gpus STACK --json` or of `python -m
+quality.bench.gpu --out`, or the log of the test's pod. Measurements are stored in `docs/measured/`,
+without anything that identifies the machine, and the table shows all of them.
 """
 
 import json
@@ -26,23 +26,24 @@ _COLUMNS = {
     "GPU to host, GB/s": ("deviceToHost",),
     "all-reduce, GB/s": ("allReduce",),
 }
-"""Heading -> the measures that may stand below it."""
+"""Heading -> the measures that may be in that column."""
 
 
 def write(files: Sequence[Path]) -> None:
-    """Keeps the measurements in the files, then fills the section. Raises CheckError where a file
-    is no measurement, and then keeps none."""
+    """Stores the measurements in the files, then fills the section. Raises CheckError if a file is
+    not a measurement; then none is stored."""
     for document in [document for file in files for document in _read(file)]:
         keep(document)
     fill(BENCHMARKS, SECTION, markdown(measured()))
 
 
 def _read(file: Path) -> list[Mapping[str, Any]]:
-    """The measurements in a file; raises CheckError where there is none."""
+    """The measurements in a file; raises CheckError if there is none."""
     try:
         content = file.read_text()
         documents = documents_in(result_in(content) or json.loads(content))
-        # As `keep` and the table read them: what is no measurement is refused before any is kept.
+        # Read as `keep` and the table read them, so that an invalid one is refused before any is
+        # stored.
         markdown(documents)
     except OSError as error:
         raise CheckError(f"{file}: cannot be read: {error.strerror}") from None
@@ -62,7 +63,7 @@ def documents_in(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def keep(document: Mapping[str, Any], folder: Path = MEASURED) -> Path:
-    """Writes a document under the name of its GPU, number of GPUs and driver."""
+    """Writes a document to a file named after its GPU, number of GPUs and driver."""
     gpus = document["gpus"]
     words = f"{len(gpus)} {_name(document)} {document['driver']}"
     name = re.sub(r"[^a-z0-9.]+", "-", words.lower()).strip("-")
@@ -73,12 +74,12 @@ def keep(document: Mapping[str, Any], folder: Path = MEASURED) -> Path:
 
 
 def measured(folder: Path = MEASURED) -> list[Mapping[str, Any]]:
-    """Every kept document, by the name of its file."""
+    """All stored documents, ordered by file name."""
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
 
 def markdown(documents: Sequence[Mapping[str, Any]]) -> str:
-    """A row for each node that was measured: the slowest of its GPUs."""
+    """A row for each measured node, with its slowest GPU."""
     head = ["GPU", "driver", "date", *_COLUMNS, "of a CUDA program's, at least", "verdict"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for document in documents:
@@ -113,7 +114,7 @@ def _name(document: Mapping[str, Any]) -> str:
 
 
 def _without(value: Any) -> Any:
-    """The same without what identifies a machine, at any depth."""
+    """The value without anything that identifies a machine, at any depth."""
     if isinstance(value, dict):
         return {key: None if key in _PRIVATE else _without(item) for key, item in value.items()}
     return [_without(item) for item in value] if isinstance(value, list) else value

@@ -1,6 +1,6 @@
 """The pages of config keys: every key with its type, default and meaning.
 
-Read from the classes that the settings decode into, so that the tables cannot fall behind them.
+Generated from the classes to which the settings are decoded, so that the tables cannot be outdated.
 """
 
 import ast
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def spelled(platform: str) -> str:
-    """How a stack file says that it is on a platform of the table."""
+    """The setting with which a stack file selects a platform of the table."""
     written = platform.removesuffix("-existing")
     return f"`platform: {written}`" + (" and `existing`" if written != platform else "")
 
@@ -65,7 +65,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
 TABLES: Mapping[str, type] = {
     title: kind for _, tables in PAGES.values() for title, kind in tables.items()
 }
-"""Every table."""
+"""All tables."""
 
 _HEAD = """\
 `make docs` writes this page from the classes that hold the settings. A key that is in no table is
@@ -79,7 +79,7 @@ def pages() -> Mapping[str, str]:
 
 
 def markdown() -> str:
-    """Every table, of all pages."""
+    """All tables of all pages."""
     return "\n".join(_tables(tables) for _, tables in PAGES.values())
 
 
@@ -106,33 +106,32 @@ def _tables(tables: Mapping[str, type]) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A key of a class of args, with what its field says of it."""
+    """A key of a class of args, with the properties of its field."""
 
     key: str
-    """`systemPool.diskSizeGb`; `<name>` stands for the names in a map, `[]` for a list's elements.
-    """
+    """`systemPool.diskSizeGb`; `<name>` stands for a name in a map, `[]` for a list's elements."""
     kind: Any
     """The type of its values, without `| None` and annotations."""
     annotations: Sequence[Any]
     default: Any
-    """None also where the key is required, or its default is made by a function."""
+    """None also if the key is required, or its default is created by a function."""
     outer: "Setting | None"
-    """The block around it, where that is a key too."""
+    """The block that contains it, if that is a key as well."""
     leaf: bool
-    """Whether it holds a value and no further keys."""
+    """Whether it has a value and no further keys."""
 
     def marked(self, kind: type[T]) -> Sequence[T]:
-        """Its annotations of this kind."""
+        """The annotations of this class."""
         return [each for each in self.annotations if isinstance(each, kind)]
 
     def inherited(self, kind: type[T]) -> Sequence[T]:
-        """Its annotations of this kind, else those of the nearest block around it that has any."""
+        """The annotations of this class, or those of the nearest enclosing block that has any."""
         own = self.marked(kind)
         return self.outer.inherited(kind) if not own and self.outer else own
 
 
 def settings(kind: type, prefix: str = "", outer: Setting | None = None) -> Iterator[Setting]:
-    """Every key of a class and of the classes of its fields."""
+    """All keys of a class and of the classes of its fields."""
     annotated, hints = type_hints(kind, include_extras=True), type_hints(kind)
     for field in dataclasses.fields(kind):
         plain_kind, annotations = unwrapped(annotated[field.name])
@@ -151,20 +150,20 @@ def settings(kind: type, prefix: str = "", outer: Setting | None = None) -> Iter
 
 
 def blocks(platform: str) -> Mapping[str, type]:
-    """Block of the config -> the class that it, or each of its entries, is decoded into."""
+    """Config block -> the class to which it, or each of its entries, is decoded."""
     own = PLATFORMS[platform].settings
     shared = {key: block.args for key, block in BLOCKS.items()}
     return {"cluster": own.CLUSTER, "gpuPools": own.POOL, **shared}
 
 
 def settings_of(platform: str) -> Iterator[Setting]:
-    """Every key that a stack on the platform can have: `cluster.name`, `gpuPools.maxNodes`."""
+    """All keys of a stack on the platform, such as `cluster.name`, `gpuPools.maxNodes`."""
     for key, kind in blocks(platform).items():
         yield from settings(kind, f"{key}.")
 
 
 def choices(hint: Any) -> tuple[Any, ...]:
-    """The allowed values where the type names every one of them; else none."""
+    """The allowed values, if the type lists all of them; otherwise none."""
     return typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
 
 
@@ -180,8 +179,8 @@ def _rows(kind: type, prefix: str) -> Iterator[tuple[str, str, str, str]]:
 
 @cache
 def meanings(kind: type) -> Mapping[str, str]:
-    """The docstring below each attribute, in the class and what it derives from, with the value of
-    a constant that it names."""
+    """The docstring of each attribute, in the class and its base classes, with the value of a
+    constant that it names."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
@@ -205,7 +204,7 @@ def plain(hint: Any) -> Any:
 
 
 def nested(hint: Any) -> tuple[type | None, str]:
-    """The class of a key's values, or None, and what stands for their names in its path."""
+    """The class of a key's values, or None, and the placeholder for their names in the path."""
     hint = plain(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     for suffix, kind in (

@@ -22,7 +22,7 @@ OUTPUTS: Mapping[str, str] = {
     "services": "Only with `services`: a map, by the name of the service, of its `namespace`, "
     "`hostname`, `port` and `url` inside the cluster.",
 }
-"""Output -> what it is."""
+"""Output -> its description."""
 _OWN: Mapping[str, str] = {
     "nodeSelector": "Schedules a pod on this pool and on no other.",
     "tolerations": "Let a pod run in spite of the pool's taints.",
@@ -45,7 +45,7 @@ _HEAD = """# Outputs
 
 
 def markdown() -> str:
-    """The page."""
+    """The page's text."""
     return "\n".join(
         [
             _HEAD,
@@ -65,7 +65,7 @@ def _fields() -> Iterator[tuple[str, str, str]]:
 
 
 def meaning(field: str) -> str:
-    """What a field of `gpuPools` is."""
+    """The description of a field of `gpuPools`."""
     snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in field)
     return (_OWN.get(field) or meanings(GpuPool)[snake]).replace("; None ", "; null ")
 

@@ -1,8 +1,8 @@
 """The schema of the component package, which `make docs` writes from the classes of the settings.
 
-Pulumi generates the SDKs of other languages from it. Only what a field may take from another
-resource (`OUTPUT`) is an input there; everything else is a plain value, so that a compiler refuses
-what the program would.
+Pulumi generates the SDKs of other languages from it. Only fields that accept another resource's
+output (`OUTPUT`) are inputs there; everything else is a plain value, so that a compiler refuses
+what the program would refuse.
 """
 
 import dataclasses
@@ -42,8 +42,8 @@ class _Types:
         return {"$ref": f"#/types/{_token(name)}"}
 
     def record(self, kind: type, name: str = "", **fixed: Spec) -> Spec:
-        """A reference to the type of a class of args; `fixed` are properties in front of its own.
-        An SDK itself adds `Args` to the name."""
+        """A reference to the type of a class of args; `fixed`: properties in front of the class's
+        own. The SDK itself adds `Args` to the name."""
         name = name or kind.__name__.removesuffix("Args")
         if _token(name) in self.found:
             return self.refer(name)
@@ -69,7 +69,7 @@ class _Types:
         return self.refer(name)
 
     def _value(self, hint: Any, name: str) -> Spec:
-        """The type of a key's values; `name` is that of the enum if it is one."""
+        """The type of a key's values; `name`: the enum's, if it is one."""
         hint, _ = unwrapped(hint)
         origin, inner = typing.get_origin(hint), typing.get_args(hint)
         if origin is typing.Literal:
@@ -85,7 +85,7 @@ class _Types:
         return _plain({"type": _TYPES[hint]})
 
     def inferred(self, value: Any) -> Spec:
-        """The type of a value of an output."""
+        """The type of an output's value."""
         if isinstance(value, dict):
             return {"type": "object", "additionalProperties": {"type": "string"}}
         if isinstance(value, list):
@@ -99,7 +99,7 @@ class _Types:
 
 
 def schema() -> Spec:
-    """The whole of it."""
+    """The complete schema."""
     types = _Types()
     clusters, pools = [], []
     for name, platform in PLATFORMS.items():
@@ -184,12 +184,12 @@ def _member(value: str) -> str:
 
 
 def text() -> str:
-    """As the file has it: a line for each property."""
+    """The schema in the file's format: a line for each property."""
     return f"{_lines(schema(), depth=4)}\n"
 
 
 def _lines(value: Any, depth: int, indent: str = "\n") -> str:
-    """JSON that has a line for each entry, down to `depth`."""
+    """JSON with a line for each entry, down to `depth`."""
     if not depth or not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
     inner = f"{indent} "

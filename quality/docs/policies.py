@@ -64,7 +64,7 @@ controls that are listed.
 
 
 def markdown() -> str:
-    """The page."""
+    """The page's text."""
     return "\n".join([
         _HEAD,
         "## Rules\n",

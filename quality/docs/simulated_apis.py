@@ -34,7 +34,7 @@ with status 501 and its name.
 
 
 def markdown() -> str:
-    """The page."""
+    """The page's text."""
     documents = [found for api in APIS if (found := document(*api)) is not None]
     head = ("API", "methods of the document", "simulated")
     rows = ((f"`{one.service}` {one.version}", *_counts(one)) for one in documents)
@@ -49,7 +49,7 @@ def _counts(api: Document) -> tuple[str, str]:
 
 
 def _served(service: str) -> Iterator[str]:
-    """A line for each collection, with its verbs; an API's versions are simulated alike."""
+    """A line for each collection, with its verbs; all versions of an API are simulated alike."""
     verbs: dict[str, list[str]] = {}
     for name in sorted(methods()):
         if name.startswith(f"{service}."):

@@ -1,8 +1,8 @@
 """The JSON Schema of `Pulumi.<environment>.yaml`, which `make docs` writes.
 
-From the classes that the settings decode into, as the table of keys is. An editor with a YAML
-language server completes keys by it, shows their meaning, and underlines what is wrong. The program
-itself does not read it: it refuses more, such as what two settings say against each other.
+It is generated from the classes to which the settings are decoded, like the table of keys. An
+editor with a YAML language server uses it to complete keys, show their meaning and underline
+errors. The program itself does not read it: it refuses more, such as contradictory settings.
 """
 
 import dataclasses
@@ -38,20 +38,20 @@ _SECRET = {
     "additionalProperties": False,
 }
 _PROVIDERS = {"gcp:project": PROJECT.fragment, "aws:region": pattern(REGION)}
-"""Keys of the providers' own config that the program reads, strings all."""
+"""Keys of the providers' own config that the program reads, all of them strings."""
 _ASSUMED_ROLES = {
     "type": "array",
     "maxItems": 1,
     "items": {"type": "object", "required": ["roleArn"], "properties": {"externalId": False}},
 }
-"""`aws:assumeRoles`, of which `aws eks get-token` can assume one."""
+"""`aws:assumeRoles`, of which `aws eks get-token` can assume only one."""
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 Schema = dict[str, Any]
 
 
 def schema() -> Schema:
-    """The whole of it, draft 7, which is what editors' language servers know."""
+    """The complete schema, in draft 7, which editors' language servers support."""
     rooms = dict(_rooms())
     platforms = sorted(PLATFORMS)
     common = {room: found for (platform, room), found in rooms.items() if not platform}
@@ -74,7 +74,7 @@ def schema() -> Schema:
             "gpu-cluster:gpuPools": {"type": ["object", "null"]},
             **{f"gpu-cluster:{room}": found for room, found in common.items()},
         },
-        # Other providers' keys, and other projects', are not this program's to know.
+        # The program does not know the keys of other providers and projects.
         "patternProperties": {"^(?!gpu-cluster:)": True},
         "additionalProperties": False,
         "allOf": [_platform(platform, rooms) for platform in platforms],
@@ -92,7 +92,7 @@ def schema() -> Schema:
 
 
 def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
-    """(platform or "", key of the config) -> what stands there."""
+    """(platform or "", config key) -> the schema of its value."""
     for title, kind in keys.TABLES.items():
         parts = _TITLE.fullmatch(title)
         assert parts, title
@@ -112,7 +112,7 @@ def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
 
 
 def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
-    """What holds where the cluster has this platform."""
+    """The schema for a cluster on this platform."""
     own: Schema = {
         f"gpu-cluster:{room}": found for (of, room), found in rooms.items() if of == platform
     }
@@ -131,7 +131,7 @@ def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
 
 
 def record(kind: type, *, required: bool = True) -> Schema:
-    """A dataclass: its keys, and no other."""
+    """The schema of a dataclass: its keys, and no others."""
     hints = typing.get_type_hints(kind, include_extras=True)
     meanings = keys.meanings(kind)
     fields = [field for field in dataclasses.fields(kind) if field.init]
@@ -152,7 +152,7 @@ def record(kind: type, *, required: bool = True) -> Schema:
 
 
 def _value(hint: Any, required: bool) -> Schema:
-    """A value of a field or of what is in it. A key that may be left out may also be empty."""
+    """The schema of a value in a field. An optional key may also be empty."""
     hint, limits = unwrapped(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     entries = {Mapping: "Properties", str: "Length"}.get(origin or hint, "Items")
@@ -178,7 +178,7 @@ def _value(hint: Any, required: bool) -> Schema:
 
 
 def _text(limit: Mapping[str, Any], required: bool) -> Schema:
-    """A string, which may be encrypted unless it is one of a list."""
+    """The schema of a string, which may be encrypted unless it is in a list."""
     if "enum" in limit:
         return {"enum": [*limit["enum"], *(() if required else (None,))]}
     return {
@@ -197,7 +197,7 @@ def _required(field: "dataclasses.Field[Any]") -> bool:
 
 
 def _default(field: "dataclasses.Field[Any]") -> Schema:
-    """The default, where it is a value that a file can have and says something."""
+    """The default, if it is a value that a file can contain and that is informative."""
     value = field.default
     if isinstance(value, tuple) and value and all(isinstance(item, str) for item in value):
         return {"default": list(value)}
@@ -205,5 +205,5 @@ def _default(field: "dataclasses.Field[Any]") -> Schema:
 
 
 def text() -> str:
-    """As the file has it."""
+    """The schema in the file's format."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"

@@ -1,7 +1,7 @@
 """The page of what is supported: GPUs, drivers, device plugins and sharing, for each platform.
 
-The driver and sharing tables are what the classes of the settings accept, one case after another;
-the table of GPUs is the catalog's.
+The driver and sharing tables show which cases the settings' classes accept; the table of GPUs is
+the catalog's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -118,7 +118,7 @@ pool work with every scaler of its platform.
 
 
 def markdown() -> str:
-    """The page."""
+    """The page's text."""
     return "\n".join([
         _HEAD,
         *table(("platform", "node image", "who installs the driver", "device plugin"), _drivers()),
@@ -133,7 +133,7 @@ def markdown() -> str:
 
 
 def pool_of(kind: type, given: Mapping[str, Any]) -> GpuPool:
-    """The pool that settings describe; raises ValueError where they are refused."""
+    """The pool that settings describe; raises ValueError if they are refused."""
     pool: GpuPool = decode("pool", kind, given).gpu_pool("pool")
     return pool
 
@@ -194,7 +194,7 @@ def _gpus() -> Iterator[tuple[str, ...]]:
 
 
 def _offered(machine: MachineType) -> bool:
-    """Whether a pool can have it, in any of the ways in which it is sold."""
+    """Whether a pool can have it, with any purchase option."""
     (capacity, *_) = machine.provisioning
     given = {"machineType": machine.name, "capacityType": capacity}
     try:

@@ -30,13 +30,13 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     stack_schema.FILE: stack_schema.text,
     support_matrix.PAGE: support_matrix.markdown,
 }
-"""Page -> what its text is; the pages of config keys come beside."""
+"""Page -> the function that returns its text; the pages of config keys are written in addition."""
 SHOWN = ("pulumi up", "pulumi destroy")
 """Steps of a rehearsal that the README shows."""
 
 
 def write() -> None:
-    """Writes the pages that follow from the code."""
+    """Writes the pages that are generated from code."""
     keys.write()
     for page, markdown in PAGES.items():
         page.write_text(markdown())
@@ -47,7 +47,7 @@ def write_figures() -> None:
     folder = ROOT / ".rehearsal" / "dev"
     file = folder / "report.json"
     report = json.loads(file.read_text()) if file.is_file() else {}
-    # One that is kept has not been destroyed.
+    # A kept rehearsal has not been destroyed.
     if report.get("ok") and {step["name"] for step in report["steps"]}.issuperset(SHOWN):
         text = (folder / "report.txt").read_text().strip()
         fill(REHEARSE, "report", f"```text\n{text}\n```")
@@ -63,7 +63,7 @@ def write_figures() -> None:
 
 
 def shown(report: Mapping[str, Any]) -> Iterator[str]:
-    """The lines of a rehearsal's report that the README has: steps, GPU nodes and the verdict."""
+    """The lines of a rehearsal's report that the README shows: steps, GPU nodes and the result."""
     up, destroy = (_step(report, name) for name in SHOWN)
     counts = " -> ".join(f"{count} at {at:.1f} s" for at, count in report["gpu_nodes"])
     verdict = "passed" if report["ok"] else "failed"

@@ -1,1 +1,1 @@
-"""Proof beyond a single rehearsal: hundreds of runs with faults, on the rehearsal's sandboxes."""
+"""Fault injection: hundreds of runs with faults, in the rehearsal's sandboxes."""

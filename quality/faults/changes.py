@@ -1,7 +1,8 @@
-"""Every setting changed on its own in an existing stack, and the effect: it is updated in
-place, it recycles the nodes of a pool, or it replaces the pool or the cluster.
+"""Every setting changed on its own in an existing stack, and the effect: it is updated in place, it
+recycles the nodes of a pool, or it replaces the pool or the cluster.
 
-Each is previewed; those of the cluster and the pools are then applied, the ones that replace too.
+Each change is previewed; those of the cluster and the pools are then applied, including
+replacements.
 """
 
 import copy
@@ -27,35 +28,36 @@ from stacks.engine.urn import Urn
 
 CHANGES = Path(__file__).with_suffix(".yaml")
 STACKS = Path(__file__).with_name("stacks")
-"""Stacks for the changes that no sample can have: of an existing network, of what an N1 cannot."""
+"""Stacks for changes that no sample allows: of an existing network, or of settings that N1
+excludes."""
 MORE = tuple(stacks(STACKS))
 NAMED = ("gpuPools", *(key for key, block in BLOCKS.items() if block.names is not None))
-"""Parts of the config whose entries have names: a key there means the stack's first entry."""
+"""Config blocks whose entries have names: a key there refers to the stack's first entry."""
 MADE = ("cluster", "gpuPools")
-"""Parts of the config whose changes are applied too: what runs in the cluster is part of neither,
-and waits for nodes that a stack under proof does not get."""
+"""Config blocks whose changes are applied as well. Those for workloads are not, as they wait for
+nodes that a stack under fault injection does not get."""
 FOLLOWED = (*MADE, "monitoring")
-"""Parts of the config whose changes follow from their fields. What runs in the cluster is changed
-by rows of several settings at once, since a preview of each would show no more."""
+"""Config blocks whose changes are derived from their fields. Workloads are changed by rows with
+several settings at once, since a preview of each would show no more."""
 REPLACES = {
     "REPLACE-CLUSTER": {"cluster", "GPU pool", "system pool"},
     "REPLACE-NODE-POOLS": {"GPU pool", "system pool"},
     "REPLACE-GPU-POOL": {"GPU pool"},
     "REPLACE-SYSTEM-POOL": {"system pool"},
 }
-"""Code of a warning -> all that may be lost by what it warns of."""
+"""Code of a warning -> everything that may be lost."""
 RECYCLES = {"RECYCLE-GPU-POOL": "GPU pool", "RECYCLE-SYSTEM-POOL": "system pool"}
-"""Code of a warning -> whose nodes are recycled."""
+"""Code of a warning -> the pool whose nodes are recycled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One setting and its new value, with what it cannot do without."""
+    """One setting and its new value, with the other keys that it needs."""
 
     key: str
     """As in the table of keys: `cluster.systemPool.diskSizeGb`, `gpuPools.machineType`."""
     to: Mapping[str, Any]
-    """Key -> its new value; more than one only if the settings allow none of them singly."""
+    """Key -> its new value; more than one only if the settings do not allow them separately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,28 +71,28 @@ class Effect:
     changes: int = 0
     """Resources that would be created, updated, replaced or deleted."""
     replaced: tuple[str, ...] = ()
-    """What is lost: `cluster`, `GPU pool`, `system pool`."""
+    """Resources that are lost: `cluster`, `GPU pool`, `system pool`."""
     because: tuple[str, ...] = ()
-    """The properties that force it."""
+    """The properties that force the replacement."""
     warned: tuple[str, ...] = ()
-    """What the program says of it in the preview."""
+    """The program's warnings in the preview."""
     recycled: tuple[str, ...] = ()
-    """Whose nodes are drained and replaced, by the program's warnings."""
+    """The pools whose nodes are drained and replaced, according to the program's warnings."""
     kept: bool = False
-    """Whether the program says that the cloud keeps the old value."""
+    """Whether the program reports that the cloud keeps the old value."""
     refused: bool = False
-    """Whether the program refuses it: the setting is immutable."""
+    """Whether the program refuses the change: the setting is immutable."""
     made: bool = False
-    """Whether an `up` then applied it."""
+    """Whether an `up` then applied the change."""
     not_made: str = ""
-    """Why none did although it replaces something; empty if one did."""
+    """Why the change was not applied although it replaces something; empty if it was."""
     wrong: tuple[str, ...] = ()
-    """Why this is not as it should be; empty if it is."""
+    """Deviations from the expected effect; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What the file says of a platform."""
+    """The file's data for a platform."""
 
     changes: list[Change]
     silent: Mapping[str, str] = field(default_factory=dict)
@@ -98,9 +100,9 @@ class Table:
     not_here: Mapping[str, str] = field(default_factory=dict)
     """Keys that cannot be changed in an existing stack -> why."""
     not_applied: Mapping[str, str] = field(default_factory=dict)
-    """Keys whose change is only previewed -> why."""
+    """Keys whose changes are only previewed -> why."""
     stays: frozenset[str] = frozenset()
-    """Keys whose change cannot be taken back."""
+    """Keys whose changes cannot be undone."""
 
 
 @cache
@@ -111,9 +113,9 @@ def _document() -> Mapping[str, Any]:
 
 @cache
 def table(platform: str, stack: str) -> Table:
-    """What the fields and the file say of a platform, and of one stack there; of those that are
-    only for changes, only what the file has of them. A row takes the place of what follows from the
-    field of its first key."""
+    """The data of the fields and the file for a platform and one of its stacks; for stacks that
+    exist only for changes, only the file's. A row replaces the change derived from its first key's
+    field."""
     document = _document()
     rows = [document.get(stack) or {}]
     if stack not in MORE:
@@ -136,11 +138,10 @@ def table(platform: str, stack: str) -> Table:
 
 
 def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -> Iterator[Change]:
-    """The changes of a stack's cluster, pools and monitoring that follow from the fields: to every
-    value that a field names, else to the first one; only what the block accepts as another value.
-    A block whose field names values is changed as a whole. `along`: what a change of a part of the
-    config, such as `gpuPools`, needs besides.
-    """
+    """The changes of a stack's cluster, pools and monitoring that are derived from the fields: to
+    every value that a field names, or else to the first other value that the block accepts. A block
+    whose field names values is changed as a whole. `along`: further keys that a change of a config
+    block, such as `gpuPools`, needs."""
     config = _loaded(file.read_text())["config"]
     for setting in settings_of(platform):
         room = setting.key.partition(".")[0]
@@ -161,7 +162,7 @@ def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -
 
 
 def _followed(setting: Setting) -> bool:
-    """Whether its own change follows from the field: not of what changes nothing."""
+    """Whether a change is derived from the field itself: not if the field changes nothing."""
     if setting.marked(Silent) and not setting.marked(Tries):
         return False
     covered = setting.outer is not None and setting.outer.inherited(Tries)
@@ -169,20 +170,20 @@ def _followed(setting: Setting) -> bool:
 
 
 def _block(config: Mapping[str, Any], room: str) -> Mapping[str, Any]:
-    """A block of a stack file, of entries that have names the first."""
+    """A block of a stack file; if its entries have names, the first entry."""
     block: Mapping[str, Any] = config.get(f"gpu-cluster:{room}", {})
     return block[next(iter(block))] if room in NAMED else block
 
 
 def _present(block: Any, key: str) -> Any:
-    """The value of a key in its block; None if it has none."""
+    """The value of a key in its block; None if it is missing."""
     for step in key.split(".")[1:]:
         block = block.get(step) if isinstance(block, Mapping) else None
     return block
 
 
 def _read(platform: str, room: str, block: Mapping[str, Any]) -> Any:
-    """What a block means by itself; None if it is refused."""
+    """The decoded block; None if it is refused."""
     kind = blocks(platform)[room]
     try:
         return decode(room, kind, {key: v for key, v in block.items() if key != "platform"})
@@ -191,7 +192,7 @@ def _read(platform: str, room: str, block: Mapping[str, Any]) -> Any:
 
 
 def effects(runner: FaultRunner, planned: Table) -> Iterator[Effect]:
-    """Previews each change of a stack that is up."""
+    """Previews each change of a deployed stack."""
     file = runner.folder / "program" / f"Pulumi.{runner.stack}.yaml"
     before = file.read_text()
     try:
@@ -205,15 +206,15 @@ def effects(runner: FaultRunner, planned: Table) -> Iterator[Effect]:
 def applied(
     runner: FaultRunner, planned: Table, found: Sequence[Effect]
 ) -> Iterator[tuple[int, Effect]]:
-    """Applies the changes, an `up` for each, which also takes the one before back.
+    """Applies the changes, with one `up` for each, which also undoes the previous change.
 
-    `found` are the previews' effects, in the table's order; yields the number there and what is
-    known of it now. What cannot be taken back stays, and what comes after is changed beside it.
+    `found`: the previews' effects, in the table's order; yields the index and the effect as now
+    known. A change that cannot be undone remains, and later changes are made in addition to it.
     """
     file = runner.folder / "program" / f"Pulumi.{runner.stack}.yaml"
     first = before = file.read_text()
     seen = _Standing.of(runner)
-    if not seen.created:  # somebody else's cluster: an `up` can replace none of it
+    if not seen.created:  # another owner's cluster, of which an `up` can replace nothing
         return
     last = nothing = Effect(
         environment=runner.stack, platform=runner.sandbox.program.platform, key="", value=""
@@ -226,8 +227,8 @@ def applied(
                 yield number, replace(effect, not_made=reason)
                 continue
             if set(last.because) & set(effect.because):
-                # Both may ask for the same, as `os` and `amiType` do: from one to the other, an
-                # `up` would do nothing.
+                # Both may have the same effect, as `os` and `amiType` have: an `up` from one to the
+                # other would do nothing.
                 file.write_text(before)
                 runner.run_or_fail(runner.sandbox.engine.up)
                 seen, last = _Standing.of(runner), nothing
@@ -250,12 +251,12 @@ def applied(
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """The clusters and node pools at one moment."""
+    """The existing clusters and node pools at one moment."""
 
     created: Mapping[str, tuple[str, str]]
-    """URN -> what it is: `cluster`, `GPU pool`, `system pool`, and when it was made."""
+    """URN -> what it is (`cluster`, `GPU pool`, `system pool`), and when it was created."""
     revisions: Mapping[str, int]
-    """Group of nodes -> how often the cloud recycled it."""
+    """Node group -> how often the cloud has recycled it."""
 
     @classmethod
     def of(cls, runner: FaultRunner) -> "_Standing":
@@ -268,8 +269,8 @@ class _Standing:
         return cls(created, {group.name: group.revision for group in groups})
 
     def not_as_said(self, before: "_Standing", effect: Effect, last: Effect) -> Iterator[str]:
-        """What an `up` did beyond this effect and that of the change that it took back, and what
-        of this effect it did not do."""
+        """What an `up` did beyond this effect and the undoing of the previous change, and what of
+        this effect it did not do."""
         lost = {
             kind: urn
             for urn, (kind, made) in before.created.items()
@@ -291,7 +292,7 @@ class _Standing:
 
 
 def changed(stack_file: str, change: Change) -> str:
-    """A stack file's text with the change in it."""
+    """A stack file's text with the change applied."""
     document = _loaded(stack_file)
     apply(document["config"], change.to)
     return yaml.safe_dump(document, sort_keys=False)
@@ -299,11 +300,12 @@ def changed(stack_file: str, change: Change) -> str:
 
 def _loaded(stack_file: str) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a tenth of the time
-    return json.loads(json.dumps(yaml.load(stack_file, loader)))  # without shared parts
+    return json.loads(json.dumps(yaml.load(stack_file, loader)))  # without shared objects
 
 
 def apply(config: dict[str, Any], to: Mapping[str, Any]) -> None:
-    """Sets keys of a stack file's config; of entries that have names, the first one's."""
+    """Sets keys of a stack file's config; in blocks whose entries have names, those of the first
+    entry."""
     for key, value in to.items():
         room, *path = key.split(".")
         if key == room and value == ABSENT:
@@ -330,7 +332,7 @@ def _effect(runner: FaultRunner, change: Change) -> Effect:
     plan = read_plan(done.stdout or "{}", change.key)
     errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
     refused = any("IMMUTABLE" in codes(error) for error in errors)
-    # What a refused change would have replaced remains.
+    # Whatever a refused change would have replaced remains.
     lost = [] if refused else plan.losses
     said = {line: codes(line) for line in plan.warnings}
     warned = tuple(line for line, found in said.items() if REPLACES.keys() & {*found})
@@ -352,7 +354,7 @@ def _effect(runner: FaultRunner, change: Change) -> Effect:
 
 
 def not_as_said(lost: list[Planned], warned: tuple[str, ...]) -> Iterator[str]:
-    """A replacement that the program does not know of is one that the cloud does not demand."""
+    """Replacements without a warning of the program, and warnings without a replacement."""
     expected = set().union(*(REPLACES[code] for line in warned for code in codes(line)))
     if unsaid := [one for one in lost if one.loss not in expected]:
         names = ", ".join(f"{one.loss} {one.name}" for one in unsaid)

@@ -1,6 +1,8 @@
-"""What hits one operation of a run: the engine is killed there, or the cloud answers with an error.
+"""Injects a fault into one operation of a run: kills the engine, or makes the cloud return an
+error.
 
-A cloud and its provider see each operation twice: asked, and done. An injector chooses the moment.
+A cloud and its provider report each operation twice: asked, and done. An injector chooses the
+moment.
 """
 
 import threading
@@ -13,10 +15,10 @@ from typing import Literal
 from rehearsal.plugins.cloud.handler import CloudError
 
 Moment = Literal["asked", "done"]
-"""Before the cloud did anything, or after it did what was asked and before anybody heard of it."""
+"""Before the cloud has done anything, or after it has and before the response is received."""
 
 QUIET_SECONDS = 0.2
-"""Without an operation for so long, a killed run's last ones have ended."""
+"""After this long without an operation, a killed run's last operations have ended."""
 SETTLE_SECONDS = 30.0
 
 
@@ -25,7 +27,7 @@ class InjectionPoint:
     """The point at which a run is killed."""
 
     number: int
-    """The operation's place in a run without a fault, from 1."""
+    """The operation's position in a run without faults, from 1."""
     kind: str
     """`create`, `update` or `delete`."""
     urn: str
@@ -33,7 +35,7 @@ class InjectionPoint:
 
 
 class FaultInjector:
-    """Notes a run's operations and hits those that it is told to. Thread-safe."""
+    """Records a run's operations and injects faults into selected ones. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,9 +44,10 @@ class FaultInjector:
         self._hits: Callable[[int, str, str], bool] = _nothing
         self._moment: Moment = "asked"
         self.operations: list[tuple[str, str]] = []
-        """Kind and URN of each since it was armed, in the order in which the cloud was asked."""
+        """Type and URN of each operation since the injector was armed, in the order of the
+        requests."""
         self.hit: list[str] = []
-        """URNs of what was hit since then."""
+        """URNs of the operations with faults since then."""
 
     def arm(
         self,
@@ -54,20 +57,20 @@ class FaultInjector:
         *,
         error: Callable[[str], str] = lambda urn: "the engine was killed",
     ) -> None:
-        """Starts over. Of the operations that `hits` (number, kind, URN) names, `act` is
-        called at `moment`; then they fail with what `error` says of the URN."""
+        """Starts over. For the operations that `hits` (number, kind, URN) selects, `act` is called
+        at `moment`; then they fail with the message that `error` returns for the URN."""
         with self._lock:
             self._hits, self._moment, self._act, self._error = hits, moment, act, error
             self.operations, self.hit = [], []
 
     def disarm(self) -> None:
-        """Hits nothing any more."""
+        """Stops injecting faults."""
         with self._lock:
             self._hits = _nothing
 
     @contextmanager
     def around(self, kind: str, urn: str) -> Iterator[None]:
-        """For `rehearsal.simulators.cloud.Faults.around`."""
+        """Implements `rehearsal.simulators.cloud.Faults.around`."""
         with self._lock:
             self.operations.append((kind, urn))
             self._running += 1
@@ -90,7 +93,7 @@ class FaultInjector:
         raise CloudError(self._error(urn))
 
     def settle(self) -> None:
-        """Returns when the cloud has finished its operations: it continues without the engine."""
+        """Returns when the cloud has finished its operations, which continue without the engine."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
             with self._lock:
@@ -107,6 +110,6 @@ def _nothing(number: int, kind: str, urn: str) -> bool:
 
 
 def kill_at(points: Iterable[InjectionPoint]) -> Callable[[int, str, str], bool]:
-    """Hits these operations, whenever they come."""
+    """Selects these operations, whatever their order."""
     wanted = {(point.kind, point.urn) for point in points}
     return lambda number, kind, urn: (kind, urn) in wanted

@@ -1,4 +1,4 @@
-"""One stack on one sandbox, broken on purpose again and again, and put in order again."""
+"""One stack in one sandbox, repeatedly broken by faults and repaired."""
 
 import threading
 from collections import Counter
@@ -24,28 +24,28 @@ from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi
 
 TRIES = 3
-"""Recoveries after which a fault counts as not recovered from."""
+"""The number of attempts after which a fault counts as not recovered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultResult:
-    """One fault and what became of it."""
+    """One fault and its result."""
 
     environment: str
     fault: str
     at: str
-    """The operation that was hit: its number, and what it was on."""
+    """The operation with the fault: its number, and its resource."""
     tries: int
-    """How often recovery and the command had to be run until all was well."""
+    """How often recovery and the command had to run until the stack was intact."""
     recovered: bool
     lost: tuple[str, ...] = ()
-    """What was there twice, or left, or not in the state."""
+    """Resources that were duplicated, left over, or missing in the state."""
     seen: str = ""
-    """What the user saw, one line."""
+    """The message that the user saw, one line."""
 
 
 class NotRecovered(Exception):
-    """The stack did not get back to what it should be; the lines say why."""
+    """The stack could not be restored; the lines contain the reasons."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("; ".join(lines))
@@ -53,19 +53,20 @@ class NotRecovered(Exception):
 
 
 class FakeCloudApi(LiveClouds):
-    """A sandbox's cloud, as recovery asks a live one. `endpoint`: of a simulated Google Cloud."""
+    """A sandbox's cloud, as recovery accesses a live one. `endpoint`: a simulated Google
+    Cloud's."""
 
     def __init__(self, cloud: Cloud, endpoint: str | None) -> None:
         super().__init__(endpoint=endpoint)
         self._cloud: Any = cloud
 
     def aws(self, region: str) -> Aws:
-        """The simulated account's own API."""
+        """The simulated account's API."""
         return Aws(self._cloud.account.client)
 
 
 class FaultRunner:
-    """A sandbox that is used for one fault after the other. Use as a context manager."""
+    """A sandbox that is reused for several faults. Use it as a context manager."""
 
     def __init__(
         self, stack: str, folder: Path, inventories: Path = INVENTORIES, plugins: Choice = "auto"
@@ -78,9 +79,9 @@ class FaultRunner:
         self.injected: list[InjectionPoint] = []
         """Where the last run was killed."""
         self.tries = 0
-        """How often it had to be recovered from a single kill, at the most."""
+        """The most recoveries that a single kill needed."""
         self.seen = ""
-        """The last message that the user saw before it worked."""
+        """The last message that the user saw before the command succeeded."""
 
     def __enter__(self) -> "FaultRunner":
         faults = Faults(around=self.injector.around)
@@ -111,7 +112,7 @@ class FaultRunner:
         self.sandbox.stop()
 
     def baseline_run(self) -> None:
-        """An `up` and a `destroy` without a fault: how much there is, to compare with."""
+        """Runs `up` and `destroy` without faults, and records the resources for comparisons."""
         self.injector.disarm()
         self.run_or_fail(self.sandbox.engine.up)
         self.ups, self.injector.operations = self.injector.operations, []
@@ -122,11 +123,11 @@ class FaultRunner:
         self.assert_empty()
 
     def killed(self, run: Callable[[], Outcome], points: Sequence[InjectionPoint]) -> None:
-        """Runs the engine to its end, killed at these operations, all at one moment.
+        """Runs the engine to its end, killed at these operations, at the given moment.
 
-        After each kill the documented way: recover, then what was interrupted; again if that
-        fails. An operation that the cloud had finished, unreported, when the engine was killed at
-        another does not come any more, and is not in `injected` then.
+        After each kill it follows the documented way: recover, then the interrupted command; again
+        if that fails. An operation that the cloud had finished without reporting it when the engine
+        was killed at another one does not occur again, and is then missing in `injected`.
         """
         self.injected, self.tries, self.seen = [], 0, ""
         while True:
@@ -150,7 +151,7 @@ class FaultRunner:
             tries = self._recover(tries)
 
     def _recover(self, tries: int) -> int:
-        """Recovers, after so many tries already; returns how many it has been by then."""
+        """Recovers, after `tries` attempts; returns the number of attempts so far."""
         while tries < TRIES:
             tries += 1
             self.tries = max(self.tries, tries)
@@ -163,7 +164,7 @@ class FaultRunner:
         raise NotRecovered(self.seen)
 
     def recover(self, *, adopt_orphans: bool = False) -> None:
-        """The documented command; what it leaves for people to look at is trouble."""
+        """Runs the documented command; fails if it leaves anything for a manual check."""
         found = recover(
             self._pulumi,
             clouds=FakeCloudApi(self.sandbox.cloud, self.sandbox.cloud_api),
@@ -173,14 +174,14 @@ class FaultRunner:
             raise NotRecovered(*left)
 
     def run_or_fail(self, run: Callable[[], Outcome]) -> Outcome:
-        """Runs the engine; raises NotRecovered with its words if it fails."""
+        """Runs the engine; raises NotRecovered with its errors if it fails."""
         outcome = run()
         if not outcome.ok:
             raise NotRecovered(*outcome.errors)
         return outcome
 
     def assert_converged(self) -> None:
-        """A further `up` changes nothing, and everything is there once."""
+        """Checks that a further `up` changes nothing, and every resource exists once."""
         outcome = self.run_or_fail(self.sandbox.engine.up)
         lines = [f"a further up: {what} {urn}" for what, urn in outcome.resources]
         kinds = self._kinds()
@@ -195,37 +196,37 @@ class FaultRunner:
             raise NotRecovered(*lines)
 
     def assert_empty(self) -> None:
-        """Nothing is left in the cloud or in the state."""
+        """Checks that nothing is left in the cloud or in the state."""
         left = [f"left: {line}" for line in self.sandbox.cloud.list_resources()]
         left += [f"left in the state: {row['urn']}" for row in self.resources()]
         if left:
             raise NotRecovered(*left)
-        # The next cluster need not wait for its control plane.
+        # The next cluster then need not wait for its control plane.
         threading.Thread(target=self.sandbox.control_plane.ensure_started, daemon=True).start()
 
     def destroy(self) -> None:
-        """A `destroy` without a fault."""
+        """Runs `destroy` without faults."""
         self.run_or_fail(self.sandbox.engine.destroy)
         self.assert_empty()
 
     def _kinds(self) -> Counter[str]:
-        """How many of each kind of thing the cloud holds; the last word is its name, before what
-        is said about it in brackets."""
+        """The number of the cloud's resources by type; in a line, the name is the last word before
+        a remark in brackets."""
         lines = (line.partition(" (")[0] for line in self.sandbox.cloud.list_resources())
         return Counter(line.rpartition(" ")[0] for line in lines)
 
     def resources(self) -> list[Row]:
-        """The state's, from its file: asking the engine takes longer."""
+        """The state's resources, read from its file, which is faster than the engine."""
         return in_backend(self.folder / "state", "gpu-cluster", self.stack)
 
 
 def cycle(
     runner: FaultRunner, ups: Sequence[InjectionPoint], destroys: Sequence[InjectionPoint]
 ) -> tuple[list[FaultResult], list[InjectionPoint], list[InjectionPoint]]:
-    """`up`, killed at some operations and recovered after each, then the same with `destroy`.
+    """Runs `up`, killed at some operations and recovered after each, then the same with `destroy`.
 
-    Returns the results, and the points of either that did not come. Where something is lost, each
-    of a command's kills counts as having lost it, and the sandbox is of no use any more.
+    Returns the results, and the points of either command that did not occur. If something is lost,
+    all kills of the command count as having lost it, and the sandbox must not be used again.
     """
     fault_results: list[FaultResult] = []
     missed = {"up": list(ups), "destroy": list(destroys)}

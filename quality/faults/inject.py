@@ -1,7 +1,7 @@
-"""Every fault in every environment.
+"""Injects every fault in every environment.
 
-Work is `kills`, `errors` or `changes`; left out, all of it. What is not named stays as the last run
-left it. The pages are written once everything has been done.
+Work is `kills`, `errors` or `changes`; by default all of it. Work that is not named keeps the
+results of the last run. The pages are written once everything has been done.
 """
 
 import sys
@@ -21,16 +21,16 @@ FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 
 
 def works() -> list[str]:
-    """What can be chosen: `dev-kills` and so on."""
+    """The names of the work, such as `dev-kills`."""
     return list(dict.fromkeys(map(_name, _every())))
 
 
 def inject(
     work: Collection[str], *, minutes: float, workers: int, plugins: Choice = "auto"
 ) -> ExitCode:
-    """Injects the faults of the chosen work, all of it if none is, and writes what came of it.
+    """Injects the faults of the chosen work, by default all, and writes the results.
 
-    Begins no fault after so many minutes; `workers` sandboxes run at a time.
+    Starts no fault after this many minutes; `workers` sandboxes run at a time.
     """
     every = _every()
     parts = [part for part in every if not work or _name(part) in work]

@@ -1,6 +1,6 @@
-"""Errors that a cloud answers with: what the user sees, what brings the stack back, what is lost.
+"""Errors that a cloud returns: what the user sees, how the stack is restored, what is lost.
 
-The texts are those of the official providers once their own retries have failed.
+The messages are those of the official providers once their own retries have failed.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,11 +19,11 @@ class Fault:
 
     name: str
     says: dict[str, str]
-    """Package (`gcp`, `aws`, `kubernetes`) -> the error; packages that are left out are spared."""
+    """Package (`gcp`, `aws`, `kubernetes`) -> the error; no errors for missing packages."""
     on: tuple[str, ...] = ()
-    """Resource types that are hit; all, if there are none."""
+    """Resource types with the fault; all, if empty."""
     first: int = 1
-    """The first operation that is hit, of those on these types."""
+    """The first operation with the fault, of those on these types."""
     last: int = 1
     moment: Moment = "asked"
     command: str = "up"
@@ -148,14 +148,14 @@ FAULTS = (
 
 
 def hits_any(fault: Fault, urns: Iterable[str]) -> bool:
-    """Whether a stack with these resources has enough operations for the fault to hit one."""
+    """Whether a stack with these resources has enough operations for the fault to occur."""
     hits = _hits(fault)
     return any(hits(number, "create", urn) for number, urn in enumerate(urns))
 
 
 def inject(runner: FaultRunner, fault: Fault) -> FaultResult | None:
-    """Runs the command into the fault and gets the stack back: up, or empty after a `destroy`,
-    which finds it up. None if it hit nothing."""
+    """Runs the command with the fault and restores the stack: deployed, or empty after a `destroy`,
+    which starts with a deployed stack. None if the fault did not occur."""
     engine = runner.sandbox.engine
     run = engine.up if fault.command == "up" else engine.destroy
 
@@ -196,8 +196,8 @@ def inject(runner: FaultRunner, fault: Fault) -> FaultResult | None:
 
 
 def _again(runner: FaultRunner, command: Callable[[], Outcome], *, adopt_orphans: bool) -> int:
-    """The command once more; where an answer was lost, recovery comes first. Returns the tries that
-    it took."""
+    """Runs the command again, after a recovery if a response was lost. Returns the number of
+    attempts."""
     for tries in range(1, TRIES + 1):
         if adopt_orphans or tries > 1:
             runner.recover(adopt_orphans=True)

@@ -1,7 +1,7 @@
 """Each environment's state, as a tagged version creates it.
 
-Kept in `tests/fixtures`, it shows that later versions update what it created: a preview
-on it may replace neither a cluster nor a GPU pool. All in it comes from a rehearsal.
+Stored in `tests/fixtures`, they show that later versions can update what it created: a preview with
+them may replace neither a cluster nor a GPU pool. All of their content is from a rehearsal.
 """
 
 import base64
@@ -26,15 +26,15 @@ from stacks.outcome import ExitCode
 
 FIXTURES = ROOT / "tests" / "fixtures"
 ENDPOINT, CERTIFICATE, FOLDER = "ENDPOINT", "Q0VSVElGSUNBVEU=", "FOLDER"
-"""What stands for the control plane's address, its certificate (base64) and the sandbox's
+"""Placeholders for the control plane's address, its certificate (base64) and the sandbox's
 folder."""
 PLACES = ("sourcePosition", "stackTrace")
 
 
 def write(tag: str, stacks: Sequence[str]) -> ExitCode:
-    """Writes the states of these stacks, of every sample if none is named, as the tag creates them.
+    """Writes the states of these stacks, by default of every sample, as the tag creates them.
 
-    Raises StackError if there is no such tag; a finding is an update that fails.
+    Raises StackError if there is no such tag; a failing update is a finding.
     """
     FIXTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -60,19 +60,19 @@ def write(tag: str, stacks: Sequence[str]) -> ExitCode:
 
 
 def exported(sandbox: Sandbox) -> str:
-    """The sandbox's state as it is, secrets in plain text."""
+    """The sandbox's current state, with secrets in plain text."""
     return sandbox.engine.must("stack", "export", "--show-secrets")
 
 
 def kept(state: str, sandbox: Sandbox) -> str:
-    """A state without what was that one sandbox's."""
+    """A state without the sandbox's own values."""
     for value, placeholder in _own(sandbox).items():
         state = state.replace(value, placeholder)
     return by_resource(_without(json.loads(state)))
 
 
 def by_resource(state: dict[str, Any]) -> str:
-    """A state as JSON with one line for each resource, to keep it short."""
+    """A state as JSON with one line for each resource, so that the file is short."""
     deployment = state["deployment"]
     lines = ",\n".join(json.dumps(resource) for resource in deployment["resources"])
     whole = json.dumps({**state, "deployment": {**deployment, "resources": []}})
@@ -80,7 +80,7 @@ def by_resource(state: dict[str, Any]) -> str:
 
 
 def _without(value: Any) -> Any:
-    """The value without the places in the source at which resources were registered."""
+    """The value without the source positions at which resources were registered."""
     if isinstance(value, dict):
         kept = {key: each for key, each in value.items() if key not in PLACES}
         return {key: _without(each) for key, each in kept.items()}
@@ -88,9 +88,9 @@ def _without(value: Any) -> Any:
 
 
 def restored(file: Path, sandbox: Sandbox) -> None:
-    """Loads a kept state into the sandbox, with its objects in the control plane.
+    """Loads a stored state into the sandbox, and creates its objects in the control plane.
 
-    Its cloud resources are only in the state.
+    Its cloud resources exist only in the state.
     """
     state = file.read_text()
     for value, placeholder in _own(sandbox).items():
@@ -102,7 +102,7 @@ def restored(file: Path, sandbox: Sandbox) -> None:
 
 
 def _stand(rows: Sequence[Mapping[str, Any]], plane: LocalControlPlane) -> None:
-    """Applies the objects as the provider did, in the order in which they were created."""
+    """Applies the objects like the provider, in the order in which they were created."""
     plane.ensure_started()
     if any(row["inputs"]["apiVersion"].startswith("monitoring.googleapis.com/") for row in rows):
         plane.define(yaml.safe_load(MANAGED_PROMETHEUS.read_text()))

@@ -1,4 +1,4 @@
-"""The results of all faults as a table for people and as JSON for machines."""
+"""The results of all faults as a table for readers and as JSON for programs."""
 
 import json
 from collections import Counter
@@ -24,12 +24,12 @@ CHANGES_HEAD = (
 
 
 def document(results: Sequence[Result], minutes: float) -> str:
-    """Everything that was tried, as JSON."""
+    """All results as JSON."""
     return json.dumps({"minutes": round(minutes, 1), "parts": list(map(asdict, results))}, indent=1)
 
 
 def read(text: str) -> tuple[list[Result], float]:
-    """The results and the minutes of a document."""
+    """The results in a document, and its minutes."""
     found = json.loads(text)
     results = [
         Result(
@@ -57,7 +57,7 @@ def markdown(results: Sequence[Result], minutes: float) -> str:
 
 
 def _served(results: Sequence[Result]) -> Iterator[str]:
-    """Which plugins served each package, a line for each."""
+    """The plugins that served each package, one line each."""
     served = sorted({each for result in results for each in result.plugins.items()})
     for package, group in groupby(served, lambda each: each[0]):
         words = " and ".join(
@@ -85,7 +85,7 @@ def rows(fault_results: Iterable[FaultResult]) -> Iterator[str]:
 
 
 def replacements(results: Sequence[Result]) -> str:
-    """The changes by what they do; those that are not simply made in place as a table."""
+    """The changes by their effect, with a table of those that are not simply updates in place."""
     effects = [effect for result in results for effect in result.effects]
     left = sum(r.planned - r.tried for r in results if r.part.work == "changes")
     rest = f" {left} were left out, the time was up." if left else ""
@@ -104,7 +104,7 @@ def replacements(results: Sequence[Result]) -> str:
 
 
 def _kind(effect: Effect) -> str:
-    """What a change does, the gravest first."""
+    """The effect of a change, the most severe one first."""
     if effect.refused:
         return "refused"
     if effect.replaced:
@@ -115,7 +115,7 @@ def _kind(effect: Effect) -> str:
 
 
 def changes_rows(effects: Iterable[Effect]) -> Iterator[str]:
-    """One line for each platform and setting that is not simply changed in place."""
+    """One line for each platform and setting whose change is not simply an update in place."""
     found = sorted((e for e in effects if _kind(e) != "in place"), key=attrgetter("platform"))
     for platform, group in groupby(found, attrgetter("platform")):
         by_key: dict[str, list[Effect]] = {}
@@ -156,8 +156,8 @@ def _applied(same: Sequence[Effect]) -> str:
 
 
 def summary(results: Sequence[Result]) -> list[str]:
-    """A line for each fault after which something was lost, and for each change that is not as
-    it should be."""
+    """A line for each fault that lost something, and for each change that deviates from its
+    expected effect."""
     lost = [
         f"{one.environment}: {one.fault}, at {one.at}: {'; '.join(one.lost)}"
         for result in results

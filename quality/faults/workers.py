@@ -1,4 +1,4 @@
-"""The work in parts: each part is its own sandbox in its own process, some at a time."""
+"""The work in parts, each in its own sandbox and process, several at a time."""
 
 import multiprocessing
 import time
@@ -23,8 +23,8 @@ from stacks.definition.files import use_instead
 from stacks.outcome import CheckError
 
 ASKED_EVERY = 6
-"""Of so many operations one is also killed at before the cloud acts on it: to the state that is
-the kill after the one before, with another operation under way."""
+"""At one of this many operations, the engine is also killed before the cloud acts. For the state
+that equals a kill after the previous operation, with another operation in progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Part:
     stack: str
     work: Literal["kills", "errors", "changes"]
     number: int = 1
-    """Of kills: every `of`-th, from this one."""
+    """For kills: every `of`-th point, starting from this one."""
     of: int = 1
 
     def __str__(self) -> str:
@@ -49,14 +49,14 @@ class Result:
     fault_results: list[FaultResult] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     planned: int = 0
-    """Faults to try; fewer were tried if the time ran out."""
+    """The number of faults to try; fewer were tried if the time ran out."""
     tried: int = 0
     plugins: dict[str, str] = field(default_factory=dict)
-    """Package -> which plugin served it."""
+    """Package -> the plugin that served it."""
 
 
 def parts_of(stack: str) -> list[Part]:
-    """The parts of a stack, the long ones first."""
+    """The parts of a stack, the longest first."""
     known = measured(platform_of(stack))
     count = known.KILL_PARTS if known else 1
     kills = [Part(stack=stack, work="kills", number=n, of=count) for n in range(1, count + 1)]
@@ -72,9 +72,9 @@ def run(
     until: float,
     log: Callable[[str], None],
 ) -> list[Result]:
-    """The results of these parts. Begins nothing after `until`, a monotonic time."""
+    """Runs these parts and returns their results. Starts none after `until`, a monotonic time."""
     results = []
-    # moto's account is one for the process, so a sandbox gets a fresh process.
+    # moto has one account per process, so each sandbox gets a new process.
     with ProcessPoolExecutor(
         workers, multiprocessing.get_context("spawn"), max_tasks_per_child=1
     ) as pool:
@@ -103,7 +103,7 @@ def one(part: Part, folder: Path, until: float, plugins: Choice = "auto") -> Res
                 for fault_results in work(part, runners, result, until):
                     result.fault_results += fault_results
     except Exception as error:
-        # Whatever it was: the other parts go on, and the table says that this one did not.
+        # Whatever the error is, the other parts continue, and the table shows that this one failed.
         if not isinstance(error, NotRecovered | ProcessError | CheckError):
             traceback.print_exc()
         result.fault_results.append(
@@ -116,7 +116,7 @@ def one(part: Part, folder: Path, until: float, plugins: Choice = "auto") -> Res
 
 
 def _said(error: Exception) -> tuple[str, ...]:
-    """An error in lines: what is wrong with the stack, or what broke here."""
+    """An error in lines: what is wrong with the stack, or what failed here."""
     if isinstance(error, NotRecovered):
         return error.lines
     return (str(error) if isinstance(error, CheckError) else f"{type(error).__name__}: {error}",)
@@ -146,8 +146,8 @@ def _kills(
 def dealt(operations: Sequence[tuple[str, str]], part: Part) -> list[InjectionPoint]:
     """A part's share of the points at which a run with these operations is killed.
 
-    All of them once the cloud has acted, and some before. Parts see the operations in orders of
-    their own, as many of them run side by side, so these are dealt by their names.
+    All points after the cloud has acted, and some before. Parts see the operations in different
+    orders, as many of them run in parallel, so the points are distributed by their names.
     """
     numbers = {operation: number for number, operation in enumerate(operations, 1)}
     moments: list[tuple[tuple[str, str], Moment]] = []
@@ -163,7 +163,8 @@ def dealt(operations: Sequence[tuple[str, str]], part: Part) -> list[InjectionPo
 
 
 def together(points: Sequence[InjectionPoint]) -> list[tuple[InjectionPoint, ...]]:
-    """The points in twos for a run each: one kill early, and one late, in what recovers from it."""
+    """The points in pairs, one run for each: an early kill, and a late one during the recovery from
+    it."""
     found: list[tuple[InjectionPoint, ...]] = []
     for moment in ("done", "asked"):
         those = [point for point in points if point.moment == moment]
@@ -175,7 +176,7 @@ def together(points: Sequence[InjectionPoint]) -> list[tuple[InjectionPoint, ...
 def _errors(
     part: Part, runners: "FaultRunners", result: Result, until: float
 ) -> Iterator[list[FaultResult]]:
-    """Every error of an `up`; the stack that it leaves is what those of a `destroy` need."""
+    """Runs every error of `up`, then every error of `destroy` on the resulting stack."""
     urns = [row["urn"] for row in runners.ready().made if row["custom"]]
     faults = [fault for fault in FAULTS if hits_any(fault, urns)]
     ups = [fault for fault in faults if fault.command == "up"]
@@ -202,7 +203,7 @@ def _errors(
 def _changes(part: Part, folder: Path, result: Result, until: float, plugins: Choice) -> None:
     inventories = INVENTORIES
     if part.stack in MORE:
-        use_instead(STACKS)  # in this part's own process
+        use_instead(STACKS)  # applies to this part's own process
         inventories = STACKS / "inventories"
     with FaultRunner(part.stack, folder, inventories, plugins) as runner:
         result.plugins = runner.sandbox.providers
@@ -221,7 +222,7 @@ def _changes(part: Part, folder: Path, result: Result, until: float, plugins: Ch
 
 
 class FaultRunners:
-    """Runners in turn: if something was lost, the next fault gets a fresh one."""
+    """Provides runners: after a loss, the next fault gets a new one."""
 
     def __init__(self, stack: str, folder: Path, plugins: Choice) -> None:
         self._stack, self._folder = stack, folder
@@ -235,7 +236,7 @@ class FaultRunners:
         self.close()
 
     def ready(self) -> FaultRunner:
-        """A runner with nothing on it."""
+        """A runner with an empty sandbox."""
         if self._runner is None:
             self._runner = FaultRunner(self._stack, self._folder, plugins=self._plugins)
             self._runner.__enter__()

@@ -1,1 +1,1 @@
-"""How the offline plugins compare with the official ones: the same questions to both."""
+"""Compares the offline plugins with the official ones: the same requests to both."""

@@ -1,4 +1,4 @@
-"""The API behind both plugins while they are compared: none, or an empty control plane."""
+"""The API that both plugins use during a comparison: none, or an empty control plane."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -18,30 +18,30 @@ from rehearsal.processes import Processes
 Preview = Callable[[], Mapping[str, Any]]
 
 _BY_CONTROLLERS = ("kube-scheduler", "kube-controller-manager")
-"""Who would change objects between two questions."""
+"""Controllers that would change objects between two requests."""
 _ACCOUNTS = ("default", "a-value", "another")
-"""Service accounts of every namespace, for the generated values of a pod's."""
+"""Service accounts in every namespace, for the generated values of a pod."""
 
 
 class Behind(Protocol):
-    """The API that both plugins reach."""
+    """The API that both plugins use."""
 
     dry_runs: bool
-    """Whether a preview asks an API server, as it does in life."""
+    """Whether a preview contacts an API server, as it really does."""
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The provider's, beside the package's own."""
+        """The provider's config, in addition to the package's."""
 
     def prepare(self, of: Declared) -> None:
         """Creates what a resource needs before the plugins are asked about it."""
 
     def state(self, token: str, inputs: Mapping[str, Any], preview: Preview) -> dict[str, Any]:
-        """The state of a resource created from checked inputs; it exists until `forget`.
+        """The state of a resource created from checked inputs; the resource exists until `forget`.
         Raises ApiError if it cannot be created."""
 
     def forget(self) -> None:
-        """Deletes what `state` created."""
+        """Deletes the resource that `state` created."""
 
 
 class Nothing:
@@ -57,11 +57,11 @@ class Nothing:
         return from_preview(token, preview)
 
     def forget(self) -> None:
-        """There is nothing to take away."""
+        """Does nothing: no resource was created."""
 
 
 class EmptyCluster:
-    """A real API server in front of an empty etcd, without the controllers."""
+    """A real API server with an empty etcd, without controllers."""
 
     dry_runs = True
 
@@ -80,7 +80,7 @@ class EmptyCluster:
         return {"kubeconfig": kubeconfig, "kubernetes:config:kubeconfig": kubeconfig}
 
     def prepare(self, of: Declared) -> None:
-        """Its namespace, with service accounts."""
+        """Creates the resource's namespace, with service accounts."""
         if namespace := of.inputs.get("metadata", {}).get("namespace"):
             self._namespace(str(namespace))
 
@@ -90,7 +90,7 @@ class EmptyCluster:
         try:
             path = self._cluster.path(kind_of_token(token), namespace, metadata["name"])
         except NoMatch:
-            return state  # a custom resource: neither plugin asks an API server that has no such
+            return state  # a custom resource: neither plugin asks a server without its definition
         live = self.api.apply(path, dict(inputs), manager=str(state["__fieldManager"]))
         self._made = [path]
         return {**live, **{name: value for name, value in state.items() if name.startswith("__")},
@@ -102,7 +102,7 @@ class EmptyCluster:
                 self.api.patch(path, {"metadata": {"finalizers": None}})
                 self.api.delete(path, grace=0)
                 if path.startswith("/api/v1/namespaces/") and path.count("/") == 4:
-                    # Nothing else empties it: the controllers do not run.
+                    # Nothing else empties the namespace: the controllers do not run.
                     whole = self.api.get(path) | {"spec": {"finalizers": []}}
                     self.api.put(f"{path}/finalize", whole)
             except ApiError as error:
@@ -124,13 +124,13 @@ class EmptyCluster:
 
 @contextmanager
 def nothing() -> Iterator[Behind]:
-    """For Google Cloud."""
+    """No API, for Google Cloud."""
     yield Nothing()
 
 
 @contextmanager
 def empty_cluster() -> Iterator[Behind]:
-    """For Kubernetes."""
+    """A control plane without objects, for Kubernetes."""
     with tempfile.TemporaryDirectory(prefix="compare-") as name:
         folder = Path(name)
         processes = Processes(folder / "logs", name)

@@ -1,7 +1,7 @@
-"""Inputs and single changes of a resource, from the SDK's own types and what is declared.
+"""Inputs and single changes of a resource, from the SDK's types and the sample stacks.
 
-Of every input path: added, taken away, changed, emptied, unknown, in another order, of a wrong
-type. Nothing is random: the same SDK and samples give the same cases.
+Each input path is added, removed, changed, emptied, unknown, reordered, and given a wrong type.
+Nothing is random: the same SDK and samples give the same cases.
 """
 
 import copy
@@ -24,14 +24,14 @@ from rehearsal.plugins.cloud.facts import Facts
 from rehearsal.plugins.cloud.schema import UNKNOWN, Block, block, element_of
 
 VALUES = Path(__file__).with_name("values.yaml")
-"""Two values of each text that must have a form; `path` ends with the key."""
+"""Two values for each text that must have a certain form; `path` ends with the key."""
 
 Inputs = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One question: from which inputs to which. Without `before`, only `Check` and a preview."""
+    """One request: from which inputs to which. Without `before`, only `Check` and a preview."""
 
     of: Declared
     kind: str
@@ -41,12 +41,12 @@ class Case:
 
     @property
     def label(self) -> str:
-        """Short, and the same in every run: `gcp:...:Cluster dev/gpu-dev add nodeLocations`."""
+        """A short label, the same in every run: `gcp:...:Cluster dev/gpu-dev add nodeLocations`."""
         return f"{self.of.token} {self.of.stack or '-'}/{self.of.name} {self.kind} {self.path}"
 
 
 class _Nothing:
-    """Takes the place of a value that is taken away."""
+    """Stands for a value that is removed."""
 
 
 NOTHING = _Nothing()
@@ -54,7 +54,8 @@ _WRONG: Mapping[type, Any] = {str: {"a": "b"}, bool: "perhaps", int: "many", flo
 
 
 def all_cases(package: Package, declared: Sequence[Declared]) -> Iterator[Case]:
-    """Of each type the largest resource with all paths, and the others with what they give."""
+    """For each type, the largest resource with all paths, and the others with the paths that they
+    set."""
     asked: set[str] = set()
     for of in sorted(declared, key=lambda each: (each.token, -len(repr(each.inputs)))):
         yield from _of_resource(package, of, given_alone=of.token in asked)
@@ -79,13 +80,13 @@ def _of_resource(package: Package, of: Declared, *, given_alone: bool) -> Iterat
 
 
 ELSEWHERE = {"gcp:container/cluster:Cluster": ("nodePools",)}
-"""Blocks whose inside is asked of another type, and that a rehearsal refuses here."""
+"""Blocks whose content is covered by another type, and that a rehearsal refuses here."""
 NAMES = ("Caps", "under_score", "a" * 21, "a" * 22, "a" * 54, "a" * 55, "a" * 60, "1x", "x.y", "x-")
 """Names of resources, from which physical names are generated."""
 
 
 def _paths(shape: Block, parent: str, token: str, levels: int) -> Iterator[tuple[str, Any, bool]]:
-    """Every input path (`a[].b`), its type, and whether its block is nothing without it."""
+    """Every input path (`a[].b`), its type, and whether its block requires it."""
     for name, kind in shape.properties.items():
         path = f"{parent}.{name}" if parent else name
         yield path, kind, name in shape.required
@@ -96,7 +97,7 @@ def _paths(shape: Block, parent: str, token: str, levels: int) -> Iterator[tuple
 
 
 def _element(kind: Any) -> tuple[Any, str]:
-    """The type of a list's elements and `[]`; any other type is its own."""
+    """The type of a list's elements and `[]`; other types are returned unchanged."""
     element = element_of(kind)
     return (element, "[]") if element else (kind, "")
 
@@ -164,7 +165,7 @@ class Values:
         self._forms: Mapping[str, Any] = rows.get("*", {}) | rows.get(token, {})
 
     def two(self, path: str, kind: Any) -> tuple[Any, Any]:
-        """Two values that differ, if the type has two."""
+        """Two different values, if the type has two."""
         for key in sorted(self._forms, key=len, reverse=True):
             if path == key or path.endswith(f".{key}"):
                 one, other = self._forms[key]
@@ -189,7 +190,7 @@ class Values:
         return "a-value", "another"
 
     def _minimal(self, shape: Block, path: str) -> Inputs:
-        """A block with what it needs, or with its first plain property if it needs nothing."""
+        """A block with its required properties, or with its first plain property if it has none."""
         found = {
             name: self.two(f"{path}.{name}", kind)[0]
             for name, kind in shape.properties.items()
@@ -204,7 +205,7 @@ class Values:
 
     @staticmethod
     def at(inputs: Mapping[str, Any], path: str) -> Any:
-        """The value that the inputs have at a path, in a list's first element; None for none."""
+        """The inputs' value at a path, in lists in the first element; None if there is none."""
         value: Any = inputs
         for step in re.findall(r"\[\]|[^.\[]+", path):
             if step == "[]":
@@ -214,7 +215,7 @@ class Values:
         return value
 
     def put(self, inputs: Inputs, shape: Block, path: str, value: Any) -> Inputs:
-        """The inputs with a value at a path, in blocks that are as small as can be."""
+        """The inputs with a value at a path, in minimal blocks."""
         made = copy.deepcopy(inputs)
         where: Any = made
         *parents, last = path.split(".")

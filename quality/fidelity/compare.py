@@ -1,4 +1,4 @@
-"""The same questions to the offline and to the official plugin, and where the answers differ."""
+"""Sends the same requests to the offline and the official plugin, and compares the responses."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,24 +16,24 @@ from rehearsal.plugins.kubernetes.api_error import ApiError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What one plugin says of a case."""
+    """The response of one plugin to a case."""
 
     check: str
     """`accepted` or `refused`."""
     reason: str = ""
     step: Step | None = None
-    """None if `Check` refused, or if there was nothing before."""
+    """None if `Check` refused, or if there is no resource before."""
     unknown: frozenset[str] | None = None
-    """The outputs that a preview of a new resource does not know; None if there was none."""
+    """The outputs that are unknown in a preview of a new resource; None without such a preview."""
 
     @property
     def short(self) -> str:
-        """`refused`, `accepted`, or what becomes of the resource."""
+        """`refused`, `accepted`, or the step of the resource."""
         return "refused" if _refuses(self) else self.step.what if self.step else "accepted"
 
     @property
     def line(self) -> str:
-        """In one line, as the table of differences has it."""
+        """The verdict in one line, for the table of differences."""
         if self.check == "refused" or self.step is None:
             return f"{self.check}{self.reason and ': '}{self.reason}".splitlines()[0]
         step = self.step
@@ -44,7 +44,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A case and what both say of it."""
+    """A case with the verdicts of both plugins."""
 
     case: Case
     offline: Verdict
@@ -52,7 +52,7 @@ class Answer:
 
     @property
     def differs(self) -> tuple[str, ...]:
-        """In what, of `check`, `diff`, `delete first` and `outputs`."""
+        """What differs, of `check`, `diff`, `delete first` and `outputs`."""
         ours, theirs = self.offline, self.official
         if _refuses(ours) != _refuses(theirs):
             return ("check",)
@@ -60,7 +60,7 @@ class Answer:
             return ()
         found = []
         if ours.step and theirs.step:
-            # A rule of the provider's own code replaces without naming what.
+            # A rule in the provider's own code replaces without naming a property.
             keys = ours.step.keys and theirs.step.keys and ours.step.keys != theirs.step.keys
             if keys or ours.step.what != theirs.step.what:
                 found.append("diff")
@@ -72,7 +72,7 @@ class Answer:
 
     @property
     def unknown_to_one(self) -> frozenset[str]:
-        """Outputs that the preview of only one of the two does not know."""
+        """Outputs that are unknown in the preview of only one of the two."""
         ours, theirs = self.offline.unknown, self.official.unknown
         return ours ^ theirs if ours is not None and theirs is not None else frozenset()
 
@@ -82,12 +82,12 @@ def _refuses(verdict: Verdict) -> bool:
 
 
 class Judge:
-    """Asks one plugin; each Check of the same inputs once."""
+    """Queries one plugin; each Check with the same inputs only once."""
 
     def __init__(
         self, package: Package, plugin: Plugin, behind: Behind, state: "Judge | None" = None
     ) -> None:
-        """`state`: whose plugin says what state a resource has; left out, this one's."""
+        """`state`: the judge whose plugin determines a resource's state; by default this one."""
         self._package = package
         self._plugin = plugin
         self._behind = behind
@@ -96,7 +96,7 @@ class Judge:
         self._states: dict[str, dict[str, Any]] = {}
 
     def verdict(self, case: Case) -> Verdict:
-        """What the plugin says of the case."""
+        """The plugin's verdict on the case."""
         token, name = case.of.token, case.of.name
         if case.before is None:
             found = self._plugin.check(token, name, case.after, {})
@@ -105,7 +105,7 @@ class Judge:
         if old.refused:
             return Verdict(check="refused", reason="; ".join(old.refused))
         if self._behind.dry_runs:
-            # Each plugin would choose another name if none is given.
+            # Each plugin would choose a different name if none is given.
             old = self._of_state._check(case)
         new = self._plugin.check(token, name, case.after, old.inputs)
         if new.refused:
@@ -113,7 +113,7 @@ class Judge:
         try:
             state = self._of_state.state(case) | self._names(old.inputs)
         except Refused as error:
-            # If the other has no state, only refusals can be compared.
+            # If the other plugin has no state, only refusals can be compared.
             if self._of_state is self and not self._behind.dry_runs:
                 return Verdict(check="refused", reason=str(error))
             return self._new(case, old, preview=True)
@@ -142,8 +142,8 @@ class Judge:
         return step
 
     def state(self, case: Case) -> dict[str, Any]:
-        """A resource that was made from the case's `before`: what a preview of it says, with
-        nothing in the place of what only the cloud knows. Raises Refused."""
+        """The state of a resource created from the case's `before`: its preview, with empty values
+        for outputs that only the cloud knows. Raises Refused."""
         key = _key(case)
         if self._check(case).refused:
             raise Refused("it refuses the inputs")
@@ -158,7 +158,7 @@ class Judge:
         return self._states[key]
 
     def forget(self) -> None:
-        """The resource is taken away, if a cloud has it."""
+        """Deletes the resource, if a cloud has it."""
         if self._behind.dry_runs:
             self._behind.forget()
             self._states.clear()
@@ -189,7 +189,7 @@ class Judge:
 
 
 NAMED = ("name", "accountId")
-"""What is generated from a resource's name if it is not given."""
+"""Properties that are generated from a resource's name if they are not given."""
 PREVIEWED = ("declared", "add")
 
 
@@ -218,7 +218,7 @@ def _leaves(outputs: Mapping[str, Any], kinds: Mapping[str, Any]) -> Iterator[tu
 def compared(
     package: Package, cases: Iterable[Case], offline: Plugin, official: Plugin, behind: Behind
 ) -> Iterator[Answer]:
-    """All answers, in the order of the cases. The state is the official plugin's on both sides."""
+    """All responses, in the order of the cases. Both sides use the official plugin's state."""
     theirs = Judge(package, official, behind)
     ours = Judge(package, offline, behind, theirs)
     for case in cases:

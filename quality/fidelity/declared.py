@@ -1,4 +1,5 @@
-"""What the sample stacks declare, as a provider's `Check` is given it: the start of every case."""
+"""The resources of the sample stacks as inputs of a provider's `Check`, from which all cases
+start."""
 
 import asyncio
 import contextvars
@@ -18,7 +19,7 @@ from stacks.definition.files import EXAMPLES, ROOT, SAMPLES
 from stacks.definition.settings import NOWHERE, flat, is_existing
 
 BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
-"""Package -> resource type -> inputs, of what no sample declares."""
+"""Package -> resource type -> inputs, for types and inputs that no sample declares."""
 _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     GOOGLE.cluster: {"endpoint": "192.0.2.1", "masterAuth": {"clusterCaCertificate": "Q0E="}},
     "gcp:compute/router:Router": {"name": "router"},
@@ -33,7 +34,7 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     },
     AWS.node_pool: {"resources": [{"autoscalingGroups": [{"name": "group"}]}]},
 }
-"""What the program reads of a cloud's answers."""
+"""The cloud's outputs that the program reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class Declared:
 
 
 def declared(package: str) -> list[Declared]:
-    """The resources of a package that the samples declare, each shape once, in their order."""
+    """A package's resources in the samples, each set of inputs once, in the samples' order."""
     found = [
         each for sample in SAMPLES for each in _of(sample) if each.token.startswith(f"{package}:")
     ]
@@ -101,9 +102,9 @@ def _of(sample: str) -> list[Declared]:
     with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as kubeconfig:
         kubeconfig.write(NOWHERE)
         kubeconfig.flush()
-        # The SDK keeps its state in context variables: a fresh context is a fresh engine.
+        # The SDK keeps its state in context variables: a new context is a new engine.
         contextvars.copy_context().run(run, _config(sample, kubeconfig.name))
-    # What does not depend on each other is registered in any order.
+    # Independent resources are registered in any order.
     return sorted(found, key=lambda each: (each.token, each.name))
 
 

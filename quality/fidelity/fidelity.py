@@ -1,4 +1,5 @@
-"""`python -m quality compare-plugins`: the offline plugin of a package against its official one."""
+"""`python -m quality compare-plugins`: compares the offline plugin of a package with its official
+one."""
 
 import json
 import sys
@@ -29,19 +30,19 @@ from stacks.table import table
 REASONS = Path(__file__).with_name("reasons.yaml")
 SAID = ("offline", "official", "unknown to one")
 GOAL = 99.5
-"""Per cent of the verdicts that are to be the same, but for what not all versions have."""
+"""The percentage of verdicts that must agree, apart from differences that not all versions have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One answer that is not the official plugin's."""
+    """One verdict that differs from the official plugin's."""
 
     answer: Answer
     reason: str
-    """Why it stays; empty if no reason is given."""
+    """Why it is accepted; empty if no reason is given."""
 
     def document(self) -> dict[str, Any]:
-        """For JSON and the page."""
+        """The difference for JSON and the page."""
         case, ours, theirs = self.answer.case, self.answer.offline, self.answer.official
         found: dict[str, Any] = {
             "type": case.of.token.partition(":")[2],
@@ -59,7 +60,7 @@ class Difference:
 
 
 def compare(package: str, program: Path, *, most: int | None, docs: bool) -> Said:
-    """Asks both plugins; `most` cases, spread over all, or every one. Raises CheckError."""
+    """Queries both plugins; `most` cases, spread over all, or all. Raises CheckError."""
     of, began = PACKAGES[package], time.monotonic()
     cases = list(spread(list(all_cases(of, declared(package))), most))
     with ExitStack() as running:
@@ -83,7 +84,7 @@ def compare(package: str, program: Path, *, most: int | None, docs: bool) -> Sai
 
 
 def spread(cases: Sequence[Case], most: int | None) -> Sequence[Case]:
-    """At least one case of each type and kind, then random ones, always the same."""
+    """At least one case of each type and kind, then random ones, with a fixed seed."""
     if most is None or len(cases) <= most:
         return cases
     ranked = sorted(cases, key=lambda case: sha256(case.label.encode()).digest())
@@ -106,7 +107,7 @@ def _told(answers: Iterator[Answer], total: int) -> Iterator[Answer]:
 
 
 def judged(package: str, answers: Sequence[Answer]) -> tuple[list[Difference], list[str]]:
-    """The differences with their reasons, and the reasons that nothing needs any more."""
+    """The differences with their reasons, and the reasons that are no longer needed."""
     rows = yaml.safe_load(REASONS.read_text())[package]
     found, used = [], set()
     for answer in answers:
@@ -149,12 +150,12 @@ def judged(package: str, answers: Sequence[Answer]) -> tuple[list[Difference], l
 
 
 def _at(path: str, paths: Sequence[str]) -> bool:
-    """Whether a path is one of these; `*` matches any text in one of them."""
+    """Whether a path matches one of these; `*` matches any text."""
     return any(path == each or ("*" in each and fnmatchcase(path, each)) for each in paths)
 
 
 def _all_asked(package: str, row: Mapping[str, Any], asked: set[tuple[str, str, str]]) -> bool:
-    """Whether a row could have been used; of outputs only where very much was asked."""
+    """Whether a row could have been used; for outputs, only if most cases were queried."""
     token = f"{package}:{row.get('type')}"
     if "official_says" in row or "offline_says" in row:
         return len(asked) > 5000

@@ -1,4 +1,4 @@
-"""What differs between the packages that can be compared: how each plugin is started and asked."""
+"""The packages that can be compared: how each plugin is started and queried."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -20,26 +20,26 @@ class Package:
 
     title: str
     config: Mapping[str, str]
-    """The provider's, on both sides, beside what stands behind them asks for."""
+    """The provider's config on both sides, in addition to that of the API behind them."""
     environment: Mapping[str, str]
-    """Of the official plugin: it must reach no server."""
+    """The official plugin's environment, with which it must not reach any server."""
     offline: Callable[[], AbstractContextManager[int]]
-    """Starts the offline plugin; its port."""
+    """Starts the offline plugin; yields its port."""
     shape: Callable[[str], Block]
     """The inputs of a resource type."""
     behind: Callable[[], AbstractContextManager[Behind]]
-    """Starts what both plugins reach."""
+    """Starts the API that both plugins use."""
     fixed: frozenset[str] = frozenset()
-    """Inputs that the SDK's classes set themselves, so that no program can ask for others."""
+    """Inputs that the SDK's classes set themselves, so that a program cannot change them."""
     deepest: int
-    """Levels of blocks that are asked about."""
+    """The number of nested block levels that are covered."""
     previews: bool
     """Whether a preview's outputs are the provider's own, and not an API server's."""
 
 
 @contextmanager
 def _google() -> Iterator[int]:
-    """Only previews are asked for, which need no API."""
+    """Only previews are requested, which need no API."""
     with ProviderServer(gcp.settings_for({}, faults=Faults())) as server:
         yield server.port
 
@@ -82,4 +82,4 @@ PACKAGES: Mapping[str, Package] = {
         previews=False,
     ),
 }
-"""The official AWS plugin is not here: nobody has built it where it could be asked."""
+"""Without the official AWS plugin, which has not been available for a comparison yet."""

@@ -8,7 +8,7 @@ from quality.fidelity.packages import PACKAGES
 from tools.sections import DOCS, REFERENCE, table
 
 RESULTS = DOCS / "measured" / "fidelity"
-"""What the last comparison of each package found, for the page."""
+"""The results of the last comparison of each package."""
 PAGE = REFERENCE / "plugin-fidelity.md"
 _HEAD = """\
 # How the offline plugins compare with the official ones
@@ -31,7 +31,7 @@ by hand; `quality/fidelity/reasons.yaml` explains the remaining differences.
 
 
 def write() -> None:
-    """All packages that have a result."""
+    """Writes the page for all packages with a result."""
     PAGE.write_text("\n".join(_lines()).rstrip() + "\n")
 
 

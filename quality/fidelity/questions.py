@@ -1,4 +1,4 @@
-"""Asks a provider plugin what the engine would ask, over the protocol that the engine speaks."""
+"""Sends a provider plugin the engine's requests, over the engine's protocol."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,15 +16,15 @@ from stacks.outcome import CheckError
 
 _SEED = b"the same generated names on both sides"
 _UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_metadata_size", 2**24)]
-"""An error may have a whole state in its metadata."""
+"""An error may contain a whole state in its metadata."""
 _PATIENCE = 600
-"""Seconds in which a plugin answers on the busiest machine."""
+"""Seconds within which a plugin responds even on the busiest machine."""
 _KINDS = provider_pb2.PropertyDiff.Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The answer to `Check`: inputs with defaults and names, and what is wrong with them."""
+    """The response to `Check`: inputs with defaults and names, and their problems."""
 
     inputs: Mapping[str, Any]
     refused: Sequence[str]
@@ -32,32 +32,33 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """The answer to `Diff`."""
+    """The response to `Diff`."""
 
     what: str
     """`same`, `update`, `replace`, or `refused`."""
     reason: str = ""
     keys: tuple[str, ...] = ()
-    """The top-level properties that replace."""
+    """The top-level properties that force a replacement."""
     first_delete: bool = False
 
 
 class Refused(Exception):
-    """The plugin answered with an error; its text is the reason."""
+    """The plugin returned an error; its text is the reason."""
 
 
 class Plugin:
-    """A plugin that listens on a port of this machine, configured as a stack would."""
+    """A plugin that listens on a port of this machine, configured as in a stack."""
 
     def __init__(
         self, port: int, config: Mapping[str, str], again: Callable[[], int] | None = None
     ) -> None:
-        """`again` restarts a crashed one and says its port; left out, a crash is an error."""
+        """`again` restarts a crashed plugin and returns its port; without it, a crash is an
+        error."""
         self._config, self._again = config, again
         self.version = self._connect(port)
 
     def _connect(self, port: int) -> str:
-        """Configures the plugin on this port; its version."""
+        """Configures the plugin on this port; returns its version."""
         self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=_UNLIMITED)
         self._stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
         version: str = self._stub.GetPluginInfo(empty_pb2.Empty(), timeout=_PATIENCE).version
@@ -77,7 +78,7 @@ class Plugin:
     def check(
         self, token: str, name: str, inputs: Mapping[str, Any], old: Mapping[str, Any]
     ) -> Checked:
-        """`old`: the checked inputs that the state has; empty for a new resource."""
+        """`old`: the checked inputs in the state; empty for a new resource."""
         try:
             answer = self._asked(
                 "Check",
@@ -98,7 +99,7 @@ class Plugin:
         old: Mapping[str, Any],
         new: Mapping[str, Any],
     ) -> Step:
-        """What the plugin would do to a resource with this state and these checked inputs."""
+        """The plugin's plan for a resource with this state and these checked inputs."""
         try:
             answer = self._asked(
                 "Diff",
@@ -115,8 +116,8 @@ class Plugin:
         some = answer.changes == provider_pb2.DiffResponse.DIFF_SOME
         found = {path: _KINDS.Name(each.kind) for path, each in answer.detailedDiff.items()}
         replacing = [path for path, kind in found.items() if kind.endswith("_REPLACE")]
-        # The official bridge plans a replacement from nothing, and lists what it leaves empty as
-        # well: only an input that differs can be the cause.
+        # The official bridge plans a replacement from nothing, and also lists properties that stay
+        # empty: only an input that differs can be the cause.
         keys = {_top(path) for path in replacing or answer.replaces} & _changed(old, new)
         return Step(
             what="replace" if answer.replaces else "update" if some else "same",
@@ -125,7 +126,7 @@ class Plugin:
         )
 
     def preview(self, token: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a preview says of a new resource's outputs. Raises Refused."""
+        """A new resource's outputs in a preview. Raises Refused."""
         answer = self._asked(
             "Create",
             provider_pb2.CreateRequest(
@@ -137,7 +138,7 @@ class Plugin:
     def update(
         self, token: str, name: str, *, state: Mapping[str, Any], new: Mapping[str, Any]
     ) -> None:
-        """What a preview says of an update: nothing, or it raises Refused."""
+        """Previews an update; raises Refused."""
         self._asked(
             "Update",
             provider_pb2.UpdateRequest(
@@ -161,7 +162,7 @@ class Plugin:
                 raise CheckError(f"the plugin ended: {error.details()}") from None
             self.close()
             self._connect(self._again())
-            if again:  # a busy machine loses a connection as well
+            if again:  # a busy machine loses connections as well
                 return self._asked(question, request, again=False)
             raise Refused("the plugin crashed") from None
 
@@ -171,7 +172,7 @@ def _urn(token: str, name: str) -> str:
 
 
 def _struct(properties: Mapping[str, Any]) -> struct_pb2.Struct:
-    """With nulls, which a program can pass: unlike `encode`, which leaves them out."""
+    """Keeps nulls, which a program can pass, unlike `encode`, which drops them."""
     struct = struct_pb2.Struct()
     struct.update(properties)
     return struct
@@ -189,13 +190,13 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
 def official(
     program: Path, config: Mapping[str, str], environment: Mapping[str, str]
 ) -> Iterator[Plugin]:
-    """An official plugin, which reaches nobody; one that crashes refused what it was asked, and is
-    restarted. Raises CheckError."""
+    """An official plugin, which cannot reach any server; a plugin that crashes counts as having
+    refused the request, and is restarted. Raises CheckError."""
     with ExitStack() as process:
 
         def start() -> int:
             process.close()
-            # It makes much and keeps nothing: collected rarely, it answers in half the time.
+            # It allocates much and keeps little: with rare garbage collection it is twice as fast.
             return process.enter_context(running(program, {"GOGC": "400", **environment}))
 
         plugin = Plugin(start(), config, start)

@@ -1,4 +1,4 @@
-"""A resource's state as a plugin would have written it when it made the resource."""
+"""A resource's state as a plugin would have written it on creation."""
 
 import typing
 from collections import abc
@@ -10,14 +10,14 @@ from rehearsal.plugins.cloud.schema import UNKNOWN, element_of, plain, resource_
 
 
 def from_preview(token: str, preview: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-    """The outputs of a preview with an empty value of its type for each that is unknown."""
+    """A preview's outputs, with an empty value of its type for each unknown one."""
     kinds = resource_schema(token).kinds
     state = {name: _filled(value, plain(kinds.get(name))) for name, value in preview().items()}
     return {**state, "id": "an-id"}
 
 
 def kubernetes_object(token: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The object as it was declared, and what the provider notes beside it."""
+    """The object as declared, with the provider's own fields."""
     metadata = inputs.get("metadata", {})
     return {
         **inputs,

@@ -1,4 +1,5 @@
-"""What benchmarks and fault injection know of each platform: a module each, named in its row."""
+"""Data about each platform for benchmarks and fault injection: one module each, named in its
+row."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -8,18 +9,20 @@ from components.platforms import PLATFORMS
 
 
 class Measured(Protocol):
-    """The module that `Platform.measures` names."""
+    """The interface of the module that `Platform.measures` names."""
 
     SCALE: float
-    """One second of an `up` at the cloud's pace is so many in the cloud: an `up` takes some two
-    minutes. More would magnify what is not the cloud's: the engine's start, 2 s."""
+    """How many cloud seconds one second of an `up` stands for, so that an `up` takes about two
+    minutes. A greater value would magnify times that are not the cloud's: the engine's start, 2
+    s."""
     ORDER: Sequence[str]
-    """Types that the cloud itself creates in this order before a GPU can be asked for."""
+    """Types that the cloud creates in this order before a GPU can be requested."""
     KILL_PARTS: int
-    """The parts into which the kills of the fault injection are dealt."""
+    """The number of parts into which the kills of the fault injection are divided."""
 
 
 def measured(platform: str) -> Measured | None:
-    """None for a platform whose cluster or nodes no program can create in another order."""
+    """The platform's data; None if no program can change the order in which its cluster or nodes
+    are created."""
     name = PLATFORMS[platform].measures
     return cast(Measured, import_module(name)) if name else None

@@ -13,4 +13,4 @@ ORDER = (
     AWS.node_pool,
     "aws:eks/addon:Addon",
 )
-"""Nodes wait for their network plugin, and coredns for the first of them."""
+"""Nodes wait for their network plugin, and coredns waits for the first node."""

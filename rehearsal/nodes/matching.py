@@ -1,7 +1,7 @@
-"""Whether a pod fits a node, as the scheduler decides it, and the reason if it does not.
+"""Whether a pod fits a node according to the scheduler, and the reason if it does not.
 
-Covers taints, node selectors, required node affinity and resources: what decides whether a pod can
-ever be on a node of some shape. Pod affinity, ports and volumes are not looked at.
+Covers taints, node selectors, required node affinity and resources: everything that decides whether
+a pod can ever run on a node of some shape. Pod affinity, ports and volumes are ignored.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,11 +14,11 @@ from components.kube.taints import keeps_away, tolerated
 from rehearsal.simulators.cloud import NodeTaint, NodeTemplate
 
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
-"""Taints that come and go with a node's state, and say nothing about its shape."""
+"""Taints that depend on a node's state and tell nothing about its shape."""
 
 
 def shape_of(node: Mapping[str, Any]) -> NodeTemplate:
-    """A real node's shape."""
+    """The shape of an existing node."""
     return NodeTemplate(
         labels=node["metadata"].get("labels") or {},
         taints=tuple(
@@ -57,7 +57,7 @@ def mismatches(spec: Mapping[str, Any], shape: NodeTemplate) -> list[str]:
 
 
 def untolerated(taint: NodeTaint, tolerations: Iterable[Mapping[str, Any]]) -> str | None:
-    """Says that a taint keeps a pod with these tolerations away; None if it does not."""
+    """A sentence if the taint repels a pod with these tolerations; None if they tolerate it."""
     given = list(tolerations)
     if not keeps_away(taint.effect) or tolerated(
         given, key=taint.key, value=taint.value, effect=taint.effect

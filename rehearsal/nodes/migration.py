@@ -1,9 +1,9 @@
 """Moves pods back to an earlier choice of an order of fallback, as GKE's active migration does.
 
 GKE first starts the better node, and then drains the other; here the node is drained first, and
-Karpenter starts the better one for the pods. Pods that keep their node stay on it
+Karpenter starts the better one for the pods. Pods that must not be evicted stay
 (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes, "Active
-migration", read 2026-11-24). Disruption budgets are not looked at.
+migration", read 2026-11-24). Disruption budgets are ignored.
 """
 
 import time
@@ -17,12 +17,12 @@ from rehearsal.nodes.scale_down import Rules, keeps
 from rehearsal.simulators.cloud import NodeGroup
 
 STEADY_SECONDS = 3.0
-"""How long the earlier choice must have been possible; minutes in life."""
+"""How long the earlier choice must have been available; minutes in a real cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moving:
-    """A node that is drained, and the groups that its pods leave and come to."""
+    """A node that is drained, and its pods' old and new groups."""
 
     node: Mapping[str, Any]
     group: str
@@ -43,7 +43,7 @@ class Migration:
         rules: Rules,
         starts: Callable[[str], bool],
     ) -> Moving | None:
-        """The node that is drained now, if any. `starts`: whether a node of a group would start."""
+        """The node to drain now, if any. `starts`: whether a node of a group would start."""
         found = movable(groups, nodes, pods, rules, starts)
         now = time.monotonic()
         self._since = {name: self._since.get(name, now) for name in found}
@@ -58,7 +58,7 @@ def movable(
     rules: Rules,
     starts: Callable[[str], bool],
 ) -> dict[str, Moving]:
-    """The nodes whose pods may move, and for which an earlier choice can be had."""
+    """The nodes whose pods may move because an earlier choice is available."""
     found: dict[str, Moving] = {}
     if not any(group.choice and group.choice.rank for group in groups):
         return found
@@ -83,7 +83,7 @@ def movable(
 
 
 def _moves(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], rules: Rules) -> bool:
-    """Whether pods run on the node, and none of them keeps it."""
+    """Whether pods run on the node and all of them may be evicted."""
     there = [
         pod
         for pod in pods

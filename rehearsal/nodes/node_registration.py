@@ -1,4 +1,4 @@
-"""What a node looks like when it joins, and which group a node belongs to."""
+"""The form in which a node joins, and the group to which a node belongs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,19 +10,19 @@ from rehearsal.nodes.kwok import MANAGED
 from rehearsal.simulators.cloud import Machine, NodeGroup
 
 GROUP = "rehearsal.gpu-cluster/group"
-"""Annotation of the nodes that the cloud keeps automatically."""
+"""Annotation of the nodes that the cloud creates itself."""
 SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 
 
 def machines_node(machine: Machine, group: NodeGroup) -> dict[str, Any]:
-    """The node of a machine that a controller in the cluster launched, still without its GPUs."""
+    """The node of a machine launched by a controller in the cluster, still without its GPUs."""
     node = new_node(machine.name, replace(group, node=machine.node))
     node["spec"]["providerID"] = machine.provider_id
     return node
 
 
 def new_node(name: str, group: NodeGroup) -> dict[str, Any]:
-    """A node that the cloud starts automatically, still without its GPUs."""
+    """A node that the cloud creates itself, still without its GPUs."""
     size = {key: value for key, value in group.node.capacity.items() if key != GPU}
     return {
         "apiVersion": "v1",
@@ -51,7 +51,7 @@ def new_node(name: str, group: NodeGroup) -> dict[str, Any]:
 def wanted_taints(
     current: list[dict[str, Any]], group: NodeGroup, *, starting: bool
 ) -> list[dict[str, Any]] | None:
-    """The taints that a node must have, or None if it has them already."""
+    """The taints that a node must have, or None if it already has them."""
     wanted = [
         {"key": taint.key, "value": taint.value, "effect": taint.effect}
         for taint in group.node.taints
@@ -71,12 +71,12 @@ def wanted_taints(
 
 
 def group_name(node: Mapping[str, Any], groups: Sequence[NodeGroup]) -> str | None:
-    """The group that a node belongs to, None for one that has left its group behind."""
+    """The group that a node belongs to; None if its group no longer exists."""
     return next((group.name for group in groups if belongs(node, group)), None)
 
 
 def belongs(node: Mapping[str, Any], group: NodeGroup) -> bool:
-    """Whether a node is one of this group's."""
+    """Whether a node belongs to this group."""
     if group.real:
         return bool(node["metadata"]["name"] == group.name)
     if karpenters(node):
@@ -88,8 +88,8 @@ def belongs(node: Mapping[str, Any], group: NodeGroup) -> bool:
 def by_instance(
     nodes: Sequence[dict[str, Any]], group: NodeGroup
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
-    """Of the nodes that the cloud keeps: those that stay, those whose instance has ended, and the
-    provider ids of those that have none yet, by node."""
+    """Sorts the nodes that the cloud creates itself: those that stay, those whose instance has
+    ended, and, by node, the provider IDs for those that have none yet."""
     if group.instances is None:
         return list(nodes), [], {}
     known = group.instances
@@ -102,8 +102,8 @@ def by_instance(
 
 
 def karpenters(node: Mapping[str, Any]) -> bool:
-    """Whether the rehearsal's own Karpenter added the node. Those of a stack's Karpenter are
-    machines that the cloud says were launched."""
+    """Whether the rehearsal's own Karpenter added the node. The nodes of a stack's Karpenter are
+    machines that the cloud reports as launched."""
     metadata = node["metadata"]
     return "karpenter.sh/nodepool" in (metadata.get("labels") or {}) and GROUP not in (
         metadata.get("annotations") or {}

@@ -1,8 +1,8 @@
 """Adds the nodes that the cloud would run, and their GPUs when they are due.
 
-Two sorts of node join: those that the cloud keeps automatically (a group's initial or minimum
-count) are created here; those that the autoscaler adds are Karpenter's, and get the shape that
-really joins before anything can be scheduled on them.
+Nodes that the cloud creates itself (a group's initial or minimum count) are created here. Nodes
+that the autoscaler adds are created by Karpenter, and get their real properties before anything can
+be scheduled on them.
 """
 
 import queue
@@ -73,7 +73,7 @@ _CLASSES, _CLASS = "/apis/cloud.google.com/v1/computeclasses", "cloud.google.com
 
 
 class Nodes:
-    """One thread that follows the cluster and the cloud, while the control plane runs."""
+    """One thread that follows the cluster and the cloud while the control plane runs."""
 
     def __init__(
         self, control_plane: LocalControlPlane, cloud: Cloud, autoscaler: Autoscaler,
@@ -81,8 +81,8 @@ class Nodes:
         updating: Callable[[], bool] = lambda: False,
         others_labels: Callable[[NodeGroup], dict[str, str]] = lambda group: {},
     ) -> None:  # fmt: skip
-        """`gpus_late`: seconds by which driver and device plugin are held back; `updating`:
-        whether the engine is at work; `others_labels`: what others put on a group's nodes."""
+        """`gpus_late`: seconds by which driver and device plugin are delayed; `updating`: whether
+        the engine is running; `others_labels`: labels that others set on a group's nodes."""
         self._others_labels = others_labels
         self._updating = updating
         self._control_plane = control_plane
@@ -92,19 +92,19 @@ class Nodes:
         self._cluster_cache = cluster_cache
         self._event_log = event_log
         self._changes: queue.SimpleQueue[str] = queue.SimpleQueue()
-        """`cloud` or a kind of the cluster's: what changed."""
+        """What changed: `cloud`, or a kind of the cluster's objects."""
         self._intake = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
         self.refusals: dict[str, str] = {}
-        """Group -> why the cloud would not run another node of it."""
+        """Group -> why the cloud would not start another node in it."""
         self.outdated: dict[str, NodeGroup] = {}
-        """Group -> the group with the earlier template that the autoscaler uses."""
+        """Group -> the group with the outdated template that the autoscaler uses."""
         self.waiting: dict[str, str] = {}
         """Owner of a ProvisioningRequest -> why its nodes do not start."""
         self.sharing: dict[str, GpuSharing] = {}
-        """Node -> how its device plugin shares out its GPUs."""
+        """Node -> how its device plugin shares its GPUs."""
         cloud.on_change(lambda: self._changes.put("cloud"))
 
     @property
@@ -112,30 +112,31 @@ class Nodes:
         return self._control_plane.api
 
     def start(self) -> None:
-        """Begins to keep the nodes, on its own thread."""
+        """Starts the thread."""
         self._stopped = threading.Event()
         self._nodes: list[Object] = []
         self._pods: list[Object] = []
         self._created: dict[str, str] = {}
         """Nodes that were created here and have not been seen yet -> their group."""
         self._successors: set[str] = set()
-        """Those among them that replace a recycled node."""
+        """Those of them that replace a recycled node."""
         self._recycler = Recycler(lambda: self._api, self._event_log)
         self._order: dict[str, int] = {}
         """Nodes in the order in which they were first seen."""
         self._refused: set[str] = set()
-        """Nodes that were taken back and have not gone yet."""
+        """Nodes that were withdrawn and still exist."""
         self._sizes: dict[str, int] = {}
         self._labelled: dict[str, set[str]] = {}
         """Node -> the group's labels that it was given."""
         self._ready_since: dict[str, float] = {}
         self._members: set[str] = set()
-        """Nodes whose group is on record."""
+        """Nodes whose group has been recorded."""
         self._offered: dict[str, int] = {}
-        """Node -> the GPUs that it was given last."""
+        """Node -> the number of GPUs it was last given."""
         self.refusals, self.sharing, self.outdated = {}, {}, {}
         self._attempts: dict[str, int] = {}
-        """Pool whose machines somebody else launches -> how many of its attempts are on record."""
+        """Pool whose machines another owner launches -> how many of its attempts have been
+        recorded."""
         self._backoff = Backoff()
         self._scale_down, self._migration = ScaleDown(), Migration()
         self._kept_templates = KeptTemplates()
@@ -147,7 +148,7 @@ class Nodes:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; nodes stay as they are."""
+        """Stops the thread; nodes stay as they are."""
         with self._intake:
             self._stopped.set()
         if self._watcher is not None:
@@ -158,7 +159,8 @@ class Nodes:
         self._cluster_cache.clear()
 
     def empty_soon(self) -> None:
-        """Lets the stack's Karpenter remove an empty node as soon as the rehearsal's own would."""
+        """Lets the stack's Karpenter remove an empty node as quickly as the rehearsal's own
+        would."""
         for pool in self._cluster_cache.all("NodePool"):
             path = f"{NODE_POOLS}/{pool['metadata']['name']}"
             disruption = {"consolidateAfter": f"{EMPTY_SECONDS}s"}
@@ -173,7 +175,7 @@ class Nodes:
         try:
             self._run()
         except Exception as error:
-            # Without this thread no node ever joins: say so instead of blaming the program.
+            # Without this thread no node ever joins: report that instead of blaming the program.
             if not self._stopped.is_set():
                 traceback.print_exc()
                 self._event_log.finding("sandbox", f"the rehearsal's own sandbox failed: {error!r}")
@@ -187,9 +189,10 @@ class Nodes:
             cloud_changed |= self._take_changes()
             if stopped.is_set():
                 return
-            # Before the view: what an update has not restarted yet, it still may.
+            # Read before the snapshot: pods that the update has not restarted yet may still be
+            # restarted.
             updating = self._updating()
-            # One view for the whole turn: more may come to be seen meanwhile.
+            # One snapshot for the whole turn, since more changes may arrive meanwhile.
             self._nodes, self._pods = self._cluster_cache.nodes, self._cluster_cache.pods
             try:
                 self._follow_classes()
@@ -228,22 +231,22 @@ class Nodes:
                 self._attachments.follow(self._followed())
                 self._passed_over.turn(self._nodes, self._pods)
             except ApiError as error:
-                if error.status not in (404, 409):  # overtaken by a change that is on its way
+                if error.status not in (404, 409):  # outdated by a change that is about to arrive
                     self._event_log.record("node", "nodes", "error", message=str(error))
             except urllib3.exceptions.HTTPError as error:
                 if not stopped.is_set():
                     self._event_log.record("node", "nodes", "error", message=str(error))
 
     def _see(self, stopped: threading.Event, kind: str, change: Change, item: Object) -> None:
-        """Takes in a change of the cluster at once, also while this thread is busy with another:
-        a rehearsal must not take what was not looked at yet for something that is not there."""
+        """Records a change of the cluster at once, even while this thread is busy, so that a
+        rehearsal never mistakes an object that was not processed yet for a missing one."""
         with self._intake:
             if not stopped.is_set():
                 self._cluster_cache.change(kind, change, item)
         self._changes.put(kind)
 
     def _drain(self, groups: list[NodeGroup]) -> None:
-        """Takes a half empty node away; Karpenter evicts the pods on it, as a drain does."""
+        """Removes a half-empty node; Karpenter evicts its pods, as a drain does."""
         self._migrate(groups)
         drained = self._scale_down.next(
             groups, self._nodes, self._pods, rules(self._pods), self._queued.booked
@@ -262,7 +265,7 @@ class Nodes:
             self._api.delete(f"/api/v1/nodes/{name}")
 
     def _follow_classes(self) -> None:
-        """Tells the cloud the cluster's ComputeClasses, if pods select any."""
+        """Passes the cluster's ComputeClasses to the cloud, if pods select any."""
         selected = any(_CLASS in (pod["spec"].get("nodeSelector") or {}) for pod in self._pods)
         if not selected or not isinstance(self._cloud, ClassScaler):
             return
@@ -270,7 +273,7 @@ class Nodes:
             self._event_log.finding(line.partition(":")[0], line)
 
     def _migrate(self, groups: list[NodeGroup]) -> None:
-        """Takes a node away whose pods can have one of an earlier choice."""
+        """Removes a node whose pods can move to one of an earlier choice."""
         if not isinstance(self._cloud, ClassScaler):
             return
         starts = self._cloud.starts
@@ -288,7 +291,7 @@ class Nodes:
         remove_node(self._api, moving.node)
 
     def _take_changes(self) -> bool:
-        """Waits for changes; returns whether the cloud is among what changed."""
+        """Waits for changes; returns whether the cloud has changed."""
         cloud = False
         try:
             cloud = self._changes.get(timeout=TICK_SECONDS) == "cloud"
@@ -337,7 +340,7 @@ class Nodes:
                 self._join(name, node, group)
                 continue
             if karpenters(node) and sizes[group.name] >= group.max_nodes:
-                # The group's maximum is another one since Karpenter asked for it.
+                # The group's maximum has changed since Karpenter requested the node.
                 self._refuse(node)
                 continue
             sizes[group.name] += 1
@@ -351,7 +354,7 @@ class Nodes:
             coming = group.name in self._created.values()
             if not coming and self._recycler.turn(group, self._of_group(group), self._pods):
                 self._successors.add(self._create(group))
-                continue  # this turn's view has the old node still
+                continue  # this turn's snapshot still has the old node
             self._keep(group)
             if self._sizes.get(group.name, 0) != sizes[group.name]:
                 self._resize(group, groups, sizes[group.name])
@@ -368,16 +371,16 @@ class Nodes:
             )  # fmt: skip
         try:
             self._gpus(node, group)
-            # What a controller launched it also labels and taints itself.
+            # A controller labels and taints the nodes that it launches itself.
             if group.machines is None:
                 self._shape(node, group)
         except ApiError as error:
-            if error.status not in (404, 409):  # overtaken by a change that is on its way
+            if error.status not in (404, 409):  # outdated by a change that is about to arrive
                 raise
 
     def _keep(self, group: NodeGroup) -> None:
-        """Creates or deletes nodes until the cloud's own count is there."""
-        if group.real:  # it joins automatically
+        """Creates or deletes nodes until the cloud's own count is reached."""
+        if group.real:  # it joins on its own
             return
         own = [
             node
@@ -394,7 +397,7 @@ class Nodes:
             self._api.patch(f"/api/v1/nodes/{name}", {"spec": {"providerID": identity}})
 
     def _follow_machines(self, group: NodeGroup, machines: Sequence[Machine]) -> None:
-        """Lets launched machines join, and takes the nodes of those that are gone."""
+        """Adds the nodes of launched machines, and removes those of terminated ones."""
         own = {node["metadata"]["name"]: node for node in self._of_group(group)}
         for machine in machines:
             if machine.name not in own and machine.name not in self._created:
@@ -428,7 +431,7 @@ class Nodes:
         before = self._sizes.get(group.name, 0)
         try:
             self._cloud.set_size(group.name, nodes)
-        except KeyError:  # the group was deleted meanwhile; its nodes are next
+        except KeyError:  # the group was deleted meanwhile; its nodes follow
             return
         except (CloudError, RefusedError) as error:
             self.refusals[group.name] = str(error)
@@ -440,8 +443,8 @@ class Nodes:
             added.sort(key=lambda node: self._order[node["metadata"]["name"]])
             for node in added[before - nodes :]:
                 self._refuse(node)
-            # Karpenter would ask again at once; the cloud would say the same, and has to be asked
-            # if Karpenter was creating another one.
+            # Karpenter would retry at once. The cloud would refuse again, and has to be asked again
+            # if Karpenter was already creating another one.
             self._sizes[group.name] = min(before, nodes)
             if group.choice and group.known_as:
                 self._backoff.failed(group.name)
@@ -451,19 +454,19 @@ class Nodes:
             self._sizes[group.name] = nodes
 
     def _refuse(self, node: Mapping[str, Any]) -> None:
-        """Takes back a node that the cloud would never have started."""
+        """Removes a node that the cloud would never have started."""
         self._event_log.record("node", node["metadata"]["name"], "taken back")
         self._refused.add(node["metadata"]["name"])
         remove_node(self._api, node)
 
     def _shape(self, node: Mapping[str, Any], group: NodeGroup) -> None:
-        """Gives the node the labels and taints that the group's nodes have now."""
+        """Gives the node the labels and taints that the group's nodes currently have."""
         metadata, name = node["metadata"], node["metadata"]["name"]
         registered = not karpenters(node) or REGISTERED in metadata["labels"]
         labels: dict[str, str | None] = {**group.node.labels, **self._others_labels(group)}
         if karpenters(node):
             labels["karpenter.sh/do-not-sync-taints"] = "true"
-            # Karpenter labels the node as its template says until it is registered.
+            # Karpenter sets the template's labels until the node is registered.
             given = self._labelled.setdefault(name, set(group.template.labels))
         else:
             given = self._labelled.setdefault(name, set())
@@ -482,7 +485,7 @@ class Nodes:
             self._labelled[name] = given | set(group.node.labels)
 
     def _gpus(self, node: Mapping[str, Any], group: NodeGroup) -> None:
-        """Gives the node its GPUs once driver and plugin are there, and takes them with those."""
+        """Adds the node's GPUs once driver and plugin are present, and removes them with those."""
         name = node["metadata"]["name"]
         if group.real:
             self._offers(name, group, allocatable_gpus(node))
@@ -520,7 +523,7 @@ class Nodes:
             return
         quantity = str(wanted) if wanted else None
         size = {**group.node.capacity, GPU: quantity} if not allocatable else {GPU: quantity}
-        # On record first: a pod may get one, and be seen to have it, before the answer is here.
+        # Recorded first: a pod may be seen with a GPU before the response arrives.
         self._offers(name, group, wanted)
         self._api.patch(
             f"/api/v1/nodes/{name}/status",
@@ -534,7 +537,7 @@ class Nodes:
             self._event_log.record("node", name, "gpus", gpus=gpus, group=group.name)
 
     def _config_map(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """Its current state: what was last seen of it may be older than the pod that reads it."""
+        """Reads it from the API server: the cached one may be older than the pod that reads it."""
         try:
             return self._api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
         except ApiError as error:

@@ -10,12 +10,12 @@ Object = Mapping[str, Any]
 
 
 def full_name(item: Object) -> str:
-    """`namespace/name`."""
+    """Returns `namespace/name`."""
     return f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
 
 
 def condition(item: Object, kind: str) -> Object:
-    """The condition of this type, empty if there is none yet."""
+    """The condition of this type; empty if there is none yet."""
     for found in item.get("status", {}).get("conditions") or []:
         if found["type"] == kind:
             return dict(found)
@@ -28,7 +28,7 @@ def holds(item: Object, kind: str) -> bool:
 
 
 def workload(pod: Object) -> str:
-    """What the pod belongs to: `Deployment default/name`, `Job ...`, `DaemonSet ...`, `Pod ...`."""
+    """The workload of the pod: `Deployment default/name`, `Job ...`, `DaemonSet ...`, `Pod ...`."""
     namespace = pod["metadata"].get("namespace", "")
     for owner in pod["metadata"].get("ownerReferences") or []:
         kind, name = owner["kind"], owner["name"]
@@ -40,17 +40,17 @@ def workload(pod: Object) -> str:
 
 
 def gpus_asked(spec: Object) -> int:
-    """The `nvidia.com/gpu` that the scheduler holds for a pod with this spec."""
+    """The `nvidia.com/gpu` that the scheduler reserves for a pod with this spec."""
     return int(requests(spec).get(GPU, 0))
 
 
 def allocatable_gpus(node: Object) -> int:
-    """The `nvidia.com/gpu` that are allocatable on a node now."""
+    """The `nvidia.com/gpu` currently allocatable on a node."""
     return int(node.get("status", {}).get("allocatable", {}).get(GPU, 0))
 
 
 def phase(pod: Object) -> str:
-    """How far the pod is: pending, bound, running, ready, succeeded, failed, or deleting."""
+    """The pod's phase: pending, bound, running, ready, succeeded, failed, or deleting."""
     if pod["metadata"].get("deletionTimestamp"):
         return "deleting"
     status = pod.get("status", {})

@@ -1,9 +1,9 @@
-"""ProvisioningRequests, as GKE's autoscaler treats them: all nodes of a request start, or none.
+"""ProvisioningRequests, as GKE's autoscaler processes them: all nodes of a request start, or none.
 
 States, reasons and messages follow GoogleCloudPlatform/cluster-autoscaler 7d250507,
-pkg/provisioningrequests (read 2026-11-24). A request that was accepted waits for capacity without
-an end. Its nodes have a label of their own, and are not removed while they are booked for its pods.
-Differs: a node group has one zone here, and a request one set of pods.
+pkg/provisioningrequests (read 2026-11-24). An accepted request waits for capacity indefinitely. Its
+nodes have their own label, and are not removed while they are booked for its pods. Unlike on GKE, a
+node group has one zone here, and a request has one pod set.
 """
 
 import hashlib
@@ -33,18 +33,18 @@ TAINT = {
     "effect": "NoSchedule",
 }
 _SCALE = 0.1
-"""A second of life, here."""
+"""Seconds here per real second."""
 BOOKED_SECONDS = 600 * _SCALE
 """How long nodes wait for their pods."""
 GIVE_UP_SECONDS = 120 * _SCALE
-"""How old a request is that fails because no node group has room for it."""
+"""Minimum age of a request that fails because no node group has room for it."""
 RUN_SECONDS = 604800
-"""How long nodes live if their request does not say it, in life."""
+"""Real seconds that nodes live if their request does not set it."""
 RETRY_SECONDS, LOOK_SECONDS = 1.0, 3.0
 
 
 class QueuedNodes:
-    """The requests of one cluster, by their uid."""
+    """The requests of one cluster, by UID."""
 
     def __init__(self, api: Callable[[], Api], log: EventLog, cloud: object) -> None:
         self._api, self._log, self._cloud = api, log, cloud
@@ -53,16 +53,16 @@ class QueuedNodes:
         self._due: dict[str, float] = {}
         self._next = 0.0
         self._used: set[str] = set()
-        """Requests whose pods have been on their nodes."""
+        """Requests whose pods have run on their nodes."""
         self.waiting: dict[str, str] = {}
         """Owner of a request, `namespace/name` -> why its nodes do not start."""
         self.booked: Collection[str] = ()
-        """Nodes that are kept for the pods of a request."""
+        """Nodes that are reserved for the pods of a request."""
 
     def turn(
         self, groups: Sequence[NodeGroup], nodes: Sequence[Object], pods: Sequence[Object]
     ) -> None:
-        """Takes each request one step further."""
+        """Advances each request by one step."""
         queued = [group for group in groups if group.queued]
         if not isinstance(self._cloud, Queueing) or not (queued or self._looks()):
             return
@@ -80,12 +80,12 @@ class QueuedNodes:
             try:
                 booked |= self._step(request, queued, own)
             except ApiError as error:
-                if error.status not in (404, 409):  # deleted, or changed, meanwhile
+                if error.status not in (404, 409):  # deleted or changed meanwhile
                     raise
         self.booked = booked
 
     def _looks(self) -> bool:
-        """Whether it is time to look for requests where no group is for them."""
+        """Whether it is time to look for requests when no group serves them."""
         due = time.monotonic() >= self._next
         self._next = time.monotonic() + LOOK_SECONDS if due else self._next
         return due
@@ -93,7 +93,7 @@ class QueuedNodes:
     def _step(
         self, request: Object, groups: Sequence[NodeGroup], nodes: Sequence[Object]
     ) -> set[str]:
-        """Returns the nodes that are booked for the request."""
+        """Advances one request; returns the nodes that are booked for it."""
         uid, name = request["metadata"]["uid"], full_name(request)
         mine = [
             node
@@ -104,7 +104,7 @@ class QueuedNodes:
             self._wait(request, condition(request, "Failed").get("message", ""))
             return set()
         if holds(request, "BookingExpired"):
-            # Also if the nodes are gone before: GKE goes by the time.
+            # Even if the nodes are deleted earlier: GKE only counts the time.
             parameters = request["spec"].get("parameters") or {}
             lives = float(parameters.get("maxRunDurationSeconds", RUN_SECONDS)) * _SCALE
             if _age(request, "Provisioned") > lives:
@@ -156,7 +156,7 @@ class QueuedNodes:
         group = fitting[0]
         labels = template["template"].get("metadata", {}).get("labels") or {}
         needed = nodes_for(spec, labels, pod_set["count"], group)
-        # Also those that no pod uses any more, until the autoscaler has removed them.
+        # Including nodes that no pod uses any more, until the autoscaler has removed them.
         size = max(group.target_nodes, sum(belongs(node, group) for node in nodes))
         if size >= group.max_nodes:
             self._refuse(request, "NodepoolSizeReached",
@@ -188,7 +188,8 @@ class QueuedNodes:
         self._log.record("cloud", group.name, "together", nodes=needed, request=full_name(request))
 
     def _refuse(self, request: Object, reason: str, message: str) -> None:
-        """Not accepted, which is tried again; failed, once the request is old enough."""
+        """Records that the request is not accepted and will be retried, or has failed if it is old
+        enough."""
         created = request["metadata"]["creationTimestamp"]
         if _since(created) > GIVE_UP_SECONDS:
             self._say(request, "Failed", reason, message)
@@ -196,7 +197,7 @@ class QueuedNodes:
             self._say(request, "Accepted", reason, message, status="False")
 
     def _label(self, request: Object, nodes: Sequence[Object], missing: int) -> None:
-        """Gives new nodes to the request."""
+        """Labels new nodes for the request."""
         free = [n for n in nodes if LABEL not in (n["metadata"].get("labels") or {})]
         for node in free[: max(missing, 0)]:
             path = f"/api/v1/nodes/{node['metadata']['name']}"
@@ -206,7 +207,7 @@ class QueuedNodes:
         self, request: Object, kind: str, reason: str, message: str, status: str = "True",
         **details: str,
     ) -> bool:  # fmt: skip
-        """Sets a condition; returns whether it was another one before."""
+        """Sets a condition; returns whether it changed."""
         before = condition(request, kind)
         if (before.get("status"), before.get("message")) == (status, message):
             return False
@@ -234,7 +235,7 @@ class QueuedNodes:
 def nodes_for(
     spec: Mapping[str, Any], labels: Mapping[str, str], pods: int, group: NodeGroup
 ) -> int:
-    """How many new nodes of the group so many pods with these labels need."""
+    """How many new nodes of the group this many pods with these labels need."""
     spread = any(
         one["topologyKey"] == "kubernetes.io/hostname"
         and one.get("whenUnsatisfiable") == "DoNotSchedule"

@@ -11,12 +11,12 @@ from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import NodeGroup
 
 _BUSY = (404, 409, 429)
-"""The pod is already gone, or must stay for now: a PodDisruptionBudget says so, or it is not known
-whether one does."""
+"""The pod is already gone, or must stay for now because of a PodDisruptionBudget or because it is
+unknown whether one applies."""
 
 
 class Recycler:
-    """Remembers which revision of its group each node is of."""
+    """Remembers each node's revision of its group."""
 
     def __init__(self, api: Callable[[], Api], event_log: EventLog) -> None:
         self._api = api
@@ -27,8 +27,8 @@ class Recycler:
     def turn(self, group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]) -> str | None:
         """Recycles the group's next node of an earlier revision.
 
-        Returns the name of a node that the cloud keeps once it is drained and deleted: its
-        successor is due. `nodes` are the group's, also those that are on their way out.
+        Returns the name of a drained and deleted node that the cloud itself had created, and must
+        now replace. `nodes` are the group's, including those that are being deleted.
         """
         if group.real:
             return None
@@ -60,7 +60,7 @@ class Recycler:
         self._leaving.add(name)
 
     def _drained(self, node: str, pods: Sequence[Object]) -> bool:
-        """Whether nothing but DaemonSets' pods is left on the node; asks the others to leave."""
+        """Evicts the pods on the node; returns whether only DaemonSets' pods remain."""
         left = [
             pod["metadata"]
             for pod in pods

@@ -1,9 +1,9 @@
 """Which GPU nodes Cluster Autoscaler would drain: less than half used, and the pods fit elsewhere.
 
-As cluster-autoscaler 1.35 does it (simulator/utilization, simulator/drainability), and GKE's own,
-which is made of it: of a GPU node it looks only at the GPUs. Nodes without GPUs are not touched
-here, and so are disruption budgets. Of empty nodes only those that the cloud keeps are looked at:
-the others are Karpenter's business, autoscaler.py.
+As in cluster-autoscaler 1.35 (simulator/utilization, simulator/drainability) and GKE's autoscaler,
+which is based on it, only the GPUs of a GPU node count. Nodes without GPUs and disruption budgets
+are ignored. Of the empty nodes, only those that the cloud created itself are considered: Karpenter
+removes the others (autoscaler.py).
 """
 
 import time
@@ -23,22 +23,22 @@ Object = Mapping[str, Any]
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 UNNEEDED_SECONDS = 3.0
-"""How long a node must have been half empty; 10 minutes in life."""
+"""How long a node must have been half empty; 10 minutes in a real cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How an autoscaler is configured; the defaults are GKE's."""
+    """An autoscaler's configuration; the defaults are GKE's."""
 
     threshold: float = 0.5
-    """A node of which a smaller part of the GPUs is asked for is not needed."""
+    """A node is unneeded if a smaller fraction of its GPUs is requested."""
     local_storage_stays: bool = False
-    """Whether a pod with a directory of its node keeps it."""
+    """Whether a pod that uses a directory of its node blocks the node's removal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """A node that is taken away, and the pods that are evicted for it."""
+    """A node that is removed, and the pods that are evicted from it."""
 
     node: Object
     group: str
@@ -47,7 +47,7 @@ class Drained:
     pods: Sequence[Object]
 
     def finding(self) -> str | None:
-        """The jobs that lose what they have done, in one line."""
+        """The jobs that lose their progress, in one line."""
         jobs = sorted({who for pod in self.pods if (who := workload(pod)).startswith("Job ")})
         if not jobs:
             return None
@@ -73,8 +73,8 @@ class ScaleDown:
         rules: Rules,
         booked: Collection[str] = (),
     ) -> Drained | None:
-        """The node that is drained now, if any: one at a time, as its pods need room elsewhere.
-        `booked`: nodes that stay although they are empty."""
+        """The node to drain now, if any: one at a time, as its pods need room elsewhere. `booked`:
+        nodes that stay although they are empty."""
         found = {
             drained.node["metadata"]["name"]: drained
             for drained in unneeded(groups, nodes, pods, rules)
@@ -89,7 +89,7 @@ class ScaleDown:
 def unneeded(
     groups: Iterable[NodeGroup], nodes: Sequence[Object], pods: Sequence[Object], rules: Rules
 ) -> list[Drained]:
-    """The nodes that the autoscaler could take away while pods run on them, and idle ones that the
+    """The nodes that the autoscaler could remove while pods run on them, and idle nodes that the
     cloud keeps above the minimum."""
     found = []
     for group in groups:
@@ -104,8 +104,8 @@ def unneeded(
                 allocatable_gpus(node),
             )
             if not karpenters(node):
-                # Karpenter knows nothing of it. Above the minimum only a GKE pool begins, with as
-                # many nodes in each of its zones.
+                # Karpenter does not manage it. Only a GKE pool starts above its minimum, with the
+                # same number of nodes in each zone.
                 if not there and group.target_nodes > group.min_nodes:
                     found.append(_idle(node, group, allocatable))
                 continue
@@ -130,7 +130,7 @@ def _idle(node: Object, group: NodeGroup, allocatable: int) -> Drained:
 
 
 def keeps(pod: Object, rules: Rules) -> bool:
-    """Whether the pod's node stays because of it."""
+    """Whether the pod blocks the removal of its node."""
     answer = (pod["metadata"].get("annotations") or {}).get(SAFE_TO_EVICT)
     if answer in ("true", "false"):
         return bool(answer == "false")
@@ -189,9 +189,9 @@ def _free(node: Object, pods: Iterable[Object]) -> dict[str, Decimal]:
 def evictable(
     groups: Sequence[NodeGroup], nodes: Iterable[Object], pods: Iterable[Object], rules: Rules
 ) -> list[str]:
-    """Jobs on less than half of a node's GPUs that nothing protects from the autoscaler.
+    """Jobs that use less than half of a node's GPUs and are not protected from the autoscaler.
 
-    `nodes`: all that ever had GPUs, as a job may have ended and its node be gone.
+    `nodes`: all that ever had GPUs, since a job and its node may be gone.
     """
     by_name, found = {node["metadata"]["name"]: node for node in nodes}, {}
     for pod in pods:

@@ -1,5 +1,5 @@
-"""The Cluster Autoscalers that run in a cluster, the groups that none of them scales, and the node
-templates that one keeps."""
+"""A cluster's Cluster Autoscalers: the groups that none of them scales, and the node templates that
+one caches."""
 
 import re
 import time
@@ -25,16 +25,16 @@ from rehearsal.simulators.cloud import (
 
 _NAME = "cluster-autoscaler"
 KARPENTER = "karpenter/controller"
-"""The end of the name of Karpenter's image for AWS."""
+"""The end of the image name of Karpenter for AWS."""
 _FASTER = 120.0
-"""How much sooner than in life an unneeded node is removed here; a template expires as much sooner.
-"""
+"""How much faster than in a real cluster an unneeded node is removed and a template expires."""
 _HARMLESS = 600.0
-"""Seconds in life; a template that expires so soon delays a pod, and keeps it from no node."""
+"""Real seconds; a template that expires this soon only delays a pod."""
 _EVER = 87600 * 3600.0
-"""Seconds; --node-info-cache-expire-time if no flag sets it (its config/flags/flags.go)."""
+"""Seconds; the default of --node-info-cache-expire-time (its config/flags/flags.go)."""
 _STABLE_SECONDS = 60 / _FASTER
-"""How long a node must be ready before its group's template is taken from it; a minute in life."""
+"""How long a node must be ready before its group's template is copied from it; a minute in a real
+cluster."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _STARTUP = "--startup-taint="
 _DISCOVERY = "--node-group-auto-discovery=asg:tag="
@@ -53,8 +53,9 @@ def scaled_groups(
     classes: Iterable[Mapping[str, Any]] = (),
     config_maps: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> list[NodeGroup]:
-    """The cloud's groups; those that no autoscaler among the cluster's pods scales say why. `pools`
-    and `classes`: the cluster's NodePools and node classes; `config_maps`: by `namespace/name`."""
+    """The cloud's groups; those that none of the cluster's autoscalers scales have the reason.
+    `pools` and `classes`: the cluster's NodePools and node classes; `config_maps`: by
+    `namespace/name`."""
     pods = list(pods)
     if isinstance(cloud, Launching):
         at_work = any(is_karpenter(pod) and phase(pod) == "ready" for pod in pods)
@@ -83,11 +84,11 @@ class _Kept:
 
 @dataclass(slots=True, kw_only=True)
 class KeptTemplates:
-    """The node templates that a Cluster Autoscaler keeps of groups that have had a ready node, also
-    when they are at zero again, until they expire (its mixed_nodeinfos_processor.go).
+    """The node templates that a Cluster Autoscaler caches for groups that have had a ready node,
+    until they expire, even after the groups return to zero (its mixed_nodeinfos_processor.go).
 
-    What is kept is what the group's tags said while the node was there: at zero, a label, taint or
-    resource that an update changed since is not seen.
+    A cached template has the group's tags as of the time the node existed: at zero, labels, taints
+    and resources that an update has changed since are ignored.
     """
 
     now: Callable[[], float] = time.monotonic
@@ -95,7 +96,7 @@ class KeptTemplates:
     _ready: dict[str, float] = field(default_factory=dict)
     """Node -> since when it has been ready."""
     _scaler: str = ""
-    """The uid of the pod that keeps them: they end with it."""
+    """The UID of the pod that caches the templates, which are lost with it."""
 
     def applied(
         self,
@@ -103,8 +104,8 @@ class KeptTemplates:
         nodes: Iterable[Mapping[str, Any]],
         pods: Iterable[Mapping[str, Any]],
     ) -> list[NodeGroup]:
-        """The groups with the templates that the autoscaler uses; those in which that is an
-        earlier one for long say what it misses in `outdated`."""
+        """The groups with the templates that the autoscaler uses. If a long-lived template is
+        outdated, `outdated` describes what it lacks."""
         now, found = self.now(), [*_at_work(pods)]
         scaler, command = max(found, key=lambda one: _made(one[0])) if found else (None, [])
         if (uid := scaler["metadata"]["uid"] if scaler else "") != self._scaler:
@@ -136,7 +137,7 @@ class KeptTemplates:
 
 
 def _missed(kept: NodeTemplate, template: NodeTemplate) -> str:
-    """What the second template says and the first does not, or no more."""
+    """The differences between the first template and the second, which is newer."""
     before, after = (
         {
             **{f"label {key}": value for key, value in shape.labels.items()},
@@ -153,14 +154,14 @@ def _missed(kept: NodeTemplate, template: NodeTemplate) -> str:
 
 
 def _seconds(duration: str) -> float:
-    """A duration as Go writes it, `1h30m`."""
+    """Parses a duration in Go's notation, `1h30m`, to seconds."""
     parts = re.findall(r"([0-9.]+)(ms|s|m|h)", duration)
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def rules(pods: Iterable[Mapping[str, Any]]) -> Rules:
-    """How nodes are scaled down: as the flags of a Cluster Autoscaler that runs here say, else as
-    GKE does it."""
+    """How nodes are scaled down: by the flags of a Cluster Autoscaler in the cluster, otherwise as
+    on GKE."""
     found = Rules()
     for _, words in _at_work(pods):
         given = _flags(words)
@@ -172,8 +173,8 @@ def rules(pods: Iterable[Mapping[str, Any]]) -> Rules:
 
 
 def running(pods: Iterable[Mapping[str, Any]]) -> list[Scaler]:
-    """One for each Cluster Autoscaler of which a pod is ready, the youngest if several are; in
-    the order of their names."""
+    """One Scaler for each Cluster Autoscaler with a ready pod, that of the youngest pod if there
+    are several; ordered by name."""
     found: dict[Scaler, float] = {}
     for pod, words in _at_work(pods):
         scaler = Scaler(
@@ -207,7 +208,7 @@ def _flags(words: Iterable[str]) -> dict[str, str]:
 
 
 def _autoscaler(pod: Mapping[str, Any]) -> list[str] | None:
-    """The command line of the pod's Cluster Autoscaler, None for any other pod."""
+    """The command line of the pod's Cluster Autoscaler; None for any other pod."""
     for container in pod["spec"]["containers"]:
         words = [*(container.get("command") or []), *(container.get("args") or [])]
         image = container["image"].partition("@")[0].rpartition("/")[2].partition(":")[0]

@@ -1,4 +1,4 @@
-"""EKS: AWS, simulated."""
+"""EKS, with a simulated AWS."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -16,7 +16,7 @@ from stacks.outcome import CheckError
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
-    """As `rehearsal.cloud_simulators.Simulator` has it."""
+    """Implements `rehearsal.cloud_simulators.Simulator`."""
     ending = ExitStack()
     token = of.folder / "eks-token"
 
@@ -24,12 +24,12 @@ def serve(of: Rehearsed) -> RunningSimulator:
         known, written = of.control_plane.pki.token_file.read_text(), token.with_suffix(".new")
         written.touch(mode=0o600)
         written.write_text(known if granted else "of-nobody-that-is-known")
-        written.replace(token)  # at once: somebody may just read it
+        written.replace(token)  # atomically, since it may just be read
 
     def admins() -> Sequence[str]:
-        """Principals that the stack's file names exist; others do not."""
-        # Read now, since a kept stack may have others by then; as it is written,
-        # since a program that was changed for a test takes settings that this one refuses.
+        """The principals named in the stack's file exist; others do not."""
+        # Read on each call, since a kept stack's file may change; read as plain YAML, since a
+        # program that was changed for a test may accept settings that this one refuses.
         stack_file = of.folder / "program" / f"Pulumi.{of.stack}.yaml"
         with suppress(CheckError, OSError):
             config = config_in(stack_file.read_bytes(), stack_file.name)
@@ -52,7 +52,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         cluster=foreign,
         reservations=reserved,
         buckets={
-            # A stack that names keys has buckets encrypted with one of them.
+            # If a stack names keys, its buckets are encrypted with one of them.
             name: Bucket(key=next(iter(account.bucket_keys), ""))
             for account in accounts.values()
             for name in account.buckets
@@ -83,7 +83,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
             "AWS_ACCESS_KEY_ID": "simulated",
             "AWS_SECRET_ACCESS_KEY": "simulated",
             "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",  # boto3 reads no other
+            "AWS_DEFAULT_REGION": "us-east-1",  # the only region variable that boto3 reads
         },
         stop=ending.close,
         environment={"REHEARSAL_TOKEN_FILE": str(token), **endpoint},

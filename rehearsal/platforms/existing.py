@@ -6,7 +6,7 @@ from rehearsal.simulators import inventory
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
-    """As `rehearsal.cloud_simulators.Simulator` has it."""
+    """Implements `rehearsal.cloud_simulators.Simulator`."""
     machines, notes = inventory.machines(of.stack, of.settings, of.inventories)
     if of.here is not None:
         machines = with_real_node(of.stack, machines, of.here)

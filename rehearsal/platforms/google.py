@@ -1,4 +1,4 @@
-"""GKE Standard and Autopilot: Google Cloud, simulated."""
+"""GKE Standard and Autopilot, with a simulated Google Cloud."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from rehearsal.simulators.stock import machine_types, stock
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
-    """As `rehearsal.cloud_simulators.Simulator` has it."""
+    """Implements `rehearsal.cloud_simulators.Simulator`."""
     ending = ExitStack()
     signed_in = of.folder / "application_default_credentials.json"
     _sign_in(signed_in, of.control_plane.pki.token_file.read_text())
@@ -60,7 +60,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         stop=ending.close,
         environment={
             "GOOGLE_APPLICATION_CREDENTIALS": str(signed_in),
-            # Who signs a DNS endpoint's certificate is known to every machine.
+            # A DNS endpoint's certificate is signed by a CA that every machine trusts.
             "SSL_CERT_FILE": str(of.control_plane.pki.ca),
         },
         notes=(*notes, *described, *more),
@@ -68,8 +68,8 @@ def serve(of: Rehearsed) -> RunningSimulator:
 
 
 def _sign_in(file: Path, token: str) -> None:
-    """Leaves what `gcloud auth application-default login` leaves: a refresh token, which the
-    simulated credential plugin takes for the token of the rehearsal's API server."""
+    """Writes the file that `gcloud auth application-default login` would write: its refresh token
+    is the token that the simulated credential plugin returns for the rehearsal's API server."""
     document = {
         "type": "authorized_user",
         "client_id": "rehearsal",

@@ -1,4 +1,4 @@
-"""The errors that a rehearsal's cloud and cluster make on purpose."""
+"""Errors that are injected into a rehearsal's cloud and cluster."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -16,19 +16,19 @@ class Faults:
     quota: dict[str, int] = field(default_factory=dict)
     """Limits that replace the simulator's generous ones: metric name -> units."""
     errors: dict[str, list[str]] = field(default_factory=dict)
-    """Resource type token (of AWS: operation, e.g. `eks:CreateNodegroup`) -> errors that its next
-    creates answer with, in turn."""
+    """Resource type token (for AWS: operation, such as `eks:CreateNodegroup`) -> errors of its next
+    creates, in this order."""
     no_capacity: list[str] = field(default_factory=list)
-    """Offerings that the cloud has run out of, as `TYPE/ZONE/MARKET` with wildcards."""
+    """Offerings that have no capacity, as `TYPE/ZONE/MARKET` with wildcards."""
     halfway: dict[str, list[str]] = field(default_factory=dict)
-    """Kind of a long-running operation of GKE's, e.g. `CREATE_NODE_POOL` -> what its next ones end
-    with, in turn; "" is success. What they began to create stays, in the state ERROR, and what they
-    changed is changed."""
+    """Type of a long-running GKE operation, such as `CREATE_NODE_POOL` -> the results of its next
+    ones, in this order; "" is success. A partial create leaves the resource in the state ERROR, and
+    a partial update remains in effect."""
     gpus_late: float = 0.0
-    """Seconds by which driver and device plugin of every GPU node are held back."""
+    """Seconds by which driver and device plugin of every GPU node are delayed."""
     around: Callable[[str, str], AbstractContextManager[None]] = _unhurt
-    """(`create`, `update` or `delete`; URN) -> what the operation runs in. Where it raises on the
-    way in, nothing was done; on the way out, the cloud did it and the answer is lost."""
+    """(`create`, `update` or `delete`; URN) -> a context manager around the operation. If it raises
+    on entry, nothing was done; if on exit, the cloud did it and the response is lost."""
 
     @property
     def hit_operations(self) -> bool:

@@ -1,5 +1,5 @@
-"""How a provider tells the engine that what it created did not come up: the engine keeps it
-in the state, and updates it the next time although nothing changed."""
+"""Reports that a created resource did not become ready: the engine keeps it in the state, and
+updates it the next time even if nothing has changed."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn

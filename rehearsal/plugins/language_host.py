@@ -1,10 +1,10 @@
 """The Python language host for an engine that comes without one.
 
-Like the official one it runs each program in a child process, through the official
-`pulumi-language-python-exec`, which the engine's Go module ships and `tools` keeps beside the
-engine. So errors, tracebacks, exit codes and concurrency are the official ones; here is only the
-gRPC service that starts it. It does not install dependencies, generate code, or look for
-provider plugins: the engine asks for those by itself when the program registers a resource.
+Like the official one, it runs each program in a child process, through the official
+`pulumi-language-python-exec`, which the engine's Go module ships and `tools` keeps next to the
+engine. Errors, tracebacks, exit codes and concurrency are therefore the official ones; this module
+only has the gRPC service that starts it. It does not install dependencies, generate code, or look
+for provider plugins: the engine requests those itself when the program registers a resource.
 """
 
 import json
@@ -31,12 +31,12 @@ from tools import ToolError, binary
 from tools.peers import OwnOnly
 
 MESSAGE_SHOWN = 32
-"""Exit code of the official executor after it has told the user what is wrong."""
+"""Exit code of the official executor after it has shown the user the error."""
 OPTIONS = [("grpc.max_receive_message_length", 400 * 1024 * 1024)]
 ANALYZER = "pulumi.policy"
 """The module that runs a policy pack."""
 LOOK_SECONDS = 1.0
-"""How often it looks whether the engine still runs."""
+"""How often it checks whether the engine is still running."""
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -93,7 +93,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
     def Cancel(self, request: object, context: grpc.ServicerContext) -> object:
         self.stop()
-        return request  # Empty goes in and out
+        return request  # receives and returns Empty
 
     def GetRequiredPackages(
         self, request: messages.GetRequiredPackagesRequest, context: grpc.ServicerContext
@@ -137,7 +137,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return plugin_pb2.PluginInfo(version=metadata.version("pulumi"))
 
     def stop(self) -> None:
-        """End what still runs."""
+        """Ends the processes that are still running."""
         for child in list(self.children):
             child.terminate()
 
@@ -182,7 +182,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
 
 def _python(info: messages.ProgramInfo) -> str:
-    """The interpreter to run a program with: the project's `virtualenv` option, else our own."""
+    """The interpreter for a program: the project's `virtualenv` option, else this one."""
     chosen = info.options.fields["virtualenv"].string_value
     if not chosen or "GPU_CLUSTER_PYTHON" in os.environ:
         return sys.executable
@@ -196,8 +196,8 @@ def _python(info: messages.ProgramInfo) -> str:
 
 
 def _plugin(request: messages.RunPluginRequest) -> list[str]:
-    """The interpreter's arguments for a plugin. A policy pack's folder comes last. Another plugin
-    is a folder with `__main__.py`, or a distribution whose module of the same name is run.
+    """The interpreter's arguments for a plugin. For a policy pack, its folder comes last. Any other
+    plugin is a folder with `__main__.py`, or a distribution whose module of the same name is run.
 
     `RunPlugin` in pulumi/pulumi sdk/python/cmd/pulumi-language-python/main.go, 2026-11-24.
     """
@@ -217,7 +217,7 @@ def _plugin(request: messages.RunPluginRequest) -> list[str]:
 
 
 def _lines(child: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
-    """The lines of both output streams as they come."""
+    """Yields the lines of both output streams as they arrive."""
     lines: queue.Queue[tuple[str, bytes] | None] = queue.Queue()
 
     def read(name: str, stream: IO[bytes]) -> None:
@@ -235,18 +235,20 @@ def _lines(child: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
 
 
 class _Ended(Exception):
-    """The engine has interrupted us."""
+    """The engine has interrupted this process."""
 
 
 def _end(*_: object) -> None:
-    # Not `Event.set`: it takes a lock that the main thread may hold, interrupted in `Event.wait`.
+    # Not `Event.set`: it acquires a lock that the main thread may hold while interrupted in
+    # `Event.wait`.
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
     raise _Ended
 
 
 def main() -> None:
-    """Serve until the engine interrupts us or dies; it reads the port from our first line."""
+    """Serves until the engine interrupts this process or dies; the engine reads the port from the
+    first line of the output."""
     engine_process = os.getppid()
     guard = OwnOnly()
     server = grpc.server(ThreadPoolExecutor(max_workers=64), options=OPTIONS, interceptors=[guard])

@@ -17,29 +17,29 @@ from pulumi.runtime.proto import provider_pb2_grpc
 from stacks.outcome import CheckError
 
 SECONDS = 30.0
-"""How long a plugin may take to say its version."""
+"""How long a plugin may take to report its version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """What is installed of a package's official plugin."""
+    """The installed official plugin of a package."""
 
     program: Path | None = None
-    """What to run; None if none will do."""
+    """The plugin's program; None if none is usable."""
     version: str = ""
-    """Of the program; of the first that was found, if none will do."""
+    """The program's version; that of the first one found, if none is usable."""
     why: str = ""
-    """Why none will do."""
+    """Why none is usable."""
 
 
 def sdk_version(package: str) -> str:
-    """The version of the installed SDK, which the engine asks a plugin of."""
+    """The version of the installed SDK, and so of the plugin that the engine requests."""
     return importlib.metadata.version(f"pulumi-{package}")
 
 
 def installed(package: str, environment: Mapping[str, str] | None = None) -> Installed:
-    """The plugin that a rehearsal can use: of the SDK's major version, on PATH or else the newest
-    in the engine's folder of plugins."""
+    """The plugin that a rehearsal can use: one with the SDK's major version, on PATH or else the
+    newest in the engine's plugin folder."""
     wanted = sdk_version(package)
     seen = Installed(why=f"no official plugin pulumi-resource-{package} is installed")
     for program, known in _found(package, os.environ if environment is None else environment):
@@ -53,13 +53,13 @@ def installed(package: str, environment: Mapping[str, str] | None = None) -> Ins
 
 
 def first(package: str) -> Path | None:
-    """An official plugin of the package, whatever its version."""
+    """An official plugin of the package, of any version."""
     return next((program for program, _ in _found(package, os.environ)), None)
 
 
 @contextmanager
 def running(program: Path, environment: Mapping[str, str]) -> Iterator[int]:
-    """The plugin as its own process; the port on which it answers. Raises CheckError."""
+    """Runs the plugin as a process; yields its port. Raises CheckError."""
     kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
     try:
         process = subprocess.Popen(
@@ -98,7 +98,7 @@ def _found(package: str, environment: Mapping[str, str]) -> Iterator[tuple[Path,
 
 
 def _asked(program: Path) -> str:
-    """The version that the plugin tells the engine; empty if it tells none."""
+    """The version that the plugin reports to the engine; empty if it reports none."""
     try:
         with running(program, {}) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             stub = provider_pb2_grpc.ResourceProviderStub(channel)

@@ -1,7 +1,7 @@
-"""The engine's messages without the SDK in whose packages they lie.
+"""The engine's messages, without the SDK whose packages contain them.
 
-They are all that the language host needs of the SDK, whose own import takes longer than the rest
-of the host; the engine starts a host twice for every command.
+They are all that the language host needs of the SDK, whose import takes longer than the rest of the
+host; the engine starts a host twice for every command.
 """
 
 import sys
@@ -10,9 +10,9 @@ from types import ModuleType
 
 
 def install() -> None:
-    """From now on `pulumi` and `pulumi.runtime` are packages with nothing run in them.
+    """Makes `pulumi` and `pulumi.runtime` packages whose code is not run.
 
-    For a process that wants no more of them than `pulumi.runtime.proto`.
+    For a process that needs only `pulumi.runtime.proto`.
     """
     spec = find_spec("pulumi")
     if spec is None or spec.submodule_search_locations is None:

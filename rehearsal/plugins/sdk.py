@@ -1,7 +1,7 @@
 """Reads the properties of an SDK's classes, in one thread at a time.
 
-An SDK loads its parts when they are first looked at. Before Python 3.12 another thread may see such
-a part half loaded: `importlib.util.LazyLoader` had no lock (cpython issue 114763).
+An SDK loads its modules on first access. Before Python 3.12, another thread may see a module half
+loaded: `importlib.util.LazyLoader` had no lock (cpython issue 114763).
 """
 
 import importlib
@@ -17,7 +17,7 @@ _LOADING = threading.RLock()
 
 
 def members(module: str, *names: str) -> list[Any]:
-    """The member of an SDK's module with this name, None if it has none.
+    """The members of an SDK's module with these names; None for a missing one.
 
     Raises ImportError if there is no such module.
     """
@@ -27,31 +27,31 @@ def members(module: str, *names: str) -> list[Any]:
 
 
 def input_types(kind: type) -> Mapping[str, Any]:
-    """Property, as the engine spells it, -> type."""
+    """The types of an input class's properties, by their names in the engine."""
     with _LOADING:
         return _types.input_type_types(kind)
 
 
 def input_names(kind: type) -> Mapping[str, str]:
-    """Name of a property in Python -> as the engine spells it."""
+    """The names of an input class's properties in Python -> in the engine."""
     with _LOADING:
         return _types.input_type_py_to_pulumi_names(kind)
 
 
 def output_types(kind: type) -> Mapping[str, Any]:
-    """As `input_types`, of a class of outputs."""
+    """Like `input_types`, for an output class."""
     with _LOADING:
         return _types.output_type_types(kind)
 
 
 def resource_types(resource: type) -> Mapping[str, Any]:
-    """Property of a resource, as the engine spells it, -> type."""
+    """The types of a resource's properties, by their names in the engine."""
     with _LOADING:
         return _types.resource_types(resource)
 
 
 def always_set(resource: type) -> frozenset[str]:
-    """Properties of a resource whose output is never None."""
+    """A resource's properties whose output is never None."""
     with _LOADING:
         getters = [each.fget for each in vars(resource).values() if isinstance(each, property)]
         return frozenset(
@@ -67,10 +67,10 @@ def _optional(output: Any) -> bool:
 
 
 def is_input_type(kind: Any) -> bool:
-    """Whether this is a class of inputs."""
+    """Whether this is an input class."""
     return isinstance(kind, type) and _types.is_input_type(kind)
 
 
 def is_output_type(kind: Any) -> bool:
-    """Whether this is a class of outputs."""
+    """Whether this is an output class."""
     return isinstance(kind, type) and _types.is_output_type(kind)

@@ -1,7 +1,7 @@
 """The interface of a cloud's simulator: which nodes it would start, and how.
 
-Everything here is read from what the simulator *holds*, never from the program's config, so that a
-forgotten tag, label or taint shows as it would in the cloud.
+Everything here is read from the simulator's *content*, never from the program's config, so that a
+forgotten tag, label or taint has the same effect as in the cloud.
 """
 
 import fnmatch
@@ -10,36 +10,36 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 ProvidedBy = Literal["cloud", "pod"]
-"""Who does a part: the cloud (or the node's image) itself, or a pod that runs on the node."""
+"""Who provides a part: the cloud (or the node's image) itself, or a pod on the node."""
 
 MOST_MPS_CLIENTS = 48
-"""Of one GPU, from Volta on; NVIDIA's device plugin refuses more replicas."""
+"""The MPS clients of one GPU, from Volta on; NVIDIA's device plugin refuses more replicas."""
 
 RENAMED = "advertises shared GPUs as nvidia.com/gpu.shared (renameByDefault), and no nvidia.com/gpu"
 
 NODE_SECONDS = 7 * 60.0
-"""What it takes in life to drain a GPU node, to end it and to have its successor ready: an
-estimate, of 6 to 8 minutes. Here it takes a second; the time that a provider waits for an update is
-judged by this."""
+"""The real time, in seconds, to drain and end a GPU node and to have its successor ready: an
+estimate, of 6 to 8 minutes. Here it takes a second; whether a provider's timeout for an update is
+sufficient is judged by this value."""
 
 
 class RefusedError(Exception):
-    """What a cloud answers when it refuses, in one line and in its own words."""
+    """A cloud's refusal: its message, in one line."""
 
 
 class ApiFaults(Protocol):
-    """What a cloud's API does wrong on purpose."""
+    """Faults to inject into a cloud's API."""
 
     quota: dict[str, int]
     """Limits that replace the simulator's generous ones: metric name -> units."""
     errors: dict[str, list[str]]
-    """Operation, e.g. `eks:CreateNodegroup` (of Google: type of what it makes, as Pulumi calls it)
-    -> errors that its next calls answer with, in turn."""
+    """Operation, such as `eks:CreateNodegroup` (for Google: the Pulumi type of the created
+    resource) -> errors of its next calls, in this order."""
     no_capacity: list[str]
-    """Offerings of which the cloud has no machine left, as `TYPE/ZONE/MARKET` with wildcards:
+    """Offerings for which the cloud has no machine left, as `TYPE/ZONE/MARKET` with wildcards:
     `*/us-east-1a/spot`."""
     halfway: dict[str, list[str]]
-    """Kind of a long-running operation of GKE's -> what its next ones end with, in turn."""
+    """Type of a long-running GKE operation -> the results of its next ones, in this order."""
 
 
 @dataclass(slots=True)
@@ -53,15 +53,15 @@ class NoFaults:
 
 
 def exhausted(faults: ApiFaults, machine_type: str, zone: str, market: str) -> bool:
-    """Whether the cloud has no machine left of an offering; `market`: `on-demand`, `spot` or what
-    else the cloud has."""
+    """Whether the cloud has no machine left of an offering; `market`: `on-demand`, `spot` or
+    another market of the cloud."""
     offering = f"{machine_type}/{zone}/{market}"
     return any(fnmatch.fnmatchcase(offering, pattern) for pattern in faults.no_capacity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTaint:
-    """A taint in Kubernetes spelling."""
+    """A taint in Kubernetes' spelling."""
 
     key: str
     value: str
@@ -75,25 +75,26 @@ class NodeTemplate:
     labels: Mapping[str, str]
     taints: tuple[NodeTaint, ...]
     capacity: Mapping[str, str]
-    """cpu, memory, ephemeral-storage, pods, and `nvidia.com/gpu` once driver and plugin are up."""
+    """cpu, memory, ephemeral-storage, pods, and `nvidia.com/gpu` once driver and plugin are
+    ready."""
 
     def without(self, taints: Collection[str]) -> "NodeTemplate":
-        """The node without taints of these keys."""
+        """The node without the taints that have these keys."""
         kept = tuple(taint for taint in self.taints if taint.key not in taints)
         return self if kept == self.taints else replace(self, taints=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSharing:
-    """How the device plugin of a node shares out its GPUs, read from what configures it there."""
+    """How a node's device plugin shares its GPUs, read from the plugin's configuration."""
 
     strategy: Literal["none", "time-slicing", "mps"] = "none"
     replicas: int = 1
     """Pods that one GPU, or one partition of it, can hold."""
     most: int | None = None
-    """GpuSharing that one container may ask for; None if the plugin does not care."""
+    """The most shares that one container may request; None without a limit."""
     host_ipc: bool = False
-    """Whether a pod reaches the MPS daemon in the host's IPC namespace only."""
+    """Whether a pod reaches the MPS daemon only in the host's IPC namespace."""
     fault: str = ""
     """Why the plugin advertises nothing, with the plugin as its subject; empty if it does."""
 
@@ -103,94 +104,96 @@ class Machine:
     """A machine that a controller in the cluster launched, and that joins as a node."""
 
     name: str
-    """The node's."""
+    """The node's name."""
     provider_id: str
     node: NodeTemplate
-    """As its kubelet registers it; what changes it later is the controller's business."""
+    """The node as its kubelet registers it; later changes are up to the controller."""
     bought: str = ""
-    """How, in the words of `capacityType`."""
+    """How it was bought, as a `capacityType`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One of several ways to get the nodes for the same pods."""
+    """One of several alternatives for the nodes of the same pods."""
 
     of: str
-    """What all of them are for: the name of a compute class, or the labels that pods select."""
+    """What the alternatives have in common: the name of a compute class, or the labels that pods
+    select."""
     rank: int
-    """0 for what is tried first."""
+    """The position in the order, from 0 for the first choice."""
     migrates: bool
-    """Whether pods move to an earlier choice once that can be had."""
+    """Whether pods move to an earlier choice once that is available."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
-    """A node pool (GKE), a node group (EKS) or the nodes that were there before."""
+    """A node pool (GKE), a node group (EKS), or nodes that existed before the stack."""
 
     name: str
-    """Unique in the rehearsal and a valid label value, e.g. the node pool's physical name."""
+    """Unique in the rehearsal and a valid label value, such as the node pool's physical name."""
     min_nodes: int
     max_nodes: int
     target_nodes: int
     """Nodes that the cloud itself keeps (initial or minimum count); the autoscaler adds more."""
     template: NodeTemplate
-    """What the cloud's autoscaler believes of a node that is not there yet. On EKS that is the
-    instance type and the Auto Scaling group's tags; on GKE the node pool itself."""
+    """What the cloud's autoscaler expects of a future node: on EKS, the instance type and the Auto
+    Scaling group's tags; on GKE, the node pool itself."""
     node: NodeTemplate
-    """What really joins."""
+    """The node that really joins."""
     driver: ProvidedBy = "cloud"
     plugin: ProvidedBy = "cloud"
     node_os: Literal["cos", "ubuntu", "al2023", "bottlerocket", "other"] = "other"
     spot: bool = False
     on_demand_per_hour: float | None = None
     provider_id: str = ""
-    """What the `spec.providerID` of its nodes begins with, before the machine's name, e.g.
-    `gce://my-project/us-central1-a/`; empty if the cloud gives them none."""
+    """The prefix of the nodes' `spec.providerID`, before the machine's name, such as
+    `gce://my-project/us-central1-a/`; empty if the cloud sets none."""
     autoscaled: bool = True
-    """Whether its size is an autoscaler's business."""
+    """Whether an autoscaler is responsible for its size."""
     unscaled: str = ""
     """Why no autoscaler changes the size although one should; empty if one does."""
     outdated: str = ""
-    """Why the autoscaler uses a `template` that is not the current one; empty if it is."""
+    """Why the autoscaler uses an outdated `template`; empty if it is current."""
     unwaited: str = ""
-    """Why the autoscaler does not wait for the GPUs of a node that is ready without them, and
-    starts another for the same pods; empty if it waits."""
+    """Why the autoscaler does not wait for the GPUs of a ready node that has none yet, and starts
+    another node for the same pods; empty if it waits."""
     auto_provisioned: bool = False
-    """GKE Autopilot: nodes of this shape come only for pods that select the accelerator."""
+    """GKE Autopilot: nodes of this shape start only for pods that select the accelerator."""
     choice: Choice | None = None
-    """Where it stands in an order of fallback; None if it is in none."""
+    """The group's position in an order of fallback; None if it is in none."""
     revision: int = 0
-    """How often the cloud has begun to recycle its nodes: each node of an earlier revision is
+    """How often the cloud has started to recycle its nodes: each node of an earlier revision is
     drained and replaced, one at a time."""
     real: bool = False
-    """Whether its one node is a machine with its own kubelet, named as the group."""
+    """Whether its only node is a machine with its own kubelet and the group's name."""
     gpus: int = 0
     """Physical GPUs of a node, however they are partitioned and shared."""
     instances: tuple[str, ...] | None = None
-    """Provider ids (`aws:///ZONE/INSTANCE`) of the nodes that the cloud itself keeps; None if
-    the cloud names no machine before its node is there."""
+    """Provider IDs (`aws:///ZONE/INSTANCE`) of the nodes that the cloud itself keeps; None if the
+    cloud names no machine before its node exists."""
     sharing: GpuSharing = GpuSharing()
-    """As the cloud's own device plugin is configured; that of a pod is read from the pod."""
+    """The sharing by the cloud's own device plugin; that by a pod is read from the pod."""
     machines: tuple[Machine, ...] | None = None
-    """Of a pool of which a controller in the cluster launches the machines and removes the nodes:
-    those that join. None for any other group."""
+    """For a pool whose machines are launched, and nodes removed, by a controller in the cluster:
+    the machines that join. None for any other group."""
     queued: bool = False
     """Whether its nodes start only for ProvisioningRequests, all of one together."""
     refused: str = ""
-    """Why the cloud launches no machine for the pool in any of the ways that it has; empty if it
-    does, or if one was not tried yet."""
+    """Why the cloud launches no machine for the pool with any purchase option; empty if it does, or
+    if an option has not been tried yet."""
     attempts: tuple[tuple[str, str], ...] = ()
-    """How such a controller tried to buy machines, in the words of `capacityType`, and why it got
-    none, empty if it did: each change from the attempt before."""
+    """Such a controller's attempts to buy machines: the `capacityType` and why it got none, empty
+    if it did. Lists only changes from the previous attempt."""
     place: int = 0
-    """In the order of the autoscaler's priority expander, if it has one; 0 for what is tried
-    first."""
+    """The position in the order of the autoscaler's priority expander, from 0 for the first; 0
+    without such an expander."""
     known_as: str = ""
-    """The name by which Cluster Autoscaler knows it: that of its Auto Scaling group."""
+    """The name that Cluster Autoscaler uses for it: its Auto Scaling group's."""
 
     @property
     def order(self) -> str:
-        """The order of fallback that it is in, alone or with other groups; empty if in none."""
+        """The order of fallback that contains it, with or without other groups; empty if in
+        none."""
         return self.choice.of if self.choice else self.name if self.machines is not None else ""
 
 
@@ -201,13 +204,13 @@ class Scaler:
     namespace: str
     service_account: str
     discovers: tuple[tuple[str, ...], ...]
-    """Alternatives, each a list of tags, `key` or `key=value`, that a group must all have."""
+    """Alternatives, each a list of tags (`key` or `key=value`) that a group must all have."""
     made: float | None = None
     """When its pod was created, in whole seconds since 1970."""
     expanders: tuple[str, ...] = ()
-    """By which it chooses among groups, in this order."""
+    """The expanders by which it chooses among groups, in this order."""
     startup_taints: frozenset[str] = frozenset()
-    """Keys of taints that it takes to go away once a node has started."""
+    """Keys of taints that it expects to disappear once a node has started."""
 
     def __str__(self) -> str:
         return f"Cluster Autoscaler {self.namespace}/{self.service_account}"
@@ -215,64 +218,64 @@ class Scaler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateComparison:
-    """The node template that an autoscaler has of a group, compared with a node."""
+    """An autoscaler's node template of a group, compared with a node."""
 
     tags: Mapping[str, str]
     """Tag -> its value, as read back through the cloud's API."""
     real: Mapping[str, str | None]
-    """The same tags with what the node has, None if it has nothing of the kind."""
+    """The same tags with the node's values; None if the node has none."""
     differences: Sequence[str]
-    """One line each: the tag, or the right of the autoscaler, and what it costs."""
+    """One line each: the tag or the missing permission of the autoscaler, and its consequence."""
 
 
 class ControlPlane(Protocol):
     """The real Kubernetes control plane behind the simulator's cluster resource."""
 
     def ensure_started(self) -> None:
-        """Returns when the API server answers; starts it, empty, if it is not running."""
+        """Returns when the API server responds; starts an empty one if none is running."""
 
     def stop(self) -> None:
-        """Ends it; what was in it is gone, as when a cluster is deleted."""
+        """Stops the control plane; its content is lost, as when a cluster is deleted."""
 
     def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
-        """Adds CustomResourceDefinitions that the cloud brings; returns when they are served."""
+        """Adds the cloud's CustomResourceDefinitions and waits until they are served."""
 
     @property
     def endpoint(self) -> str:
-        """`127.0.0.1:<port>`, known before it is started."""
+        """`127.0.0.1:<port>`, known before the start."""
 
     @property
     def ca_certificate(self) -> bytes:
-        """PEM."""
+        """The CA certificate as PEM."""
 
 
 class Cloud(Protocol):
-    """A cloud simulator, seen from the rehearsal's sandbox. All methods are thread-safe."""
+    """A cloud simulator, as the rehearsal's sandbox sees it. All methods are thread-safe."""
 
     def node_groups(self) -> list[NodeGroup]:
-        """Every group of nodes that the cloud holds now."""
+        """All current groups of nodes."""
 
     def set_size(self, group: str, nodes: int) -> None:
-        """Tells the cloud how many nodes the group has now, after the autoscaler changed it. Raises
-        RefusedError if the cloud starts no such node, and KeyError for an unknown group."""
+        """Sets the group's number of nodes, after the autoscaler changed it. Raises RefusedError if
+        the cloud cannot start such a node, and KeyError for an unknown group."""
 
     def release(self, group: str, provider_id: str) -> None:
         """Ends a node that the cloud itself keeps, as the autoscaler does with an idle one above
         the group's minimum. Raises KeyError for an unknown group."""
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
-        """Group -> why none of these autoscalers changes its size. Empty if the cloud scales
-        its groups itself."""
+        """Group -> why none of these autoscalers changes its size. Empty if the cloud scales its
+        groups itself."""
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """The autoscaler's node template of the group, against this node; None if it sees
-        the group itself. Raises KeyError for an unknown group."""
+        """Compares the autoscaler's node template of the group with this node; None if the
+        autoscaler sees the group itself. Raises KeyError for an unknown group."""
 
     def list_resources(self) -> list[str]:
-        """One line for each thing the cloud holds; empty after a complete `pulumi destroy`."""
+        """One line for each existing resource; empty after a complete `pulumi destroy`."""
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Registers what is called after every change of `node_groups`."""
+        """Registers a function that is called after every change of `node_groups`."""
 
 
 @runtime_checkable
@@ -280,41 +283,43 @@ class Identifying(Protocol):
     """A cloud that gives pods their credentials when they are created: EKS Pod Identity."""
 
     def why_no_credentials(self, namespace: str, service_account: str, made: float) -> str:
-        """Why a pod, created in this second since 1970, has none although its service account has
-        rights in the cloud; empty if it has, or if the account has no rights."""
+        """Why a pod, created in this second since 1970, has no credentials although its service
+        account has permissions in the cloud; empty if it has them, or if the account has no
+        permissions."""
 
 
 @runtime_checkable
 class Assuming(Protocol):
-    """A cloud that carries out changes whose effect no source describes."""
+    """A cloud that makes changes whose effect no source documents."""
 
     def assumptions(self) -> Sequence[str]:
-        """What it assumed of them so far, a line each, for the report."""
+        """Its assumptions so far, one line each, for the report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePools:
-    """What a cluster holds of Karpenter's objects."""
+    """Karpenter's objects in a cluster."""
 
     pools: Sequence[Mapping[str, Any]] = ()
     classes: Sequence[Mapping[str, Any]] = ()
-    """Of every kind of node class."""
+    """Objects of all kinds of node classes."""
     controller: bool = False
     """Whether a pod of Karpenter is ready."""
 
 
 @runtime_checkable
 class Launching(Protocol):
-    """A cloud in which a controller of the cluster launches machines: Karpenter on EKS."""
+    """A cloud in which a controller in the cluster launches machines: Karpenter on EKS."""
 
     def declared(self, objects: NodePools) -> None:
-        """Tells it the cluster's NodePools; `node_groups` then has one group for each."""
+        """Passes the cluster's NodePools to the cloud; `node_groups` then has one group for
+        each."""
 
     def pod_environment(
         self, namespace: str, service_account: str, made: float
     ) -> Mapping[str, str]:
-        """What a pod, created in this second since 1970, has in its environment to call the cloud
-        with. Raises RefusedError if it gets no credentials."""
+        """The environment with which a pod, created in this second since 1970, calls the cloud.
+        Raises RefusedError if it gets no credentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,17 +327,17 @@ class AutoMode:
     """An autoscaler that the cloud itself runs for its cluster: Karpenter of EKS Auto Mode."""
 
     environment: Mapping[str, str]
-    """What the controller has in its environment, with its credentials."""
+    """The controller's environment, including its credentials."""
     objects: Sequence[Mapping[str, Any]] = ()
-    """What the cloud creates in the cluster for it."""
+    """The objects that the cloud creates in the cluster for it."""
 
 
 @runtime_checkable
 class Automatic(Protocol):
-    """A cloud that can run such an autoscaler."""
+    """A cloud that can run an autoscaler for its cluster."""
 
     def auto_mode(self) -> AutoMode | None:
-        """It, while the cluster is there and has it on."""
+        """The autoscaler, while the cluster exists and has it enabled; otherwise None."""
 
 
 @runtime_checkable
@@ -340,16 +345,17 @@ class Provisioner(Protocol):
     """A cloud that creates nodes to fit pods: GKE Autopilot."""
 
     def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
-        """Tells it the node selectors of all pods; `node_groups` then has what fits them."""
+        """Passes the node selectors of all pods to the cloud; `node_groups` then has groups that
+        fit them."""
 
 
 @runtime_checkable
 class ClassScaler(Protocol):
-    """A cloud that creates node pools by objects of the cluster: GKE's ComputeClasses."""
+    """A cloud that creates node pools for objects in the cluster: GKE's ComputeClasses."""
 
     def classes(self, objects: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-        """Tells it all ComputeClasses; `node_groups` then has their pools. Returns what is wrong
-        with them, a line each."""
+        """Passes all ComputeClasses to the cloud; `node_groups` then has their pools. Returns their
+        errors, one line each."""
 
     def starts(self, group: str) -> bool:
         """Whether another node of this group would start now."""
@@ -357,15 +363,15 @@ class ClassScaler(Protocol):
 
 @runtime_checkable
 class Restocking(Protocol):
-    """A cloud whose machines run out in a rehearsal, and may come back."""
+    """A cloud whose machines run out in a rehearsal, and may become available again."""
 
     @property
     def restocks(self) -> bool:
-        """Whether machines that run out come back during the rehearsal."""
+        """Whether machines that run out become available again during the rehearsal."""
 
     @property
     def restocking(self) -> bool:
-        """Whether some that were refused are on their way back now."""
+        """Whether some machines that ran out are about to become available again."""
 
 
 @runtime_checkable
@@ -373,7 +379,7 @@ class Queueing(Protocol):
     """A cloud that starts the nodes of a request all at once or not at all: GKE."""
 
     def start_together(self, group: str, nodes: int) -> None:
-        """Starts so many more nodes in a `queued` group. Raises RefusedError, with none of them
+        """Starts this many more nodes in a `queued` group. Raises RefusedError, with none of them
         started, if it cannot start all."""
 
 
@@ -384,24 +390,24 @@ class Wanted:
     uid: str
     kind: Literal["load balancer", "disk", "ingress", "gateway"]
     name: str
-    """`namespace/name`."""
+    """The object's `namespace/name`."""
     class_name: str = ""
-    """Of a Gateway; of an Ingress and of a Service what its annotation says."""
+    """The class of a Gateway; of an Ingress or a Service, the class in its annotation."""
     spec_class: str | None = None
-    """Of an Ingress, `spec.ingressClassName`."""
+    """An Ingress's `spec.ingressClassName`."""
     ports: tuple[int, ...] = ()
-    """Of a Service."""
+    """A Service's ports."""
     backends: tuple[tuple[str, int], ...] = ()
-    """Services (`namespace/name`) with their ports, to which an Ingress or a Gateway's routes lead.
-    """
+    """Services (`namespace/name`) with their ports, to which an Ingress or a Gateway's routes
+    lead."""
     gib: int = 0
-    """Of a disk."""
+    """A disk's size."""
     driver: str = ""
-    """Of a disk: the provisioner that its StorageClass names."""
+    """For a disk: the provisioner in its StorageClass."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """Of a disk: those of its StorageClass."""
+    """For a disk: the parameters in its StorageClass."""
     node: str = ""
-    """Of a disk whose class waits for a pod: the node that the scheduler chose."""
+    """For a disk whose class waits for a pod: the node that the scheduler chose."""
 
 
 @runtime_checkable
@@ -410,20 +416,20 @@ class Attaching(Protocol):
 
     def why_not_provisioned(self, wanted: Wanted) -> str:
         """The error with which the driver's provisioner refuses to create this disk; empty if it
-        creates it. Asked again until the disk exists."""
+        creates it. Called again until the disk exists."""
 
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
-        """Creates what is missing, and deletes what is no longer wanted; returns the uid -> the
+        """Creates what is missing, and deletes what is no longer wanted; returns the UID -> the
         address of a load balancer, or the handle of a disk."""
 
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
-        """The StorageClasses that its cluster comes with; none before there is one."""
+        """The StorageClasses of its cluster; none without a cluster."""
 
 
 def storage_class(
     name: str, provisioner: str, *, waits: bool = True, default: bool = False
 ) -> dict[str, Any]:
-    """A StorageClass; of one that `waits` a volume is created for the first pod that uses it."""
+    """A StorageClass; with `waits`, a volume is created for the first pod that uses it."""
     marks = {"storageclass.kubernetes.io/is-default-class": "true"} if default else {}
     return {
         "apiVersion": "storage.k8s.io/v1",
@@ -437,7 +443,7 @@ def storage_class(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A CSI volume that a pod mounts, as the driver on its node is asked for it."""
+    """A CSI volume that a pod mounts, as passed to the driver on its node."""
 
     volume: str
     """The PersistentVolume's name, or that of the volume in the pod."""
@@ -445,19 +451,19 @@ class Mount:
     service_account: str
     driver: str
     attributes: Mapping[str, str]
-    """The volume's own."""
+    """The volume's attributes."""
     handle: str = ""
     """The `volumeHandle` of a PersistentVolume; empty for a volume in the pod itself."""
     options: tuple[str, ...]
-    """Of a PersistentVolume."""
+    """A PersistentVolume's mount options."""
     writes: bool
-    """Whether a container may write there."""
+    """Whether a container may write to it."""
     annotations: Mapping[str, str]
-    """The pod's."""
+    """The pod's annotations."""
     taints: tuple[NodeTaint, ...]
-    """The node's, which the driver's own pod must tolerate."""
+    """The node's taints, which the driver's own pod must tolerate."""
     node_labels: Mapping[str, str] = field(default_factory=dict)
-    """The node's, with machine type and zone."""
+    """The node's labels, including machine type and zone."""
     user: int = 0
     """The `runAsUser` of the container that mounts it; 0, root, if it is unset."""
     group: int | None = None
@@ -466,10 +472,10 @@ class Mount:
 
 @runtime_checkable
 class Pulling(Protocol):
-    """A cloud that has image registries, in which nodes need a right."""
+    """A cloud with image registries that require a permission of nodes."""
 
     def why_not_pulled(self, image: str) -> str:
-        """What the container runtime of a node says of the image; empty if the node gets it."""
+        """The error of a node's container runtime for the image; empty if the node can pull it."""
 
 
 @runtime_checkable
@@ -477,7 +483,7 @@ class Mounting(Protocol):
     """A cloud whose disks, file systems and buckets pods can mount."""
 
     def why_not_mounted(self, mount: Mount) -> str:
-        """The error of the driver that attaches and mounts it, of a bucket with its name in front;
+        """The error of the driver that attaches and mounts it, for a bucket prefixed by its name;
         empty if the pod can use it."""
 
 
@@ -487,8 +493,8 @@ def not_as_before(
     states_before: Mapping[str, str],
     states: Mapping[str, str],
 ) -> list[str]:
-    """What is new, what is gone, and what has another state than before, which only its owner may
-    change. `before`, `now`: a line for each thing; `states`: line -> what it is like."""
+    """The resources that are new, missing or changed, which only their owner may change. `before`,
+    `now`: a line for each resource; `states`: line -> its state."""
     gone = [line for line in before if line not in now]
     changed = [line for line in states_before if line in states]
     changed = [line for line in changed if states[line] != states_before[line]]

@@ -1,7 +1,7 @@
 """Google Cloud resources that exist before the stack: the subnetworks of existing networks.
 
-They are written down in `inventories/<stack>.yaml`, with what the network team has not done yet.
-If they are not, they are derived from the stack's settings, and the report says so.
+`inventories/<stack>.yaml` lists them, and what the network team has not done yet. Without it they
+are derived from the stack's settings, and the report says so.
 """
 
 import ipaddress
@@ -33,7 +33,7 @@ Missing = Literal["attachment", "hostServiceAgentUser", "networkUser"]
 _NODES, _PODS, _SERVICES = (
     ipaddress.IPv4Network(block) for block in ("10.10.0.0/20", "10.64.0.0/14", "10.10.16.0/20")
 )
-"""Of a derived subnetwork."""
+"""The ranges of a derived subnetwork."""
 _NAMES = ("project", "vpc", "name", "region")
 _EXAMPLE = (
     "{ subnetworks: [{ project: company-net, vpc: shared, name: gke, region: us-central1, cidr: "
@@ -43,7 +43,7 @@ _EXAMPLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subnetwork:
-    """A subnetwork of a network that is there."""
+    """A subnetwork of an existing network."""
 
     project: str
     vpc: str
@@ -53,73 +53,73 @@ class Subnetwork:
     ranges: Mapping[str, ipaddress.IPv4Network]
     """Name -> secondary range."""
     out: Out = "nat"
-    """How its nodes reach what is outside: `nat` for a Cloud NAT, with Private Google Access;
-    `google` for that alone; `firewall` for a route of the whole network through a firewall."""
+    """How its nodes reach the outside: `nat` for a Cloud NAT, with Private Google Access; `google`
+    for only the latter; `firewall` for a route of the whole network through a firewall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Networks:
-    """What the network team has created for a project."""
+    """The network resources that exist for a project."""
 
     service_project: str
-    """The project of the stack."""
+    """The stack's project."""
     subnetworks: Sequence[Subnetwork]
     missing: frozenset[Missing] = frozenset()
-    """What of a Shared VPC is not there: the project's attachment, a role of its agents."""
+    """What is missing in a Shared VPC: the project's attachment, a role of its agents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeCluster:
-    """A GKE cluster that somebody else created, by default as the Terraform module
-    terraform-google-modules/kubernetes-engine does (cluster.tf and variables.tf)."""
+    """Another owner's GKE cluster, by default as created by the Terraform module
+    terraform-google-modules/kubernetes-engine (cluster.tf and variables.tf)."""
 
     project: str
     name: str
     location: str
     version: str = ""
-    """Left out, the release channel's."""
+    """The release channel's, if omitted."""
     release_channel: str = "REGULAR"
     autopilot: bool = False
     workload_identity: bool = True
     private_nodes: bool = False
     dns_access: bool = False
-    """Whether the control plane answers under its DNS name."""
+    """Whether the control plane can be reached under its DNS name."""
     ip_access: bool = True
-    """Whether it answers under its IP addresses."""
+    """Whether it can be reached under its IP addresses."""
     addons: Sequence[str] = ()
-    """Further ones, as gcloud's --update-addons calls them."""
+    """Additional addons, by their names in gcloud's --update-addons."""
     metrics: Sequence[str] = ()
-    """What GKE collects; left out, what it collects of every new cluster."""
+    """The metrics that GKE collects; if omitted, those of every new cluster."""
     managed_prometheus: bool = True
     limits: Mapping[str, int] = field(default_factory=dict)
-    """Resource -> the most that the cluster may have of it; with any, node auto-provisioning is
-    on."""
+    """Resource -> the most that the cluster may have of it; if there is any, node auto-provisioning
+    is enabled."""
     zones: Sequence[str] = ()
-    """Of the nodes; left out, GKE's choice."""
+    """The nodes' zones; if omitted, GKE's choice."""
     node_pools: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: {
             "default-pool": {"machineType": "e2-medium", "nodes": 0},
             "default-node-pool": {"machineType": "e2-medium", "nodes": 1},
         }
     )
-    """Name -> `machineType`, `nodes` of each zone, `labels`, and as the API has them `taints` and
-    the counts of `autoscaling`, at most 100 in a zone if left out."""
+    """Name -> `machineType`, `nodes` per zone, `labels` and, in the API's form, `taints` and the
+    counts of `autoscaling`, by default at most 100 per zone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A bucket of somebody else's."""
+    """Another owner's bucket."""
 
     uniform_access: bool = True
-    """Whether IAM decides on every object in it, and no access control list."""
+    """Whether only IAM, and no access control list, controls access to its objects."""
     location: str = ""
-    """A region, a dual-region or a multi-region; empty for the region of the cluster."""
+    """A region, a dual-region or a multi-region; empty for the cluster's region."""
     missing: bool = False
-    """Whether there is no such bucket. One that the inventory does not have exists."""
+    """Whether the bucket does not exist. Buckets that are not in the inventory do."""
 
 
 def buckets(stack: str, folder: Path = INVENTORIES) -> dict[str, Bucket]:
-    """What `buckets` of a stack's inventory says, by name. Raises StackError for a wrong one."""
+    """The inventory's `buckets`, by name. Raises StackError if they are invalid."""
     found = inventory(stack, folder)
     rows = found.get("buckets", {}) if isinstance(found, dict) else {}
     keys = {camel(one.name): one for one in fields(Bucket)}
@@ -137,8 +137,8 @@ def buckets(stack: str, folder: Path = INVENTORIES) -> dict[str, Bucket]:
 
 
 def not_granted(stack: str, folder: Path = INVENTORIES) -> frozenset[str]:
-    """What `notGranted` of a stack's inventory lists: keys of Cloud KMS and repositories of
-    Artifact Registry. Raises StackError for anything else."""
+    """The inventory's `notGranted`: Cloud KMS keys and Artifact Registry repositories. Raises
+    StackError for anything else."""
     found = inventory(stack, folder)
     names = found.get("notGranted", []) if isinstance(found, dict) else []
     for name in names if isinstance(names, list) else [names]:
@@ -154,9 +154,8 @@ def not_granted(stack: str, folder: Path = INVENTORIES) -> frozenset[str]:
 def gke_cluster(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[GkeCluster | None, list[str]]:
-    """The GKE cluster of another owner that a stack adds its pools to, and what the report has to
-    say of it; None if the stack creates its own. Raises StackError for an inventory that is wrong.
-    """
+    """The existing GKE cluster to which a stack adds its pools, and notes for the report; None if
+    the stack creates its own. Raises StackError for an invalid inventory."""
     own = settings.own if settings else None
     if not isinstance(own, GkeSettings) or not isinstance(own.cluster, GkeExistingClusterArgs):
         return None, []
@@ -170,8 +169,8 @@ def gke_cluster(
 def networks(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[Networks | None, list[str]]:
-    """The existing subnetworks that a stack's cluster may be put into, and what the report has to
-    say of them; None if the stack makes its own. Raises StackError for a wrong inventory."""
+    """The existing subnetworks for a stack's cluster, and notes for the report; None if the stack
+    creates its own. Raises StackError for an invalid inventory."""
     own = settings.own if settings else None
     if not isinstance(own, GkeSettings | GkeAutopilotSettings):
         return None, []

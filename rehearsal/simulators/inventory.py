@@ -1,7 +1,7 @@
 """Resources that exist before the stack: a cluster's machines, or the subnets of a VPC.
 
-They are written down in `inventories/<stack>.yaml`. If they are not, they are derived from
-the stack's settings, and the report says so. No account and no cluster is asked.
+`inventories/<stack>.yaml` lists them. Without it they are derived from the stack's settings, and
+the report says so. No account or cluster is queried.
 """
 
 import ipaddress
@@ -34,9 +34,9 @@ Out = Literal["nat", "internet", "none"]
 _MACHINE_KEYS = ("name", "labels", "taints", "gpus", "devicePlugin", "capacity", "real")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
 _ROOMY = {"cpu": "128", "memory": "1Ti"}
-"""Of a derived machine: enough for any workload, since no inventory says what it has."""
+"""The size of a derived machine: enough for any workload, since no inventory states its size."""
 _VPC = ipaddress.IPv4Network("10.0.0.0/16")
-"""Of a derived VPC, of which each subnet gets a 16th."""
+"""The range of a derived VPC, of which each subnet gets a 16th."""
 _SECOND = "subnet-0ffffffffffffffff"
 _EXAMPLE = (
     "{ name: gpu-1, labels: { gpus: 'true' }, gpus: 4, capacity: { cpu: '64', memory: 256Gi } }"
@@ -52,8 +52,8 @@ class Subnet:
     public: bool = False
     """Whether nodes in it get a public address."""
     out: Out = "nat"
-    """How its nodes reach the internet: `nat` means anything that takes private addresses there,
-    a transit gateway or a firewall too; `internet` for an internet gateway."""
+    """How its nodes reach the internet: `nat` for anything that accepts private addresses,
+    including a transit gateway or a firewall; `internet` for an internet gateway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,21 +61,21 @@ class Network:
     """An existing VPC."""
 
     cidrs: Sequence[ipaddress.IPv4Network]
-    """The block that it was created with, and those that were added later."""
+    """The block with which it was created, and those added later."""
     subnets: Mapping[str, Subnet]
     """ID -> subnet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksCluster:
-    """An EKS cluster that somebody else made, by default as terraform-aws-eks does."""
+    """Another owner's EKS cluster, by default as created by terraform-aws-eks."""
 
     name: str
     version: str
     subnets: Sequence[str]
-    """IDs, of the control plane and of the node groups."""
+    """IDs of the subnets of the control plane and of the node groups."""
     security_groups: Sequence[str] = ()
-    """IDs of the groups that its nodes have instead of EKS's own."""
+    """IDs of its nodes' security groups, instead of EKS's own."""
     authentication_mode: str = "API_AND_CONFIG_MAP"
     addons: Sequence[str] = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
     node_groups: Mapping[str, Mapping[str, Any]] = field(
@@ -83,11 +83,11 @@ class EksCluster:
     )
     """Name -> `instanceType` and `nodes`."""
     pod_identities: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """`namespace/serviceAccount` -> the actions of AWS that its role allows on everything."""
+    """`namespace/serviceAccount` -> the AWS actions that its role allows on all resources."""
 
 
 def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
-    """What `<folder>/<stack>.yaml` holds; None without such a file. Raises StackError."""
+    """The content of `<folder>/<stack>.yaml`; None without such a file. Raises StackError."""
     file = folder / f"{stack}.yaml"
     try:
         return yaml.safe_load(file.read_text())
@@ -104,7 +104,7 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
 
 
 def without_reservations(found: Any) -> Any:
-    """What an inventory says of networks; None if it has nothing of them."""
+    """The inventory's network keys; None if it has none."""
     others = (
         "reservations", "stock", "buckets", "notGranted", "gpuOperator", "cluster", "objects",
         "controllers",
@@ -117,15 +117,15 @@ def without_reservations(found: Any) -> Any:
 def machines(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[list[Machine], list[str]]:
-    """The machines of a stack's cluster, and what the report has to say of them. Without an
-    inventory they are derived from `settings`; None if the program will refuse these.
+    """The machines of a stack's cluster, and notes for the report. Without an inventory they are
+    derived from `settings`, which is None if the program will refuse them.
 
-    Raises StackError, in one line, for an inventory that is wrong.
+    Raises StackError, one line, for an invalid inventory.
     """
     found = described_machines(stack, folder)
     existing = settings is not None and isinstance(settings.own, ExistingSettings)
     pools = settings.pools if settings and existing else {}
-    # Else somebody's device plugin is taken to run there, and nothing is said of whose it is.
+    # Otherwise another owner's device plugin is assumed to run there, of unspecified origin.
     assumed = {} if gpu_operator(stack, folder) else pools
     if found is not None:
         return _with_plugins(stack, checked_machines(stack, found), assumed)
@@ -156,8 +156,8 @@ def machines(
 def _with_plugins(
     stack: str, found: Sequence[Machine], pools: Mapping[str, ResolvedPool[Any]]
 ) -> tuple[list[Machine], list[str]]:
-    """The machines, each with `devicePlugin`: where an inventory does not say, a pool with
-    `devicePlugin: none` means that somebody else's runs there."""
+    """The machines, each with `devicePlugin`: if an inventory does not set it, `devicePlugin: none`
+    of a pool means that another owner's plugin runs there."""
     own = [name for name, pool in pools.items() if not pool.pool.device_plugin]
     selectors = [pools[name].args.node_selector.items() for name in own]
     machines, taken = list[Machine](), list[str]()
@@ -177,15 +177,15 @@ def _with_plugins(
 
 
 def described_machines(stack: str, folder: Path = INVENTORIES) -> Any:
-    """What an existing cluster's inventory says of machines: all of it, or its key `machines`."""
+    """The machines in an existing cluster's inventory: all of it, or its key `machines`."""
     found = inventory(stack, folder)
     keyed = isinstance(found, dict) and not {"machines", "gpuOperator"}.isdisjoint(found)
     return found.get("machines") if keyed else found
 
 
 def gpu_operator(stack: str, folder: Path = INVENTORIES) -> Literal["before", "after"] | None:
-    """When somebody installs NVIDIA's GPU Operator: before the stack is up, or after; None if
-    nobody does. Raises StackError for an inventory that is wrong."""
+    """When the owner installs NVIDIA's GPU Operator: before or after the stack is deployed; None if
+    never. Raises StackError for an invalid inventory."""
     found = inventory(stack, folder)
     when = found.get("gpuOperator") if isinstance(found, dict) else None
     if when not in (None, "before", "after"):
@@ -194,9 +194,9 @@ def gpu_operator(stack: str, folder: Path = INVENTORIES) -> Literal["before", "a
 
 
 def controllers(stack: str, folder: Path = INVENTORIES) -> list[str]:
-    """Which of `CONTROLLERS` somebody else has installed in an existing cluster.
+    """Which of `CONTROLLERS` are installed in an existing cluster.
 
-    Raises StackError for an inventory that is wrong.
+    Raises StackError for an invalid inventory.
     """
     found = inventory(stack, folder)
     if not isinstance(found, dict) or not {"machines", "cluster"} & found.keys():
@@ -213,7 +213,7 @@ def controllers(stack: str, folder: Path = INVENTORIES) -> list[str]:
 
 
 def _machines_for(pool: str, settings: Settings[Any] | None) -> int:
-    """How many machines of a pool all that is declared on it needs, side by side; 1 at least."""
+    """The number of a pool's machines on which all its workloads can run at once; at least 1."""
     if settings is None:
         return 1
     room = settings.pools[pool].pool.allocatable
@@ -227,7 +227,7 @@ def _machines_for(pool: str, settings: Settings[Any] | None) -> int:
 
 
 def checked_machines(stack: str, found: Any) -> list[Machine]:
-    """The machines as they are written down. Raises StackError with the path of what is wrong."""
+    """Validates the machines. Raises StackError with the path of an invalid value."""
     if not isinstance(found, list) or not found:
         raise wrong(stack, "", f"is not a list of machines; write some as {_EXAMPLE}")
     known: set[str] = set()
@@ -289,8 +289,8 @@ def _check_machine(stack: str, at: str, machine: Machine) -> None:
 def network(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[Network | None, list[str]]:
-    """The existing VPC that a stack's cluster is put into, and what the report has to say of it;
-    None if the stack makes its own. Raises StackError for an inventory that is wrong."""
+    """The existing VPC for a stack's cluster, and notes for the report; None if the stack creates
+    its own. Raises StackError for an invalid inventory."""
     own = settings.own if settings else None
     if not isinstance(own, EksSettings) or not own.cluster.network.subnet_ids:
         return None, []
@@ -315,10 +315,11 @@ def network(
 def cluster_keys(
     stack: str, kind: type[Any], told: Collection[str], like: str, folder: Path
 ) -> tuple[dict[str, Any], list[str]]:
-    """Field of `kind` -> what `cluster` of a stack's inventory says of a cluster of another owner,
-    and what the report has to say without one. `told`: fields that the stack itself tells.
+    """Field of `kind` -> the value in `cluster` of a stack's inventory, for another owner's
+    cluster, and notes for the report if there is none. `told`: fields that the stack itself
+    defines.
 
-    Raises StackError for an inventory that is wrong.
+    Raises StackError for an invalid inventory.
     """
     found = inventory(stack, folder)
     described = found.get("cluster") if isinstance(found, dict) else None
@@ -339,9 +340,8 @@ def cluster_keys(
 def eks_cluster(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[EksCluster | None, list[str]]:
-    """The EKS cluster of another owner that a stack adds its pools to, and what the report has to
-    say of it; None if the stack creates its own. Raises StackError for an inventory that is wrong.
-    """
+    """The existing EKS cluster to which a stack adds its pools, and notes for the report; None if
+    the stack creates its own. Raises StackError for an invalid inventory."""
     own = settings.own if settings else None
     args = own.cluster if isinstance(own, EksSettings) else None
     if not isinstance(args, EksExistingClusterArgs):
@@ -379,7 +379,7 @@ def eks_cluster(
 
 
 def objects(stack: str, folder: Path = INVENTORIES) -> list[dict[str, Any]]:
-    """The objects of Kubernetes that the owner of an existing cluster runs in it."""
+    """The Kubernetes objects that the owner of an existing cluster runs in it."""
     found = inventory(stack, folder)
     listed = found.get("objects") if isinstance(found, dict) else None
     for position, one in enumerate(listed or ()):
@@ -389,7 +389,7 @@ def objects(stack: str, folder: Path = INVENTORIES) -> list[dict[str, Any]]:
 
 
 def _derived(subnets: Sequence[str], region: str) -> Network:
-    """Private subnets with a way out, in the region's zones by turns."""
+    """Private subnets with a route to the internet, spread over the region's zones."""
     zones = [f"{region}{letter}" for letter in "abc"]
     blocks = list(_VPC.subnets(prefixlen_diff=max(4, (len(subnets) - 1).bit_length())))
     return Network(
@@ -434,7 +434,7 @@ def _checked_network(stack: str, found: Any, region: str) -> Network:
 
 
 def block_of(stack: str, at: str, value: object) -> ipaddress.IPv4Network:
-    """`value` as a network. Raises StackError with the path of what is wrong."""
+    """`value` as a network. Raises StackError with the path of an invalid value."""
     try:
         return ipaddress.IPv4Network(str(value))
     except ValueError:
@@ -442,11 +442,11 @@ def block_of(stack: str, at: str, value: object) -> ipaddress.IPv4Network:
 
 
 def shown(stack: str) -> str:
-    """Where a stack's inventory is."""
+    """The path of a stack's inventory, for messages."""
     return f"inventories/{stack}.yaml"
 
 
 def wrong(stack: str, at: str, reason: str) -> StackError:
-    """What is wrong at a path of the inventory, in one line."""
+    """The error about a path in the inventory, in one line."""
     return StackError(f"{shown(stack)}{': ' if not at else ' '}{at.removeprefix('.')}"
                       f"{': ' if at else ''}{reason}")  # fmt: skip

@@ -1,8 +1,8 @@
-"""Reservations that were bought before the stack came: EC2's Capacity Reservations and Capacity
-Blocks, Compute Engine's reservations.
+"""Reservations bought before the stack: EC2's Capacity Reservations and Capacity Blocks, Compute
+Engine's reservations.
 
-They are in `inventories/<stack>.yaml` under `reservations`. If they are not written there, they are
-as the stack's pools want them, and the report says so.
+They are in `inventories/<stack>.yaml` under `reservations`. Without that key they are derived from
+the stack's pools, and the report says so.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,12 +28,12 @@ _EXAMPLE = "{ type: p5.48xlarge, zone: us-east-1a, count: 2 }"
 _EARLIER, _LONG = timedelta(hours=1), timedelta(days=7)
 _ID = "cr-0{:016x}"
 _AUTOPILOT_COUNT = 8
-"""Machines, if nothing limits the pods that want them."""
+"""The number of machines, if nothing limits the pods that request them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Machines of one type in one zone, kept free for those who name the reservation."""
+    """Machines of one type in one zone, kept free for users that name the reservation."""
 
     name: str
     """`cr-...` on AWS; on Google Cloud its name, or `projects/OWNER/reservations/NAME`."""
@@ -42,21 +42,21 @@ class Reservation:
     zone: str
     count: int
     used: int = 0
-    """Machines that somebody else has taken of them."""
+    """The number of machines that others use."""
     accelerator: str = ""
-    """Google Cloud: what is attached to each N1 machine, and how many of it."""
+    """Google Cloud: the accelerator of each N1 machine, and its count."""
     gpus: int = 0
     block: bool = False
     """AWS: whether it is a Capacity Block."""
     group: str = ""
-    """AWS: the ARN of the resource group that it is in."""
+    """AWS: the ARN of its resource group."""
     start: datetime | None = None
-    """When a Capacity Block begins and ends; None for what has no end."""
+    """When a Capacity Block begins and ends; None without an end."""
     end: datetime | None = None
     shared_with: tuple[str, ...] = ()
-    """Google Cloud: the projects that may use it, besides the owner's."""
+    """Google Cloud: the projects that may use it, in addition to the owner's."""
     blocks: tuple[str, ...] = ()
-    """Google Cloud: its parts, if it has any."""
+    """Google Cloud: its blocks, if it has any."""
 
 
 def reservations(
@@ -65,8 +65,8 @@ def reservations(
     network: Network | None = None,
     folder: Path = INVENTORIES,
 ) -> tuple[list[Reservation], list[str]]:
-    """Those of the account or project, and what the report has to say of them. Raises StackError,
-    in one line, for an inventory that is wrong."""
+    """The reservations of the account or project, and notes for the report. Raises StackError, one
+    line, for an invalid inventory."""
     found = inventory(stack, folder)
     if isinstance(found, dict) and "reservations" in found:
         return list(_checked(stack, found["reservations"])), []
@@ -82,7 +82,7 @@ def reservations(
 
 
 def window(block: bool, start: datetime | None, end: datetime | None) -> dict[str, Any]:
-    """A Capacity Block's start and end: by default it began an hour ago."""
+    """A Capacity Block's start and end; by default it began an hour ago."""
     if not block:
         return {"start": start, "end": end}
     now = datetime.now(UTC).replace(microsecond=0)
@@ -209,7 +209,7 @@ def _checked(stack: str, found: Any) -> Iterator[Reservation]:
 def _time(stack: str, at: str, value: object) -> datetime | None:
     if value is None:
         return None
-    if not isinstance(value, datetime):  # YAML reads 2026-11-22T11:30:00Z as one
+    if not isinstance(value, datetime):  # YAML parses 2026-11-22T11:30:00Z as one
         raise wrong(stack, at, f"{value!r} is not a time such as 2026-11-22T11:30:00Z")
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 

@@ -15,13 +15,13 @@ _log = logging.getLogger(__name__)
 
 
 class RequestHandler(WSGIRequestHandler):
-    """Keeps a client's connection open, and says nothing."""
+    """Keeps a client's connection open, and logs nothing."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or each answer waits 40 ms for the client's acknowledgement
+    disable_nagle_algorithm = True  # else each response waits 40 ms for the acknowledgement
 
     def run_wsgi(self) -> None:
-        """Werkzeug's own closes the connection after each answer."""
+        """Werkzeug's own method closes the connection after each response."""
         environ = self.make_environ()
         if not environ.get("wsgi.input_terminated"):
             length = int(environ.get("CONTENT_LENGTH") or 0)
@@ -35,7 +35,7 @@ class RequestHandler(WSGIRequestHandler):
 
 
 class Served:
-    """A WSGI application under `endpoint`, until it is stopped."""
+    """A WSGI application served at `endpoint` until it is stopped."""
 
     def __init__(self, application: Any, handler: type[RequestHandler] = RequestHandler) -> None:
         self._server = make_server(
@@ -50,7 +50,7 @@ class Served:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the server."""
+        """Stops the server."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

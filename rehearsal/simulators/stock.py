@@ -1,5 +1,4 @@
-"""Machines of which a rehearsed cloud has only so many, as `stock` of an inventory says, and those
-that come back."""
+"""Machines in limited number, from `stock` in an inventory, and their return after they ran out."""
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -12,21 +11,21 @@ from rehearsal.simulators.inventory import INVENTORIES, inventory, wrong
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stock:
-    """Machines of which there are only so many, for everything in the project or account."""
+    """Machines in limited number, for the whole project or account."""
 
     machine_type: str
-    """On EKS the `instanceType`."""
+    """The machine type; on EKS the `instanceType`."""
     nodes: int = 0
     zone: str = ""
-    """Empty for every zone."""
+    """Empty for all zones."""
     capacity_type: str = ""
-    """In the words of a pool's `capacityType`; empty for however they are bought."""
+    """A pool's `capacityType`; empty for any."""
     returns: float | None = None
-    """Seconds after the first refusal until there are enough again; None for never."""
+    """Seconds from the first refusal until there are enough again; None for never."""
 
 
 def machine_types(own: object) -> set[str]:
-    """The machine types that a platform's settings name, of GPU pools and of others."""
+    """The machine types in a platform's settings, of GPU pools and others."""
     if is_dataclass(own):
         found = set[str]()
         for one in fields(own):
@@ -49,9 +48,9 @@ def stock(
     machines: Collection[str],
     machine: str = "machineType",
 ) -> list[Stock]:
-    """What `stock` of a stack's inventory lists. `ways`: the words that `capacityType` can be;
-    `machines`: the machine types that can be meant, empty if any can; `machine`: the key of the
-    machine type. Raises StackError for a wrong one."""
+    """The rows of `stock` in a stack's inventory. `ways`: valid values of `capacityType`;
+    `machines`: valid machine types, empty if any is valid; `machine`: the key of the machine type.
+    Raises StackError for an invalid row."""
     found = inventory(stack, folder)
     rows = found.get("stock", []) if isinstance(found, dict) else []
     keys = {camel(one.name): one.name for one in fields(Stock) if one.name != "machine_type"}
@@ -82,10 +81,10 @@ def stock(
 
 
 class Stocks:
-    """Rows of stock, of which some are gone some time after they refused a machine."""
+    """Rows of stock, some of which are removed some time after they refused a machine."""
 
     def __init__(self, rows: Sequence[Stock], back: Callable[[], None]) -> None:
-        """`back`: called after something came back."""
+        """`back`: called after machines have become available again."""
         self._rows, self._back = list(rows), back
         self._returning: set[Stock] = set()
         self._lock = threading.Lock()
@@ -95,7 +94,7 @@ class Stocks:
             return iter([*self._rows])
 
     def refused(self, row: Stock) -> None:
-        """Has what was refused come back in its time."""
+        """Schedules the return of machines that were refused."""
         with self._lock:
             if row.returns is None or row in self._returning:
                 return
@@ -111,12 +110,12 @@ class Stocks:
 
     @property
     def restocks(self) -> bool:
-        """Whether machines that run out come back during the rehearsal."""
+        """Whether machines that run out become available again during the rehearsal."""
         with self._lock:
             return bool(self._returning) or any(row.returns is not None for row in self._rows)
 
     @property
     def restocking(self) -> bool:
-        """Whether some that were refused are on their way back now."""
+        """Whether some machines that ran out are about to become available again."""
         with self._lock:
             return bool(self._returning & {*self._rows})

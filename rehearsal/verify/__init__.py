@@ -1,1 +1,1 @@
-"""Checks of a rehearsed cluster, and explanations of what is wrong."""
+"""Checks of a rehearsed cluster, and explanations of failures."""

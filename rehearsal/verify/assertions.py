@@ -17,20 +17,20 @@ from rehearsal.simulators.cloud import Cloud, NodeGroup, NodeTemplate
 from rehearsal.verify.diagnosis import ClusterSnapshot
 
 SETTLE_SECONDS = 2.0
-"""How long a state must last before it counts as final, on a machine that keeps up."""
+"""How long a state must last before it counts as final, on a machine that is fast enough."""
 _SPOT = "/gke-spot"
-"""End of the taint of Spot nodes, which only a pod meant for them tolerates by its name."""
+"""The end of the taint key of Spot nodes, which only pods intended for them tolerate by name."""
 
 
 def settle_seconds() -> float:
-    """How long it must last here: a scheduler, an autoscaler or a controller that shares a core
-    with two others or more takes as much longer to have its say."""
+    """How long a state must last on this machine: a scheduler, autoscaler or controller that shares
+    a core with two or more others reacts correspondingly later."""
     waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
     return SETTLE_SECONDS * min(max(waiting / 2, 1.0), 5.0)
 
 
 def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[str]:
-    """GPU pods on nodes without those GPUs; installers and plugins on nodes without any."""
+    """GPU pods on nodes without those GPUs, and installers and plugins on nodes without GPUs."""
     by_name = {group.name: group for group in groups}
     there, ever = (
         {node["metadata"]["name"]: node for node in nodes}
@@ -39,7 +39,7 @@ def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[
     wrong: list[str] = []
     for pod in cluster_cache.pods:
         name, state = pod["spec"].get("nodeName") or "", phase(pod)
-        # The node of a pod that is done may have left by now; any other pod leaves with its node.
+        # The node of a finished pod may have left by now; any other pod leaves with its node.
         node = there.get(name) or (ever.get(name) if state == "succeeded" else None)
         if node is None or state not in ("ready", "succeeded"):
             continue
@@ -59,7 +59,7 @@ def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[
 
 
 def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) -> Iterator[str]:
-    """A pod on a node that its own words do not ask for."""
+    """A pod on a node that its spec does not request."""
     if group.auto_provisioned and GPU in group.node.capacity and not asked:
         yield (
             f"{full_name(pod)} runs on {where}, but requests no {GPU}: GKE Autopilot refuses a "
@@ -80,7 +80,7 @@ def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) 
 
 
 def without_gpus(snapshot: ClusterSnapshot) -> list[str]:
-    """GPU nodes without allocatable GPUs, although a device plugin or an installer is meant for
+    """GPU nodes without allocatable GPUs, although a device plugin or an installer should provide
     them."""
     found = []
     for group in snapshot.groups:
@@ -107,8 +107,8 @@ def without_gpus(snapshot: ClusterSnapshot) -> list[str]:
 def too_early(
     groups: Sequence[NodeGroup], nodes: Iterable[NodeLife], pods: Iterable[PodLife]
 ) -> list[str]:
-    """GPUs that a node offered before driver and device plugin were there, and pods that got one
-    before it offered any."""
+    """GPUs that a node offered before driver and device plugin were present, and pods that got one
+    before the node offered any."""
     by_name, found = {group.name: group for group in groups}, []
     given = [(pod, pod.bound) for pod in pods if pod.gpus and pod.bound is not None]
     for node in nodes:
@@ -129,7 +129,7 @@ def too_early(
                     f"{when} "
                     "there"
                 )
-        if group.real:  # its kubelet refuses such a pod itself, and its offer is seen only later
+        if group.real:  # its kubelet refuses such a pod itself, and its GPUs are seen only later
             continue
         found += [
             f"{start} was given {pod.workload} at {at:.1f} s, before a GPU of it was allocatable"
@@ -147,7 +147,7 @@ def unnecessary_scale_ups(
     for node in nodes:
         if not node.added or node.used or node.granted is None:
             continue
-        # One that has only just come may still get its pod.
+        # A node that has just joined may still get its pod.
         if node.left is not None or now - node.joined > settle:
             idle[node.group] = idle.get(node.group, 0) + 1
     return [
@@ -158,8 +158,8 @@ def unnecessary_scale_ups(
 
 
 def came_again(nodes: Iterable[NodeLife]) -> list[str]:
-    """Pools whose nodes left and joined again for no reason: of those that the cloud itself keeps,
-    only one that is recycled, or whose pool or cluster is deleted, has a successor."""
+    """Pools whose nodes left and joined again for no reason: of the nodes that the cloud itself
+    keeps, only those that are recycled, or whose pool or cluster is deleted, should be replaced."""
     by_group: dict[str, list[NodeLife]] = {}
     for node in nodes:
         if node.group and not node.added:
@@ -176,9 +176,9 @@ def came_again(nodes: Iterable[NodeLife]) -> list[str]:
 
 
 def _successors(own: Iterable[NodeLife]) -> int:
-    """How many nodes of a pool left for no reason and have a successor: one that joined when they
-    left, or after; it may come a moment earlier. A successor is that of one node only, and first
-    of those that had a reason; what is scaled in has none."""
+    """The number of a pool's nodes that left for no reason and were replaced: another node joined
+    when they left, or after; or a moment before. A node replaces only one other, and first one that
+    had a reason to leave; a node that is scaled in is not replaced."""
     joined, count = sorted(own, key=lambda node: node.joined), 0
     gone = [node for node in joined if node.left is not None and node.reason != "scaled in"]
     for node in sorted(gone, key=lambda node: (not node.reason, node.left)):
@@ -194,8 +194,8 @@ def _successors(own: Iterable[NodeLife]) -> int:
 def template_checks(
     cloud: Cloud, cluster_cache: ClusterCache, came: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Each pool's node template against a GPU node of it that `came`, or else against one that
-    would join, as the report has it."""
+    """Compares each pool's node template with one of its GPU nodes in `came`, or else with a future
+    node, for the report."""
     groups, found = cloud.node_groups(), []
     by_group = {group_name(node, groups): node for node in came}
     for group in groups:
@@ -214,14 +214,14 @@ def broken(checks: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _of_cloud(shape: NodeTemplate, group: NodeGroup) -> NodeTemplate:
-    """A node without the labels that the rehearsal's own kubelet and autoscaler give it."""
+    """A node without the labels of the rehearsal's own kubelet and autoscaler."""
     known = {*group.node.labels, *group.template.labels}
     labels = {key: value for key, value in shape.labels.items() if key in known}
     return replace(shape, labels=labels)
 
 
 def would_join(group: NodeGroup, cluster_cache: ClusterCache) -> NodeTemplate:
-    """A node of the group as its device plugin would share out its GPUs."""
+    """A future node of the group, with its GPUs shared by its device plugin."""
     gpus, shape = int(group.node.capacity.get(GPU, 0)), group.node
     config_maps = cluster_cache.config_maps
     for daemon_set in cluster_cache.all("DaemonSet"):

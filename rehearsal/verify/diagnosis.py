@@ -1,8 +1,8 @@
 """Why a pod is not running, in one line that names the pool, the workload and the mismatch.
 
-Found by comparing the pod with each node group, in the order in which things must be right: the
-shape of the group's nodes, whether another node can come, whether its GPUs appear, whether one is
-free.
+The pod is compared with each node group, in the order of the requirements: whether it fits the
+shape of the group's nodes, whether another node can be added, whether its GPUs appear, whether one
+is free.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
-    """All that a diagnosis looks at."""
+    """The data for a diagnosis."""
 
     groups: Sequence[NodeGroup]
     nodes: Mapping[str, Sequence[Object]]
@@ -31,16 +31,16 @@ class ClusterSnapshot:
     pods: Sequence[Object] = ()
     daemon_sets: Sequence[Object] = ()
     events: Sequence[Object] = ()
-    """The cluster's own events."""
+    """The cluster's events."""
     refusals: Mapping[str, str] = field(default_factory=dict)
-    """Group name -> why the cloud would not run another node of it."""
+    """Group name -> why the cloud would not start another node in it."""
     waiting: Mapping[str, str] = field(default_factory=dict)
     """Kueue's Workload, `namespace/name` -> why the cloud starts none of its nodes."""
     sharing: Mapping[str, GpuSharing] = field(default_factory=dict)
-    """Node -> how its device plugin shares its GPUs, if not as the group's does."""
+    """Node -> how its device plugin shares its GPUs, if that differs from the group's."""
 
     def on(self, node: Object) -> list[Object]:
-        """The pods that take up room on a node."""
+        """The pods that use resources of a node."""
         name = node["metadata"]["name"]
         return [
             pod
@@ -59,11 +59,11 @@ class Diagnosis:
 
     message: str
     permanent: bool
-    """Whether nothing will change by waiting."""
+    """Whether waiting will not help."""
 
 
 def diagnose(pod: Object, snapshot: ClusterSnapshot) -> Diagnosis:
-    """The diagnosis on a pod that is not running yet."""
+    """The diagnosis of a pod that is not running yet."""
     who = workload(pod)
     if pod["spec"].get("nodeName"):
         return Diagnosis(
@@ -80,26 +80,26 @@ def diagnose(pod: Object, snapshot: ClusterSnapshot) -> Diagnosis:
             permanent=True,
         )
     if any(group.auto_provisioned for group in fitting):
-        # A node is created for the pod: the smallest, or none.
+        # The smallest node that fits is created for the pod, or none.
         fitting = [min(fitting, key=lambda group: int(group.template.capacity.get(GPU, 0)))]
     diagnoses = [_room(pod, who, group, snapshot) for group in fitting]
-    # While any pool may still take the pod, only that pool's state matters.
+    # As long as one pool may still accept the pod, only that pool's state matters.
     return min(diagnoses, key=lambda diagnosis: diagnosis.permanent)
 
 
 def _best_shape(group: NodeGroup, snapshot: ClusterSnapshot) -> Any:
-    """The shape that decides: a node that is there, else what the autoscaler believes."""
+    """The shape that decides: an existing node's, or else the one that the autoscaler expects."""
     return group.node if snapshot.of(group) else group.template
 
 
 def _nearest(pod: Object, snapshot: ClusterSnapshot) -> tuple[NodeGroup, list[str]]:
-    """The pool that the pod was most likely meant for, and what keeps it away."""
+    """The pool that the pod was most likely intended for, and the reasons why it does not fit."""
     asks_gpu = gpus_asked(pod["spec"]) > 0
 
     def distance(group: NodeGroup) -> tuple[bool, int, int]:
         has_gpu = GPU in group.node.capacity or GPU in group.template.capacity
         shape = _best_shape(group, snapshot)
-        # A label with another value is a slip; a label that is not there is another pool.
+        # A label with another value is a mistake; a missing label means another pool.
         strange = set(pod["spec"].get("nodeSelector") or {}) - set(shape.labels)
         return asks_gpu != has_gpu, len(strange), len(mismatches(pod["spec"], shape))
 
@@ -113,7 +113,7 @@ def _nearest(pod: Object, snapshot: ClusterSnapshot) -> tuple[NodeGroup, list[st
 
 
 def _choices(group: NodeGroup, snapshot: ClusterSnapshot) -> list[str]:
-    """The group and the others of its order of fallback."""
+    """The group and the others in its order of fallback."""
     if group.choice is None:
         return [group.name]
     return [
@@ -124,7 +124,7 @@ def _choices(group: NodeGroup, snapshot: ClusterSnapshot) -> list[str]:
 
 
 def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) -> Diagnosis:
-    """Why a pod that fits the group's nodes is on none of them."""
+    """Why a pod that fits the group's nodes runs on none of them."""
     start = f"pool {group.name}: {who}"
     nodes = snapshot.of(group)
     if refused := _no_disk(pod, snapshot, by=PROVISIONER):
@@ -190,8 +190,8 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
 
 
 def _no_disk(pod: Object, snapshot: ClusterSnapshot, by: str = "") -> str:
-    """What the cluster, or only the component `by`, says of the pod's claims for which no disk can
-    be made."""
+    """The events of the cluster, or only of the component `by`, about the pod's claims whose disk
+    cannot be created."""
     claims = {
         (pod["metadata"]["namespace"], volume["persistentVolumeClaim"]["claimName"])
         for volume in pod["spec"].get("volumes") or ()
@@ -216,7 +216,7 @@ def _count(nodes: int) -> str:
 
 
 def _full(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:
-    """Which resource is used up on the pool's nodes, and by whom."""
+    """Which resource is exhausted on the pool's nodes, and by which pods."""
     for name, asked in requests(pod["spec"]).items():
         free = {
             node["metadata"]["name"]: quantity.parse(
@@ -240,7 +240,7 @@ def _full(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> st
 
 
 def _spread(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:
-    """Says that each node has one of the pods that are to have a node each."""
+    """A sentence if each node already runs one of the pods that need a node each."""
     for rule in pod["spec"].get("topologySpreadConstraints") or []:
         labels = (rule.get("labelSelector") or {}).get("matchLabels") or {}
         if rule["topologyKey"] != "kubernetes.io/hostname" or not labels:
@@ -305,5 +305,5 @@ def _missing_daemon(
 
 
 def _leaving(pod: Object) -> bool:
-    """Whether the pod will give its place back: a Job's, or one that is being deleted."""
+    """Whether the pod will free its resources: a Job's pod, or one that is being deleted."""
     return workload(pod).startswith("Job ") or phase(pod) in ("deleting", "succeeded", "failed")

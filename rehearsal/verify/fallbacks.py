@@ -1,4 +1,4 @@
-"""A rehearsal's record of fallbacks: the next choice, how long it took, the way back."""
+"""A rehearsal's record of fallbacks: the next choice, how long it took, the return."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,8 @@ from rehearsal.event_log import Event
 
 
 def seen(events: Sequence[Event]) -> list[str]:
-    """A line for the first node of each order that came because an earlier choice was refused, and
-    for each that was left for a better one."""
+    """A line for the first node of each order that started because an earlier choice was refused,
+    and for each node that was replaced by a better one."""
     refused: dict[str, dict[str, float]] = {}
     """Order -> choice -> when the cloud first refused it."""
     lines: list[str] = []

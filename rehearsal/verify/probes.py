@@ -1,4 +1,4 @@
-"""Probe pods, which start a node in each GPU pool that no pod of the stack has started one in."""
+"""Probe pods, which start a node in each GPU pool in which no pod of the stack has started one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,8 +16,8 @@ PODS = "/api/v1/namespaces/default/pods"
 def untried(
     pools: Mapping[str, Any], snapshot: ClusterSnapshot, new_nodes: Sequence[Object]
 ) -> dict[str, str]:
-    """Pool of the output `gpuPools` -> why it cannot grow, empty if it can, for every pool without
-    a node among `new_nodes`. Pools of machines without an autoscaler are left out."""
+    """Pool in the output `gpuPools` -> why it cannot grow, empty if it can, for each pool without a
+    node in `new_nodes`. Pools of machines without an autoscaler are omitted."""
     found = {}
     for name, output in pools.items():
         selector = output["nodeSelector"]
@@ -34,7 +34,7 @@ def untried(
 
 
 def groups_of(output: Mapping[str, Any], snapshot: ClusterSnapshot) -> list[NodeGroup]:
-    """The groups of nodes that a pool of the output `gpuPools` describes."""
+    """The node groups that a pool in the output `gpuPools` describes."""
     selector = output["nodeSelector"]
     return [group for group in snapshot.groups if group.gpus and meant(selector, group, group.node)]
 
@@ -49,8 +49,8 @@ def _why_not(groups: Sequence[NodeGroup], snapshot: ClusterSnapshot) -> str:
 
 
 def probe(pool: str, output: Mapping[str, Any], snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """A pod that asks for as few of the pool's GPUs as a pod may, on a node that is not there yet:
-    a node from before an update says nothing about those that join after it."""
+    """A pod that requests the least number of the pool's GPUs, on a node that does not exist yet:
+    nodes from before an update tell nothing about those that join after it."""
     known = [n["metadata"]["name"] for g in groups_of(output, snapshot) for n in snapshot.of(g)]
     other_node = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": known}
     affinity = {"nodeSelectorTerms": [{"matchExpressions": [other_node]}]}

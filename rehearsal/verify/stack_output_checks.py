@@ -14,11 +14,11 @@ from rehearsal.verify.diagnosis import ClusterSnapshot
 
 STACK = "pulumi:pulumi:Stack"
 _CHOSEN = {names.GKE_GPU_PARTITION_SIZE, names.GKE_GPU_SHARING_STRATEGY, names.GKE_SPOT}
-"""On Autopilot's nodes only if a pod selected them."""
+"""Labels of Autopilot's nodes that depend on what a pod selected."""
 
 
 def exported(state: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The output in a stack's state, as `pulumi stack export` lists its resources."""
+    """The output in a stack's state, as listed by `pulumi stack export`."""
     for resource in state:
         if resource["type"] == STACK:
             pools: Mapping[str, Any] = (resource.get("outputs") or {}).get("gpuPools") or {}
@@ -32,8 +32,8 @@ def broken(
     cluster_cache: ClusterCache,
     came: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """What is wrong in the output, one line each: the GPU nodes that `came` decide, else one that
-    would come."""
+    """The errors in the output, one line each, compared with the GPU nodes in `came`, or else with
+    a future node."""
     found = []
     for name, output in pools.items():
         for group in snapshot.groups:
@@ -53,7 +53,7 @@ def _nodes(
     cluster_cache: ClusterCache,
     came: Sequence[Mapping[str, Any]],
 ) -> list[tuple[str, NodeTemplate, GpuSharing]]:
-    """The group's nodes among those that came, or one that would come, each with its sharing."""
+    """The group's nodes in `came`, or a future one, each with its sharing."""
     found = [
         (f"node {name}", shape_of(node), snapshot.sharing.get(name, group.sharing))
         for node in came
@@ -67,7 +67,7 @@ def _nodes(
 def meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeTemplate) -> bool:
     """Whether a pool with this selector describes such nodes."""
     if group.auto_provisioned and (_CHOSEN & shape.labels.keys()) - selector.keys():
-        return False  # another pool's, with GPUs of the same GPU
+        return False  # belongs to another pool with the same GPU
     return selector.items() <= shape.labels.items()
 
 
@@ -77,7 +77,7 @@ def _wrong(
     allocatable = int(shape.capacity.get(GPU, 0))
     said, physical = int(output["allocatablePerNode"]), int(output["gpusPerNode"])
     if group.auto_provisioned:
-        # Nodes come in several sizes; how a GPU is shared is the same on all.
+        # Nodes have several sizes; the way a GPU is shared is the same on all.
         if said * group.gpus != allocatable * physical:
             yield (
                 f"allocatablePerNode says {said} {GPU} on {physical} GPUs, but {where} has "

@@ -1,8 +1,8 @@
 """Whether pods would get their images, volumes and credentials: disks, file systems and buckets as
-the drivers that attach and mount them see them, files, and their own permissions in the cloud.
+their drivers see them, files, and their own permissions in the cloud.
 
-No kubelet pulls or mounts anything here, so that a pod without a right would run as any other.
-Secrets belong to other owners, whom a rehearsal does not have: they are assumed to exist.
+No kubelet pulls or mounts anything here, so a pod without permissions would run like any other.
+Secrets belong to other owners, which a rehearsal does not include: they are assumed to exist.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,9 +49,9 @@ def unpulled(cloud: Cloud, pods: Sequence[Object]) -> list[str]:
 
 
 def unbound(claims: Sequence[Object]) -> list[str]:
-    """One line for each claim that names its volume and is not bound to it: its pods never start.
+    """One line for each claim that names its volume but is not bound to it: its pods never start.
 
-    A claim that names none may wait for its first pod.
+    A claim without a volume name may wait for its first pod.
     """
     return [
         f"PersistentVolumeClaim {full_name(claim)} is {claim['status']['phase']}, not Bound: "
@@ -62,7 +62,8 @@ def unbound(claims: Sequence[Object]) -> list[str]:
 
 
 def unidentified(cloud: Cloud, pods: Sequence[Object]) -> list[str]:
-    """One line for each workload whose pods would not get the rights of their service account."""
+    """One line for each workload whose pods would not get the permissions of their service
+    account."""
     if not isinstance(cloud, Identifying):
         return []
     found = []
@@ -79,7 +80,7 @@ def unidentified(cloud: Cloud, pods: Sequence[Object]) -> list[str]:
 def mounts(
     pod: Object, node: Object | None, claims: Sequence[Object], volumes: Sequence[Object]
 ) -> Iterator[Mount]:
-    """The CSI volumes that a pod mounts, by its own volume or by a claim."""
+    """The CSI volumes that a pod mounts, directly or through a claim."""
     by_claim = {full_name(one): one["spec"].get("volumeName") for one in claims}
     by_name = {one["metadata"]["name"]: one["spec"] for one in volumes}
     namespace = pod["metadata"]["namespace"]
@@ -124,7 +125,7 @@ def _writes(pod: Object, volume: str) -> bool:
 
 
 def _user(pod: Object, volume: str) -> int:
-    """The first user other than root among the containers that mount the volume."""
+    """The first non-root user among the containers that mount the volume."""
     of_pod = pod["spec"].get("securityContext") or {}
     users = [
         (of_pod | (container.get("securityContext") or {})).get("runAsUser") or 0
@@ -134,8 +135,8 @@ def _user(pod: Object, volume: str) -> int:
 
 
 def without_files(pods: Sequence[Object], config_maps: Sequence[Object]) -> list[str]:
-    """One line for each ConfigMap that a workload's pods mount and nobody made, in the kubelet's
-    words."""
+    """One line for each missing ConfigMap that a workload's pods mount, with the kubelet's
+    message."""
     there = {full_name(one) for one in config_maps}
     found = []
     for pod in pods:

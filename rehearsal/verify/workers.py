@@ -1,4 +1,4 @@
-"""Checks of a JobSet's workers: one node each, and no other pods that can reach them."""
+"""Checks of a JobSet's workers: one node each, and not reachable from other pods."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,8 @@ ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 
 
 def crowded(pods: Iterable[Object]) -> list[str]:
-    """Nodes that several workers of one attempt shared: their GPUs are not one machine's worth
-    each, and the traffic between nodes that was asked for never happens."""
+    """Nodes that several workers of one attempt shared: each has fewer GPUs than a machine, and the
+    intended traffic between nodes does not occur."""
     count: Counter[tuple[str, str, str]] = Counter()
     for pod in workers(pods):
         labels, node = pod["metadata"]["labels"], pod["spec"].get("nodeName")
@@ -31,7 +31,7 @@ def crowded(pods: Iterable[Object]) -> list[str]:
 
 
 def reachable(pods: Iterable[Object], policies: Iterable[Object]) -> list[str]:
-    """Workers with ports that other pods of the cluster reach."""
+    """Workers with ports that other pods in the cluster can reach."""
     found: dict[str, str] = {}
     policies = [each for each in policies if "Ingress" in each["spec"].get("policyTypes", ())]
     for pod in workers(pods):
@@ -56,7 +56,7 @@ def reachable(pods: Iterable[Object], policies: Iterable[Object]) -> list[str]:
 
 
 def workers(pods: Iterable[Object]) -> list[Object]:
-    """The pods of JobSets that ask for GPUs."""
+    """The pods of JobSets that request GPUs."""
     return [
         pod
         for pod in pods
@@ -74,7 +74,7 @@ def _peers(policy: Object) -> Iterable[list[Object]]:
 
 
 def _only(peers: list[Object], worker: Object) -> bool:
-    """Whether these peers are pods of the worker's own JobSet, and there are any."""
+    """Whether these peers are only pods of the worker's own JobSet, and at least one."""
     job_set = worker["metadata"]["labels"][JOB_SET]
     return bool(peers) and all(
         peer.keys() == {"podSelector"}

@@ -20,25 +20,25 @@ _JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One object of the stack that creates pods, or is one."""
+    """An object of the stack that is a pod or creates pods."""
 
     kind: str
     namespace: str
     name: str
     derived: bool = False
-    """Whether a controller of the stack creates it, later."""
+    """Whether a controller of the stack creates it later."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
 
     def find(self, items: Iterable[Object]) -> Object | None:
-        """The workload among objects of its kind; None if it is not there."""
+        """The workload among objects of its kind; None if it is missing."""
         wanted = f"{self.namespace}/{self.name}"
         return next((item for item in items if full_name(item) == wanted), None)
 
 
 def declared(state: Sequence[Mapping[str, Any]]) -> list[Workload]:
-    """The workloads in a stack's state, as `pulumi stack export` lists its resources."""
+    """The workloads in a stack's state, as listed by `pulumi stack export`."""
     found = []
     for resource in state:
         if resource["type"] == _JOB_SET and not resource.get("delete"):
@@ -51,7 +51,7 @@ def declared(state: Sequence[Mapping[str, Any]]) -> list[Workload]:
 
 
 def _jobs(job_set: Mapping[str, Any]) -> list[Workload]:
-    """The Jobs that the controller creates from a JobSet, and names."""
+    """The Jobs that the controller creates from a JobSet, by their names."""
     metadata = job_set["metadata"]
     return [
         Workload(
@@ -66,7 +66,8 @@ def _jobs(job_set: Mapping[str, Any]) -> list[Workload]:
 
 
 def reached(workload: Workload, item: Object | None) -> bool:
-    """Whether a deployment is available, a pod ready, a job complete, a daemon on all its nodes."""
+    """Whether a Deployment is available, a pod ready, a Job complete, a DaemonSet ready on all its
+    nodes."""
     if item is None:
         return False
     status = item.get("status", {})
@@ -84,9 +85,9 @@ def reached(workload: Workload, item: Object | None) -> bool:
 
 
 def why_not(wanted: Workload, item: Object | None, snapshot: ClusterSnapshot) -> Diagnosis:
-    """Why a workload has not reached its state; the first of its pods that can tell."""
+    """Why a workload has not reached its state, from the first of its pods that shows it."""
     if item is None:
-        # What the stack itself declared does not come later.
+        # The stack declared it directly, so no controller will create it later.
         return Diagnosis(message=f"{wanted} is not in the cluster", permanent=not wanted.derived)
     if wanted.kind == "Job" and holds(item, "Failed"):
         said = condition(item, "Failed").get("message", "")
@@ -108,7 +109,7 @@ def why_not(wanted: Workload, item: Object | None, snapshot: ClusterSnapshot) ->
 
 
 def _queued(wanted: Workload, snapshot: ClusterSnapshot) -> str:
-    """What Kueue last said of the job's own Workload, or of its JobSet's."""
+    """Kueue's last message about the job's own Workload, or its JobSet's."""
     names = (f"job-{wanted.name}-", f"jobset-{wanted.name.rpartition('-workers-')[0]}-")
     said = [
         event
@@ -127,7 +128,7 @@ def _queued(wanted: Workload, snapshot: ClusterSnapshot) -> str:
 
 
 def _failed_to_create(wanted: Workload, snapshot: ClusterSnapshot) -> str | None:
-    """What the API server said when the workload's controller tried to create a pod."""
+    """The API server's error when the workload's controller tried to create a pod."""
     for event in snapshot.events:
         about = event["involvedObject"]
         named = (about.get("kind"), about.get("namespace"), about.get("name"))

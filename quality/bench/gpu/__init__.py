@@ -1,1 +1,1 @@
-"""The acceptance test beside a program written for the GPU, on one machine in one run."""
+"""The acceptance test compared with a program tuned for the GPU, on one machine in one run."""

@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def run(rounds: int, architecture: str) -> dict[str, Any]:
-    """The last round's document of the acceptance test, with `sideBySide` of all rounds."""
+    """The acceptance test's result from the last round, with `sideBySide` for all rounds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = folder / "gpu"
@@ -72,7 +72,7 @@ def run(rounds: int, architecture: str) -> dict[str, Any]:
 
 
 def result(printed: str) -> dict[str, Any]:
-    """The document in the acceptance test's output. Raises RunError if there is none."""
+    """The result in the acceptance test's output. Raises RunError if there is none."""
     document = result_in(printed)
     if document is None:
         raise RunError("the acceptance test printed no result")
@@ -84,7 +84,7 @@ def result(printed: str) -> dict[str, Any]:
 def side_by_side(
     gpus: Sequence[Mapping[str, Any]], tuned: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Measure -> medians over the rounds of both programs, and their ratio."""
+    """Measure -> both programs' medians over the rounds, and their ratio."""
     rows: dict[str, dict[str, Any]] = {}
     for measure, first in tuned[0].items():
         ours = [gpu["measures"][measure]["value"] for gpu in gpus]
@@ -101,7 +101,7 @@ def side_by_side(
 
 
 def text(document: Mapping[str, Any]) -> str:
-    """A row for each measure."""
+    """The comparison as text, a line for each measure."""
     gpu = document["gpus"][0]
     lines = [f"{gpu['name']}, driver {document['driver']}, {document['date']}", ""]
     lines.append(f"{'MEASURE':14}{'WORKLOAD':>12}{'HAND-TUNED':>12}  {'':8}{'RATIO':>6}  HOW")

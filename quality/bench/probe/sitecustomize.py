@@ -1,6 +1,7 @@
-"""Python loads this at start: a Pulumi program that is measured says at its end what it took.
+"""Makes a measured Pulumi program report its time and memory when it ends; Python loads this at
+start.
 
-Other processes that get this folder on their path, such as the language host, are left alone.
+Other processes with this folder on their path, such as the language host, are not affected.
 """
 
 import atexit
@@ -14,7 +15,7 @@ _EXECUTOR = "pulumi-language-python-exec"
 
 
 def _write(file: Path, began: float) -> None:
-    # Not getrusage: its peak may be that of the process that started this one.
+    # Not getrusage: its peak may be that of the parent process.
     status = Path("/proc/self/status").read_text()
     (peak,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
     took = {

@@ -1,5 +1,5 @@
-"""The engine's `aws` provider, offline: a thin translation between a resource's inputs and the API
-at the endpoint that the environment names."""
+"""The engine's `aws` provider, offline: translates between a resource's inputs and the API at the
+endpoint in the environment."""
 
 import pkgutil
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ __all__ = ["settings_for"]
 
 
 def settings_for(environment: Mapping[str, str], faults: Faults) -> ProviderSettings:
-    """The provider for the API that `AWS_ENDPOINT_URL` names."""
+    """The provider for the API at `AWS_ENDPOINT_URL`."""
     api = Api(environment)
 
     def caller(config: Config, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +57,8 @@ def settings_for(environment: Mapping[str, str], faults: Faults) -> ProviderSett
 
 
 def _handlers(api: Api) -> dict[str, Handler]:
-    """Those of the rows, then the classes of this folder, which may have a row as well."""
+    """The handlers of the rows, overridden by the classes in this folder, whose types may also have
+    rows."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     handlers: dict[str, Handler] = {token: Rowed(api, token) for token in rows()}

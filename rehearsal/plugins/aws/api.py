@@ -1,4 +1,4 @@
-"""The AWS API, at the endpoint that the environment names."""
+"""Clients of the AWS API at the endpoint in the environment."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -14,34 +14,34 @@ from rehearsal.plugins.cloud.handler import CloudError, NotFoundError
 
 ENDPOINT = "AWS_ENDPOINT_URL"
 SECONDS = "x-simulated-seconds"
-"""Header with which a simulated cloud says how long in life what it began takes."""
+"""Header in which a simulated cloud returns the real duration of an operation."""
 GLOBAL = ("iam", "sts")
-"""Services that have no region."""
+"""Services without regions."""
 _NOT_FOUND = ("NotFound", "NoSuchEntity", "NotFoundException", "ResourceNotFoundException")
 
 
 class Api:
-    """Clients of one region."""
+    """Clients for one region."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """`environment` has `ENDPOINT`; nothing else of it is looked at."""
+        """`environment` must have `ENDPOINT`; nothing else of it is read."""
         self.endpoint = environment[ENDPOINT]
         self.region = ""
-        """Of the provider's configuration."""
+        """The region in the provider's configuration."""
         self._clients: dict[tuple[str, str], Any] = {}
         self._number = ""
         self._lock = threading.Lock()
 
     def open(self, config: Mapping[str, Any]) -> None:
-        """Takes the region from the provider's configuration."""
+        """Reads the region from the provider's configuration."""
         self.region = str(config.get("region") or "")
         if not self.region:
             raise CloudError("aws:region is not set: set it, e.g. to us-east-1")
 
     def client(self, service: str) -> Any:
-        """A botocore client."""
+        """A botocore client for the service."""
         key = service, self.region
-        with self._lock:  # the engine asks for many resources at once
+        with self._lock:  # the engine requests many resources at once
             if key not in self._clients:
                 self._clients[key] = _session().create_client(
                     service,
@@ -55,7 +55,7 @@ class Api:
 
     @property
     def number(self) -> str:
-        """Of the account."""
+        """The account's number."""
         if not self._number:
             self._number = str(self.client("sts").get_caller_identity()["Account"])
         return self._number
@@ -73,7 +73,7 @@ def service_model(service: str) -> Any:
 
 @cache
 def _session() -> Any:
-    """One for the process: it keeps the models of the APIs, which take a second to read."""
+    """One session per process: it caches the API models, which take a second to read."""
     session = botocore.session.Session()
     session.set_credentials("rehearsal", "rehearsal")
     return session
@@ -81,7 +81,7 @@ def _session() -> Any:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turns what an AWS client raises into the plugin's own errors, in AWS's words."""
+    """Converts an AWS client's exceptions into the plugin's errors, with AWS's messages."""
     try:
         yield
     except ClientError as error:

@@ -1,5 +1,5 @@
-"""Pulumi's inputs as an AWS API wants them, and its answers as Pulumi shows them, by the API's own
-model and the SDK's classes."""
+"""Translates Pulumi's inputs to an AWS API's requests, and its responses to Pulumi's properties,
+using the API's model and the SDK's classes."""
 
 import typing
 from collections.abc import Container, Mapping, Sequence
@@ -14,8 +14,8 @@ from rehearsal.plugins.cloud.schema import plain
 def request(
     shape: Any, inputs: Mapping[str, Any], renamed: Mapping[str, str] | None = None, path: str = ""
 ) -> dict[str, Any]:
-    """`inputs` as members of `shape` (a botocore structure): names by their spelling without the
-    case of the first letter, or by `renamed` (path -> member); truth values and numbers from text.
+    """Translates `inputs` to members of `shape` (a botocore structure): by name, ignoring the case
+    of the first letter, or by `renamed` (path -> member). Converts text to booleans and numbers.
 
     Raises CloudError for a property that the API does not have.
     """
@@ -31,7 +31,7 @@ def request(
 
 
 def spelled(members: Container[str], name: str) -> str | None:
-    """The member that is called so but for the case of its first letter; None if there is none."""
+    """The member of this name, ignoring the case of its first letter; None if there is none."""
     for candidate in (name, name[:1].upper() + name[1:], name[:1].lower() + name[1:]):
         if candidate in members:
             return candidate
@@ -39,7 +39,7 @@ def spelled(members: Container[str], name: str) -> str | None:
 
 
 def spelled_or_plural(members: Container[str], name: str) -> str | None:
-    """As `spelled`; Pulumi names a list in the plural where AWS may use the singular."""
+    """Like `spelled`, but also matches a plural name in Pulumi with AWS's singular."""
     for candidate in (name, f"{name}s", name.removesuffix("s")):
         if found := spelled(members, candidate):
             return found
@@ -54,8 +54,8 @@ def place(
     name: str,
     renamed: Mapping[str, str] | None = None,
 ) -> None:
-    """Puts the input `name` into a request of `shape` at `path`, its members from the outside in; a
-    list on the way has one element, and a map's key is the rest."""
+    """Puts the input `name` into a request of `shape` at `path`, the member names from the
+    outermost in; a list on the path has one element, and the rest of the path is a map's key."""
     first, *rest = path
     inner = shape.members[first]
     if rest and inner.type_name == "map":
@@ -70,7 +70,7 @@ def place(
 
 
 def shown(value: Any, kind: Any) -> Any:
-    """A part of an answer as a property of the type `kind` of the SDK."""
+    """Converts part of a response to a property of the SDK's type `kind`."""
     kind = plain(kind)
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -83,7 +83,7 @@ def shown(value: Any, kind: Any) -> Any:
         }
     if isinstance(value, list) and typing.get_args(kind):
         return [shown(each, typing.get_args(kind)[0]) for each in value]
-    if isinstance(value, list) and kind is str:  # Pulumi has one where the API has a list
+    if isinstance(value, list) and kind is str:  # a single value in Pulumi, a list in the API
         return next(iter(value), None)
     return value
 
@@ -92,7 +92,7 @@ def _value(shape: Any, value: Any, renamed: Mapping[str, str] | None, path: str)
     kind = shape.type_name
     if kind == "structure" and isinstance(value, Mapping):
         return request(shape, value, renamed, path)
-    if kind == "structure" and "Value" in shape.members:  # of an attribute that EC2 modifies
+    if kind == "structure" and "Value" in shape.members:  # an attribute in EC2's modify requests
         return {"Value": value}
     if kind == "list" and isinstance(value, str):
         return [value]

@@ -7,7 +7,7 @@ from rehearsal.plugins.cloud.schema import UNKNOWN
 
 
 def document_text(document: Any, before: Any) -> str:
-    """A document as it was given if it still means the same, else as IAM returns it."""
+    """The document as given if it still means the same, otherwise as IAM returns it."""
     text = json.dumps(document, separators=(",", ":")) if isinstance(document, dict) else document
     if isinstance(before, str) and before != UNKNOWN and json.loads(before) == json.loads(text):
         return before

@@ -18,14 +18,14 @@ _POLL_SECONDS = 0.05
 
 
 class EksKind(Kind):
-    """Something of EKS, whose tags go by its ARN."""
+    """An EKS resource, whose tags are set by its ARN."""
 
     arn_key = "arn"
-    """The property that is its ARN."""
+    """The property that contains its ARN."""
 
     @property
     def eks(self) -> Any:
-        """A client of EKS."""
+        """A client for EKS."""
         return self.api.client("eks")
 
     def shape(self, operation: str) -> Any:
@@ -43,14 +43,14 @@ class EksKind(Kind):
 
 
 def waited(describe: Callable[[], Mapping[str, Any]], *on: str) -> Mapping[str, Any]:
-    """What is described once its status is none of these."""
+    """Polls until the status is none of `on`; returns the description."""
     while (row := describe())["status"] in on:
         time.sleep(_POLL_SECONDS)
     return row
 
 
 def last_error(row: Mapping[str, Any], *, code: bool = True) -> str:
-    """The first line of a thing's health."""
+    """The first error in the health of a cluster, node group or addon, as a line."""
     for issue in row["health"]["issues"]:
         return f"{issue['code']}: {issue['message']}" if code else str(issue["message"])
     return "unknown"
@@ -68,7 +68,7 @@ class Cluster(EksKind):
     )  # fmt: skip
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
-        """Secrets that are encrypted stay so: EKS takes a key back from no cluster."""
+        """Encryption of secrets is permanent: EKS cannot remove a cluster's key."""
         return path == "encryptionConfig" and new is None
 
     def create(self, inputs: dict[str, Any]) -> str:
@@ -115,7 +115,7 @@ class Cluster(EksKind):
             "createdAt": row["createdAt"].isoformat(),
             "vpcConfig": row["resourcesVpcConfig"],
             "encryptionConfig": next(iter(row.get("encryptionConfig") or []), None),
-            # Sets: their order does not count.
+            # Sets: their order is irrelevant.
             "enabledClusterLogTypes": given if sorted(given) == sorted(logged) else logged,
             "tagsAll": row.get("tags") or {},
         }
@@ -124,7 +124,8 @@ class Cluster(EksKind):
         version = new.get("version")
         if version not in (None, old.get("version")):
             self._over(identity, self.eks.update_cluster_version(name=identity, version=version))
-        # The provider gives a key to a cluster that has none. Of another one it tells EKS nothing.
+        # The provider sets a key on a cluster that has none. It does not send a different key to
+        # EKS.
         if new.get("encryptionConfig") and not self.read(identity, old)["encryptionConfig"]:
             answer = self.eks.associate_encryption_config(
                 clusterName=identity, encryptionConfig=[new["encryptionConfig"]]
@@ -152,7 +153,7 @@ class Cluster(EksKind):
         self._over(name, self.eks.update_cluster_config(name=name, **request(shape, given)))
 
     def _over(self, name: str, answer: Mapping[str, Any]) -> None:
-        """EKS takes the next change of a cluster only once the last one is over."""
+        """Waits, because EKS accepts the next change only after the previous one has finished."""
         of = {"name": name, "updateId": answer["update"]["id"]}
         waited(lambda: self.eks.describe_update(**of)["update"], "InProgress")
 
@@ -165,7 +166,7 @@ class Cluster(EksKind):
 
 
 def _placed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The `vpcConfig` as the provider sends it, with its own defaults."""
+    """The `vpcConfig` as the provider sends it, with the provider's defaults."""
     found = {
         "subnetIds": config["subnetIds"],
         "securityGroupIds": config.get("securityGroupIds") or [],
@@ -178,7 +179,7 @@ def _placed(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _auto_mode(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of EKS Auto Mode, which the provider changes together (internal/service/eks/
+    """The settings of EKS Auto Mode, which the provider changes together (internal/service/eks/
     cluster.go, updateCluster... of hashicorp/terraform-provider-aws)."""
     given = {name: inputs[name] for name in ("computeConfig", "storageConfig") if inputs.get(name)}
     balancing = (inputs.get("kubernetesNetworkConfig") or {}).get("elasticLoadBalancing")
@@ -214,7 +215,7 @@ class Addon(Rowed):
         return [*found, Problem("addonVersion", words)]
 
     def unready(self, identity: str, verb: str, row: Mapping[str, Any], wanted: Any) -> str:
-        """EKS keeps trying, and the provider waits for it until its own timeout."""
+        """EKS keeps retrying, and the provider waits until its own timeout."""
         code = row["health"]["issues"][0]["code"] != "AccessDenied"
         return (
             f"waiting for EKS Add-On ({identity}) {verb}: timeout while waiting for state to "
@@ -224,7 +225,7 @@ class Addon(Rowed):
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)
-        now.pop("podIdentityAssociations", None)  # EKS shows ARNs where the inputs are objects
+        now.pop("podIdentityAssociations", None)  # EKS returns ARNs where the inputs are objects
         return now
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:

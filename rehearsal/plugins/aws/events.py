@@ -12,7 +12,8 @@ class EventTarget(Rowed):
     token = "aws:cloudwatch/eventTarget:EventTarget"
 
     def _context(self, identity: str, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The id joins rule and target by a hyphen, and both may have some: the state knows."""
+        """The ID joins rule and target by a hyphen, but both may contain hyphens, so the state is
+        used."""
         found = super()._context(identity, state)
         known = {key: state[key] for key in ("rule", "targetId") if key in state}
         assert isinstance(found, dict)

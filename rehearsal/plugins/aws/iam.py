@@ -6,11 +6,11 @@ from typing import Any
 from rehearsal.plugins.aws.rowed import Rowed
 
 _VERSIONS = 5
-"""Versions that a policy may have."""
+"""The most versions that a policy may have."""
 
 
 class Role(Rowed):
-    """An IAM role, whose policies may be removed with it."""
+    """An IAM role; its policies may be detached when it is deleted."""
 
     token = "aws:iam/role:Role"
 
@@ -30,7 +30,7 @@ class Policy(Rowed):
     token = "aws:iam/policy:Policy"
 
     def _spare(self, identity: str) -> list[str]:
-        """The versions that are not in use, the oldest first."""
+        """The unused versions, oldest first."""
         versions = self.client.list_policy_versions(PolicyArn=identity)["Versions"]
         ids = [each["VersionId"] for each in versions if not each["IsDefaultVersion"]]
         return sorted(ids, key=lambda version: int(version.removeprefix("v")))
@@ -48,7 +48,7 @@ class Policy(Rowed):
 
 
 class InstanceProfile(Rowed):
-    """An instance profile, which has at most one role and cannot be deleted with it."""
+    """An instance profile, which has at most one role and cannot be deleted while it has one."""
 
     token = "aws:iam/instanceProfile:InstanceProfile"
 
@@ -68,7 +68,7 @@ class InstanceProfile(Rowed):
 
 
 class OpenIdConnectProvider(Rowed):
-    """An identity provider for the tokens of service accounts."""
+    """An OpenID Connect provider for the tokens of service accounts."""
 
     token = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
 
@@ -79,7 +79,7 @@ class OpenIdConnectProvider(Rowed):
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)
-        del now["url"]  # AWS shows it without https://
+        del now["url"]  # AWS returns it without https://
         return now
 
     def same(self, path: str, old: Any, new: Any) -> bool:

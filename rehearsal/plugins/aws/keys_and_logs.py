@@ -7,7 +7,7 @@ from rehearsal.plugins.aws.rowed import Rowed
 
 
 class Key(Rowed):
-    """A KMS key, which separate calls switch; a delete schedules its deletion."""
+    """A KMS key, whose switches are separate calls; a delete only schedules its deletion."""
 
     token = "aws:kms/key:Key"
 
@@ -39,12 +39,12 @@ class Key(Rowed):
 
 
 class Alias(Rowed):
-    """A name of a KMS key."""
+    """An alias of a KMS key."""
 
     token = "aws:kms/alias:Alias"
 
     def create(self, inputs: dict[str, Any]) -> str:
-        name = str(inputs["name"]).removeprefix("alias/")  # of a generated one it is added
+        name = str(inputs["name"]).removeprefix("alias/")  # a generated name gets the prefix below
         return super().create(inputs | {"name": f"alias/{name}"})
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Alias(Rowed):
 
 
 class LogGroup(Rowed):
-    """A log group of CloudWatch."""
+    """A CloudWatch log group."""
 
     token = "aws:cloudwatch/logGroup:LogGroup"
 

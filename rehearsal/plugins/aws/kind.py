@@ -1,7 +1,7 @@
-"""What all AWS resource types have in common: references, tags, drift.
+"""The behaviour that all AWS resource types share: references, tags, drift.
 
-No rule of AWS is written here: what is refused, the API refuses. What a type computes, replaces and
-checks before it asks is the official provider's own knowledge.
+AWS's rules are not implemented here: refusals come from the API. What a type computes, replaces and
+checks before a request is the official provider's own behaviour.
 """
 
 import json
@@ -21,48 +21,48 @@ from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 
 
 class Kind(Handler):
-    """A resource type. Subclasses talk to the API."""
+    """A resource type. Subclasses call the API."""
 
     token: str
-    """The engine's name of the type, e.g. `aws:ec2/vpc:Vpc`."""
+    """The type's token, for example `aws:ec2/vpc:Vpc`."""
     documents: tuple[str, ...] = ()
-    """Inputs that are JSON: how they are written does not count."""
+    """Inputs that are JSON, whose formatting is irrelevant."""
     regional: bool = True
     computed: tuple[str, ...] = ("region",)
 
     def __init__(self, api: Api) -> None:
         self.api = api
 
-    # To be written for each type.
+    # Subclasses implement these methods.
 
     @property
     def supported_inputs(self) -> tuple[str, ...]:
-        """The inputs that have a meaning here; any other is refused, never dropped."""
+        """The simulated inputs; any other is refused, never dropped."""
         raise NotImplementedError
 
     def create(self, inputs: dict[str, Any]) -> str:
-        """Creates it and returns its id; raises InitFailedError with the inputs if AWS has it
-        and it does not come up. `inputs["tagsAll"]` are all tags that it gets."""
+        """Creates the resource and returns its ID. `inputs["tagsAll"]` contains all its tags.
+        Raises InitFailedError with the inputs if AWS created it but it does not become ready."""
         raise NotImplementedError
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Its properties as AWS has them now, `tagsAll` among them; raises NotFoundError."""
+        """Its current properties in AWS, including `tagsAll`; raises NotFoundError."""
         raise NotImplementedError
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        """Updates it to `new`. Tags are updated elsewhere."""
+        """Updates the resource to `new`, except its tags."""
 
     def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
-        """Sets `tags` and removes those whose keys are `gone`."""
+        """Sets `tags` and removes the tags with the keys `gone`."""
         raise NotImplementedError
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        """Deletes it; raises CloudError if AWS refuses."""
+        """Deletes the resource; raises CloudError if AWS refuses."""
         raise NotImplementedError
 
-    # What the provider calls.
+    # The server calls these methods.
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         found = [
@@ -110,7 +110,7 @@ class Kind(Handler):
     def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
         with answering():
             self.api.open(config)
-            self.read(identity, state)  # gone already: NotFoundError
+            self.read(identity, state)  # raises NotFoundError if it is already gone
             self.delete(identity, state)
 
     def same(self, path: str, old: Any, new: Any) -> bool:
@@ -150,7 +150,7 @@ def _malformed(name: str, text: Any) -> list[Problem]:
 
 
 def pascal(name: str) -> str:
-    """`cidrBlock` as EC2's and IAM's API write it: `CidrBlock`."""
+    """`cidrBlock` in the spelling of the EC2 and IAM APIs: `CidrBlock`."""
     return name[:1].upper() + name[1:]
 
 

@@ -22,7 +22,7 @@ class Vpc(Rowed):
 
 
 class InternetGateway(Rowed):
-    """An Internet gateway, which is attached to its VPC."""
+    """An internet gateway, which is attached to its VPC."""
 
     token = "aws:ec2/internetGateway:InternetGateway"
 
@@ -54,7 +54,7 @@ class InternetGateway(Rowed):
 
 
 class VpcEndpoint(Rowed):
-    """An endpoint for a service of AWS, whose lists are changed by what is added and removed."""
+    """An endpoint for an AWS service; updates add to its lists and remove from them."""
 
     token = "aws:ec2/vpcEndpoint:VpcEndpoint"
 
@@ -66,7 +66,7 @@ class VpcEndpoint(Rowed):
         now = super().read(identity, state)
         for name in ("routeTableIds", "subnetIds", "securityGroupIds"):
             if sorted(now[name] or []) == sorted(state.get(name) or []):
-                now[name] = state.get(name)  # sets: their order does not count
+                now[name] = state.get(name)  # sets: their order is irrelevant
         return now
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ class NodeGroup(EksKind):
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self._lasts: dict[str, float] = {}
-        """Node group -> seconds that its last update takes in life."""
+        """Node group -> the real duration of its last update, in seconds."""
 
     def create(self, inputs: dict[str, Any]) -> str:
         given = {name: value for name, value in inputs.items() if name not in _UNSENT}
@@ -76,7 +76,7 @@ class NodeGroup(EksKind):
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._lasts[identity] = 0.0
         named = self._named(identity)
-        # As the official provider: versions first.
+        # Like the official provider: versions first.
         versions = {
             name: new[name] for name in _VERSIONS if new.get(name) not in (None, old.get(name))
         }
@@ -129,7 +129,7 @@ def _taints(old: list[Any], new: list[Any]) -> dict[str, Any]:
 
 
 def _generated(prefix: str | None) -> str:
-    """A name as the official provider generates it: its own or the given prefix, time, digits."""
+    """A name in the official provider's format: its default or the given prefix, time, digits."""
     if prefix and len(prefix) > _LONGEST_PREFIX:
         raise CloudError(
             f"nodeGroupNamePrefix: expected at most {_LONGEST_PREFIX} characters, got {len(prefix)}"

@@ -1,4 +1,4 @@
-"""The AWS provider's own configuration: accepted settings, and default tags."""
+"""The AWS provider's own configuration: accepted settings and default tags."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ _SIMULATED = frozenset(
     {
         "region",
         "defaultTags",
-        # What only decides how the real API is reached, and by whom.
+        # Settings that only determine how the real API is reached, and with which credentials.
         "profile",
         "allowedAccountIds",
         "maxRetries",
@@ -26,8 +26,8 @@ _SIMULATED = frozenset(
 
 
 def check_config(inputs: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with a provider's configuration, or not simulated here."""
-    import pulumi_aws.provider  # half a second, which not everybody needs
+    """Problems of a provider's configuration, including settings that are not simulated."""
+    import pulumi_aws.provider  # takes half a second, which most callers do not need
 
     known = block(pulumi_aws.provider.ProviderArgs).properties
     problems = unread("aws", known, _SIMULATED, inputs)
@@ -42,7 +42,7 @@ def check_config(inputs: Mapping[str, Any]) -> list[Problem]:
 
 
 def default_tags(config: Config) -> dict[str, str]:
-    """The provider's `defaultTags.tags`; the engine hands nested settings over as JSON."""
+    """The provider's `defaultTags.tags`; the engine passes nested settings as JSON."""
     given = config.get("defaultTags") or {}
     if isinstance(given, str):
         try:

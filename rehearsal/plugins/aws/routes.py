@@ -11,7 +11,7 @@ _TARGETS = ("gatewayId", "natGatewayId")
 
 
 class RouteTable(Rowed):
-    """A route table of a VPC. A delete takes its associations along."""
+    """A route table of a VPC. A delete also deletes its associations."""
 
     token = "aws:ec2/routeTable:RouteTable"
 
@@ -38,7 +38,7 @@ class RouteTable(Rowed):
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         for each in self.described(identity, state)["Associations"]:
-            if not each.get("Main"):  # as the official provider does
+            if not each.get("Main"):  # like the official provider
                 self.client.disassociate_route_table(AssociationId=each["RouteTableAssociationId"])
         super().delete(identity, state)
 
@@ -52,12 +52,12 @@ def _inline(route: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Route(Rowed):
-    """A route, whose id the provider generates."""
+    """A route, whose ID the provider generates."""
 
     token = "aws:ec2/route:Route"
 
     def create(self, inputs: dict[str, Any]) -> str:
         super().create(inputs)
-        # Of 0.0.0.0/0 it ends in 1080289494.
+        # For 0.0.0.0/0 it ends in 1080289494.
         checksum = zlib.crc32(str(inputs["destinationCidrBlock"]).encode())
         return f"r-{inputs['routeTableId']}{checksum}"

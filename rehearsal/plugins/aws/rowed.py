@@ -1,7 +1,7 @@
 """The handler of every AWS type that a row of `clouds/rows/aws.yaml` describes.
 
-What a row leaves out follows from botocore's shapes and from the SDK's classes. A type that needs
-more is a subclass with its token, which overrides what differs.
+Everything that a row omits is derived from botocore's shapes and the SDK's classes. A type that
+needs more is a subclass with its token, which overrides what differs.
 """
 
 import re
@@ -32,7 +32,7 @@ class Rowed(Kind):
     """A resource type as its row describes it."""
 
     def __init__(self, api: Api, token: str = "") -> None:
-        """`token` may be left out by a subclass that has one."""
+        """`token` may be omitted for a subclass that defines one."""
         super().__init__(api)
         self.token = token or self.token
         self.row: Row = rows()[self.token]
@@ -40,7 +40,7 @@ class Rowed(Kind):
         self.regional = self.row.api not in GLOBAL
         self.computed = ("region",) if self.regional else ()
 
-    # What follows from the row, the shapes and the SDK.
+    # Derived from the row, the shapes and the SDK.
 
     @cached_property
     def schema(self) -> ResourceSchema:
@@ -49,12 +49,13 @@ class Rowed(Kind):
 
     @property
     def facts(self) -> Facts:
-        """What the provider knows of the type's inputs."""
+        """The provider's rules for the type's inputs."""
         return facts.of(self.token)
 
     @cached_property
     def supported_inputs(self) -> tuple[str, ...]:
-        """The inputs that the create and an update take, and those that only the provider reads."""
+        """The inputs that the create and update requests accept, and those that only the provider
+        reads."""
         row = self.row
         names = [
             name
@@ -68,7 +69,7 @@ class Rowed(Kind):
 
     @property
     def client(self) -> Any:
-        """A client of the row's API."""
+        """A client for the row's API."""
         return self.api.client(self.row.api)
 
     def shape(self, operation: str) -> Any:
@@ -76,8 +77,8 @@ class Rowed(Kind):
         return service_model(self.row.api).operation_model(operation).input_shape
 
     def _path(self, operation: str, name: str, step: Update | None = None) -> list[str] | None:
-        """Where the request of an operation has an input: its members from the outside in. An
-        input of which the row names only parts is at the first of them."""
+        """Where the request of an operation has an input: member names from the outermost in. For
+        an input of which the row names only parts, that of the first part."""
         if step and step.each and name not in step.each:
             return None
         shape = self.shape(operation)
@@ -98,13 +99,13 @@ class Rowed(Kind):
         return None
 
     def _parts(self, name: str) -> Iterable[str]:
-        """The input itself, or those paths in it that the row names."""
+        """The paths in the input that the row names, or the input itself."""
         return [path for path in self.row.names if path.startswith(f"{name}.")] or [name]
 
     # Requests.
 
     def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to a request; of a list, all pages."""
+        """The response to a request; for a list operation, all its pages."""
         from botocore import xform_name
 
         name = xform_name(operation)
@@ -120,7 +121,7 @@ class Rowed(Kind):
         inputs: Mapping[str, Any],
         step: Update | None = None,
     ) -> dict[str, Any]:
-        """The request with the inputs that its operation takes."""
+        """Adds the inputs that the operation accepts to the request, and returns it."""
         shape = self.shape(operation)
         for name in self.supported_inputs:
             if inputs.get(name) is None or name in (*_NEVER_SENT, *self.row.provider_own):
@@ -131,7 +132,7 @@ class Rowed(Kind):
         return request
 
     def always(self, operation: str) -> dict[str, Any]:
-        """What every request has whose operation takes it."""
+        """The members that every request has if its operation accepts them."""
         shape, request = self.shape(operation), dict[str, Any]()
         for target, value in self.row.always.items():
             path = target.split(".")
@@ -146,8 +147,8 @@ class Rowed(Kind):
         state: Mapping[str, Any],
         by: Mapping[str, str] = NO_NAMES,
     ) -> dict[str, Any]:
-        """A request that only says which resource it means: by what `by` names, else by the id
-        under the name that the create's answer has for it, and by the inputs that it requires."""
+        """A request that only identifies the resource: by the members in `by`, or else by the ID
+        under its name in the create response, and by the inputs that the request requires."""
         shape, request = self.shape(operation), self.always(operation)
         context = self._context(identity, state)
         for path, expression in by.items():
@@ -166,13 +167,14 @@ class Rowed(Kind):
         return request
 
     def _context(self, identity: str, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a row's placeholders may name: properties, the parts of the id, and the account."""
+        """The values for a row's placeholders: properties, the parts of the ID, and the account."""
         named = _parsed(self.row.id, identity)
         return _Context({**state, **named, "id": identity, "region": self.api.region}, self.api)
 
     @staticmethod
     def _value(expression: str, context: Mapping[str, Any], row: Any) -> Any:
-        """A text with placeholders filled in, or what JMESPath finds in a description."""
+        """A text with its placeholders filled in, or the result of a JMESPath query on a
+        description."""
         if PLACEHOLDER.search(expression):
             return filled(expression, context)
         return jmespath.search(expression, row())
@@ -188,10 +190,11 @@ class Rowed(Kind):
             ]
         }
 
-    # What the provider calls.
+    # The server calls these methods.
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        """As every type's. What is not simulated may be given with the provider's default."""
+        """The checks of every type. An input that is not simulated may have the provider's
+        default."""
         usual = {
             name: self.facts.defaults[name]
             for name in self.row.unsimulated
@@ -223,7 +226,7 @@ class Rowed(Kind):
         return identity
 
     def described(self, identity: str, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The resource as the API describes it; raises NotFoundError."""
+        """The API's description of the resource; raises NotFoundError."""
         read, context = self.row.read, self._context(identity, state)
         request = self._filters(read.filters, context) or self.address(
             read.call, identity, state, read.by
@@ -267,7 +270,7 @@ class Rowed(Kind):
         row: Mapping[str, Any],
         context: Mapping[str, Any],
     ) -> Iterator[tuple[str, Any]]:
-        """What further requests show."""
+        """Properties that need further requests."""
         for more in self.row.more:
             if more.filters:
                 request = self._filters(more.filters, context)
@@ -288,7 +291,7 @@ class Rowed(Kind):
             self._wait(identity, new, "update")
 
     def _takes(self, step: Update) -> list[str]:
-        """The inputs that an update's request takes: none that replaces the resource."""
+        """The inputs that an update's request accepts, without those that replace the resource."""
         return [
             name
             for name in self.supported_inputs
@@ -298,7 +301,8 @@ class Rowed(Kind):
         ]
 
     def differing(self, step: Update, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-        """The inputs for which a request of an update is sent; those given if nothing is old."""
+        """The inputs for which an update sends a request; all given ones if there is no old
+        value."""
         takes = self._takes(step)
         if not old:
             return [name for name in takes if name in new]
@@ -307,7 +311,7 @@ class Rowed(Kind):
     def _apply(
         self, step: Update, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]
     ) -> bool:
-        """One request of an update, if what it takes differs; whether it was sent."""
+        """Sends one request of an update if its inputs differ; returns whether it was sent."""
         takes, differ = self._takes(step), self.differing(step, old, new)
 
         def send(inputs: Mapping[str, Any]) -> None:
@@ -336,8 +340,8 @@ class Rowed(Kind):
             return
 
     def _wait(self, identity: str, state: Mapping[str, Any], verb: str) -> None:
-        """Until the resource is no longer in a pending state; raises CloudError if it then is in
-        one that it must not be in."""
+        """Waits until the resource is no longer pending; raises CloudError if it ends in a state
+        that counts as failed."""
         for path, pending in self.row.read.pending.items():
             while (row := self.described(identity, state)).get(path) in pending:
                 time.sleep(_POLL_SECONDS)
@@ -346,7 +350,7 @@ class Rowed(Kind):
                 raise CloudError(self.unready(identity, verb, row, wanted))
 
     def unready(self, identity: str, verb: str, row: Mapping[str, Any], wanted: Any) -> str:
-        """Why a create or an update has failed after AWS took it."""
+        """Why a create or an update has failed after AWS accepted it."""
         found = ", ".join(str(row.get(path)) for path in self.row.read.ready)
         return (
             f"waiting for {self.token} ({identity}) {verb}: unexpected state '{found}', "
@@ -356,7 +360,7 @@ class Rowed(Kind):
     # Tags.
 
     def _tagged(self, operation: str, tags: Mapping[str, str]) -> dict[str, Any]:
-        """The tags for a create call."""
+        """The tags in the form of a create request."""
         if not (self.row.tags and tags):
             return {}
         shape = self.shape(operation)
@@ -385,7 +389,8 @@ class Rowed(Kind):
     def _tag_address(
         self, operation: str, identity: str, state: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """What a request about tags says of the resource: its ARN, or what all requests say."""
+        """How a request about tags identifies the resource: its ARN, or the members of all
+        requests."""
         assert self.row.tags
         for name in self.shape(operation).required_members:
             if name.lower() == "resourcearn":
@@ -393,7 +398,7 @@ class Rowed(Kind):
         return self.address(operation, identity, state)
 
     def _tagged_by(self, usual: str, identity: str, state: Mapping[str, Any]) -> Any:
-        """What names the resource in a request about its tags: an output, or else its id."""
+        """The identifier of the resource in a request about its tags: an output, or else its ID."""
         assert self.row.tags
         if name := self.row.tags.by or usual:
             return state.get(name) or self.read(identity, state)[name]
@@ -422,7 +427,7 @@ class Rowed(Kind):
 
 
 class _Context(dict[str, Any]):
-    """Names of placeholders; the account is asked for only when one names it."""
+    """Values of placeholders; the account is requested only if one uses it."""
 
     def __init__(self, values: Mapping[str, Any], api: Api) -> None:
         super().__init__(values)
@@ -442,7 +447,7 @@ def _has(values: Any, path: str) -> bool:
 
 
 def _parsed(template: str, identity: str) -> dict[str, Any]:
-    """The parts of an id, by the placeholders of its template; empty if AWS chose the id."""
+    """The parts of an ID, by the placeholders of its template; empty if AWS chose the ID."""
     names = PLACEHOLDER.findall(template)
     if not names:
         return {}
@@ -457,7 +462,7 @@ def _parsed(template: str, identity: str) -> dict[str, Any]:
 
 
 def _pairs(shape: Any, tags: Mapping[str, str]) -> Any:
-    """Tags as a request wants them: a map, or a list of keys and values."""
+    """Tags in a request's form: a map, or a list of keys and values."""
     if shape.type_name == "map":
         return dict(tags)
     key, value = (

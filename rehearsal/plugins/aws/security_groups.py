@@ -11,13 +11,14 @@ _ANYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 
 
 class SecurityGroup(Rowed):
-    """A security group, with the rules that are declared in it."""
+    """A security group, with the rules declared in it."""
 
     token = "aws:ec2/securityGroup:SecurityGroup"
 
     def create(self, inputs: dict[str, Any]) -> str:
         identity = super().create(inputs)
-        # As the official provider: the rule that lets everything out is EC2's, not the program's.
+        # Like the official provider: EC2 adds the rule that allows all outgoing traffic, not the
+        # program.
         self.client.revoke_security_group_egress(GroupId=identity, IpPermissions=[_ANYWHERE])
         self._set_rules(identity, {}, inputs)
         return identity
@@ -39,7 +40,8 @@ class SecurityGroup(Rowed):
 
 
 class DefaultSecurityGroup(SecurityGroup):
-    """A VPC's own group, taken over: its rules become the declared ones. It cannot be deleted."""
+    """A VPC's default group, which is adopted: its rules become the declared ones. It cannot be
+    deleted."""
 
     token = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
 
@@ -69,7 +71,7 @@ class DefaultSecurityGroup(SecurityGroup):
         return identity
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        """Only forgotten: it is deleted with its VPC."""
+        """Only forgets it: it is deleted with its VPC."""
 
 
 def _permission(rule: Mapping[str, Any], group: str) -> dict[str, Any]:
@@ -106,7 +108,7 @@ class SecurityGroupIngressRule(Rowed):
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)
-        if now["ipProtocol"] == "-1":  # all ports, which the provider does not show as -1
+        if now["ipProtocol"] == "-1":  # all ports, which the provider does not return as -1
             now |= {"fromPort": None, "toPort": None}
         return now
 

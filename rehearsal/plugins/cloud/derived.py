@@ -6,16 +6,16 @@ from typing import Any
 from rehearsal.plugins.cloud.schema import ResourceSchema, resource_schema
 
 _UNLIKE_THEIR_OUTPUT = {"aws": frozenset({"region"}), "gcp": frozenset({"deletionPolicy"})}
-"""Inputs that the provider always fills in and nevertheless does not keep once they are removed."""
+"""Inputs that always have an output, but that the provider does not keep once they are removed."""
 _FORESEEN = {"project": "{project}", "deletionPolicy": "DELETE"}
 
 
 def derived(token: str) -> Mapping[str, Any]:
-    """The row of a type as far as its classes give it.
+    """The row of a type, as far as it follows from the SDK's classes.
 
-    An optional input whose output always has a value is filled in by the cloud: removing it changes
-    nothing. A name that may be left out is generated, and one that has a prefix in its place
-    excludes it. A resource cannot move to another region (AWS) or project (Google Cloud).
+    The cloud fills in an optional input whose output always has a value: removing it changes
+    nothing. An optional name is generated, and excludes the corresponding prefix. A resource cannot
+    move to another region (AWS) or project (Google Cloud).
     """
     cloud, schema = token.partition(":")[0], resource_schema(token)
     inputs = schema.inputs.properties
@@ -36,7 +36,7 @@ def derived(token: str) -> Mapping[str, Any]:
 
 
 def _foreseen(schema: ResourceSchema, optional: set[str]) -> dict[str, Any]:
-    """What Google's provider knows before the cloud says it: its own labels among others."""
+    """Outputs that Google's provider knows before a create, such as its own labels."""
     found: dict[str, Any] = {name: value for name, value in _FORESEEN.items() if name in optional}
     for labels in optional & {"labels", "resourceLabels"}:
         found |= {

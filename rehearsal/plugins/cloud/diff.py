@@ -22,24 +22,24 @@ class Change:
 
     @property
     def property(self) -> str:
-        """The top-level property that it lies in."""
+        """The top-level property that contains it."""
         return self.path.partition(".")[0].partition("[")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """How one resource type is compared. Old values are those that the cloud last reported, so
-    that a change made behind the program's back shows; what was never an input does not count."""
+    """How one resource type is compared. Old values are those last reported by the cloud, so
+    changes made outside the program are found; values that were never inputs do not count."""
 
     shape: Block
     facts: Facts
     same: Callable[[str, Any, Any], bool]
-    """(path, old, new): whether two values that are written differently mean the same."""
+    """(path, old, new): whether two values with different spellings mean the same."""
     replaces: Callable[[str, Any, Any], bool]
     """(path, old, new): whether a change replaces although the property is not immutable. `new` is
-    None if it was taken away."""
+    None if it was removed."""
     foreseen: Mapping[str, Any] = field(default_factory=dict)
-    """What the provider itself fills in if a property is not given."""
+    """Values that the provider itself fills in for missing properties."""
 
     def changes(
         self,
@@ -48,7 +48,7 @@ class Comparison:
         new: Mapping[str, Any],
         ignored: Sequence[str] = (),
     ) -> list[Change]:
-        """All changes, in the order of the properties' names."""
+        """All changes, ordered by property name."""
         found = self._blocks(old_inputs, old, new, self.shape, "", "")
         return [change for change in found if not _ignored(change.path, ignored)]
 
@@ -61,7 +61,8 @@ class Comparison:
         path: str,
         pattern: str,
     ) -> Iterator[Change]:
-        """Blocks (`shape` given) and maps (without): the pattern of a map's entry is the map's."""
+        """Compares blocks (with `shape`) and maps (without): the pattern of a map's entry is the
+        map's."""
         for name in sorted({*new, *old_inputs}):
             if name.startswith("__"):
                 continue
@@ -85,13 +86,13 @@ class Comparison:
         kept = pattern in self.facts.kept_when_removed
         kept_when_empty = kept and pattern not in self.facts.defaults
         if new == "" and kept_when_empty and self.foreseen.get(pattern, old) == old:
-            return  # as good as none
+            return  # equivalent to none
         if self._means_none(pattern, old) and self._means_none(pattern, new):
             return
         if new == UNKNOWN and pattern in self.facts.same_when_unknown:
             return
         if old is None:
-            # An empty block is a block; any other empty value is as good as none.
+            # An empty block is a block; any other empty value is equivalent to none.
             if not _is_nothing(new) or _block_of(kind):
                 replace = any(map(self.facts.replaces, patterns_beneath(new, kind, pattern)))
                 yield Change(path, "add", replace)
@@ -102,7 +103,7 @@ class Comparison:
             list_inputs = was_input if isinstance(was_input, list) else []
             yield from self._lists(list_inputs, old, new, kind, path, pattern)
         elif old != new and not self.same(path, old, new):
-            # Of a block that is not known, the provider knows nothing that it holds either.
+            # The content of an unknown block is unknown as well.
             whole = new == UNKNOWN and not _block_of(kind)
             beneath = patterns_beneath(old, kind, pattern) if whole else [pattern]
             replace = any(map(self.facts.replaces, beneath)) or self.replaces(path, old, new)
@@ -119,7 +120,7 @@ class Comparison:
             old, new = self._unmatched(old, new, element, path, each)
             inputs = old
         if old and not new and not any(isinstance(one, dict) for one in old):
-            # Plain values are one attribute; blocks are taken away one by one.
+            # A list of plain values is one attribute; blocks are removed one by one.
             yield from self._removed(old, kind, path, each)
             return
         for index, value in enumerate(new):
@@ -132,7 +133,7 @@ class Comparison:
     def _unmatched(
         self, old: list[Any], new: list[Any], element: Any, path: str, pattern: str
     ) -> tuple[list[Any], list[Any]]:
-        """Two sets without what they have in common."""
+        """Two sets without their common elements."""
         rest, more = list(old), []
         for value in new:
             for other in rest:
@@ -157,17 +158,17 @@ class Comparison:
 
 
 def _is_nothing(value: Any) -> bool:
-    """None, "", false, 0 or empty: to the provider's SDK that is not given."""
+    """None, "", false, 0 or empty, which the provider's SDK treats as not given."""
     return not value
 
 
 def _is_plain_list(facts: Facts, pattern: str) -> bool:
-    """Whether the data names the list itself, as it does for AWS's lists of strings."""
+    """Whether the data names the list itself, as for AWS's lists of strings."""
     return pattern in facts.immutable and f"{pattern}[]" not in facts.immutable
 
 
 def patterns_beneath(value: Any, kind: Any, pattern: str) -> Iterator[str]:
-    """The pattern of `value` and of everything in it."""
+    """The patterns of `value` and of everything in it."""
     yield pattern
     if isinstance(value, list):
         for element in value:

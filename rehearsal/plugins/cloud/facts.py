@@ -10,18 +10,19 @@ from rehearsal.plugins.cloud.derived import derived
 from rehearsal.plugins.cloud.patterns import within
 
 FILES = {"aws": "aws", "gcp": "google"}
-"""A provider's package -> its name in `clouds/`."""
+"""A provider's package -> the name of its files in `clouds/`."""
 _CLUSTER, _NODE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One resource type. Paths are camelCase, `[]` marks list elements: `clouds/overrides.yaml`."""
+    """The rules of one resource type. Paths are camelCase, with `[]` for list elements, as in
+    `clouds/overrides.yaml`."""
 
     immutable: frozenset[str] = frozenset()
     kept_when_removed: frozenset[str] = frozenset()
     computed: frozenset[str] = frozenset()
-    """What a plan does not know if it is unset: `kept_when_removed`, as the data has it."""
+    """Inputs that are unknown in a preview if unset: `kept_when_removed` in the data."""
     foreseen: Mapping[str, Any] = field(default_factory=dict)
     foreseen_with: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     means_none: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -31,9 +32,9 @@ class Facts:
     sets: frozenset[str] = frozenset()
     patterns: Mapping[str, str] = field(default_factory=dict)
     longest: int | None = None
-    """Characters of a generated name."""
+    """The most characters of a generated name."""
     small_letters: bool = False
-    """Whether a generated name has no capitals."""
+    """Whether a generated name is in lower case."""
     auto_named: tuple[str, ...] = ()
     delete_before_replace: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -46,7 +47,7 @@ class Facts:
     bounds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def known_early(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The rules of what the provider knows of a new resource before the cloud says it."""
+        """The rules for properties of a new resource that the provider knows before the create."""
         more = [rules for name, rules in self.foreseen_with.items() if inputs.get(name) is True]
         return {**self.foreseen, **{name: rule for rules in more for name, rule in rules.items()}}
 
@@ -62,7 +63,7 @@ class Facts:
 
 @cache
 def types() -> frozenset[str]:
-    """The tokens of all resource types of which something is known."""
+    """The tokens of all resource types that have rules."""
     names = FILES.values()
     told = {token for name in names for token, row in read(f"rows/{name}").items() if _told(row)}
     return frozenset(told.union(*map(_generated, names)))
@@ -70,7 +71,7 @@ def types() -> frozenset[str]:
 
 @cache
 def of(token: str) -> Facts:
-    """What is known of a resource type; without a row, what follows from its SDK."""
+    """The rules of a resource type; without a row, those that follow from its SDK."""
     if token.partition(":")[0] not in FILES:
         return Facts()
     return _facts(_with_node_config(token, _row(token)))
@@ -81,20 +82,20 @@ def _row(token: str) -> dict[str, Any]:
 
 
 def rows(token: str) -> Iterator[Mapping[str, Any]]:
-    """What `clouds/` has of a type: first by each source, then what overrides them."""
+    """The rules of a type in `clouds/`: those of each source, then the overrides."""
     yield from _generated(FILES[token.partition(":")[0]]).get(token, {}).values()
     yield from overrides(token)
 
 
 def overrides(token: str) -> Iterator[Mapping[str, Any]]:
-    """What is written by hand of a type: with other types, and in its own row."""
+    """The hand-written rules of a type: those shared with other types, and those in its own row."""
     name = FILES[token.partition(":")[0]]
     yield from (group["types"].get(token, {}) for group in read("overrides")[name])
     yield _told(read(f"rows/{name}").get(token, {}))
 
 
 def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a row says of its provider, in the words of `clouds/overrides.yaml`."""
+    """The provider rules in a row, in the format of `clouds/overrides.yaml`."""
     told: Mapping[str, Any] = row.get("provider", {})
     return {word: told[word] for word in told if word not in ("why", "source", "read")}
 
@@ -105,9 +106,9 @@ def _generated(name: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def merged(given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """One row out of several: lists are joined, of two values at one path the later counts.
+    """Merges rows: lists are joined, and of two values at one path the later wins.
 
-    `without` removes what an earlier row has: entries of a list, paths of a map.
+    `without` removes entries of earlier rows: elements of a list, paths of a map.
     """
     row: dict[str, Any] = {}
     for each in given:
@@ -130,7 +131,7 @@ def merged(given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _over(have: Any, value: Any) -> Any:
-    """Of a bound, the other side stays."""
+    """Merges two values; a bound that sets only one side keeps the other."""
     return {**have, **value} if isinstance(have, dict) and isinstance(value, dict) else value
 
 
@@ -141,7 +142,8 @@ def _less(values: Any, entries: list[Any]) -> Any:
 
 
 def _with_node_config(token: str, row: dict[str, Any]) -> dict[str, Any]:
-    """A cluster's `nodeConfig` keeps the rules of a node pool's, which the data has once."""
+    """Applies the rules of a node pool, which the data has once, to a cluster's `nodeConfig`
+    too."""
     if token != _CLUSTER:
         return row
     pool = _row(_NODE_POOL)

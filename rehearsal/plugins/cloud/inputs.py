@@ -16,7 +16,7 @@ _SUFFIX_DIGITS = 7
 
 
 def checked(request: Any, shape: Block, known: Facts) -> tuple[dict[str, Any], list[Problem]]:
-    """The inputs of a CheckRequest with defaults and names, and what is wrong with them."""
+    """The inputs of a CheckRequest with defaults and names, and their problems."""
     problems: list[Problem] = []
     inputs = fit_block(decode(request.news), shape, "", problems)
     problems += lacking(inputs, known)
@@ -26,10 +26,10 @@ def checked(request: Any, shape: Block, known: Facts) -> tuple[dict[str, Any], l
         if path in inputs or (path == "name" and "namePrefix" in inputs):
             continue
         if path in olds:
-            # Also one that somebody chose and no longer gives: the bridge takes it from the state.
+            # Even one that was chosen and is no longer given: the bridge reads it from the state.
             name, reason = olds[path], None
         elif olds:
-            continue  # it was named by `namePrefix`: what the cloud made of that stays
+            continue  # it was named by `namePrefix`: the resulting name is kept
         else:
             name, reason = auto_name(request, known)
         if reason:
@@ -37,7 +37,7 @@ def checked(request: Any, shape: Block, known: Facts) -> tuple[dict[str, Any], l
         else:
             inputs[path] = name
             defaulted.append(path)
-    # As the official bridge does: so that the next check tells a generated name from a chosen one.
+    # Like the official bridge: the next check can then tell a generated name from a chosen one.
     inputs["__defaults"] = defaulted
     return inputs, problems + breaches(inputs, known)
 
@@ -45,7 +45,7 @@ def checked(request: Any, shape: Block, known: Facts) -> tuple[dict[str, Any], l
 def add_defaults(inputs: dict[str, Any], known: Facts) -> list[str]:
     """Adds the provider's own defaults and returns the top-level properties that it added.
 
-    As in the official bridge, a default that something given excludes stays away.
+    As in the official bridge, a default is not added if a given property excludes it.
     """
     added = []
     for path, value in known.defaults.items():
@@ -68,10 +68,10 @@ def add_defaults(inputs: dict[str, Any], known: Facts) -> list[str]:
 
 
 def auto_name(request: Any, known: Facts) -> tuple[str, str | None]:
-    """The physical name for the resource of a CheckRequest, and why there is none, if so.
+    """The physical name for the resource of a CheckRequest, and the reason if there is none.
 
-    The engine may propose one (`pulumi:autonaming`); else it is the resource's name and seven
-    digits, which the request's random seed decides if it has one.
+    The engine may propose one (`pulumi:autonaming`); otherwise it is the resource's name and seven
+    digits, derived from the request's random seed if it has one.
     """
     resource = Urn.parse(request.urn).name
     longest = known.longest
@@ -99,8 +99,8 @@ def merge(
     known: Facts,
     pattern: str = "",
 ) -> dict[str, Any]:
-    """The complete properties of an update: what the program no longer gives is removed, unless the
-    provider keeps it; what only the cloud knows stays."""
+    """The complete properties of an update. Properties that the program no longer gives are removed
+    unless the provider keeps them; those that only the cloud sets are kept."""
     merged: dict[str, Any] = {}
     for name, value in old.items():
         kept = _pattern(pattern, name) in known.kept_when_removed
@@ -126,17 +126,17 @@ def _pattern(parent: str, name: str) -> str:
 
 
 def is_left_out(new: Any, old: Any) -> bool:
-    """Whether a list says nothing: an empty one of blocks is as good as none. An empty one of plain
-    values is a value."""
+    """Whether a list is equivalent to none: an empty list of blocks is, an empty list of plain
+    values is not."""
     return new == [] and isinstance(old, list) and any(isinstance(each, dict) for each in old)
 
 
 def with_ignored(
     merged: Mapping[str, Any], old: Mapping[str, Any], ignored: Iterable[str]
 ) -> dict[str, Any]:
-    """The properties of an update with those that it ignores as they are: the engine puts the old
-    inputs there, which somebody else, an autoscaler say, may have left behind. Paths into lists
-    stay with the engine's values."""
+    """The properties of an update, with ignored ones at their current value. The engine sends the
+    old inputs for those, which another owner, such as an autoscaler, may have changed since. Paths
+    into lists keep the engine's values."""
     kept = dict(merged)
     for path in ignored:
         name, _, rest = path.partition(".")
@@ -150,7 +150,7 @@ def with_ignored(
 
 
 def as_declared(inputs: Any, current: Any) -> Any:
-    """The inputs with their current values, without what the cloud added to them."""
+    """The inputs with their current values, without the cloud's additions."""
     if isinstance(inputs, dict) and isinstance(current, dict):
         return {
             name: value if name.startswith("__") else as_declared(value, current[name])
@@ -163,5 +163,5 @@ def as_declared(inputs: Any, current: Any) -> Any:
 
 
 def without_meta(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties without the bridge's own bookkeeping, such as `__defaults`."""
+    """The properties without the bridge's metadata, such as `__defaults`."""
     return {name: value for name, value in properties.items() if not name.startswith("__")}

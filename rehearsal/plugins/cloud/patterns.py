@@ -1,4 +1,4 @@
-"""Paths of inputs: `a.b[].c`, where `[]` is every element of a list."""
+"""Paths of inputs: `a.b[].c`, where `[]` stands for every element of a list."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,13 +7,13 @@ from rehearsal.plugins.cloud.schema import UNKNOWN
 
 
 def within(pattern: str, ancestor: str) -> bool:
-    """Whether `pattern` is `ancestor` or lies beneath it."""
+    """Whether `pattern` is `ancestor` or is inside it."""
     rest = pattern.removeprefix(ancestor)
     return pattern.startswith(ancestor) and (not rest or rest[0] in ".[")
 
 
 def common_parent(paths: tuple[str, ...]) -> str:
-    """The deepest block that all paths lie in, '' for the resource itself."""
+    """The deepest block that contains all paths; '' for the resource itself."""
     parents = [path.split(".")[:-1] for path in paths]
     shared = []
     for steps in zip(*parents, strict=False):

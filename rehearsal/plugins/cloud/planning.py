@@ -1,7 +1,7 @@
 """The preview of a create: the inputs, with everything that the cloud fills in as unknown.
 
-A program may read any of it. What a preview leaves out is missing where the program uses it, and
-that refuses a stack which the cloud would have created.
+A program may read any of it. If a preview omits a property that the program uses, the preview
+refuses a stack that the cloud would have created.
 """
 
 import string
@@ -19,8 +19,8 @@ def planned(
     means_none: Mapping[str, Collection[Any]],
 ) -> dict[str, Any]:
     """The properties of a resource that is to be created. `computed` are paths such as
-    `vpcConfig.vpcId` or `rules[].id`: unknown if they are unset or have a value of `means_none`,
-    and their block is given."""
+    `vpcConfig.vpcId` or `rules[].id`, which are unknown if their block is given and they are unset
+    or have a value in `means_none`."""
     nested = [path for path in computed if "." in path]
     top = [path for path in computed if "." not in path]
     plan: dict[str, Any] = dict.fromkeys([*output_only, *top], UNKNOWN) | _copy(dict(inputs))
@@ -35,9 +35,9 @@ def planned(
 def foreseen(
     inputs: Mapping[str, Any], rules: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the provider knows before the cloud says it, if it knows all parts of it. A rule is a
-    text with `{names}` of inputs or else of the provider's configuration, `{of: a map, with: more}`
-    or the value itself."""
+    """Properties that the provider knows before a create, if it knows all their parts. A rule is a
+    text with `{names}` of inputs or else of the provider's configuration, `{of: a map, with:
+    more}`, or the value itself."""
     given = dict(config) | {name: each for name, each in inputs.items() if each is not None}
     known: dict[str, Any] = {}
     for name, rule in rules.items():
@@ -55,15 +55,15 @@ def foreseen(
 
 
 def left_out(plan: Mapping[str, Any], made: Mapping[str, Any]) -> list[str]:
-    """Paths of what the cloud has filled in and the preview did not know of at all.
+    """Paths that the cloud filled in and the preview lacked.
 
-    A value that the preview knew and the cloud then changed does not count: clouds do that.
+    A value that was in the preview and changed afterwards does not count: clouds do that.
     """
     return list(_left_out(plan, made, ""))
 
 
 def _left_out(plan: Any, made: Any, path: str) -> Iterator[str]:
-    if made is False or made in (None, "", [], {}):  # as good as nothing
+    if made is False or made in (None, "", [], {}):  # equivalent to none
         return
     if plan is None:
         yield path

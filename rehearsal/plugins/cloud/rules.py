@@ -10,7 +10,7 @@ from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 
 
 def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
-    """What the provider itself refuses before it asks the cloud: enums, bounds, exclusions."""
+    """Problems that the provider reports before a request: enums, bounds, exclusions."""
     found: list[Problem] = []
     tree = dict(inputs)
     for path, allowed in facts.enums.items():
@@ -45,8 +45,7 @@ def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
 
 
 def lacking(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
-    """Blocks that are given with nothing in them. The provider counts before it fills in its
-    defaults."""
+    """Blocks that are given but empty. The provider checks this before it fills in its defaults."""
     groups = (_group(dict(inputs), "at_least_one_of", group) for group in facts.at_least_one_of)
     return [problem for found in groups for problem in found]
 

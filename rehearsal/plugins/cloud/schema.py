@@ -14,7 +14,7 @@ from typing import Any
 from rehearsal.plugins import sdk
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What the engine sends in a preview for a value that is not known yet."""
+"""The engine's placeholder in a preview for a value that is not known yet."""
 
 _SCALARS: Mapping[type, str] = {
     str: "a string",
@@ -33,7 +33,7 @@ class Problem:
 
     @property
     def line(self) -> str:
-        """The reason, which begins with the path if it does not say it itself."""
+        """The reason, prefixed by the path unless it already has it."""
         named = re.search(rf"[' :]{re.escape(self.path)}[' ]", self.reason)
         return self.reason if named else f"{self.path}: {self.reason}"
 
@@ -48,7 +48,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSchema:
-    """A resource type's inputs, and the names of what only the cloud fills in."""
+    """A resource type's inputs, and the names of properties that only the cloud fills in."""
 
     inputs: Block
     output_only: frozenset[str]
@@ -58,7 +58,8 @@ class ResourceSchema:
     """Properties that have a value in every state."""
 
     def misshaped(self, state: Mapping[str, Any]) -> list[str]:
-        """Properties of a state that are text, but a map, an object or a list in the resource."""
+        """Properties that are text in the state but a map, an object or a list in the resource
+        type."""
         return [
             name
             for name, value in state.items()
@@ -72,7 +73,8 @@ class UnknownTypeError(Exception):
 
 @cache
 def resource_schema(token: str) -> ResourceSchema:
-    """The schema of e.g. `gcp:container/nodePool:NodePool`; loads only that module of the SDK."""
+    """The schema of a type such as `gcp:container/nodePool:NodePool`; loads only that SDK
+    module."""
     package, module, name = token.split(":")
     try:
         part = f"pulumi_{package}.{module.partition('/')[0].lower()}"
@@ -97,7 +99,7 @@ def _is_structure(kind: Any) -> bool:
 
 @cache
 def block(args: type) -> Block:
-    """The block that an `<X>Args` class of an SDK describes."""
+    """The block that an SDK's `<X>Args` class describes."""
     names = sdk.input_names(args)
     parameters = inspect.signature(args).parameters
     return Block(
@@ -128,7 +130,7 @@ def element_of(kind: Any) -> Any | None:
 
 
 def plain(hint: Any) -> Any:
-    """A type without the `Input`, `Optional` and dict-literal alternatives that SDKs add to it."""
+    """A type without the `Input`, `Optional` and dict-literal alternatives that SDKs add."""
     if typing.get_origin(hint) not in (typing.Union, types.UnionType):
         return hint
     kept = [
@@ -143,15 +145,16 @@ def plain(hint: Any) -> Any:
 
 
 def fit(value: Any, kind: Any, path: str, problems: list[Problem]) -> Any:
-    """`value` as the provider takes it, with what does not fit `kind` added to `problems`.
+    """Converts `value` to the form that the provider accepts; adds what does not fit `kind` to
+    `problems`.
 
-    As in the official bridge, a number or a boolean becomes a string where one is due.
+    As in the official bridge, a number or a boolean becomes a string if one is expected.
     """
     if value is None or kind is Any or (isinstance(value, str) and value == UNKNOWN):
         return value
     origin = typing.get_origin(kind)
     if origin in (list, abc.Sequence) and isinstance(value, str | int | float):
-        value = [value]  # as the official bridge takes it
+        value = [value]  # the official bridge accepts it, too
     if origin in (list, abc.Sequence) and isinstance(value, list):
         (element,) = typing.get_args(kind)
         return [
@@ -184,7 +187,7 @@ def fit(value: Any, kind: Any, path: str, problems: list[Problem]) -> Any:
 def fit_block(
     value: Mapping[str, Any], shape: Block, path: str, problems: list[Problem]
 ) -> dict[str, Any]:
-    """As `fit`, for a block: every property must exist, every required one must be there."""
+    """Like `fit`, for a block: every property must exist, and every required one must be given."""
     fitted = {}
     for name, each in value.items():
         inner = f"{path}.{name}" if path else name
@@ -203,7 +206,8 @@ def fit_block(
 def unread(
     package: str, known: Collection[str], read: Collection[str], inputs: Iterable[str]
 ) -> list[Problem]:
-    """What of a provider's own configuration the provider does not have, or nobody reads here."""
+    """Settings of a provider's configuration that the provider does not have, or that are not read
+    here."""
     return [
         Problem(name, f"a rehearsal does not simulate '{package}:{name}'")
         if name in known

@@ -1,7 +1,6 @@
-"""An offline plugin in place of a cloud's resource provider, over the protocol that the engine
-speaks.
+"""An offline plugin in place of a cloud's resource provider, over the engine's gRPC protocol.
 
-It knows types, names, defaults and differences; what a cloud does is its handlers' part.
+It implements types, names, defaults and differences; the handlers implement the cloud's behaviour.
 """
 
 import logging
@@ -59,7 +58,7 @@ __all__ = ["Operation", "Provider", "ProviderServer", "ProviderSettings"]
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
-    """Answers the engine. Thread-safe as far as the handlers are."""
+    """Serves the engine's requests. Thread-safe if the handlers are."""
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.settings = settings
@@ -68,7 +67,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self._last_config: Config = {}
         self._lock = threading.Lock()
 
-    # What the engine asks of any plugin.
+    # Requests of the engine to any plugin.
 
     def Handshake(self, request: Any, context: Any) -> Any:
         return provider_pb2.ProviderHandshakeResponse(supports_autonaming_configuration=True)
@@ -99,12 +98,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=_DIFFERS[changed])
 
     def Configure(self, request: Any, context: Any) -> Any:
-        # Each provider instance has its own connection; that is all that tells them apart.
+        # Each provider instance has its own connection, the only thing that distinguishes them.
         config = decode(request.args)
         with self._lock:
             self._configs[context.peer()] = self._last_config = config
-        # Without acceptSecrets the engine sends plain values and itself keeps track of which of
-        # them are secret.
+        # Without acceptSecrets the engine sends plain values and tracks itself which of them are
+        # secret.
         return provider_pb2.ConfigureResponse(
             supportsPreview=True, supports_autonaming_configuration=True
         )
@@ -123,8 +122,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.CheckResponse(
                 inputs=encode(inputs),
                 failures=[
-                    # Without `property`, which the engine would show with its own value
-                    # finding: none, where the path is nested.
+                    # Without `property`, for which the engine would show its own value: none, if
+                    # the path is nested.
                     provider_pb2.CheckFailure(reason=one.line)
                     for one in dict.fromkeys(problems)
                 ],
@@ -144,7 +143,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 foreseen=foreseen({}, known.foreseen, self._config(context)),
             )
             for name in schema.misshaped(olds):
-                # As the official bridge reads a state, which knows its properties' shapes.
+                # Like the official bridge, which knows the shapes of a state's properties.
                 snake = re.sub(r"([A-Z])", lambda letter: f"_{letter[1].lower()}", name)
                 raise CloudError(f"1 error occurred: * [{snake}] missing expected {{")
             changes = comparison.changes(
@@ -159,7 +158,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 changes=_DIFFERS[bool(changes)],
                 diffs=list(dict.fromkeys(change.property for change in changes)),
                 replaces=list(dict.fromkeys(c.property for c in changes if c.replace)),
-                # As the official bridge: a name that somebody chose cannot exist twice.
+                # Like the official bridge: an explicitly chosen name cannot exist twice.
                 deleteBeforeReplace=replaced and (explicit or known.delete_before_replace),
                 hasDetailedDiff=True,
                 detailedDiff={change.path: _property_diff(change) for change in changes},
@@ -184,8 +183,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             ):
                 identity, outputs = handler.on_create(config, inputs)
                 if missing := left_out(plan, outputs):
-                    # The rehearsal's own defect, and never passed over: the preview of a program
-                    # that reads it fails.
+                    # A defect of the rehearsal, never ignored: the preview of a program that reads
+                    # the property fails.
                     raise CloudError(
                         f"the simulated preview of {token} left out {', '.join(missing)}: name it "
                         "in its row in clouds/rows, provider: kept_when_removed or not_inputs"
@@ -202,8 +201,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                         self._config(context), request.id, decode(request.properties)
                     )
             except NotFoundError:
-                return provider_pb2.ReadResponse()  # without an id: the engine forgets it
-            if not inputs:  # an import: everything that could have been an input
+                return provider_pb2.ReadResponse()  # without an ID: the engine forgets the resource
+            if not inputs:  # an import: all properties that could be inputs
                 names = schema.inputs.properties
                 inputs = {name: outputs[name] for name in names if name in outputs}
             return provider_pb2.ReadResponse(
@@ -271,7 +270,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     @contextmanager
     def _answering(self, context: Any) -> Iterator[None]:
-        """What the cloud refuses becomes an error on the resource, with the reason as its text."""
+        """Turns the cloud's refusals into errors on the resource, with the reason as their text."""
         try:
             yield
         except (CloudError, UnknownTypeError) as error:
@@ -300,7 +299,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
 @contextmanager
 def _keeping(context: Any, doing: str, urn: str, handler: Handler) -> Iterator[None]:
-    """Tells the engine of a partial create or change, in the words of the official bridge."""
+    """Reports a partial create or update to the engine, with the official bridge's messages."""
     try:
         yield
     except InitFailedError as error:
@@ -338,7 +337,7 @@ class ProviderServer:
         self._server.start()
 
     def stop(self) -> None:
-        """Ends it; operations that still run get a second."""
+        """Stops the server; operations in progress get a second."""
         self._server.stop(1).wait()
 
     def __enter__(self) -> "ProviderServer":

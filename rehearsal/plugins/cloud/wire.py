@@ -5,7 +5,7 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 
-# The engine's marks: https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/sig
+# The engine's signatures: https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/sig
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
@@ -35,7 +35,7 @@ def _decode(value: struct_pb2.Value) -> Any:
 
 
 def encode(properties: Mapping[str, Any], *, nulls: bool = False) -> struct_pb2.Struct:
-    """The properties for the engine; None values are left out, unless `nulls`."""
+    """The properties for the engine; None values are omitted, unless `nulls`."""
     struct = struct_pb2.Struct()
     struct.update(properties if nulls else _without_nulls(properties))
     return struct
@@ -50,7 +50,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def mark_secrets(properties: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
-    """The properties with what lies at `paths` (`masterAuth.clientKey`) wrapped as secret."""
+    """The properties with the values at `paths` (`masterAuth.clientKey`) wrapped as secrets."""
     marked = dict(properties)
     for path in paths:
         name, _, rest = path.partition(".")

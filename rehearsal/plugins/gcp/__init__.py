@@ -1,6 +1,6 @@
 """The offline plugin for `gcp`: how Google's provider maps inputs and responses, over HTTP.
 
-No rule of Google Cloud is here: the simulated API has them.
+Google Cloud's rules are not implemented here: the simulated API has them.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,13 +30,13 @@ _MORE = {
         ProjectMember, Router, RouterNat, Service, Subnetwork,
     )
 }  # fmt: skip
-"""Type -> the class of one that its row does not describe completely."""
+"""Type -> its class, for types that their row does not describe completely."""
 _READ = frozenset(
     {
         "project",
         "region",
         "zone",
-        # What only decides how the real API is reached, and by whom.
+        # Settings that only determine how the real API is reached, and with which credentials.
         "accessToken",
         "billingProject",
         "credentials",
@@ -53,8 +53,7 @@ _READ = frozenset(
 def settings_for(
     environment: Mapping[str, str], *, faults: Faults, changed: Callable[[], None] = lambda: None
 ) -> ProviderSettings:
-    """The plugin over the APIs that `environment` names, `GOOGLE_COMPUTE_CUSTOM_ENDPOINT` and so
-    on."""
+    """The plugin for the APIs in `environment`: `GOOGLE_COMPUTE_CUSTOM_ENDPOINT` and so on."""
     client = Client(environment)
     handlers = {token: _MORE.get(token, Resource)(client, row) for token, row in rows().items()}
     return ProviderSettings(
@@ -68,7 +67,7 @@ def settings_for(
 
 
 def check_config(inputs: Mapping[str, object]) -> list[Problem]:
-    """What is wrong with a provider's configuration, or not read here."""
-    import pulumi_gcp.provider  # a part of a second, which not everybody needs
+    """Problems of a provider's configuration, including settings that are not read here."""
+    import pulumi_gcp.provider  # takes a part of a second, which most callers do not need
 
     return unread("gcp", block(pulumi_gcp.provider.ProviderArgs).properties, _READ, inputs)

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def is_network(value: Any) -> bool:
-    """Whether this is a network such as 10.0.0.0/20, without bits for hosts."""
+    """Whether this is a network such as 10.0.0.0/20, without host bits."""
     try:
         ipaddress.ip_network(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Calls Google's APIs over HTTP, and words their errors as the provider does."""
+"""Calls Google's APIs over HTTP, and phrases their errors as the provider does."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import urllib3
 from rehearsal.plugins.cloud.handler import CloudError, NotFoundError
 
 _POLLS = (0.0, 0.01, 0.02, 0.05)
-"""Seconds before an operation is asked for again; the last is repeated."""
+"""Seconds between polls of an operation; the last one is repeated."""
 _RETRIES = urllib3.Retry(
     total=5,
     connect=False,
@@ -22,14 +22,14 @@ _RETRIES = urllib3.Retry(
     backoff_factor=0.05,
     raise_on_status=False,
 )
-"""The official provider makes a request again, whatever it does, that the API answers so: for 90
-seconds, where this one takes 2 (`isCommonRetryableErrorCode` and `defaultRetryTransportTimeoutSec`
-in google-beta/transport of terraform-provider-google-beta, read on 2026-11-22)."""
+"""Like the official provider, retries every request with these statuses: for 2 seconds instead of
+90 (`isCommonRetryableErrorCode` and `defaultRetryTransportTimeoutSec` in google-beta/transport of
+terraform-provider-google-beta, read on 2026-11-22)."""
 _API = re.compile(r"https://www\.googleapis\.com/compute/(beta|v1)/")
 
 
 class Client:
-    """Speaks to the endpoints given, by the variables that the official plugin reads them from:
+    """Calls the given endpoints, by the names of the official plugin's variables:
     `GOOGLE_COMPUTE_CUSTOM_ENDPOINT` and so on. Thread-safe."""
 
     def __init__(self, endpoints: Mapping[str, str]) -> None:
@@ -44,8 +44,8 @@ class Client:
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """What the API answers; raises CloudError. `service`: as in the variable, e.g. `COMPUTE`;
-        `path`: below the endpoint."""
+        """Returns the API's response; raises CloudError. `service`: as in the variable, such as
+        `COMPUTE`; `path`: below the endpoint."""
         url = self._endpoints[f"GOOGLE_{service}_CUSTOM_ENDPOINT"] + path
         try:
             answer = self._http.request(
@@ -65,8 +65,8 @@ class Client:
     def wait(
         self, service: str, operation: Mapping[str, Any], where: str, doing: str
     ) -> dict[str, Any]:
-        """The operation once it is done; raises CloudError for one that failed. `where`: the path
-        of the place that it runs in, e.g. `projects/p/global`; `doing`: e.g. `creating Network`."""
+        """Waits for the operation and returns it; raises CloudError if it failed. `where`: the path
+        of its location, such as `projects/p/global`; `doing`: for example `creating Network`."""
         path = f"{where}/operations/{operation['name'].rpartition('/')[2]}".lstrip("/")
         turn = 0
         found = dict(operation)
@@ -95,7 +95,7 @@ def _of_operation(error: Mapping[str, Any] | str) -> str:
 
 
 def stable(value: Any) -> Any:
-    """The answer with links to Compute Engine in the form that the provider keeps them: v1's."""
+    """The response with Compute Engine links in the provider's form: v1."""
     if isinstance(value, str):
         return _API.sub("https://www.googleapis.com/compute/v1/", value)
     if isinstance(value, Mapping):

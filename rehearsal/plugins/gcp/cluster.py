@@ -17,7 +17,8 @@ _NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
 
 class Cluster(ContainerResource):
-    """A GKE cluster. `deletionProtection` and `removeDefaultNodePool` are the provider's own."""
+    """A GKE cluster. `deletionProtection` and `removeDefaultNodePool` exist only in the
+    provider."""
 
     token = "gcp:container/cluster:Cluster"
     computed = ("masterAuth.clientCertificateConfig",)
@@ -93,7 +94,7 @@ class Cluster(ContainerResource):
                 cluster_updates.remove_default_pool(self, identity)
         except CloudError as error:
             if self.status(identity):
-                # The provider has read nothing of it yet.
+                # The provider has not read the cluster yet.
                 state = {**inputs, "pulumiLabels": inputs["effectiveLabels"]}
                 raise InitFailedError(identity, state, str(error)) from None
             raise
@@ -127,7 +128,7 @@ class Cluster(ContainerResource):
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         if path.startswith("enableK8sBetaApis"):
-            # One that is on stays on (containerClusterEnableK8sBetaApisCustomizeDiff).
+            # Once enabled, it cannot be disabled (containerClusterEnableK8sBetaApisCustomizeDiff).
             return old is not None and (path, new) != ("enableK8sBetaApis", UNKNOWN)
         downgraded = ("enableL4IlbSubsetting", "enableFqdnNetworkPolicy")
         return path in downgraded and old is True and new in (False, UNKNOWN)

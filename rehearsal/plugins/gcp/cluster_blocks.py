@@ -11,7 +11,7 @@ from tools.google_discovery import Document
 def expanded(
     document: Document, inputs: Mapping[str, Any], body: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the provider puts into the body by hand, or although it is empty."""
+    """The blocks that the provider assembles by hand, or sends although they are empty."""
     private = inputs.get("privateClusterConfig") or {}
     autopilot = bool(inputs.get("enableAutopilot"))
     found: dict[str, Any] = {
@@ -59,7 +59,7 @@ def expanded(
 
 
 def autoscaling(inputs: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """`ClusterAutoscaling`; None for none at all."""
+    """Returns `ClusterAutoscaling`; None if it must not be sent."""
     if inputs.get("clusterAutoscaling"):
         found = {"defaultComputeClassConfig": {}, **body.get("autoscaling", {})}
         if defaults := found.get("autoprovisioningNodePoolDefaults"):
@@ -74,7 +74,7 @@ def autoscaling(inputs: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str,
 
 
 def addons(document: Document, body: Mapping[str, Any]) -> dict[str, Any]:
-    """`AddonsConfig`, each with its switch although that is off."""
+    """Returns `AddonsConfig`, in which each addon has its switch even if it is off."""
     found = {}
     for name, block in body.items():
         schema = document.schemas["AddonsConfig"]["properties"][name]["$ref"]
@@ -91,7 +91,7 @@ def _binary_authorization(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def endpoints(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """`ControlPlaneEndpointsConfig`, of the three blocks that the provider has for it."""
+    """Returns `ControlPlaneEndpointsConfig`, from the provider's three blocks for it."""
     given = inputs.get("controlPlaneEndpointsConfig") or {}
     private = inputs.get("privateClusterConfig") or {}
     dns = given.get("dnsEndpointConfig") or {}
@@ -126,7 +126,7 @@ def _authorized(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def flattened(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What the provider reads by hand; None for a block that is not there."""
+    """The blocks that the provider reads by hand; None for a missing one."""
     control = body.get("controlPlaneEndpointsConfig") or {}
     ip, dns = control.get("ipEndpointsConfig") or {}, control.get("dnsEndpointConfig") or {}
     authorized = ip.get("authorizedNetworksConfig") or {}

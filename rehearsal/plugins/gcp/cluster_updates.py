@@ -18,7 +18,7 @@ _NOT_SENT = (
     "labelFingerprint", "masterVersion", "minMasterVersion", "nodeLocations", "nodeVersion",
     "parent", "pulumiLabels", "skipNodePoolRefresh",
 )  # fmt: skip
-"""Properties that are the provider's own, or that follow from others."""
+"""Properties that exist only in the provider, or that follow from others."""
 _BY_HAND = (
     "enableLegacyAbac", "loggingService", "maintenancePolicy", "monitoringService", "network",
     "networkPolicy", "removeDefaultNodePool", "resourceLabels", "subnetwork",
@@ -49,7 +49,7 @@ _DESIRED = {
 def change(
     kind: ContainerResource, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> None:
-    """Sends the API what differs between two states."""
+    """Sends the differences between two states to the API."""
 
     def differ(*names: str) -> bool:
         return any(new.get(name) != old.get(name) for name in names)
@@ -119,7 +119,7 @@ def change(
 
 
 def remove_default_pool(kind: ContainerResource, identity: str) -> None:
-    """Deletes the pool that GKE creates with a cluster."""
+    """Deletes the node pool that GKE creates with a cluster."""
     pool = f"{identity}/nodePools/default-pool"
     with contextlib.suppress(NotFoundError):
         kind.send("DELETE", pool, None, "removing default node pool")
@@ -128,8 +128,8 @@ def remove_default_pool(kind: ContainerResource, identity: str) -> None:
 def _field(
     kind: ContainerResource, name: str, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The field of `ClusterUpdate` for an input, which is mostly called as it; empty if the API
-    sees no difference."""
+    """The field of `ClusterUpdate` for an input, usually of the same name; empty if the API sees no
+    difference."""
     field = kind.renamed.get(name, name)
     if field is None or at(before, field) == at(after, field):
         return {}
@@ -152,7 +152,8 @@ def _labels(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _meets(current: str, wanted: str) -> bool:
-    """Whether a version is at least the one that is wanted, which may be a part of one."""
+    """Whether a version is at least the wanted one, which may be only the beginning of a
+    version."""
     if wanted in ("latest", "-"):
         return True
 

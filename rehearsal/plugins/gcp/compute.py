@@ -11,7 +11,7 @@ from rehearsal.plugins.gcp.resource import Resource
 
 
 class LoggedResource(Resource):
-    """Types whose `logConfig` the provider shows while logs are on."""
+    """A type whose `logConfig` the provider returns only while logs are enabled."""
 
     def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         found = super().flatten(body, known)

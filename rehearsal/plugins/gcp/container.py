@@ -1,4 +1,4 @@
-"""What the provider has in common for GKE's clusters and node pools."""
+"""The provider's behaviour that GKE clusters and node pools share."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,13 +19,13 @@ _SCOPES = {
     "storage-rw": "devstorage.read_write",
     "trace": "trace.append",
 }
-"""Short names of scopes that are not their own last part."""
+"""Short names of scopes that differ from the scope's last part."""
 DEFAULT_SCOPES = [
     f"{_AUTH}{name}"
     for name in ("devstorage.read_only", "logging.write", "monitoring",
                  "service.management.readonly", "servicecontrol", "trace.append")
 ]  # fmt: skip
-"""What the provider asks for if a `nodeConfig` names none (node_config.go)."""
+"""The scopes that the provider requests if a `nodeConfig` names none (node_config.go)."""
 _BROKEN = ("ERROR", "DEGRADED", "RUNNING_WITH_ERROR")
 """resource_container_cluster.go and resource_container_node_pool.go: their `RestingStates`."""
 
@@ -35,14 +35,14 @@ class ContainerResource(Resource):
 
     @property
     def virtual(self) -> set[str]:
-        """Properties that are the provider's own, or that it reads and sends by hand. Any other one
-        without a field is refused."""
+        """Properties that exist only in the provider, or that it reads and sends by hand. Any other
+        one without a field is refused."""
         return {*self.row.own, *self.row.by_hand}
 
     def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
         return {**inputs, "project": project_of(config, inputs)}
 
-    # As the provider, which leaves the API's words as they are.
+    # Like the provider, which passes on the API's messages unchanged.
 
     def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         complete = self.completed(config, inputs)
@@ -56,7 +56,7 @@ class ContainerResource(Resource):
         return identity, outputs
 
     def status(self, identity: str) -> str:
-        """As the API has it; empty if there is no such thing."""
+        """The status in the API; empty if the resource does not exist."""
         try:
             return str(self.get(identity)["status"])
         except NotFoundError:
@@ -80,16 +80,17 @@ class ContainerResource(Resource):
     def send(
         self, verb: str, path: str, body: Mapping[str, Any] | None, doing: str
     ) -> dict[str, Any]:
-        """Asks the API for it and waits until it is done; the operation."""
+        """Sends a request to the API, waits until it is done, and returns the operation."""
         operation = self.client.call(self.row.service, verb, path, body)
         return self.waited(operation, path, doing)
 
     def waited(self, operation: Mapping[str, Any], path: str, doing: str) -> dict[str, Any]:
-        """The operation at this place, once it is done."""
+        """Waits for the operation in the location of `path` and returns it."""
         return self.client.wait(self.row.service, operation, "/".join(path.split("/")[:4]), doing)
 
     def translated(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The body by name, without what is empty; raises CloudError for what has no field."""
+        """The body with fields translated by name, without empty ones; raises CloudError for an
+        input without a field."""
         for path, field in self.renamed.items():
             if field is None and path not in self.virtual and is_given(inputs, path):
                 raise CloudError(f"the offline plugin does not send '{path}' of {self.row.noun}")
@@ -99,7 +100,7 @@ class ContainerResource(Resource):
         return body
 
     def with_zeros(self, found: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        """The API leaves false and 0 away; what is known to be a switch or a count is that."""
+        """Adds false and 0, which the API omits, for known switches and counts."""
         mapped = {
             name: value
             for name, value in known.items()
@@ -117,7 +118,7 @@ class ContainerResource(Resource):
 
 
 def node_config(given: Mapping[str, Any] | None, body: dict[str, Any] | None) -> dict[str, Any]:
-    """The `NodeConfig` of a `nodeConfig`, once it is translated by name."""
+    """The `NodeConfig` for a `nodeConfig` whose fields have been translated by name."""
     if given is None or body is None:
         return {"oauthScopes": list(DEFAULT_SCOPES)}
     scopes = [scope(each) for each in given.get("oauthScopes") or ()]
@@ -131,7 +132,8 @@ def node_config(given: Mapping[str, Any] | None, body: dict[str, Any] | None) ->
 def flat_node_config(
     found: dict[str, Any], body: Mapping[str, Any], known: Mapping[str, Any]
 ) -> None:
-    """`taints` are those that the program knows of; GKE's own are in `effectiveTaints` only."""
+    """Adapts the state: `taints` has only those that the program declared; GKE's own are only in
+    `effectiveTaints`."""
     ours = {each["key"] for each in known.get("taints") or ()}
     every = body.get("taints", [])
     found["effectiveTaints"] = [dict(each) for each in every]
@@ -139,12 +141,13 @@ def flat_node_config(
 
 
 def scope(name: Any) -> str:
-    """A scope by its whole name."""
+    """The full name of a scope."""
     return f"{_AUTH}{_SCOPES.get(str(name), name)}" if "/" not in str(name) else str(name)
 
 
 def sparse(value: Any) -> Any:
-    """As Go's client writes it: without false, 0, empty strings, lists and maps; a block stays."""
+    """The value as Go's client sends it: without false, 0, empty strings, lists and maps; blocks
+    stay."""
     if isinstance(value, Mapping):
         return {
             name: sparse(each)
@@ -155,7 +158,7 @@ def sparse(value: Any) -> Any:
 
 
 def with_zeros(found: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """What was found, with false and 0 where something is known to be a switch or a count."""
+    """The state, with false and 0 for known switches and counts."""
     filled = dict(found)
     for name, value in known.items():
         if name not in found:

@@ -1,6 +1,7 @@
 """The state after a failed, perhaps partial, update, as Terraform's SDK leaves it.
 
-A property that is None was not created."""
+A property that is None was not created.
+"""
 
 import typing
 from collections import abc
@@ -18,8 +19,8 @@ def partial(
     sets: Collection[str],
     parent: str = "",
 ) -> dict[str, Any]:
-    """The old state, where the provider asked for that (`d.Partial(true)`). Sets are the planned
-    ones even so, and a map of the resource's own where it had none (helper/schema/grpc_provider.go,
+    """The old state, if the provider requested that (`d.Partial(true)`). Sets nevertheless have
+    their planned value, and so does a top-level map that had none (helper/schema/grpc_provider.go,
     normalizeNullValues; resource_data.go, State). `kinds`: property -> type; `sets`: patterns."""
     kept = dict.fromkeys(planned) | dict(old)
     for name, value in planned.items():

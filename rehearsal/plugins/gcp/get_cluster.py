@@ -1,4 +1,4 @@
-"""`gcp.container.get_cluster`, as the provider's data source answers: a cluster with its pools,
+"""`gcp.container.get_cluster`, as the provider's data source returns it: a cluster with its pools,
 each block as a list."""
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ _ZEROS = {bool: False, int: 0, float: 0.0}
 def answer(
     handlers: Mapping[str, Handler], config: Config, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The function's result; raises CloudError for a cluster that is not there."""
-    from pulumi_gcp.container import GetClusterResult  # a part of a second
+    """The function's result; raises CloudError if the cluster does not exist."""
+    from pulumi_gcp.container import GetClusterResult  # takes a part of a second
 
     cluster, pools = handlers[Cluster.token], handlers[NodePool.token]
     assert isinstance(cluster, Cluster)
@@ -31,7 +31,7 @@ def answer(
     try:
         body = cluster.get(identity)
     except NotFoundError:
-        # datasource_google_container_cluster.go: the read has forgotten the id.
+        # datasource_google_container_cluster.go: the read has cleared the ID.
         raise CloudError(f"{identity} not found") from None
     found = {
         **cluster.fetch(identity, {"resourceLabels": body.get("resourceLabels") or {}}),
@@ -41,7 +41,7 @@ def answer(
 
 
 def _as(kind: type, found: Mapping[str, Any]) -> dict[str, Any]:
-    """`found`, a resource's state or a block of it, as the type of the data source has it."""
+    """Converts `found`, a resource's state or a block of it, to the data source's type."""
     shown: dict[str, Any] = {}
     for member in vars(kind).values():
         name = getattr(getattr(member, "fget", None), "_pulumi_name", None)
@@ -59,7 +59,8 @@ def _as(kind: type, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _one_of(found: Mapping[str, Any], plural: str) -> Any:
-    """What the state calls by the singular, or as the data source does."""
+    """The value of a property that the state calls by the singular, or by the data source's
+    name."""
     endings = ((plural, ""), (plural[:-1], "s"), (plural[:-2], "es"), (f"{plural[:-3]}y", "ies"))
     names = [name for name, ending in endings if plural.endswith(ending)]
     return next((found[name] for name in names if found.get(name) is not None), None)

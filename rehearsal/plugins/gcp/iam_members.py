@@ -23,12 +23,12 @@ _TRIES = 5
 
 
 class Member(Resource):
-    """One member of one role, in the policy of something: the provider reads the whole policy and
+    """One member of one role in the policy of a resource: the provider reads the whole policy and
     writes it back."""
 
     computed = ("etag",)
     target_key: ClassVar[str]
-    """The property that says whose policy it is."""
+    """The property that identifies the policy's resource."""
 
     def __init__(self, client: Client, row: Row) -> None:
         super().__init__(client, row)
@@ -47,7 +47,7 @@ class Member(Resource):
         ]
 
     def same(self, path: str, old: Any, new: Any) -> bool:
-        # IAM writes an account's address in small letters.
+        # IAM writes an account's address in lower case.
         return path == "member" and str(old).lower() == str(new).lower()
 
     def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Member(Resource):
         return f"{inputs[self.target_key]}/{inputs['role']}/{inputs['member']}{title}"
 
     def read_policy(self, target: str) -> dict[str, Any]:
-        """The current policy."""
+        """Reads the current policy."""
         raise NotImplementedError
 
     def write_policy(self, target: str, policy: dict[str, Any]) -> None:
@@ -198,5 +198,5 @@ class BucketMember(Member):
 
 
 def _bucket(name: Any) -> str:
-    """As the provider keeps it: `b/NAME`."""
+    """The bucket's name in the provider's form: `b/NAME`."""
     return f"b/{str(name).removeprefix('b/')}"

@@ -14,7 +14,7 @@ _RFC3339 = re.compile(
 
 
 def problems(inputs: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the provider refuses: it reads times and knows nothing of rules."""
+    """The provider's refusals: it only parses times and does not know GKE's rules."""
     policy = inputs.get("maintenancePolicy")
     if not isinstance(policy, Mapping):
         return
@@ -48,8 +48,8 @@ def _is_instant(text: Any) -> bool:
 
 
 def expanded(policy: Mapping[str, Any] | None, current: Mapping[str, Any]) -> dict[str, Any]:
-    """`MaintenancePolicy`; `current`: the cluster's, of which an update has to name the version.
-    Without a policy the exclusions stay, and the window is removed."""
+    """Returns `MaintenancePolicy`; `current`: the cluster's, whose version an update must name.
+    Without a policy, the exclusions stay and the window is removed."""
     version = current.get("resourceVersion")
     known = {"resourceVersion": version} if version else {}
     if not policy:

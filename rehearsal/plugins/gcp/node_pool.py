@@ -13,30 +13,31 @@ from rehearsal.plugins.gcp.resource import relative
 
 _SCALING = ("minNodeCount", "maxNodeCount", "totalMinNodeCount", "totalMaxNodeCount")
 _SIZES = ("machineType", "diskSizeGb", "diskType", "storagePools", "bootDisk")
-"""What the provider changes in one request."""
+"""Inputs that the provider changes in one request."""
 _BY_ID = (
     "workloadMetadataConfig", "gcfsConfig", "gvnic", "kubeletConfig", "linuxNodeConfig",
     "windowsNodeConfig", "fastSocket",
 )  # fmt: skip
-"""Where its request names the pool as `nodePoolId`."""
+"""Inputs whose request names the pool as `nodePoolId`."""
 _ORDER = (
     "loggingConfig", "taintConfig", "containerdConfig", "confidentialNodes", "machineType",
     "taints", "tags", "resourceManagerTags", "resourceLabels", "labels", "imageType", *_BY_ID,
 )  # fmt: skip
-"""Fields of a `NodeConfig` in the provider's order (node_config.go); all sizes are in one."""
+"""Fields of a `NodeConfig` in the provider's order (node_config.go); all sizes are in one
+request."""
 _LISTED = ("locations", "upgradeSettings")
-"""Fields of a `NodePool` whose place in that order is known."""
+"""Fields of a `NodePool` whose position in that order is known."""
 _ZEROS: Mapping[str, Any] = {
     "array": [], "boolean": False, "integer": 0, "number": 0, "object": {}, "string": "",
 }  # fmt: skip
-"""Type in Google's documents -> what an update sends for a field that was taken away."""
+"""Type in Google's documents -> the value that an update sends for a removed field."""
 _WORDS = {
     "loggingConfig": "logging_variant",
     "machineType": "disk_size_gb/disk_type/machine_type/storage_pools/boot_disk",
     "resourceLabels": "resource labels",
     "resourceManagerTags": "resource manager tags",
 }
-"""What an error calls a field; the others are in snake case."""
+"""Fields with a special name in errors; the others are in snake case."""
 
 
 class NodePool(ContainerResource):
@@ -49,7 +50,7 @@ class NodePool(ContainerResource):
     def __init__(self, client: Client, row: Row) -> None:
         super().__init__(client, row)
         self._seconds: dict[str, float] = {}
-        """Pool -> what its last update takes in life."""
+        """Pool -> the real duration of its last update, in seconds."""
 
     def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
         found = super().completed(config, inputs)
@@ -116,7 +117,7 @@ class NodePool(ContainerResource):
                 try:
                     groups.append(self.client.call("COMPUTE", "GET", relative(url, "")))
                 except NotFoundError:
-                    continue  # as the provider: the group is gone
+                    continue  # like the provider: the group is gone
             sizes = [group.get("targetSize", 0) for group in groups]
             found["nodeCount"] = sum(sizes) // len(sizes) if sizes else 0
         found["managedInstanceGroupUrls"] = [group["instanceGroup"] for group in groups]
@@ -132,7 +133,7 @@ class NodePool(ContainerResource):
     # Updates: each in its own request, in the provider's order.
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        self._seconds.pop(identity, None)  # of an update that failed on the way
+        self._seconds.pop(identity, None)  # left by an update that failed partway
         wanted, before, scaling = self.expand(new), self.expand(old), _scaling(new)
         if scaling != _scaling(old):
             forced = ("minNodeCount", "totalMinNodeCount")
@@ -177,7 +178,7 @@ class NodePool(ContainerResource):
     def _change_unlisted(
         self, identity: str, pool: str, message: str, name: str, value: Any
     ) -> None:
-        """Sends a field of a message whose place in the provider's order is not known, as Google's
+        """Sends a field of a message whose position in the provider's order is unknown, as Google's
         document describes it."""
         schemas = self.document.schemas
         sent = schemas["UpdateNodePoolRequest"]["properties"].get(name)
@@ -190,7 +191,7 @@ class NodePool(ContainerResource):
             (inner,) = schemas[sent["$ref"]]["properties"]
             value = {inner: value}
         elif sent.get("type") == "string":
-            value = str(value)  # 64 bits
+            value = str(value)  # 64-bit integers are strings
         self._update(identity, {"name": pool, name: value}, name)
 
     def _change_field(
@@ -235,7 +236,7 @@ class NodePool(ContainerResource):
 
 
 def _scaling(inputs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """`NodePoolAutoscaling`, with counts that are sent although they are 0."""
+    """Returns `NodePoolAutoscaling`, with counts that are sent even if they are 0."""
     given = inputs.get("autoscaling")
     if given is None:
         return None

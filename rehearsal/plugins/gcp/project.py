@@ -48,7 +48,7 @@ class Service(Resource):
 
 
 class Dashboard(Resource):
-    """A dashboard of Cloud Monitoring, whose body is the property `dashboardJson`."""
+    """A Cloud Monitoring dashboard, whose body is the property `dashboardJson`."""
 
     token = "gcp:monitoring/dashboard:Dashboard"
 
@@ -87,7 +87,7 @@ class Dashboard(Resource):
 
 
 def _as_in(value: Any, wanted: Any) -> Any:
-    """The value without what the API added to the one that is wanted."""
+    """The value without the API's additions to `wanted`."""
     if isinstance(value, dict) and isinstance(wanted, dict):
         return {name: _as_in(value[name], wanted[name]) for name in value if name in wanted}
     if isinstance(value, list) and isinstance(wanted, list) and len(value) == len(wanted):
@@ -96,12 +96,12 @@ def _as_in(value: Any, wanted: Any) -> Any:
 
 
 class AlertPolicy(Resource):
-    """An alert policy of Cloud Monitoring."""
+    """A Cloud Monitoring alert policy."""
 
     token = "gcp:monitoring/alertPolicy:AlertPolicy"
 
     def on_read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
-        # The provider asks for the name in its state; only an import takes that from the id.
+        # The provider reads by the name in its state; only an import takes the name from the ID.
         if state and not state.get("name"):
             raise NotFoundError(identity)
         return super().on_read(config, identity, state)

@@ -1,4 +1,4 @@
-"""One resource of a Google API: the offline plugin's engine for the rows."""
+"""One resource of a Google API: the offline plugin's common code for the rows."""
 
 import re
 from collections.abc import Mapping
@@ -15,41 +15,41 @@ from rehearsal.plugins.gcp.translate import from_api, to_api
 from tools.google_discovery import Document, document
 
 KEPT = ("deletionPolicy", "params")
-"""Properties that the API does not tell: a state has them from the inputs."""
+"""Properties that the API does not return: a state has them from the inputs."""
 OWN_LABEL = {"goog-pulumi-provisioned": "true"}
-"""What the provider puts on what it creates."""
+"""The label that the provider sets on everything it creates."""
 
 
 class NoLongerPartialError(CloudError):
-    """Of an update that failed after the provider's `d.Partial(false)`."""
+    """An update that failed after the provider's `d.Partial(false)`."""
 
 
 class Resource(Handler):
-    """Subclasses are of the types that a row does not describe completely."""
+    """A resource type. Subclasses are for types that a row does not describe completely."""
 
     token: ClassVar[str]
-    """Of a subclass for one type."""
+    """The type's token, for a subclass."""
 
     def __init__(self, client: Client, row: Row) -> None:
         self.client, self.row = client, row
 
     @cached_property
     def document(self) -> Document:
-        """Google's own, of the API."""
+        """Google's discovery document of the API."""
         found = document(*self.row.api)
         assert found is not None
         return found
 
     @cached_property
     def fields(self) -> Mapping[str, Any]:
-        """Those of its message in the document."""
+        """The fields of its message in the document."""
         properties: Mapping[str, Any] = self.document.schemas[self.row.schema]["properties"]
         return properties
 
     @cached_property
     def renamed(self) -> Names:
-        """What the API calls otherwise. What is part of the path or kept by the provider has no
-        field unless the message has it."""
+        """Names that differ in the API. A property that is part of the path or that only the
+        provider keeps has no field, unless the message has it."""
         row = self.row
         unsent = [name for name in (*row.in_path, *row.kept) if name not in self.fields]
         return {
@@ -63,10 +63,10 @@ class Resource(Handler):
             },
         }
 
-    # What subclasses may do otherwise.
+    # Subclasses may override these methods.
 
     def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs with what the provider itself has: project, region, location."""
+        """The inputs with the provider's own settings: project, region, location."""
         found = {**inputs, "project": project_of(config, inputs)}
         if "region" in self.row.in_path:
             found["region"] = region_of(config, inputs)
@@ -77,18 +77,18 @@ class Resource(Handler):
         return found
 
     def identity(self, inputs: Mapping[str, Any]) -> str:
-        """The id that the official provider gives it."""
+        """The official provider's ID for the resource."""
         return self.row.id.format_map(inputs)
 
     def path(self, identity: str) -> str:
-        """Where the API has it, below `base`."""
+        """The resource's path in the API, below `base`."""
         if not self.row.id or self.row.id.startswith(self.row.place):
             return identity
         place = self.row.place.format_map(self.placed(identity))
         return f"{place}/{identity.rpartition('/')[2]}"
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The body that creates it, from inputs or from a state."""
+        """The body of a create request, from inputs or from a state."""
         row, names = self.row, resource_schema(self.row.token).inputs.properties
         given = {name: value for name, value in inputs.items() if name in names}
         body = to_api(self.document, row.schema, given, self.renamed)
@@ -108,7 +108,8 @@ class Resource(Handler):
         return body
 
     def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        """The state of what the API has; `known`: inputs or state so far."""
+        """The state that corresponds to the API's resource; `known`: the inputs or the state so
+        far."""
         row = self.row
         kept = {name: known[name] for name in (*KEPT, *row.kept) if name in known}
         found = from_api(resource_schema(row.token).kinds, stable(body), self.renamed)
@@ -124,7 +125,7 @@ class Resource(Handler):
         return {**row.unset, **kept, **found}
 
     def insert(self, inputs: Mapping[str, Any]) -> str:
-        """Creates it, waits for it and returns its id."""
+        """Creates the resource, waits for it and returns its ID."""
         row, place = self.row, self.row.place.format_map(inputs)
         query = {row.query: inputs[row.key]} if row.query else None
         doing = f"to create {row.noun}"
@@ -132,7 +133,7 @@ class Resource(Handler):
         return str(answer["name"]) if row.named_by_api else self.identity(inputs)
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        """Sends the API what differs; called only if more than `KEPT` does."""
+        """Sends the differences to the API; called only if more than `KEPT` differs."""
         body, before = self.bodies(old, new)
         for request in self.row.update:
             differ = [name for name in request.fields if body.get(name) != before.get(name)]
@@ -142,7 +143,7 @@ class Resource(Handler):
     def bodies(
         self, old: Mapping[str, Any], new: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What an update sends parts of, and what it compares that with."""
+        """The body that an update sends parts of, and the one it is compared with."""
         return self.expand(new), self.expand(old)
 
     def _send(
@@ -170,7 +171,7 @@ class Resource(Handler):
             raise (NoLongerPartialError(str(error)) if request.ends_partial else error) from None
 
     def get(self, identity: str) -> dict[str, Any]:
-        """What the API has; raises NotFoundError."""
+        """The resource in the API; raises NotFoundError."""
         return self.client.call(self.row.service, "GET", self.row.base + self.path(identity))
 
     def ask(
@@ -182,8 +183,8 @@ class Resource(Handler):
         *,
         doing: str,
     ) -> dict[str, Any]:
-        """Asks the API for something at a path below `base`, and waits until it is done if the
-        answer is an operation, which is found where the collection is; the answer."""
+        """Sends a request to a path below `base` and returns the response. If that is an operation,
+        waits until it is done; operations are in the location of the collection."""
         answer = self.client.call(self.row.service, verb, self.row.base + path, body, query)
         method = self.document.method(verb, path)
         if answer and method and method[0].response == "Operation":
@@ -224,7 +225,7 @@ class Resource(Handler):
         return failed_update.partial(old, new, kinds, sets)
 
     def _differs(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Whether more than what the provider keeps to itself is another."""
+        """Whether anything differs apart from what only the provider keeps."""
         names = {*old, *new} - set(KEPT)
         both = ((name, old.get(name), new.get(name)) for name in names)
         return any(was != now and not self.same(name, was, now) for name, was, now in both)
@@ -239,17 +240,17 @@ class Resource(Handler):
             self.remove(identity, state)
 
     def fetch(self, identity: str, known: Mapping[str, Any]) -> dict[str, Any]:
-        """Its state now; raises NotFoundError."""
+        """Returns the current state; raises NotFoundError."""
         return self.flatten(self.get(identity), known) | self.placed(identity)
 
     def placed(self, identity: str) -> dict[str, Any]:
-        """What the id itself says: project, region."""
+        """The values contained in the ID: project, region."""
         pairs = zip(self.row.id.split("/"), identity.split("/"), strict=False)
         found = {part[1:-1]: value for part, value in pairs if re.fullmatch(r"{\w+}", part)}
         return {name: value for name, value in found.items() if name != self.row.key}
 
     def remove(self, identity: str, state: Mapping[str, Any]) -> None:
-        """Deletes it; an already deleted one is not an error."""
+        """Deletes the resource; an already deleted one is not an error."""
         try:
             self.ask("DELETE", self.path(identity), doing=f"deleting {self.row.noun}")
         except NotFoundError:
@@ -283,19 +284,19 @@ def region_of(config: Config, inputs: Mapping[str, Any]) -> str:
 
 
 def relative(value: str, collection: str) -> str:
-    """`projects/...` of a self link, of such a path, or of a bare name in `collection`."""
+    """The path `projects/...` for a self link, a path, or a bare name in `collection`."""
     _, found, path = value.partition("projects/")
     return f"projects/{path}" if found else f"{collection}/{value}"
 
 
 def same_link(old: Any, new: Any) -> bool:
-    """A self link, a path and a bare name of the same resource are equal to the provider."""
+    """Whether the provider considers a self link, a path or a bare name equal to another one."""
     a, b = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
     return a == b or ("/" not in b and a.rpartition("/")[2] == b)
 
 
 def _link(body: dict[str, Any], path: str, collection: str, inputs: Mapping[str, Any]) -> None:
-    """Writes the name at a path, such as `natIps[]` or `subnetworks[].name`, as a whole one."""
+    """Replaces the name at a path, such as `natIps[]` or `subnetworks[].name`, by a full path."""
     first, _, rest = path.partition(".")
     name = first.removesuffix("[]")
     if name not in body:

@@ -11,7 +11,7 @@ from rehearsal.plugins.gcp.client import Client
 from rehearsal.plugins.gcp.resource import Resource
 
 _PRIVATE_ASNS = ((64512, 65534), (4200000000, 4294967294), (16550, 16550))
-"""RFC 6996, and the one of Partner Interconnect."""
+"""RFC 6996, and the ASN of Partner Interconnect."""
 
 
 class Router(Resource):
@@ -45,7 +45,7 @@ class Router(Resource):
 
 
 class RouterNat(Resource):
-    """The NAT of a router: one of a list in the router's own body."""
+    """A router's NAT: an entry of a list in the router's body."""
 
     token = "gcp:compute/routerNat:RouterNat"
     computed = ("natIpAllocateOption",)
@@ -56,7 +56,7 @@ class RouterNat(Resource):
     def __init__(self, client: Client, row: Row) -> None:
         super().__init__(client, row)
         self._routers = threading.Lock()
-        """Of two NATs at once, each would write the router without the other."""
+        """Two NATs at once would each write the router without the other."""
 
     def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
         complete = super().completed(config, inputs)
@@ -71,7 +71,7 @@ class RouterNat(Resource):
         return None
 
     def path(self, identity: str) -> str:
-        """The router's."""
+        """The router's path."""
         return super().path(identity.rpartition("/")[0])
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:

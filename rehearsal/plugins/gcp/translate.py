@@ -1,7 +1,7 @@
 """Translates the provider's properties to the API's fields and back, by Google's API documents.
 
-Most are called the same, or a list is in the plural here and in the singular there; `renamed` has
-the rest. A block that the API has as a list is the only element of that, and the other way round.
+Most have the same name, or a list is plural here and singular there; `renamed` has the rest. A
+block that is a list in the API becomes its only element, and vice versa.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from tools.google_discovery import Document
 
 
 def to_api(document: Document, schema: str, inputs: Mapping[str, Any], renamed: Names) -> Any:
-    """The body of a request. Raises CloudError for a property that has no field."""
+    """The body of a request. Raises CloudError for a property without a field."""
     return _to_api(document, {"$ref": schema}, inputs, renamed, "")
 
 
@@ -44,7 +44,7 @@ def _to_api(
                 _put(document, kind, body, field, each, renamed, inner)
         return body
     if kind.get("type") == "string" and isinstance(value, int) and not isinstance(value, bool):
-        return str(value)  # 64 bits
+        return str(value)  # 64-bit integers are strings
     return value
 
 
@@ -69,7 +69,7 @@ def _put(
 
 
 def from_api(kinds: Mapping[str, Any], body: Mapping[str, Any], renamed: Names) -> dict[str, Any]:
-    """The properties in a body, as the types of the SDK have them (`schema.resource_schema`)."""
+    """The properties in a body, with the SDK's types (`schema.resource_schema`)."""
     return _block(kinds, body, renamed, "")
 
 
@@ -115,5 +115,5 @@ def _from_api(kind: Any, value: Any, renamed: Names, path: str) -> Any:
 
 
 def _singular(name: str) -> str:
-    """As Pulumi's bridge puts the names of lists into the plural."""
+    """The singular, by the rules with which Pulumi's bridge pluralises the names of lists."""
     return f"{name[:-3]}y" if name.endswith("ies") else name.removesuffix("s")

@@ -1,12 +1,12 @@
 """An API server's refusal, as one error class for every caller.
 
-There are two ways to speak to it. The provider uses the official client, which knows every way
-to sign in that a kubeconfig can name; the rehearsal's own control plane is reached by
-`rehearsal.control_plane.api`, which needs a token and no more. Neither is
-`kubernetes.dynamic.DynamicClient` (tried with 36.0.3): a call by it takes the same 5 ms, and before
-the first one there are 130 ms of discovery; what it discovers stays in the temporary folder under
-the server's address, where the next control plane on that port would find the kinds of this one;
-and it has no `fieldValidation`, without which a field that a kind does not have is dropped.
+There are two clients. The provider uses the official client, which supports every way to sign in
+that a kubeconfig can name; the rehearsal's own control plane is reached by
+`rehearsal.control_plane.api`, which needs only a token. Neither is
+`kubernetes.dynamic.DynamicClient` (tried with 36.0.3): its calls take the same 5 ms, but discovery
+adds 130 ms before the first one; it caches what it discovers in the temporary folder under the
+server's address, where the next control plane on that port would find this one's kinds; and it has
+no `fieldValidation`, without which a field that a kind does not have is dropped.
 """
 
 import json
@@ -14,17 +14,18 @@ from typing import Self
 
 
 class ApiError(Exception):
-    """The API server's refusal."""
+    """A request that the API server refused."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
-        """`status` is HTTP's, 0 if there was no answer; `reason` is one such as `Conflict`."""
+        """`status` is the HTTP status, 0 without a response; `reason` is one such as `Conflict`."""
         super().__init__(message)
         self.status = status
         self.reason = reason
 
     @classmethod
     def of(cls, status: int, reason: str | None, body: bytes | str, *, request: str = "") -> Self:
-        """From an answer. `reason` is HTTP's; `request`, such as `GET /api`, begins the message."""
+        """Creates the error from a response. `reason` is HTTP's; `request`, such as `GET /api`,
+        begins the message."""
         try:
             document = json.loads(body)
         except (TypeError, ValueError):
@@ -36,5 +37,5 @@ class ApiError(Exception):
 
     @property
     def passing(self) -> bool:
-        """Whether the same request may do better in a moment."""
+        """Whether the same request may succeed in a moment."""
         return self.status in {0, 429} or self.status >= 500

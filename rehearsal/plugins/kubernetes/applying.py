@@ -20,9 +20,10 @@ from rehearsal.plugins.kubernetes.provider_args import Settings
 from rehearsal.plugins.kubernetes.resource import Resource
 
 _RETRIES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-"""Seconds between attempts while a namespace or a custom resource's definition is not there yet."""
+"""Seconds between attempts while a namespace or a custom resource's definition does not exist
+yet."""
 CREATOR = "pulumi-kubernetes"
-"""The field manager of a new object, as the official provider names it."""
+"""The field manager of a new object, as in the official provider."""
 _CONFLICT_HELP = (
     "https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/"
     "managing-resources-with-server-side-apply/#handle-field-conflicts-on-existing-resources"
@@ -30,14 +31,14 @@ _CONFLICT_HELP = (
 
 
 def is_definition(obj: Object) -> bool:
-    """Whether it defines a custom resource, i.e. changes what kinds there are."""
+    """Whether it defines a custom resource, and so adds a kind."""
     return (
         kind_of(obj).group == "apiextensions.k8s.io" and obj["kind"] == "CustomResourceDefinition"
     )
 
 
 def exists(cluster: Cluster | None, obj: Object) -> bool:
-    """Whether the API server is there and knows the object's kind."""
+    """Whether the API server is available and has the object's kind."""
     if cluster is None:
         return False
     try:
@@ -55,7 +56,8 @@ def create(
     settings: Settings,
     cancelled: threading.Event,
 ) -> Object:
-    """The new object; tried again while its namespace or its kind may still be on the way."""
+    """Creates the object and returns it; retries while its namespace or kind may still be
+    created."""
     pauses = iter(() if resource.preview else _RETRIES)
     while True:
         try:
@@ -111,7 +113,7 @@ def update(
 
 
 def _take_over(cluster: Cluster, live: Object, manager: str) -> Object:
-    """Gives the field manager ownership of what the provider created, before the next apply."""
+    """Gives the field manager ownership of the fields set on creation, before the next apply."""
     kind = kind_of(live)
     for _ in _RETRIES:
         created = _created(live)
@@ -122,20 +124,20 @@ def _take_over(cluster: Cluster, live: Object, manager: str) -> Object:
         except ApiError as error:
             if error.status != 409:
                 raise
-            # A controller was at the object in between.
+            # A controller has changed the object meanwhile.
             live = cluster.get(kind, namespace_of(live), name_of(live))
     return live
 
 
 def _created(live: Object) -> list[Object]:
-    """What the provider manages of an object because it created it, without an apply."""
+    """The managed fields from the object's creation, which was not an apply."""
     managed = live["metadata"].get("managedFields") or []
     ours = (entry for entry in managed if entry["manager"] == CREATOR)
     return [entry for entry in ours if entry["operation"] == "Update"]
 
 
 def _taken_over(live: Object, created: list[Object], manager: str) -> list[Object]:
-    """Who manages which fields, with all that was created as the field manager's own."""
+    """The managed fields, with those set on creation moved to the field manager."""
     own: Object = {}
     others = []
     for entry in live["metadata"]["managedFields"]:
@@ -149,12 +151,12 @@ def _taken_over(live: Object, created: list[Object], manager: str) -> list[Objec
 
 
 def _union(one: Object, other: Object) -> Object:
-    """All fields of two sets."""
+    """The union of two field sets."""
     return {**one, **{name: _union(one.get(name, {}), inside) for name, inside in other.items()}}
 
 
 def relinquish(cluster: Cluster, live: Object, manager: str) -> None:
-    """Gives up every field that the manager holds; the object stays."""
+    """Gives up every field that the manager owns; the object remains."""
     metadata = {
         name: live["metadata"][name] for name in ("name", "namespace") if name in live["metadata"]
     }
@@ -177,7 +179,8 @@ def _apply(cluster: Cluster, obj: Object, manager: str, *, force: bool, preview:
 
 
 def _ignoring(inputs: Object, live: Object, manager: str, path: list[str]) -> Object:
-    """The inputs without a field that others own, or with the live value of one that we own."""
+    """The inputs without a field that others own, or with the live value of one that this manager
+    owns."""
     managers = _managers(live, path)
     if managers and manager not in managers:
         return _with(inputs, path, lambda parent, name: parent.pop(name, None))
@@ -190,7 +193,7 @@ def _ignoring(inputs: Object, live: Object, manager: str, path: list[str]) -> Ob
 
 
 def _managers(live: Object, path: list[str]) -> set[str]:
-    """Who manages the field at a path without lists."""
+    """The managers of the field at a path without lists."""
     managers = set()
     for entry in live["metadata"].get("managedFields") or []:
         fields = entry.get("fieldsV1") or {}

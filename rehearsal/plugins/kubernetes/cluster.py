@@ -18,11 +18,11 @@ from rehearsal.plugins.kubernetes.provider_args import KubeconfigError, Settings
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 _POOL = 64
-"""Connections to the API server that may be open at once; the engine works on many resources."""
+"""The most connections to the API server at once; the engine works on many resources."""
 
 
 class NoMatch(Exception):
-    """The API server does not know the kind (yet)."""
+    """The API server does not have the kind, or not yet."""
 
 
 class Unreachable(Exception):
@@ -52,12 +52,13 @@ class Cluster:
             ) from None
 
     def forget_kinds(self) -> None:
-        """Asks again for every kind, as after a CustomResourceDefinition changed."""
+        """Forgets all kinds, as after a CustomResourceDefinition has changed."""
         with self._lock:
             self._kinds.clear()
 
     def kind(self, kind: Kind) -> tuple[str, bool]:
-        """The plural name of a kind and whether it lives in namespaces; NoMatch if unknown."""
+        """The plural name of a kind and whether it is namespaced; raises NoMatch if it is
+        unknown."""
         with self._lock:
             if kind in self._kinds:
                 return self._kinds[kind]
@@ -78,7 +79,7 @@ class Cluster:
             return self._kinds[kind]
 
     def path(self, kind: Kind, namespace: str, name: str = "") -> str:
-        """The URL path of an object, or without a name of all of its kind."""
+        """The URL path of an object or, without a name, of all objects of its kind."""
         plural, namespaced = self.kind(kind)
         base = f"/apis/{kind.group}" if kind.group else "/api"
         inside = f"/namespaces/{namespace or self.namespace}" if namespaced else ""
@@ -94,7 +95,7 @@ class Cluster:
         return items
 
     def create(self, kind: Kind, obj: Object, manager: str, *, dry_run: bool) -> Object:
-        """POST; fields that the kind does not have are refused."""
+        """Sends a POST request; unknown fields are refused."""
         query = {"fieldManager": manager, "fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = "All"
@@ -102,14 +103,14 @@ class Cluster:
         return self._call("POST", self.path(kind, namespace), query, obj)
 
     def own(self, kind: Kind, live: Object, managed: Sequence[Object]) -> Object:
-        """Writes who manages which fields of the object, if it is still as it was read."""
+        """Writes the object's managed fields, unless it has changed since it was read."""
         metadata = live["metadata"]
         patch = {"managedFields": managed, "resourceVersion": metadata["resourceVersion"]}
         path = self.path(kind, metadata.get("namespace") or "", metadata["name"])
         return self._call("PATCH", path, body={"metadata": patch}, content=MERGE)
 
     def apply(self, kind: Kind, obj: Object, manager: str, *, force: bool, dry_run: bool) -> Object:
-        """Server-side apply; fields that the kind does not have are refused."""
+        """Server-side apply; unknown fields are refused."""
         metadata = obj.get("metadata") or {}
         query = {"fieldManager": manager, "force": str(force).lower(), "fieldValidation": "Strict"}
         if dry_run:
@@ -118,7 +119,7 @@ class Cluster:
         return self._call("PATCH", path, query, obj, APPLY)
 
     def replace(self, kind: Kind, obj: Object, manager: str, *, dry_run: bool) -> Object:
-        """PUT, for what server-side apply cannot update well."""
+        """Sends a PUT request, for changes that server-side apply cannot make."""
         metadata = obj["metadata"]
         query = {"fieldManager": manager, "fieldValidation": "Strict"}
         if dry_run:
@@ -131,7 +132,7 @@ class Cluster:
         self._call("DELETE", self.path(kind, namespace, name), body=body)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Closes the connections."""
         self._client.close()
 
     def _call(
@@ -165,7 +166,7 @@ class Cluster:
 def _client(
     document: Any, folder: Path, settings: Settings, environment: Mapping[str, str]
 ) -> tuple[Any, str]:
-    """An API client for the chosen context, and that context's namespace."""
+    """An API client for the chosen context, and the context's namespace."""
     document = copy.deepcopy(document)
     chosen = settings.context or document.get("current-context")
     contexts = {
@@ -182,7 +183,7 @@ def _client(
     users = {each.get("name"): each.get("user") or {} for each in document.get("users", [])}
     plugin = users.get(context.get("user"), {}).get("exec")
     if plugin:
-        # The plugin runs with this provider's environment, whose PATH decides what it is.
+        # The plugin runs with the provider's environment, whose PATH determines the program.
         own = [{"name": name, "value": value} for name, value in environment.items()]
         plugin["env"] = [*own, *(plugin.get("env") or [])]
     configuration = kubernetes.client.Configuration()
@@ -196,9 +197,9 @@ def _client(
             f"unable to load Kubernetes client configuration from kubeconfig file. {error}"
         ) from None
     if plugin and "BearerToken" not in configuration.api_key:
-        # The client only logs why a plugin failed and continues without credentials.
+        # The client only logs why a plugin failed, and continues without credentials.
         raise Unreachable(f"getting credentials: exec: {plugin['command']} gave no credentials")
-    # As Go's crypto/x509, which the official plugin is built with: instead of the system's roots.
+    # Like Go's crypto/x509, with which the official plugin is built: replaces the system's roots.
     if not configuration.ssl_ca_cert and (roots := environment.get("SSL_CERT_FILE")):
         configuration.ssl_ca_cert = roots
     configuration.connection_pool_maxsize = _POOL

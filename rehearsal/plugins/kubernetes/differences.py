@@ -1,6 +1,6 @@
-"""Compares an object's last known form with its new inputs: what changed, and how to apply it.
+"""Compares an object's last known form with its new inputs: the changes, and how to apply them.
 
-The table of properties whose change means a replacement is the official provider's own, 4.x:
+The table of properties whose change requires a replacement is that of the official provider, 4.x:
 https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/provider/diff.go
 """
 
@@ -68,18 +68,18 @@ _REPLACING: dict[tuple[str, str], tuple[str, ...]] = {
     ("storage.k8s.io", "StorageClass"): ("parameters", "provisioner"),
 }
 _IDENTITY = ("metadata.name", "metadata.namespace")
-"""Not apiVersion: a new one is a new type token, which the engine itself replaces unless an alias
-names the old one."""
+"""Without apiVersion: a new one is a new type token, and the engine itself replaces the resource
+unless an alias names the old token."""
 
 QUANTITIES = {"limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "divisor",
               "default", "defaultRequest", "max", "min", "maxLimitRequestRatio"}  # fmt: skip
-"""Properties whose text, or whose map's texts, the API server writes in its own form."""
+"""Properties whose text, or whose map's texts, the API server normalises."""
 
 
 def replacing(
     obj: Object, *, config_map_mutable: bool = False, secret_mutable: bool = False
 ) -> tuple[str, ...]:
-    """Paths whose change replaces the object; `*` matches a list's items."""
+    """Paths whose change replaces the object; `*` stands for any item of a list."""
     kind = kind_of(obj)
     immutable = obj.get("immutable") is True
     paths = _REPLACING.get((kind.group, kind.kind), ())
@@ -91,10 +91,10 @@ def replacing(
 
 
 def changes(old: Any, new: Any) -> Iterator[tuple[Path, Change, Any]]:
-    """Every path that differs, how, and its new value.
+    """Every path that differs, the kind of change, and the new value.
 
-    `old` is what the live object has of the last inputs. Where anything is unknown, quantities are
-    compared as they are written, since the official provider knows no types then.
+    `old` has the live values of the last inputs. If anything is unknown, quantities are compared as
+    text, since the official provider knows no types then.
     """
     yield from _changes((), old, new, known=not has_unknown(new))
 
@@ -117,7 +117,7 @@ def _changes(path: Path, old: Any, new: Any, known: bool) -> Iterator[tuple[Path
         for index in range(len(new), len(old)):
             yield (*path, index), "delete", None
     elif isinstance(new, Unknown) and isinstance(old, dict):
-        # To the official provider it is an object that has none of these.
+        # The official provider treats it as an object without these properties.
         for name in old:
             yield (*path, name), "delete", None
     elif isinstance(new, Unknown) or not _same(path, old, new, known):
@@ -136,12 +136,12 @@ def _same(path: Path, old: Any, new: Any, known: bool) -> bool:
 
 
 def replaces(path: Path, new: Any, paths: tuple[str, ...]) -> bool:
-    """Whether a change at `path` to `new` touches one of the replacing `paths`."""
+    """Whether a change at `path` to `new` affects one of the replacing `paths`."""
     for pattern in paths:
         parts = pattern.split(".")
         if not all(part in ("*", step) for part, step in zip(parts, path, strict=False)):
             continue
-        # A change above the pattern counts if the new value reaches down to it.
+        # A change above the pattern counts if the new value contains its path.
         if len(path) >= len(parts) or _reaches(new, parts[len(path) :]):
             return True
     return False
@@ -151,7 +151,7 @@ def _reaches(value: Any, parts: list[str]) -> bool:
     if not parts:
         return True
     if parts[0] == "*":
-        # Go's JSONPath finds everything in a list that is empty, gone or not known yet.
+        # Go's JSONPath finds every path in a list that is empty, missing or unknown.
         if not isinstance(value, list) or not value:
             return True
         return any(_reaches(item, parts[1:]) for item in value)
@@ -159,7 +159,7 @@ def _reaches(value: Any, parts: list[str]) -> bool:
 
 
 def text(path: Path) -> str:
-    """A path as the engine writes it: `spec.containers[0].image`, `metadata.labels["a.b/c"]`."""
+    """A path in the engine's notation: `spec.containers[0].image`, `metadata.labels["a.b/c"]`."""
     written = ""
     for part in path:
         if isinstance(part, int):
@@ -181,6 +181,6 @@ def covers(ignored: str, path: Path) -> bool:
 
 
 def parse(written: str) -> list[str]:
-    """The parts of a path that `text` or a user wrote."""
+    """The parts of a path written by `text` or a user."""
     found = re.findall(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+|\*)\]|([^.\[\]]+)', written)
     return [quoted.replace('\\"', '"') or index or name for quoted, index, name in found]

@@ -1,8 +1,8 @@
 """Normalises objects as the API server stores them, so that equal ones show no change.
 
-The official provider passes the inputs of Kubernetes' own kinds through Go's client library, in
-`Check` and before it compares: what is empty goes, unless the library keeps it
-(`kept_when_empty.yaml`). Inputs of which anything is unknown stay as they were given.
+The official provider passes the inputs of built-in kinds through Go's client library, in `Check`
+and before it compares. Empty values are removed, unless the library keeps them
+(`kept_when_empty.yaml`). Inputs that contain unknown values are not changed.
 """
 
 import base64
@@ -28,11 +28,11 @@ _DEFINITION = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 class _Misfit(Exception):
-    """Go's library would refuse it, and the official provider takes it as it is."""
+    """Go's library would refuse the object; the official provider then leaves it unchanged."""
 
 
 def normalise(obj: Object) -> Object:
-    """The object as the API server would keep it, so far as inputs and state are compared."""
+    """The object as the API server would store it, as far as inputs and state are compared."""
     kind = kind_of(obj)
     wanted = None if has_unknown(obj) else schema.class_of(kind)
     if wanted is not None and kind == SECRET:
@@ -40,7 +40,7 @@ def normalise(obj: Object) -> Object:
     elif wanted is not None and kind == _DEFINITION:
         obj = _definition(obj)
     elif wanted is not None:
-        # If the library would refuse the object, it is not changed.
+        # An object that the library would refuse is not changed.
         with contextlib.suppress(_Misfit):
             obj = _struct(obj, wanted)
     return without_read_only(obj)
@@ -58,7 +58,7 @@ def _secret(obj: Object) -> Object:
 
 
 def _definition(obj: Object) -> Object:
-    """Without what the API server drops of a CustomResourceDefinition."""
+    """Removes what the API server drops from a CustomResourceDefinition."""
     kept = {name: value for name, value in obj.items() if name != "status"}
     spec = kept.get("spec")
     if isinstance(spec, dict) and spec.get("preserveUnknownFields") is False:
@@ -95,7 +95,7 @@ def _value(value: Any, options: Any) -> Any:
 
 @functools.cache
 def _kept(struct: type) -> frozenset[str]:
-    """What a class of inputs keeps if it is empty."""
+    """The properties that a class of inputs keeps even if they are empty."""
     _, group, version, *_ = struct.__module__.split(".")
     name = struct.__name__.removesuffix("Args").removesuffix("Init")
     return schema.required(struct) | frozenset(_rows().get(f"{group}/{version}", {}).get(name, ()))

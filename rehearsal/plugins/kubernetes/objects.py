@@ -1,4 +1,4 @@
-"""Kubernetes objects as the provider sees them: kinds, names, annotations, the state's shape."""
+"""Kubernetes objects as the provider sees them: kinds, names, annotations, form of the state."""
 
 import secrets
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ CLUSTER_SCOPED = frozenset({
     "RuntimeClass", "StorageClass", "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
 })  # fmt: skip
-"""Kubernetes' own kinds that live in no namespace, for when no API server can be asked."""
+"""Built-in kinds without a namespace, used when no API server is available."""
 
 _DASHED = {
     name.replace("-", "_"): name
@@ -79,13 +79,13 @@ SECRET = Kind("", "v1", "Secret")
 
 
 def kind_of(obj: Object) -> Kind:
-    """The kind that an object says it is."""
+    """The kind in an object's apiVersion and kind."""
     group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
     return Kind("" if group == "core" else group, version, str(obj.get("kind", "")))
 
 
 def kind_of_token(token: str) -> Kind:
-    """The kind behind a type token such as `kubernetes:apps/v1:DaemonSet`."""
+    """The kind of a type token such as `kubernetes:apps/v1:DaemonSet`."""
     _, module, kind = token.split(":")
     group, slash, version = module.rpartition("/")
     if not slash:
@@ -94,12 +94,12 @@ def kind_of_token(token: str) -> Kind:
 
 
 def is_patch(token: str, obj: Object) -> bool:
-    """Whether the resource patches an object that somebody else owns, such as a ConfigMapPatch."""
+    """Whether the resource patches another owner's object, as a ConfigMapPatch does."""
     return token.rpartition(":")[2] == f"{obj.get('kind')}Patch"
 
 
 def from_properties(properties: Properties) -> Object:
-    """The object that a resource's inputs describe; unknowns stay."""
+    """The object that a resource's inputs describe; unknown values are kept."""
     obj: Object = rename_keys(plain(properties), lambda name: _DASHED.get(name, name))
     return obj
 
@@ -111,7 +111,7 @@ def to_properties(obj: Object) -> Properties:
 
 
 def metadata_of(obj: Object) -> Object:
-    """Its metadata; empty if there is none, or if a preview does not know it yet."""
+    """The object's metadata; empty if there is none, or if it is still unknown in a preview."""
     metadata = obj.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
 
@@ -126,19 +126,19 @@ def namespace_of(obj: Object) -> str:
 
 
 def object_id(obj: Object) -> str:
-    """`namespace/name`, or only the name outside of namespaces."""
+    """`namespace/name`, or only the name for objects without a namespace."""
     namespace = namespace_of(obj)
     return f"{namespace}/{name_of(obj)}" if namespace else str(name_of(obj))
 
 
 def split_id(identifier: str) -> tuple[str, str]:
-    """The namespace and the name of an id."""
+    """The namespace and the name in an ID."""
     namespace, _, name = identifier.rpartition("/")
     return namespace, name
 
 
 def annotation(obj: Object, name: str) -> str:
-    """An annotation's value, empty if it is absent or not yet known."""
+    """An annotation's value; empty if it is absent or not known yet."""
     annotations = metadata_of(obj).get("annotations")
     value = annotations.get(name) if isinstance(annotations, dict) else None
     return value if isinstance(value, str) else ""
@@ -149,7 +149,7 @@ def is_true(obj: Object, name: str) -> bool:
 
 
 def autonamed(obj: Object, name: str) -> Object:
-    """The object under a name that the user did not choose."""
+    """The object with a generated name."""
     metadata = metadata_of(obj)
     annotations = metadata.get("annotations")
     if not isinstance(annotations, Unknown):
@@ -158,12 +158,13 @@ def autonamed(obj: Object, name: str) -> Object:
 
 
 def random_suffix(seed: bytes) -> str:
-    """Eight hexadecimal digits, the same for the same seed of the engine's."""
+    """Eight hexadecimal digits, derived from the engine's seed."""
     return (seed.hex() if seed else secrets.token_hex(4))[:8]
 
 
 def timeout_seconds(obj: Object, custom: float) -> float | None:
-    """How long to wait: customTimeouts (0: none) beats the annotation; None: the kind's default."""
+    """Seconds to wait: customTimeouts (0: none) wins over the annotation; None: the kind's
+    default."""
     if custom:
         return custom
     said = annotation(obj, TIMEOUT_SECONDS)
@@ -171,7 +172,7 @@ def timeout_seconds(obj: Object, custom: float) -> float | None:
 
 
 def propagation(obj: Object) -> str:
-    """What happens to an object's dependents when it is deleted."""
+    """The propagation policy: what happens to the dependents of a deleted object."""
     said = annotation(obj, DELETION_PROPAGATION).lower()
     return {"orphan": "Orphan", "background": "Background"}.get(said, "Foreground")
 
@@ -186,7 +187,7 @@ def without_read_only(obj: Object) -> Object:
 
 
 def prune(live: Any, inputs: Any) -> Any:
-    """The part of a live object that the inputs speak about; list items pair up by position."""
+    """The part of a live object that the inputs cover; list items are matched by position."""
     if isinstance(live, dict) and isinstance(inputs, dict):
         return {name: prune(live[name], value) for name, value in inputs.items() if name in live}
     if isinstance(live, list) and isinstance(inputs, list):
@@ -208,7 +209,7 @@ def checkpoint(
 def marked(obj: Object, given: Properties) -> Properties:
     """An object as properties, secret where its inputs are.
 
-    A Secret's `stringData` ends up in `data`, and so does its secrecy.
+    A Secret's `stringData` is moved to `data`, and stays secret there.
     """
     marks = given
     if kind_of(obj) == SECRET and "stringData" in given:
@@ -220,14 +221,14 @@ def marked(obj: Object, given: Properties) -> Properties:
 
 
 def parse_checkpoint(state: Properties) -> tuple[Object, Object]:
-    """The inputs and the live object that `checkpoint` put into the state."""
+    """The inputs and the live object that `checkpoint` stored in the state."""
     everything = from_properties(state)
     inputs: Object = everything.pop("__inputs", {})
     return inputs, {name: item for name, item in everything.items() if not name.startswith("__")}
 
 
 def importable(live: Object) -> Object:
-    """The inputs that would create a live object which no program describes yet."""
+    """The inputs that would create this live object, for an import."""
     metadata = {
         name: value for name, value in live["metadata"].items() if name not in READ_ONLY_METADATA
     }

@@ -31,18 +31,18 @@ from rehearsal.plugins.kubernetes.resource import Autonaming, Difference, Provid
 from rehearsal.plugins.kubernetes.wire import Properties, Unknown
 
 Scope = Callable[[Kind], bool]
-"""Whether a kind that is not Kubernetes' own lives in namespaces."""
+"""Whether a custom resource's kind is namespaced."""
 
 
 def namespaced(kind: Kind, scope: Scope) -> bool:
-    """Whether objects of a kind live in namespaces."""
+    """Whether a kind is namespaced."""
     if schema.is_builtin(kind):
         return kind.kind not in CLUSTER_SCOPED
     return scope(kind)
 
 
 def supported_kind(token: str) -> Kind:
-    """The kind behind a type token; ProviderError where this offline plugin does not simulate
+    """The kind of a type token; raises ProviderError if this offline plugin does not simulate
     it."""
     try:
         kind = kind_of_token(token)
@@ -68,14 +68,14 @@ def checked(
     seed: bytes,
     autonaming: Autonaming | None,
 ) -> tuple[Properties, list[tuple[str, str]]]:
-    """The inputs with name and namespace filled in, and each fault's path and reason.
+    """The inputs with name and namespace filled in, and each error's path and reason.
 
-    `namespace`: the default one, empty if it is not known.
+    `namespace`: the default namespace; empty if it is unknown.
     """
     kind = supported_kind(resource.token)
     found = list(schema.faults(resource.token, without_read_only(new)))
     obj, before = from_properties(new), from_properties(old)
-    # A Secret's text stays where it was given, so that it is not less secret than it was.
+    # A Secret's text stays in the input it was given in, so that it does not become less secret.
     obj = without_read_only(obj) if kind_of(obj) == SECRET else normalise(obj)
     patch = is_patch(resource.token, obj)
     if not name_of(obj) and metadata_of(obj).get("generateName"):
@@ -115,7 +115,7 @@ def _new_name(resource: Resource, seed: bytes, autonaming: Autonaming | None) ->
 def difference(
     resource: Resource, state: Properties, new: Properties, *, settings: Settings, scope: Scope
 ) -> Difference:
-    """How the new inputs differ from what the live object last had of the old ones."""
+    """How the new inputs differ from the live values of the old ones."""
     old_inputs, live = parse_checkpoint(state)
     inputs = normalise(from_properties(new))
     kind = kind_of(inputs)
@@ -147,13 +147,14 @@ def difference(
 
 
 def keeps_its_name(inputs: Object, live: Object) -> bool:
-    """Whether a replacement would collide: the same name, chosen by the user, in the same place."""
+    """Whether a replacement would collide: the same name, chosen by the user, in the same
+    namespace."""
     places = [(name_of(each), namespace_of(each) or "default") for each in (inputs, live)]
     return places[0] == places[1] and not is_true(inputs, AUTONAMED)
 
 
 def _placed(obj: Object, kind: Kind, scope: Scope) -> Object:
-    """The object with the namespace that it really is in: leaving it out is not a change."""
+    """The object with its effective namespace: omitting it is not a change."""
     if isinstance(obj.get("metadata"), Unknown):
         return obj
     metadata = {name: item for name, item in metadata_of(obj).items() if name != "namespace"}

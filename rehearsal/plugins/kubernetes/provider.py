@@ -1,9 +1,9 @@
-"""One configured Kubernetes provider: how the official one performs each resource operation.
+"""One configured Kubernetes provider: performs each resource operation like the official one.
 
-Source of the behaviour and of the wording: provider.go and await.go of
-https://github.com/pulumi/pulumi-kubernetes/tree/master/provider/pkg. Stricter than that one in two
-points: `check` refuses what the SDK's classes do not have, and the API server validates strictly.
-Helm releases, List kinds, client-side apply and YAML rendering are refused.
+Source of the behaviour and of the messages: provider.go and await.go of
+https://github.com/pulumi/pulumi-kubernetes/tree/master/provider/pkg. It is stricter in two points:
+`check` refuses properties that the SDK's classes do not have, and the API server validates
+strictly. Helm releases, List kinds, client-side apply and YAML rendering are refused.
 """
 
 import secrets
@@ -50,7 +50,7 @@ from rehearsal.plugins.kubernetes.waiter import Unready, Waiter
 from rehearsal.plugins.kubernetes.wire import Properties, has_unknown
 
 Log = Callable[[Level, str, str, bool], None]
-"""Takes a level, a URN, a message and whether it is only what happens right now."""
+"""Called with a level, a URN, a message, and whether it is only a temporary status."""
 
 _IF_DELETED = (
     "you can remove this resource from Pulumi state by rerunning the operation with the "
@@ -73,7 +73,7 @@ class Provider:
             self._reason = str(error)
 
     def close(self) -> None:
-        """Ends every wait and every connection."""
+        """Ends all waits and connections."""
         self.cancelled.set()
         if self._cluster:
             self._cluster.close()
@@ -86,7 +86,7 @@ class Provider:
         seed: bytes,
         autonaming: Autonaming | None,
     ) -> tuple[Properties, list[tuple[str, str]]]:
-        """The inputs with name and namespace filled in, and each fault's path and reason."""
+        """The inputs with name and namespace filled in, and each error's path and reason."""
         if self._cluster is None and self._settings.skip_update_unreachable:
             self._log("warning", resource.urn, "Cluster is unreachable, skipping the update", False)
             return old, []
@@ -101,7 +101,7 @@ class Provider:
         )
 
     def diff(self, resource: Resource, state: Properties, new: Properties) -> Difference:
-        """How the new inputs differ from what the live object last had of the old ones."""
+        """How the new inputs differ from the live values of the old ones."""
         found = planning.difference(
             resource, state, new, settings=self._settings, scope=self._scope
         )
@@ -117,7 +117,7 @@ class Provider:
         )
 
     def create(self, resource: Resource, given: Properties) -> tuple[str, Properties]:
-        """The new object's id and state; in a preview what the API server says it would be."""
+        """The new object's ID and state; in a preview, those that the API server predicts."""
         inputs = from_properties(given)
         kind = kind_of(inputs)
         skip = has_unknown(inputs) or is_patch(resource.token, inputs)
@@ -138,8 +138,8 @@ class Provider:
         except ApiError as error:
             known = error.status in (403, 404) or error.reason == "AlreadyExists"
             if resource.preview and known:
-                # No right to the dry run, or the namespace is of this update, or a replacement
-                # takes the place of what is still there.
+                # The user may not do a dry run, or the namespace is created in this update, or the
+                # object replaces one that still exists.
                 return "", given
             raise ProviderError(
                 f'resource "{resource.urn}" was not successfully created by the Kubernetes API '
@@ -158,7 +158,7 @@ class Provider:
     def read(
         self, resource: Resource, id: str, state: Properties, given: Properties
     ) -> tuple[str, Properties, Properties] | None:
-        """The live object's id, state and inputs; None if it is gone."""
+        """The live object's ID, state and inputs; None if it does not exist."""
         if self._cluster is None:
             self._warn_unreachable(resource)
             if self._settings.delete_unreachable:
@@ -191,7 +191,7 @@ class Provider:
         return id, new_state, new_inputs
 
     def update(self, resource: Resource, state: Properties, given: Properties) -> Properties:
-        """The object's new state."""
+        """Updates the object; returns its new state."""
         inputs = without_read_only(from_properties(given))
         skip = resource.preview and has_unknown(inputs)
         if skip or (resource.preview and not applying.exists(self._cluster, inputs)):
@@ -227,7 +227,7 @@ class Provider:
         return new_state
 
     def delete(self, resource: Resource, id: str, state: Properties) -> None:
-        """Deletes the object and waits for its end; what is already gone is fine."""
+        """Deletes the object and waits until it is gone; no error if it already is."""
         if self._cluster is None:
             self._warn_unreachable(resource)
             if self._settings.delete_unreachable:
@@ -274,7 +274,7 @@ class Provider:
         try:
             return self._cluster is None or self._cluster.kind(kind)[1]
         except NoMatch:
-            return True  # its definition is not there yet; most custom resources have namespaces
+            return True  # its definition does not exist yet; most custom resources are namespaced
 
     def _waiter(self, resource: Resource) -> Waiter:
         messages: list[str] = []
@@ -298,7 +298,7 @@ class Provider:
         try:
             job = self._cluster.get(kind_of(live), namespace_of(live), name_of(live))
         except ApiError:
-            return False  # as the official provider does: a Job that cannot be read is not touched
+            return False  # like the official provider: a Job that cannot be read is not replaced
         return not self._waiter(resource).now(job, inputs).ready
 
     def _await(
@@ -311,7 +311,8 @@ class Provider:
         manager: str,
         failure: str,
     ) -> Properties:
-        """The state of an object that is up; InitializationFailed with its state if it is not."""
+        """Waits until the object is ready and returns its state; raises InitializationFailed, with
+        the state, if it is not."""
         if applying.is_definition(live):
             self._reachable().forget_kinds()
         reasons: list[str] = []

@@ -22,7 +22,7 @@ _ENVIRONMENT = {
     "enablePatchForce": "PULUMI_K8S_ENABLE_PATCH_FORCE",
     "upsertExistingObjects": "PULUMI_K8S_UPSERT_EXISTING_OBJECTS",
 }
-"""Where a flag that is not given comes from."""
+"""Flag -> the environment variable with its default."""
 
 
 class KubeconfigError(Exception):
@@ -34,7 +34,7 @@ class Settings:
     """A provider's arguments, read once when the engine configures it."""
 
     kubeconfig: str = ""
-    """Content or path; empty: KUBECONFIG or the user's own file."""
+    """Content or path; empty: KUBECONFIG or the user's default file."""
     context: str = ""
     cluster: str = ""
     namespace: str = ""
@@ -49,7 +49,7 @@ class Settings:
 
 
 def read(arguments: Properties, environment: Mapping[str, str]) -> Settings:
-    """The settings that known, checked provider arguments mean."""
+    """The settings that the checked provider arguments describe."""
     given = plain(arguments)
 
     def flag(name: str) -> bool:
@@ -77,7 +77,7 @@ def _object(value: Any) -> Any:
 
 
 def faults(arguments: Properties, *, default_provider: bool) -> Iterator[tuple[str, str]]:
-    """Each wrong argument's name and what is wrong with it."""
+    """Each invalid argument's name and the reason."""
     given = plain(arguments)
     known = {*sdk.input_types(pulumi_kubernetes.ProviderArgs), "strictMode"}
     for name in sorted(given.keys() - known - _FROM_ENGINE):
@@ -106,10 +106,10 @@ def faults(arguments: Properties, *, default_provider: bool) -> Iterator[tuple[s
 def changed(
     old: Properties, new: Properties, environment: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Arguments that differ, and those among them that replace the provider and all it created.
+    """Arguments that differ, and those of them that replace the provider and everything it created.
 
-    With the same `clusterIdentifier` before and after nothing replaces; without one, an unknown or
-    different active cluster does.
+    If `clusterIdentifier` is unchanged, nothing is replaced; without one, an unknown or different
+    active cluster replaces.
     """
     before, after = plain(old), plain(new)
     names = sorted(
@@ -134,7 +134,7 @@ def changed(
 
 
 def _active_cluster(arguments: Properties, environment: Mapping[str, str]) -> Any:
-    """The cluster entry that the arguments lead to; None if they lead to none."""
+    """The active cluster's entry in the kubeconfig; None if there is none."""
     try:
         document = load_kubeconfig(arguments.get("kubeconfig") or "", environment)[0]
     except KubeconfigError:
@@ -151,7 +151,7 @@ def _active_cluster(arguments: Properties, environment: Mapping[str, str]) -> An
 
 
 def load_kubeconfig(kubeconfig: str, environment: Mapping[str, str]) -> tuple[Any, Path]:
-    """The document that a kubeconfig argument means, and the folder that its paths start from."""
+    """The parsed kubeconfig, and the folder that its relative paths start from."""
     folder = Path()
     content = kubeconfig
     if not kubeconfig or _is_path(kubeconfig):

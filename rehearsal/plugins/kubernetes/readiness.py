@@ -1,7 +1,7 @@
 """When an object is ready, by kind: the official provider's rules, as pure functions.
 
 Sources: https://github.com/pulumi/pulumi-kubernetes/tree/master/provider/pkg/await and, for
-DaemonSets, kstatus. Kinds that are not named here are up as soon as they exist.
+DaemonSets, kstatus. Other kinds are ready as soon as they exist.
 """
 
 import json
@@ -23,17 +23,17 @@ from rehearsal.plugins.kubernetes.objects import (
 WAIT_FOR = "pulumi.com/waitFor"
 DEFAULT_SECONDS = 600.0
 VOLUME_SECONDS = 300.0
-"""PersistentVolumes and their claims, whatever the annotation says."""
+"""For PersistentVolumes and their claims, which ignore the annotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an object is up, and if not, why not."""
+    """Whether an object is ready, and the reason if it is not."""
 
     ready: bool
     reason: str = ""
     failed: bool = False
-    """It will not get better: waiting longer is of no use."""
+    """The object has failed for good: waiting longer is of no use."""
 
 
 READY = Verdict(True)
@@ -69,7 +69,7 @@ def _observed(obj: Object) -> bool:
 
 
 def deployment(obj: Object, look: Lookup) -> Verdict:
-    """Available, and the newest ReplicaSet has taken over."""
+    """Ready if it is available and the newest ReplicaSet has taken over."""
     if not _observed(obj):
         return waiting("the Deployment controller has not seen this generation yet")
     progressing = conditions(obj).get("Progressing", {})
@@ -83,7 +83,8 @@ def deployment(obj: Object, look: Lookup) -> Verdict:
 
 
 def daemon_set(obj: Object, look: Lookup) -> Verdict:
-    """Every node that should have a pod has an up-to-date, ready one; none wanted is ready."""
+    """Ready if every node that should have a pod has an up-to-date, ready one, even if there is no
+    such node."""
     status = obj.get("status") or {}
     if "desiredNumberScheduled" not in status or not _observed(obj):
         return waiting("the DaemonSet controller has not seen this generation yet")
@@ -111,7 +112,7 @@ def stateful_set(obj: Object, look: Lookup) -> Verdict:
 
 
 def job(obj: Object, look: Lookup) -> Verdict:
-    """Complete; Failed ends the wait at once."""
+    """Ready if complete; Failed ends the wait at once."""
     failed = conditions(obj).get("Failed", {})
     if failed.get("status") == "True":
         return Verdict(False, f"[{failed.get('reason')}] {failed.get('message')}", failed=True)
@@ -119,7 +120,7 @@ def job(obj: Object, look: Lookup) -> Verdict:
 
 
 def pod(obj: Object, look: Lookup) -> Verdict:
-    """Scheduled, initialized and ready, or already succeeded."""
+    """Ready if scheduled, initialized and ready, or already succeeded."""
     if (obj.get("status") or {}).get("phase") == "Succeeded":
         return READY
     for condition in ("PodScheduled", "Initialized", "Ready"):
@@ -131,7 +132,8 @@ def pod(obj: Object, look: Lookup) -> Verdict:
 
 
 def service(obj: Object, look: Lookup) -> Verdict:
-    """Some pod backs it (unless it is headless or selects none), and it has its load balancer."""
+    """Ready if a pod backs it (unless it is headless or has no selector) and its load balancer
+    exists."""
     spec, status = obj["spec"], obj.get("status") or {}
     selects = spec.get("selector") and spec.get("type") != "ExternalName"
     if selects and spec.get("clusterIP") != "None" and not _has_endpoints(obj, look):
@@ -166,7 +168,8 @@ def volume(obj: Object, look: Lookup) -> Verdict:
 
 
 def claim(obj: Object, look: Lookup) -> Verdict:
-    """Bound, or pending if the storage class binds for the first pod that uses it."""
+    """Ready if bound, or if pending because the storage class waits for the first pod that uses
+    it."""
     phase = (obj.get("status") or {}).get("phase")
     storage_class = obj["spec"].get("storageClassName")
     if phase == "Pending" and storage_class:
@@ -211,7 +214,8 @@ https://github.com/pulumi/pulumi-kubernetes/issues/3154."""
 
 
 def rule_for(obj: Object) -> Rule | None:
-    """The rule for an object; a waitFor annotation beats the kind's. ValueError if that is bad."""
+    """The rule for an object; a waitFor annotation wins over the kind's. Raises ValueError if the
+    annotation is invalid."""
     if wanted := annotation(obj, WAIT_FOR):
         return _all([_expression(each) for each in _list(wanted)])
     kind = kind_of(obj)

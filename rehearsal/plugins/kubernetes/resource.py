@@ -12,11 +12,11 @@ Level = Literal["info", "warning"]
 
 
 class ProviderError(Exception):
-    """An operation failed and nothing of it belongs into the state."""
+    """An operation failed, and nothing of it belongs in the state."""
 
 
 class InitializationFailed(Exception):
-    """The object is there but not up; the engine keeps it and tries again next time."""
+    """The object exists but is not ready; the engine keeps it and retries next time."""
 
     def __init__(
         self, id: str, state: Properties, inputs: Properties | None, reasons: list[str]
@@ -30,11 +30,11 @@ class InitializationFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """What a request says about the resource it is for."""
+    """The resource that a request refers to."""
 
     urn: str
     timeout: float = 0.0
-    """Seconds, from customTimeouts; 0: none given."""
+    """Seconds, from customTimeouts; 0: not set."""
     preview: bool = False
     ignore_changes: tuple[str, ...] = ()
 
@@ -50,7 +50,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autonaming:
-    """What the engine's autonaming configuration says about one resource."""
+    """The engine's autonaming configuration for one resource."""
 
     mode: Literal["propose", "enforce", "disable"]
     name: str
@@ -61,6 +61,6 @@ class Difference:
     """The changes of an update."""
 
     changes: Mapping[str, tuple[Change, bool]]
-    """Path -> how it changes and whether that replaces."""
+    """Path -> the kind of change, and whether it replaces."""
     replaces: list[str]
     delete_before_replace: bool

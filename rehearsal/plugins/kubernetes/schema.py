@@ -1,6 +1,6 @@
 """The inputs that a typed Kubernetes resource accepts, read from the SDK's input classes.
 
-Custom resources have no class here; the API server checks those against their definition.
+Custom resources have no class here; the API server checks them against their definition.
 """
 
 import collections.abc
@@ -23,7 +23,7 @@ from rehearsal.plugins.kubernetes.wire import Properties, Secret, Unknown
 
 @functools.cache
 def input_class(token: str) -> type | None:
-    """The class of a resource's inputs, by its type token; None if the SDK has none."""
+    """The class of a resource's inputs, by type token; None if the SDK has none."""
     _, module_name, name = token.split(":")
     group, _, version = module_name.rpartition("/")
     try:
@@ -36,29 +36,29 @@ def input_class(token: str) -> type | None:
     except ImportError:
         return None
     if getattr(resource, "pulumi_type", None) != token:
-        return None  # a custom resource whose group only begins like one of Kubernetes' own
+        return None  # a custom resource whose group only starts like a built-in one
     found = init_args or args
     return found if isinstance(found, type) else None
 
 
 def class_of(kind: Kind) -> type | None:
-    """The class of a kind's inputs; None if it is none of Kubernetes' own."""
+    """The class of a kind's inputs; None if it is not a built-in kind."""
     return input_class(f"kubernetes:{kind.group or 'core'}/{kind.version}:{kind.kind}")
 
 
 def is_builtin(kind: Kind) -> bool:
-    """Whether the SDK has a class for the kind, i.e. it is one of Kubernetes' own."""
+    """Whether the kind is built in, that is, whether the SDK has a class for it."""
     return class_of(kind) is not None
 
 
 @functools.cache
 def fields(struct: type) -> dict[str, list[Any]]:
-    """The types that each property of a class of inputs may have; [] is any."""
+    """The types that each property of an input class may have; [] is any."""
     return {name: _options(kind) for name, kind in sdk.input_types(struct).items()}
 
 
 def items(options: list[Any]) -> list[Any]:
-    """The types that the items of a list may have, where one of these types is a list."""
+    """The types of a list's items, if one of these types is a list."""
     sequence = _generic(options, collections.abc.Sequence)
     return [] if sequence is None else _options(typing.get_args(sequence)[0])
 
@@ -70,7 +70,7 @@ def is_text(options: list[Any]) -> bool:
 
 
 def faults(token: str, properties: Properties) -> Iterator[tuple[str, str]]:
-    """Each wrong property's path and what is wrong with it, in one line."""
+    """Each invalid property's path and the reason, in one line."""
     wanted = input_class(token)
     if wanted is not None:
         yield from _faults((), properties, wanted)
@@ -155,7 +155,7 @@ def _literals(option: Any) -> tuple[Any, ...]:
 
 @functools.cache
 def required(struct: type) -> frozenset[str]:
-    """The properties that a class of inputs cannot do without."""
+    """The required properties of an input class."""
     wire = sdk.input_names(struct)
     parameters = list(inspect.signature(struct.__init__).parameters.values())[1:]  # type: ignore[misc]
     needed = [each.name for each in parameters if each.default is inspect.Parameter.empty]
@@ -163,7 +163,7 @@ def required(struct: type) -> frozenset[str]:
 
 
 def _names(options: list[Any]) -> str:
-    """Types in the words of YAML."""
+    """The names of the types in YAML."""
     words = {str: "a string", int: "an integer", float: "a number", bool: "a boolean"}
     kinds = {collections.abc.Sequence: "a list", collections.abc.Mapping: "an object"}
     return " or ".join(

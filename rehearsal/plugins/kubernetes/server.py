@@ -1,7 +1,7 @@
 """The offline plugin's gRPC server: one process for every Kubernetes provider of a stack.
 
-The engine attaches all provider resources of the package to this one port, each over a connection
-of its own: the connection says which provider a request is for.
+The engine attaches all provider resources of the package to this one port, each over its own
+connection, which identifies the provider that a request is for.
 """
 
 import json
@@ -40,19 +40,20 @@ from rehearsal.plugins.official import sdk_version
 from tools.peers import OwnOnly
 
 _OPERATIONS = 128
-"""Resources that may be worked on at once; a wait holds one of these threads."""
+"""The most resources in progress at once; a wait occupies one of these threads."""
 _MODES = {0: "propose", 1: "enforce", 2: "disable"}
 _YAML_DECODE = "kubernetes:yaml:decode"
 
 
 class KubernetesProviderServer:
-    """Serves `pulumirpc.ResourceProvider` on loopback; the engine finds it by
+    """Serves `pulumirpc.ResourceProvider` on loopback; the engine finds it through
     `PULUMI_DEBUG_PROVIDERS=kubernetes:<port>`."""
 
     def __init__(
         self, environment: Mapping[str, str] | None = None, faults: Faults | None = None
     ) -> None:
-        """`environment`: what a plugin's own would be; its PATH finds the kubeconfig's programs."""
+        """`environment`: as a plugin's process would have it; its PATH finds the kubeconfig's
+        programs."""
         guard = OwnOnly()
         self._server = grpc.server(
             futures.ThreadPoolExecutor(_OPERATIONS, thread_name_prefix="kubernetes-provider"),
@@ -70,17 +71,18 @@ class KubernetesProviderServer:
         self._server.start()
 
     def drop(self) -> None:
-        """Ends every wait and forgets every connection, as when the engine takes a plugin along."""
+        """Ends all waits and drops all connections, as when the plugin is killed with the
+        engine."""
         self._servicer.close()
 
     def stop(self) -> None:
-        """Ends every wait, then the server."""
+        """Ends all waits, then the server."""
         self.drop()
         self._server.stop(grace=1.0).wait()
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
-    """Turns requests into calls of the connection's provider. Thread-safe."""
+    """Translates requests to calls of the connection's provider. Thread-safe."""
 
     def __init__(self, environment: Mapping[str, str], faults: Faults) -> None:
         self._environment = environment
@@ -112,7 +114,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Attach(self, request: Any, context: Any) -> Any:
         with self._lock:
-            # A new connection may come from a port that an earlier one had.
+            # A new connection may use the port of an earlier one.
             if old := self._providers.pop(context.peer(), None):
                 old.close()
             if channel := self._engines.pop(context.peer(), None):
@@ -124,7 +126,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=sdk_version("kubernetes"))
 
     def GetSchema(self, request: Any, context: Any) -> Any:
-        # The engine wants one only of programs in YAML; Python's resources bring their own.
+        # The engine needs a schema only for programs in YAML; Python's resources have their own.
         return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": "kubernetes"}))
 
     def CheckConfig(self, request: Any, context: Any) -> Any:
@@ -259,7 +261,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     @contextmanager
     def _around(self, kind: str, resource: Resource) -> Iterator[None]:
-        """What is set to fail with an operation; nothing in a preview."""
+        """Applies the faults that are set for an operation; none in a preview."""
         if resource.preview:
             yield
             return
@@ -270,7 +272,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             raise ProviderError(str(error)) from None
 
     def _log(self, peer: str) -> Callable[[Level, str, str, bool], None]:
-        """Sends messages to the engine that is behind a connection."""
+        """Sends messages to the engine that is connected."""
         with self._lock:
             channel = self._engines.get(peer)
         if channel is None:
@@ -279,7 +281,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
         def log(level: Level, urn: str, message: str, passing: bool) -> None:
             severity = engine_pb2.LogSeverity.Value(level.upper())
-            # The answer is not awaited: a lost message must not stop an operation.
+            # The response is not awaited: a lost message must not stop an operation.
             engine.Log.future(
                 engine_pb2.LogRequest(
                     severity=severity, message=message, urn=urn, ephemeral=passing
@@ -290,7 +292,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
 
 def _failures(faults: Iterable[tuple[str, str]]) -> list[Any]:
-    # The engine shows a nested property's value as nil, so the path goes into the reason.
+    # The engine shows a nested property's value as nil, so the path is part of the reason.
     return [
         provider_pb2.CheckFailure(reason=f"{path}: {reason}" if path else reason)
         for path, reason in faults
@@ -299,7 +301,7 @@ def _failures(faults: Iterable[tuple[str, str]]) -> list[Any]:
 
 @contextmanager
 def _refusing(context: Any) -> Iterator[None]:
-    """Answers with the provider's errors in the form that the engine understands."""
+    """Returns the provider's errors in the form that the engine expects."""
     try:
         yield
     except ProviderError as error:

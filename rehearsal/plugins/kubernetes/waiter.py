@@ -28,11 +28,11 @@ from rehearsal.plugins.kubernetes.readiness import (
 )
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
-"""Seconds between two looks; most objects are up soon or late."""
+"""Seconds between two checks; most objects are ready either soon or late."""
 
 
 class Unready(Exception):
-    """An object exists but did not come up (or go) in time; it belongs into the state."""
+    """An object exists but did not become ready (or disappear) in time; it belongs in the state."""
 
     def __init__(self, summary: str, reasons: list[str], live: Object) -> None:
         super().__init__(summary)
@@ -42,15 +42,15 @@ class Unready(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """Waits on one cluster for one provider."""
+    """Waits for objects in one cluster, for one provider."""
 
     cluster: Cluster
     cancelled: threading.Event
     tell: Callable[[str], None]
-    """Shows the engine's user what is being waited for."""
+    """Shows the user what is being waited for."""
 
     def until_ready(self, live: Object, inputs: Object, custom_timeout: float) -> Object:
-        """The object once it is up; Unready when it fails or its time is over."""
+        """Returns the object once it is ready; raises Unready if it fails or the time is over."""
         rule = None if is_true(inputs, SKIP_AWAIT) else rule_for(inputs)
         if rule is None:
             return live
@@ -82,16 +82,16 @@ class Waiter:
                 if not error.passing:
                     raise
             if restarts and live["metadata"].get("resourceVersion") != before:
-                # The official provider's clock for Jobs starts again at every event.
+                # The official provider restarts its clock for a Job at every event.
                 deadline = time.monotonic() + seconds
 
     def now(self, live: Object, inputs: Object) -> Verdict:
-        """Whether the object is up at this moment."""
+        """Whether the object is ready at this moment."""
         rule = None if is_true(inputs, SKIP_AWAIT) else rule_for(inputs)
         return READY if rule is None else rule(live, self.cluster)
 
     def until_gone(self, live: Object, inputs: Object, custom_timeout: float) -> None:
-        """Returns when the object is gone; Unready when it stays for too long."""
+        """Returns when the object is gone; raises Unready if that takes too long."""
         kind = kind_of(live)
         if is_true(inputs, SKIP_AWAIT) and (kind.group, kind.kind) in SKIPS_WAIT_ON_DELETE:
             return
@@ -125,7 +125,7 @@ class Waiter:
         return Unready(summary, [verdict.reason, *self._pod_reasons(live)], live)
 
     def _pod_reasons(self, live: Object) -> list[str]:
-        """Why the pods of a workload are not ready, e.g. that no node tolerates them."""
+        """Why a workload's pods are not ready, for example because they tolerate no node."""
         spec = live.get("spec") or {}
         selector = spec.get("selector") if kind_of(live).group in ("apps", "batch") else None
         labels: dict[str, Any] = (selector or {}).get("matchLabels") or {}
@@ -152,7 +152,7 @@ def _shown(live: Object) -> str:
 
 
 def _containers(each: Object) -> str:
-    """What the containers of a pod wait for."""
+    """Why a pod's containers are waiting."""
     states = (each.get("status") or {}).get("containerStatuses") or []
     found = [
         f"{state['name']}: {reason}"

@@ -1,6 +1,6 @@
 """Pulumi's property values as gRPC carries them: JSON in which secrets and unknowns are marked.
 
-Resource references and output values are not asked for in the handshake, so none arrive.
+The handshake does not request resource references and output values, so none are sent.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _UNKNOWNS = {
     "e48ece36-62e2-4504-bad9-02848725956a",
     "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
 }
-"""One for each type that the value will have."""
+"""One for each type that the value may have."""
 
 
 class Unknown:
@@ -44,7 +44,7 @@ class Secret:
 
 
 def decode(struct: Struct) -> Properties:
-    """The properties of a request; nulls are left out, as the official provider does."""
+    """The properties of a request; nulls are dropped, as in the official provider."""
     return {
         name: value for name, sent in struct.fields.items() if (value := _decode(sent)) is not None
     }
@@ -69,7 +69,7 @@ def _decode(sent: Value) -> Any:
 
 
 def encode(properties: Properties) -> Struct:
-    """What `decode` read, back again."""
+    """The inverse of `decode`."""
     struct = Struct()
     struct.update(_encode(properties))
     return struct
@@ -88,7 +88,7 @@ def _encode(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A copy without the secret marks; unknowns stay."""
+    """A copy without secret marks; unknown values are kept."""
     if isinstance(value, Secret):
         return plain(value.value)
     if isinstance(value, dict):
@@ -99,7 +99,7 @@ def plain(value: Any) -> Any:
 
 
 def has_unknown(value: Any) -> bool:
-    """Whether anything in it is unknown."""
+    """Whether it contains an unknown value."""
     if isinstance(value, Secret):
         return has_unknown(value.value)
     if isinstance(value, dict):
@@ -122,7 +122,7 @@ def mark_secrets(value: Any, like: Any) -> Any:
 
 
 def rename_keys(value: Any, rename: Callable[[str], str]) -> Any:
-    """A copy in which every object key went through `rename`."""
+    """A copy in which `rename` was applied to every object key."""
     if isinstance(value, Secret):
         return Secret(rename_keys(value.value, rename))
     if isinstance(value, dict):

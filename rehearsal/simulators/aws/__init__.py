@@ -1,5 +1,5 @@
-"""AWS, as far as EKS stacks meet it: moto's server, completed. `AWS_ENDPOINT_URL` is all that a
-client needs."""
+"""AWS, as far as EKS stacks use it: moto's server, extended. A client needs only
+`AWS_ENDPOINT_URL`."""
 
 from rehearsal.simulators.aws.cloud import AwsCloud
 

@@ -17,15 +17,16 @@ ACCESS_POLICIES = (
     "AmazonEKSAdminPolicy", "AmazonEKSAdminViewPolicy", "AmazonEKSClusterAdminPolicy",
     "AmazonEKSEditPolicy", "AmazonEKSSecretReaderPolicy", "AmazonEKSViewPolicy",
 )  # fmt: skip
-"""Those that a STANDARD entry takes (general knowledge; `aws eks list-access-policies`)."""
+"""Policies that a STANDARD entry accepts (general knowledge; `aws eks list-access-policies`)."""
 _TAKEN_BY = {"STANDARD": ACCESS_POLICIES, "EC2": ("AmazonEKSAutoNodePolicy",)}
-"""Type of an entry -> the access policies that it takes (create-node-class.html)."""
+"""Type of an entry -> the access policies that it accepts (create-node-class.html)."""
 
 
 @operation("eks", "CreateAccessEntry")
 def create_access_entry(account: Account, params: Params) -> Row:
-    """Refused: what is no principal, one of this account that is not there, groups that begin with
-    system:, a cluster in the mode CONFIG_MAP, a second entry for the same principal."""
+    """Refuses what is not a principal, a principal of this account that does not exist, groups that
+    begin with system:, a cluster in the mode CONFIG_MAP, and a second entry for the same
+    principal."""
     cluster, principal = cluster_of(account, params["clusterName"]), params["principalArn"]
     if cluster.row["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
         raise Refusal(
@@ -55,7 +56,7 @@ def create_access_entry(account: Account, params: Params) -> Row:
 
 
 def _is_there(account: Account, principal: str) -> bool:
-    """Whether IAM has the role or user. Of other accounts nothing is known here."""
+    """Whether IAM has the role or user. Those of other accounts are unknown here."""
     iam = account.backend("iam")
     known = [*iam.get_roles(), *iam.users.values()]
     return principal in account.people() or any(each.arn == principal for each in known)
@@ -77,13 +78,13 @@ def _entry(account: Account, params: Params) -> tuple[Cluster, Row]:
 
 @operation("eks", "DescribeAccessEntry")
 def describe_access_entry(account: Account, params: Params) -> Row:
-    """Describes it."""
+    """Describes an entry."""
     return {"accessEntry": _entry(account, params)[1]}
 
 
 @operation("eks", "ListAccessEntries")
 def list_access_entries(account: Account, params: Params) -> Row:
-    """Principals; those with a policy if one is given."""
+    """Lists principals; with a policy ARN, those that have the policy."""
     cluster, policy = cluster_of(account, params["clusterName"]), params.get("associatedPolicyArn")
     listed = [
         principal
@@ -95,14 +96,14 @@ def list_access_entries(account: Account, params: Params) -> Row:
 
 @operation("eks", "ListIdentityProviderConfigs")
 def list_identity_provider_configs(account: Account, params: Params) -> Row:
-    """None: a cluster here has no OIDC identity provider for people."""
+    """Always empty: a simulated cluster has no OIDC identity provider for users."""
     cluster_of(account, params["clusterName"])
     return page(params, "identityProviderConfigs", [])
 
 
 @operation("eks", "UpdateAccessEntry")
 def update_access_entry(account: Account, params: Params) -> Row:
-    """Groups and user name."""
+    """Updates the entry's groups and user name."""
     _, row = _entry(account, params)
     changes = {key: params[key] for key in ("kubernetesGroups", "username") if key in params}
     _check({"type": row["type"]} | changes)
@@ -121,7 +122,7 @@ def delete_access_entry(account: Account, params: Params) -> Row:
 
 @operation("eks", "ListAccessPolicies")
 def list_access_policies(account: Account, params: Params) -> Row:
-    """Names and ARNs."""
+    """Lists the policies' names and ARNs."""
     arn = "arn:aws:eks::aws:cluster-access-policy/"
     rows = [{"name": name, "arn": f"{arn}{name}"} for name in ACCESS_POLICIES]
     return page(params, "accessPolicies", rows)
@@ -129,8 +130,8 @@ def list_access_policies(account: Account, params: Params) -> Row:
 
 @operation("eks", "AssociateAccessPolicy")
 def associate_access_policy(account: Account, params: Params) -> Row:
-    """Refused: a policy that EKS does not have, an entry that does not exist or whose type is not
-    STANDARD, namespaces in the scope of the cluster."""
+    """Refuses a policy that EKS does not have, an entry that does not exist or whose type is not
+    STANDARD, and namespaces in the scope of the cluster."""
     cluster, principal = cluster_of(account, params["clusterName"]), params["principalArn"]
     policy, scope = params["policyArn"], params["accessScope"]
     if principal not in cluster.entries:

@@ -18,24 +18,24 @@ from rehearsal.simulators.reservations import Reservation
 from rehearsal.simulators.stock import Stock, Stocks
 
 GLOBAL = ("iam", "sts")
-"""Services that have no region."""
+"""Services without regions."""
 NUMBER = "123456789012"
 """The account id that moto gives callers without an assumed role."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket of S3 that somebody created before."""
+    """An S3 bucket that existed before the stack."""
 
     region: str = ""
-    """Empty for the region of the rehearsal."""
+    """Empty for the rehearsal's region."""
     key: str = ""
     """The ARN of the KMS key that encrypts its objects by default; empty for S3's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A pod that calls AWS, by its service account."""
+    """A pod that calls AWS, identified by its service account."""
 
     cluster: str
     namespace: str
@@ -43,12 +43,12 @@ class Pod:
 
     @property
     def automatic(self) -> bool:
-        """Whether it is no pod but EKS Auto Mode itself, with the cluster's role."""
+        """Whether this stands for EKS Auto Mode itself, with the cluster's role."""
         return not self.namespace
 
     @property
     def words(self) -> str:
-        """What it is called in a report."""
+        """The pod's name in a report."""
         return "EKS Auto Mode" if self.automatic else f"{self.namespace}/{self.service_account}"
 
 
@@ -64,8 +64,8 @@ class Denied:
 
 
 class Asking(threading.local):
-    """Whether this thread is in the midst of a request: what it asks then is asked by AWS itself,
-    to which no rule applies."""
+    """Whether this thread is processing a request: calls that it then makes are AWS's own, and
+    exempt from the rules."""
 
     depth = 0
     response: Any = None
@@ -79,7 +79,7 @@ class Asking(threading.local):
 
 
 class Account:
-    """Hold `lock` to see it at rest. `served_account.serve` gives it an API."""
+    """Hold `lock` for a consistent view. `served_account.serve` gives it an API."""
 
     def __init__(
         self,
@@ -97,10 +97,11 @@ class Account:
         restocked: Callable[[], None] = lambda: None,
     ) -> None:
         """`existing`, `cluster`, `reservations`, `buckets`: what exists before anything is created.
-        `changed` is called, unlocked, after every request that changed something. `people`: ARNs of
-        roles and users that exist although not created here. With `quota_suffices`, every node
-        group can grow to its maximum, as far as `faults` sets no quota. `stock`: instances of which
-        there are only so many; `restocked` is called when some come back."""
+        `changed` is called, without the lock, after every request that changed something. `people`:
+        ARNs of roles and users that exist although they were not created here. With
+        `quota_suffices`, every node group can grow to its maximum unless `faults` sets a quota.
+        `stock`: instances in limited number; `restocked` is called when some become available
+        again."""
         self.lock = threading.RLock()
         self.asking = Asking()
         self.faults = faults or NoFaults()
@@ -113,37 +114,37 @@ class Account:
         self.existing = existing
         self.existing_cluster = cluster
         self.reservations = {one.name: one for one in reservations}
-        """By ID."""
+        """Reservations by ID."""
         self.buckets = dict(buckets or {})
-        """By name."""
+        """Buckets by name."""
         self.images: dict[str, Any] = {}
-        """EKS' images whose IDs somebody has asked for, by ID."""
+        """EKS's images whose IDs were requested, by ID."""
         self.attempts: dict[str, list[tuple[str, str]]] = {}
-        """NodePool of Karpenter -> its fleet requests: how they buy, and why they got no instance;
-        each change from the one before."""
+        """Karpenter's NodePool -> its fleet requests: purchase option, and why they got no
+        instance; only changes from the previous request."""
         self.stock = Stocks(stock, restocked)
         self.pods: dict[str, Pod] = {}
-        """Access key -> the pod that got it by pod identity."""
+        """Access key -> the pod that got it through pod identity."""
         self.authorize: Callable[[str, str, Mapping[str, Any]], None] = lambda *_: None
-        """Raises Refusal if the pod that calls may not do this: service, operation, parameters."""
+        """Raises Refusal if the calling pod may not do this: service, operation, parameters."""
         self.denied: list[Denied] = []
-        """What roles of pods asked for and may not do, each once."""
+        """Calls that roles of pods made and may not make, each once."""
         self.deleted: set[str] = set()
-        """What deletions named, EC2's IDs among it."""
+        """The names in deletions, including EC2's IDs."""
         self.before: set[str] = set()
-        """What the account held before the stack came, as `list_resources` has it."""
+        """The account's content before the stack, as listed by `list_resources`."""
         self.states_before: Mapping[str, str] = {}
-        """What that was like, as `states` has it."""
+        """The state of that content, as returned by `states`."""
         self._clients: dict[str, Any] = {}
         self.app: Any = None
         """moto's server, as a WSGI application."""
         self.port, self.endpoint = 0, ""
-        """For `AWS_ENDPOINT_URL` of any AWS client, with any credentials."""
+        """The value of `AWS_ENDPOINT_URL` for any AWS client; any credentials work."""
         self.opened: Callable[[], None] = lambda: None
-        """Called when the first request has said the region."""
+        """Called when the first request has set the region."""
 
     def open(self, region: str) -> None:
-        """Takes the region of the first request; raises Refusal for a second one."""
+        """Sets the region of the first request; raises Refusal for a second one."""
         if self.region and region != self.region:
             raise Refusal(
                 "OptInRequired",
@@ -155,8 +156,8 @@ class Account:
                 self.opened()
 
     def client(self, service: str) -> Any:
-        """A botocore client that reaches this account without a socket, on the caller's thread;
-        whatever the environment says. Within a request it is AWS itself that asks."""
+        """A botocore client that reaches this account without a socket, on the caller's thread,
+        regardless of the environment. Within a request, its calls are AWS's own."""
         with self.lock:
             if service not in self._clients:
                 made = self._clients[service] = _session().create_client(
@@ -192,7 +193,7 @@ class Account:
         return AWSResponse(request.url, int(status.split()[0]), HeadersDict(answered), raw)
 
     def backend(self, service: str) -> Any:
-        """moto's own state of a service."""
+        """moto's backend of a service."""
         from moto.backends import get_backend
 
         where = "aws" if service in GLOBAL else self.region
@@ -221,7 +222,7 @@ class Account:
 
 @cache
 def _session() -> Any:
-    """One for the process: it keeps the models of the APIs, which take a second to read."""
+    """One session per process: it caches the API models, which take a second to read."""
     session = botocore.session.Session()
     session.set_credentials("rehearsal", "rehearsal")
     return session

@@ -40,14 +40,14 @@ _NAMESPACES = {
     "cert-manager": "cert-manager",
     "external-dns": "external-dns",
 }
-"""Addon -> its namespace (general knowledge; `aws eks describe-addon-versions` has them all)."""
+"""Addon -> its namespace (general knowledge; `aws eks describe-addon-versions` lists them)."""
 _NEED_NODES = frozenset(
     {
         *("coredns", "aws-ebs-csi-driver", "aws-efs-csi-driver", "metrics-server"),
         "aws-mountpoint-s3-csi-driver",
     }
 )
-"""Those with a Deployment: without a node for its pods they never become active."""
+"""Addons with a Deployment: without a node for its pods they never become active."""
 _WORKS_AS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "aws-ebs-csi-driver": (
         "ebs-csi-controller-sa",
@@ -61,19 +61,19 @@ _WORKS_AS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
 }
-"""Addon -> the service account of the pods that ask EC2, and what for: action -> on what. No pod
-gets the node's role, and one without rights ends again and again. Whether the vpc-cni may,
-`node_join_checks` says."""
+"""Addon -> the service account of the pods that call EC2, and the actions they need: action -> on
+what. No pod gets the node's role, and one without permissions keeps failing. `node_join_checks`
+covers the vpc-cni."""
 _VOLUME_TAGS = {
     f"{prefix}Tag/ebs.csi.aws.com/cluster": "true" for prefix in ("aws:Request", "ec2:Resource")
 }
-"""What the EBS CSI driver puts on every volume that it creates."""
+"""Tags that the EBS CSI driver sets on every volume that it creates."""
 _CONFIGURATION = {
     "eks-node-monitoring-agent": ("global", "nodeAgent", "dcgmAgent", "extraObjects"),
     "aws-mountpoint-s3-csi-driver": ("controller", "image", "mountpointPod", "node", "sidecars"),
 }
-"""Addon -> what its configuration may have at its top (charts/configuration.schema.json of the
-agent's repository, 2026-11-21; Mountpoint's chart, values.yaml, 2026-11-22)."""
+"""Addon -> the top-level keys of its configuration (charts/configuration.schema.json of the agent's
+repository, 2026-11-21; Mountpoint's chart, values.yaml, 2026-11-22)."""
 _TAKES_OFF = {
     "aws-ebs-csi-driver": "ebs.csi.aws.com/agent-not-ready",
     "aws-mountpoint-s3-csi-driver": "s3.csi.aws.com/agent-not-ready",
@@ -86,8 +86,8 @@ _VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
 @operation("eks", "CreateAddon")
 def create_addon(account: Account, params: Params) -> Row:
-    """Refused: a name or configuration that EKS does not know, a second one of the name. DEGRADED
-    where its pods have no node, or a role that lacks a right."""
+    """Refuses an unknown name or configuration, and a second addon of the same name. The addon is
+    DEGRADED if its pods have no node, or a role that lacks a permission."""
     cluster, name = cluster_of(account, params["clusterName"]), params["addonName"]
     if name not in _NAMESPACES:
         raise invalid(
@@ -119,14 +119,14 @@ def create_addon(account: Account, params: Params) -> Row:
 
 def _default(kubernetes: str) -> str:
     """The version of an addon that is created without one. The real one follows EKS's releases;
-    this one only has its form."""
+    this one only has the same format."""
     return f"v{kubernetes}.0-eksbuild.1"
 
 
 @operation("eks", "DescribeAddonVersions")
 def describe_addon_versions(account: Account, params: Params) -> Row:
-    """Those that this account creates by default: one of kube-proxy fits a single minor of
-    Kubernetes, one of another addon the next minor too."""
+    """The addon versions that this account creates by default: kube-proxy's fit a single minor
+    version of Kubernetes, those of other addons the next minor as well."""
     minors = sorted(catalog.KUBERNETES_VERSIONS, key=minor)
     wanted = params.get("kubernetesVersion")
     addons = []
@@ -153,7 +153,7 @@ _CHANGEABLE = ("addonVersion", "serviceAccountRoleArn", "configurationValues")
 
 
 def _owned(cluster: Cluster, row: Row) -> dict[str, Row]:
-    """Id -> pod identity association that the addon owns."""
+    """ID -> pod identity association that the addon owns."""
     return {
         identity: each
         for identity, each in cluster.associations.items()
@@ -167,7 +167,7 @@ def _drop(cluster: Cluster, name: str) -> None:
 
 
 def _shown(account: Account, cluster: Cluster, row: Row) -> Row:
-    """With its associations and its current health: EKS keeps trying."""
+    """The addon with its associations and its current health: EKS keeps retrying."""
     reason = _why_degraded(account, cluster, row)
     return row | {
         "podIdentityAssociations": [e["associationArn"] for e in _owned(cluster, row).values()],
@@ -177,12 +177,12 @@ def _shown(account: Account, cluster: Cluster, row: Row) -> Row:
 
 
 def works(account: Account, cluster: Cluster, name: str) -> bool:
-    """Whether the cluster has the addon, and that is not degraded."""
+    """Whether the cluster has the addon and it is not degraded."""
     return not why_degraded(account, cluster, name)
 
 
 def why_degraded(account: Account, cluster: Cluster, name: str) -> str:
-    """Why the pods of an addon do nothing; empty if they work."""
+    """Why the addon's pods do not work; empty if they do."""
     row = cluster.addons.get(name)
     if row is None:
         return "the cluster has none"
@@ -190,7 +190,7 @@ def why_degraded(account: Account, cluster: Cluster, name: str) -> str:
 
 
 def may_attach(account: Account, cluster: Cluster, volume: Row) -> bool:
-    """Whether the role of the EBS CSI driver lets it attach a volume, which its tags decide."""
+    """Whether the role of the EBS CSI driver allows attaching a volume, depending on its tags."""
     name = "aws-ebs-csi-driver"
     role = _role(cluster, cluster.addons[name])
     tags = {f"ec2:ResourceTag/{tag['Key']}": tag["Value"] for tag in volume.get("Tags") or []}
@@ -199,19 +199,19 @@ def may_attach(account: Account, cluster: Cluster, volume: Row) -> bool:
 
 
 def _role(cluster: Cluster, row: Row) -> str | None:
-    """That of the pods that ask EC2."""
+    """The role of the pods that call EC2."""
     name = row["addonName"]
     association = cluster.association(_NAMESPACES[name], _WORKS_AS[name][0])
     return association["roleArn"] if association else row.get("serviceAccountRoleArn")
 
 
 def taints_taken_off(account: Account, cluster: Cluster) -> set[str]:
-    """Keys of the taints that the drivers' pods take off a node as soon as they run there."""
+    """Keys of the taints that the drivers' pods remove from a node as soon as they run there."""
     return {key for name, key in _TAKES_OFF.items() if works(account, cluster, name)}
 
 
 def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, str] | None:
-    """Issue code and words."""
+    """The issue's code and message; None if the addon works."""
     name = row["addonName"]
     if name in _NEED_NODES and not _has_nodes(account, cluster):
         return (
@@ -249,8 +249,8 @@ def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, st
 
 
 def _why_tags_refused(row: Row) -> str:
-    """The message with which the EBS CSI driver exits on `--extra-tags`, a flag that its chart
-    writes as key=value,key=value; empty if it starts.
+    """The EBS CSI driver's error about `--extra-tags`, a flag that its chart writes as
+    key=value,key=value; empty if it starts.
 
     kubernetes-sigs/aws-ebs-csi-driver pkg/driver/validation.go, 2026-11-23; k8s.io/component-base
     cli/flag/map_string_string.go.
@@ -298,7 +298,7 @@ def _check(account: Account, params: Params) -> None:
 
 
 def _has_nodes(account: Account, cluster: Cluster) -> bool:
-    """Whether a node group of the cluster keeps a node that any pod may run on."""
+    """Whether a node group of the cluster keeps a node that accepts any pod."""
     return any(
         kept(account, group)
         and all(
@@ -350,13 +350,13 @@ def describe_addon(account: Account, params: Params) -> Row:
 
 @operation("eks", "ListAddons")
 def list_addons(account: Account, params: Params) -> Row:
-    """Lists the names."""
+    """Lists the addons' names."""
     return page(params, "addons", list(cluster_of(account, params["clusterName"]).addons))
 
 
 @operation("eks", "UpdateAddon")
 def update_addon(account: Account, params: Params) -> Row:
-    """Updates the addon; what is not given is kept."""
+    """Updates the addon; parameters that are not given are kept."""
     cluster, row = _row(account, params)
     _check(account, params)
     if "podIdentityAssociations" in params:
@@ -367,7 +367,7 @@ def update_addon(account: Account, params: Params) -> Row:
 
 @operation("eks", "DeleteAddon")
 def delete_addon(account: Account, params: Params) -> Row:
-    """Takes its pod identity associations along."""
+    """Deletes the addon with its pod identity associations."""
     cluster, row = _row(account, params)
     before = dict(cluster.associations)
 
@@ -382,7 +382,7 @@ def delete_addon(account: Account, params: Params) -> Row:
 
 def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
     """Why node auto repair misses faults of this group's GPUs or replaces healthy nodes; empty if
-    it does neither, or if it is off."""
+    it does neither, or if it is disabled."""
     if not (group.get("nodeRepairConfig") or {}).get("enabled"):
         return ""
     addon = cluster.addons.get("eks-node-monitoring-agent")
@@ -393,7 +393,7 @@ def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
         )
     values = yaml.safe_load(addon.get("configurationValues") or "{}")
     tolerations = (values.get("dcgmAgent") or {}).get("tolerations") or []
-    # The agent itself tolerates everything; the DCGM server that it asks, nothing by default.
+    # The agent tolerates everything; the DCGM server that it queries tolerates nothing by default.
     for taint in group.get("taints") or []:
         key, value, effect = taint["key"], taint.get("value"), EFFECTS[taint["effect"]]
         if keeps_away(effect) and not tolerated(tolerations, key=key, value=value, effect=effect):
@@ -402,7 +402,7 @@ def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
                 f"dcgmAgent.tolerations leave the taint {key} out"
             )
     # The agent waits one minute for its DCGM server, whose image takes longer on a new node, and
-    # never takes the finding back (aws/eks-node-monitoring-agent issue 266).
+    # never withdraws the finding (aws/eks-node-monitoring-agent issue 266).
     overridden = {
         (each["nodeMonitoringCondition"], each["nodeUnhealthyReason"])
         for each in group["nodeRepairConfig"].get("nodeRepairConfigOverrides") or []

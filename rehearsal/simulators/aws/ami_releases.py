@@ -14,7 +14,7 @@ _BOTTLEROCKET = re.compile(r"\d+\.\d+\.\d+-[0-9a-f]{8}")
 
 
 def check_new(group: Mapping[str, Any], cluster_version: str) -> None:
-    """Raises Refusal if a new group has another version than its cluster: "this is the only
+    """Raises Refusal if a new group's version differs from its cluster's: "this is the only
     accepted specified value" (API_CreateNodegroup)."""
     if group["version"] != cluster_version:
         raise invalid(
@@ -25,8 +25,8 @@ def check_new(group: Mapping[str, Any], cluster_version: str) -> None:
 
 
 def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Raises Refusal for an update to an earlier version or release, or to a release that there
-    is not (API_UpdateNodegroupVersion)."""
+    """Raises Refusal for an update to an earlier version or release, or to a release that does not
+    exist (API_UpdateNodegroupVersion)."""
     if old["releaseVersion"] != new["releaseVersion"]:
         check_exists(new)
     if old["amiType"] == new["amiType"] and _order(new) < _order(old):
@@ -38,7 +38,8 @@ def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def check_exists(group: Mapping[str, Any]) -> None:
-    """Raises Refusal for a release that does not exist, as far as the changelog was read."""
+    """Raises Refusal for a release that does not exist, according to the changelog as far as it was
+    read."""
     release, version = str(group["releaseVersion"]), group["version"]
     if group["amiType"] == "CUSTOM":
         return

@@ -1,7 +1,7 @@
 """EKS's images for GPU nodes: the newest release of each minor, and the drivers in them.
 
-The date is from amazon-eks-ami issue 2768, the patch releases are those of v20260714's changelog,
-the newest that was read: the newest release may have later ones.
+The date is from amazon-eks-ami issue 2768; the patch releases are from the changelog of v20260714,
+the newest one read: the newest release may contain later ones.
 """
 
 from collections.abc import Mapping
@@ -9,26 +9,26 @@ from typing import Any
 
 PATCHES = {"1.30": 14, "1.31": 14, "1.32": 13, "1.33": 13, "1.34": 9, "1.35": 6, "1.36": 2}
 READ = "20260714"
-"""The release that `PATCHES` are of."""
+"""The release that `PATCHES` belongs to."""
 _NEWEST, _BOTH_DRIVERS = "20260917", "20260917"
 _ONLY_NEW = ("g7.",)
-"""Families that driver 580 does not have (amazon-eks-ami doc/usage/g7-ami.md)."""
+"""Families that driver 580 does not support (amazon-eks-ami doc/usage/g7-ami.md)."""
 
 
 def newest_release(minor: str) -> str:
-    """The release that EKS takes if a node group names none."""
+    """The release that EKS uses if a node group names none."""
     return f"{minor}.{PATCHES.get(minor, 0)}-{_NEWEST}"
 
 
 def has_driver(ami_type: str) -> bool:
-    """Whether the image carries NVIDIA's driver. An image of one's own for GPUs is taken to."""
+    """Whether the image contains NVIDIA's driver; assumed for a custom GPU image."""
     return ami_type == "CUSTOM" or "NVIDIA" in ami_type or ami_type == "AL2_x86_64_GPU"
 
 
 def drives(group: Mapping[str, Any]) -> bool:
     """Whether the image of this node group has a driver for the GPUs of its instance type.
 
-    AL2023's images carry branches 595 and 580 since `_BOTH_DRIVERS`; Bottlerocket's carry 580.
+    AL2023's images contain branches 595 and 580 since `_BOTH_DRIVERS`; Bottlerocket's contain 580.
     """
     if not has_driver(group["amiType"]):
         return False

@@ -1,9 +1,9 @@
 """The one place where moto is extended: operations that it lacks, and rules that it does not
-enforce. Every client of the endpoint meets both. What the simulator asks during a request, by
-`account.client`, reaches moto only.
+enforce. They apply to every client of the endpoint. Calls that the simulator makes during a
+request, through `account.client`, reach only moto.
 
-A rule runs before moto's own operation; what follows its `yield`, if it has one, after it.
-Parameters and answers are dicts in the shapes of botocore's models, and checked against them.
+A rule runs before moto's operation; the code after its `yield`, if it has one, runs after it.
+Parameters and responses are dicts in the shapes of botocore's models, and are checked against them.
 """
 
 import inspect
@@ -28,11 +28,11 @@ _WAITS: dict[tuple[str, str], Callable[[Account, Params], None]] = {}
 _LISTS: list[Callable[["Account"], Iterator[str]]] = []
 _READS = ("Describe", "List", "Get")
 SECONDS = "x-simulated-seconds"
-"""Header of an answer: how long in life what was begun takes, where that is longer than here."""
+"""Response header with the real duration of what was started, if that is longer than here."""
 
 
 def operation(service: str, *names: str) -> Callable[[Operation], Operation]:
-    """The function answers these operations, whatever moto would."""
+    """Registers a function that implements these operations instead of moto."""
 
     def register(function: Operation) -> Operation:
         _OPERATIONS.update({(service, name): function for name in names})
@@ -42,7 +42,7 @@ def operation(service: str, *names: str) -> Callable[[Operation], Operation]:
 
 
 def rule(service: str, *names: str) -> Callable[[Rule], Rule]:
-    """The function wraps these operations."""
+    """Registers a function that wraps these operations."""
 
     def register(function: Rule) -> Rule:
         for name in names:
@@ -55,7 +55,8 @@ def rule(service: str, *names: str) -> Callable[[Rule], Rule]:
 def waits(
     service: str, name: str
 ) -> Callable[[Callable[[Account, Params], None]], Callable[[Account, Params], None]]:
-    """The function runs before this operation and may take its time: nobody waits for it."""
+    """Registers a function that runs before this operation, without a lock, so it may take its
+    time."""
 
     def register(function: Callable[[Account, Params], None]) -> Callable[[Account, Params], None]:
         _WAITS[service, name] = function
@@ -65,14 +66,14 @@ def waits(
 
 
 def listed(function: Callable[["Account"], Iterator[str]]) -> Callable[["Account"], Iterator[str]]:
-    """The function names what the account holds of its kind: `VPC vpc-...`, one line each, without
-    what a fresh account has."""
+    """Registers a function that lists the account's resources of one type: `VPC vpc-...`, one line
+    each, without those of a fresh account."""
     _LISTS.append(function)
     return function
 
 
 def list_resources(account: "Account") -> Iterator[str]:
-    """What an account holds, as one line for each thing."""
+    """The account's resources, one line each."""
     for function in _LISTS:
         yield from function(account)
 
@@ -85,7 +86,8 @@ def page(
     after: str = "nextToken",
     most: str = "maxResults",
 ) -> dict[str, Any]:
-    """One page of a list: at most `most` of them after `after`, named as EKS does unless given."""
+    """One page of a list: at most `most` items after `after`, parameters named as in EKS by
+    default."""
     first = int(params.get(after) or 0)
     last = first + (params.get(most) or 100)
     more = {after: str(last)} if last < len(names) else {}
@@ -93,7 +95,7 @@ def page(
 
 
 class _FailedError(Exception):
-    """moto itself refused; its answer."""
+    """moto itself refused; contains its response."""
 
     def __init__(self, answer: Any) -> None:
         super().__init__()
@@ -101,7 +103,7 @@ class _FailedError(Exception):
 
 
 def install(account: Account) -> Callable[[], None]:
-    """Every request passes here, until what this returns is called."""
+    """Routes every request through this module until the returned function is called."""
     from moto.core.responses import BaseResponse
     from moto.eks import urls
     from moto.resourcegroups import urls as resourcegroups
@@ -129,10 +131,10 @@ def install(account: Account) -> Callable[[], None]:
 
 
 def answer(account: Account, response: Any, original: Callable[[], Any]) -> Any:
-    """The answer to a request: status, headers and body."""
+    """The response to a request: status, headers and body."""
     service, name = response.boto3_service_name, response._get_action()
-    # moto is one for the process: another account's requests, and those of its own decorators, are
-    # not for this one's rules.
+    # moto exists once per process: these rules do not apply to another account's requests, or to
+    # those of its own decorators.
     if account.asking.depth or not name or response.parsed_url.port != account.port:
         return original()
     if wait := _WAITS.get((service, name)):
@@ -189,11 +191,11 @@ def _answer(
         status, headers, body = response.serialized(ActionResult(refused))
     except ServiceException as error:
         status, headers, body = response.serialized(ActionResult(error))
-    except ClientError as error:  # of a service that this one asked
+    except ClientError as error:  # from a service that this one called
         found = error.response["Error"]
         refused = _error(found["Code"], found["Message"])
         status, headers, body = response.serialized(ActionResult(refused))
-    except Exception as error:  # a defect of the simulator, which a client should see as one
+    except Exception as error:  # a defect of the simulator, which a client should see as such
         _log.exception("%s:%s", *key)
         refused = _error("InternalFailure", f"the simulator failed: {error!r}")
         status, headers, body = response.serialized(ActionResult(refused))
@@ -201,10 +203,10 @@ def _answer(
 
 
 def _error(code: str, message: str) -> Exception:
-    """What moto writes as an error of the service that answers."""
+    """The exception that moto turns into an error of the responding service."""
     from moto.core.exceptions import ServiceException
 
-    # moto looks for the service of an error in its class's module.
+    # moto derives an error's service from its class's module.
     kind: type[Exception] = type("Error", (ServiceException,), {"__module__": __name__})
     return kind(code, message)
 
@@ -217,7 +219,7 @@ def _model(key: tuple[str, str]) -> Any:
 
 
 def _parsed(response: Any, key: tuple[str, str]) -> Params:
-    """The request's parameters; raises Refusal if they do not fit botocore's model."""
+    """The request's parameters; raises Refusal if they do not match botocore's model."""
     from moto.core.parse import PROTOCOL_PARSERS
     from moto.core.request import determine_request_protocol
 

@@ -1,9 +1,9 @@
 """What EKS's controllers create in an account for Services and PersistentVolumeClaims.
 
-kubernetes/cloud-provider-aws: a load balancer is called `a` and the Service's uid without hyphens;
-it has network interfaces in the cluster's subnets and a security group `k8s-elb-` and that. The EBS
-CSI driver, an addon, tags a volume with its claim; it is pods of the cluster, and detaches and
-deletes nothing without a node for them or without their rights.
+According to kubernetes/cloud-provider-aws, a load balancer is named `a` plus the Service's UID
+without hyphens; it has network interfaces in the cluster's subnets and a security group named
+`k8s-elb-` plus that name. The EBS CSI driver, an addon, tags a volume with its claim; it runs as
+pods in the cluster, and detaches and deletes nothing without nodes or permissions for them.
 """
 
 import time
@@ -19,27 +19,28 @@ from rehearsal.simulators.aws.rows import Cluster
 from rehearsal.simulators.cloud import Mount, Wanted
 
 Parts = dict[str, list[tuple[str, str]]]
-"""A uid -> the resources created for it, each with its kind."""
+"""A UID -> the resources created for it, each with its type."""
 DRIVER = "ebs.csi.aws.com"
 _ADDON = "aws-ebs-csi-driver"
 _CLASS_DRIVERS = (DRIVER, "kubernetes.io/aws-ebs")
 """Provisioners of StorageClasses that the driver serves; the second is translated to the first."""
 RELEASE_SECONDS = 10.0
-"""From the deletion of a claim to that of its volume, at the least. The disk of a pod that has just
-ended is still attached; the provisioner tries again after 1, 2, 4 and more seconds."""
+"""The least time from a claim's deletion to its volume's. The disk of a pod that has just ended is
+still attached; the provisioner retries after 1, 2, 4 and more seconds."""
 
 
 def attach(
     account: Account, there: Parts, wanted: Sequence[Wanted], released: dict[str, float]
 ) -> dict[str, str]:
-    """Makes and takes away; returns the uid -> a host name, or a volume's handle, also of a volume
-    that is still to be deleted. `released`: uid of such a volume -> when its claim was gone."""
+    """Creates and deletes resources; returns UID -> a host name or a volume's handle, including
+    volumes that are still to be deleted. `released`: UID of such a volume -> when its claim was
+    deleted."""
     ec2 = account.client("ec2")
     clusters = list(account.clusters)
     if not clusters:
         return {}
     subnet = account.clusters[clusters[0]].row["resourcesVpcConfig"]["subnetIds"][0]
-    # Nothing in such a cluster answers an Ingress or a Gateway.
+    # Such a cluster has no controller for an Ingress or a Gateway.
     wanted = [one for one in wanted if one.kind in ("load balancer", "disk")]
     cluster = account.clusters[clusters[0]]
     drives = works(account, cluster, _ADDON)
@@ -66,7 +67,7 @@ def attach(
 
 
 def _subnet_of(account: Account, one: Wanted) -> str | None:
-    """That of the nodes among which the scheduler chose one for the claim's pod."""
+    """The subnet of the nodes among which the scheduler chose one for the claim's pod."""
     named = sorted(account.groups, key=len, reverse=True)
     group = next((name for name in named if one.node.startswith(name)), None)
     return str(account.groups[group].row["subnets"][0]) if group else None
@@ -74,7 +75,7 @@ def _subnet_of(account: Account, one: Wanted) -> str | None:
 
 def why_not_mounted(account: Account, cluster: Cluster, mount: Mount) -> str:
     """Why the driver attaches no disk to the pod's node, or the container cannot write to it; empty
-    where it does. The words of EC2's refusals: its error codes, and kubernetes-sigs/
+    if it works. The messages are EC2's refusals: its error codes, and kubernetes-sigs/
     aws-ebs-csi-driver issues 1302 and 2211."""
     failed = f'AttachVolume.Attach failed for volume "{mount.volume}" : rpc error: code = '
     if degraded := why_degraded(account, cluster, _ADDON):
@@ -94,7 +95,7 @@ def why_not_mounted(account: Account, cluster: Cluster, mount: Mount) -> str:
         )
     zone = volume["AvailabilityZone"]
     group = account.groups.get(mount.node_labels.get("eks.amazonaws.com/nodegroup", ""))
-    # The group starts its next node in any of its subnets, and there the volume cannot follow.
+    # The group's next node may start in any of its subnets, where the volume cannot follow.
     others = [subnet.availability_zone for subnet in subnets(account, group.row["subnets"])
               if subnet.availability_zone != zone] if group else []  # fmt: skip
     if others:

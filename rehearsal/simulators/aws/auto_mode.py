@@ -1,7 +1,7 @@
-"""EKS Auto Mode: what EKS refuses of it, and what it has of it in the cluster and in the account.
+"""EKS Auto Mode: EKS's rules for it, and its resources in the cluster and in the account.
 
-EKS runs Karpenter for such a cluster, with its own node classes (`NodeClass`), as the cluster's
-role and in place of addons. API reference: CreateCluster, UpdateClusterConfig; user guide:
+EKS runs Karpenter for such a cluster, with its own node classes (`NodeClass`), with the cluster's
+role, and in place of addons. API reference: CreateCluster, UpdateClusterConfig; user guide:
 create-node-class, auto-learn-iam, set-builtin-node-pools, automode-learn-instances (2026-11-24).
 """
 
@@ -33,19 +33,18 @@ _TAGS = {
     "karpenter.sh/nodeclaim": "",
     "Name": "",
 }
-"""A tag of Karpenter's -> that of Auto Mode, which AWS's policies for it know; empty: it has none.
-"""
+"""Karpenter's tag -> Auto Mode's, which AWS's policies for it use; empty if it has none."""
 
 
 def rows(params: Params) -> Row:
-    """The three parts of it in what a cluster shows; none of a cluster that never had them."""
+    """Auto Mode's three settings in a cluster's description; none if the cluster never had them."""
     if not any(part in params for part in PARTS[:2]):
         return {}
     return {part: params[part] for part in PARTS[:2] if part in params}
 
 
 def load_balancing(params: Params) -> Row:
-    """Its part of `kubernetesNetworkConfig`."""
+    """The load balancing setting in `kubernetesNetworkConfig`."""
     network = params.get("kubernetesNetworkConfig") or {}
     return {key: network[key] for key in ("elasticLoadBalancing",) if key in network}
 
@@ -60,7 +59,7 @@ def _switches(params: Mapping[str, Any]) -> tuple[bool | None, bool | None, bool
 
 
 def check_create(account: Account, params: Params) -> None:
-    """Raises Refusal for a cluster that is Auto Mode's in part."""
+    """Raises Refusal for a cluster with only some of Auto Mode's settings."""
     switches = {bool(each) for each in _switches(params)}
     if len(switches) > 1:  # kubernetes-sigs/cluster-api-provider-aws 5278
         raise invalid(
@@ -98,7 +97,7 @@ def _check_nodes(account: Account, compute: Mapping[str, Any]) -> None:
 
 
 def update(account: Account, cluster: Cluster, params: Params) -> Row:
-    """Refused: some of the three parts, another role for nodes that run."""
+    """Refuses only some of the three settings, and another role for running nodes."""
     given = {**params, "kubernetesNetworkConfig": load_balancing(params)}
     if None in _switches(given):  # awsdocs/amazon-eks-user-guide 819
         raise invalid("The type for cluster update was not provided.")
@@ -120,7 +119,7 @@ def update(account: Account, cluster: Cluster, params: Params) -> Row:
 
 
 def admit_nodes(account: Account, cluster: Cluster) -> None:
-    """EKS creates the access entry for the role of the built-in node pools itself."""
+    """Creates the access entry for the role of the built-in node pools, as EKS does."""
     role = (cluster.row.get("computeConfig") or {}).get("nodeRoleArn")
     if cluster.automatic and role and role not in cluster.entries:
         name = cluster.row["name"]
@@ -129,7 +128,7 @@ def admit_nodes(account: Account, cluster: Cluster) -> None:
 
 
 def definitions() -> list[Mapping[str, Any]]:
-    """What EKS installs: its NodeClass, and Karpenter's kinds with the labels of EKS."""
+    """EKS's resource definitions: its NodeClass, and Karpenter's kinds with EKS's labels."""
     found = [yaml.safe_load(_DEFINITION.read_text())]
     for file in tools.crds("karpenter-aws"):
         if file.name in ("karpenter.sh_nodepools.yaml", "karpenter.sh_nodeclaims.yaml"):
@@ -200,25 +199,25 @@ def built_in(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def request_tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Karpenter's tags as Auto Mode's."""
+    """Translates Karpenter's tags to Auto Mode's."""
     named = {_TAGS.get(key, key): value for key, value in tags.items()}
     return {key: value for key, value in named.items() if key}
 
 
 def label(key: str) -> str:
-    """Karpenter's label as Auto Mode's."""
+    """Translates Karpenter's label to Auto Mode's."""
     key = key.replace("karpenter.k8s.aws/ec2nodeclass", "eks.amazonaws.com/nodeclass")
     return key.replace("karpenter.k8s.aws/", "eks.amazonaws.com/")
 
 
 def starts(instance_type: str) -> bool:
-    """Whether Auto Mode starts instances of the type."""
+    """Whether Auto Mode starts instances of this type."""
     family, _, size = instance_type.partition(".")
     return family in AUTO_MODE_FAMILIES and size not in _TOO_SMALL
 
 
 def why_never(cluster: Cluster, pool: Mapping[str, Any], node_class: Any) -> Iterator[str]:
-    """What keeps Auto Mode from launching nodes for the pool, as far as it is Auto Mode's own."""
+    """Why Auto Mode can never launch nodes for the pool, as far as the rules are its own."""
     role = node_class and node_class["spec"].get("role")
     if role and (why := why_unauthorized(cluster, role)):
         yield f"NodeClass {node_class['metadata']['name']}: InstanceProfileReady is False: {why}"
@@ -238,7 +237,8 @@ def why_never(cluster: Cluster, pool: Mapping[str, Any], node_class: Any) -> Ite
 
 
 def why_unauthorized(cluster: Cluster, role: str) -> str:
-    """Why nodes with this role may not join the cluster, as Auto Mode has it; empty if they may."""
+    """Why nodes with this role may not join the cluster under Auto Mode's rules; empty if they
+    may."""
     for principal, entry in cluster.entries.items():
         known = NODE_POLICY in cluster.policies.get(principal, {}) and entry["type"] == "EC2"
         if known and role_name(principal) == role:
@@ -251,7 +251,7 @@ def why_unauthorized(cluster: Cluster, role: str) -> str:
 
 @rule("iam", "AddRoleToInstanceProfile")
 def check_role(account: Account, params: Params) -> None:
-    """Auto Mode gives no instance a role whose nodes could not join."""
+    """Raises Refusal for a role whose nodes could not join: Auto Mode gives it to no instance."""
     pod = account.pods.get(account.asking.response.get_access_key())
     if pod is None or not pod.automatic:
         return
@@ -267,7 +267,7 @@ def key_for(account: Account, cluster: str) -> str:
 
 
 def end(account: Account) -> None:
-    """What Auto Mode launched is deleted with its cluster."""
+    """Deletes the instances that Auto Mode launched, when its cluster is deleted."""
     ec2, iam = account.client("ec2"), account.client("iam")
     pools = [{"Name": "tag-key", "Values": ["karpenter.sh/nodepool"]}]
     found = ec2.describe_instances(Filters=pools)["Reservations"]

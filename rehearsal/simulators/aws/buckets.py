@@ -21,7 +21,7 @@ _WRITES = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:Delete
 
 
 def why_not_mounted(mount: Mount, account: Account, cluster: Cluster) -> str:
-    """Why Mountpoint does not mount it; empty if it does."""
+    """Why Mountpoint does not mount the bucket; empty if it does."""
     bucket = mount.attributes.get("bucketName", "")
     if mount.driver != DRIVER:
         return f"bucket {bucket}: EKS has no driver {mount.driver}"
@@ -59,7 +59,7 @@ def why_not_mounted(mount: Mount, account: Account, cluster: Cluster) -> str:
     asked = [
         ("s3:ListBucket", f"arn:aws:s3:::{bucket}"),
         *((action, objects) for action in (_WRITES if mount.writes else _READS)),
-        # mountpoint-s3 doc/CONFIGURATION.md: with a key of the customer's also this.
+        # mountpoint-s3 doc/CONFIGURATION.md: with a customer managed key, this is needed as well.
         *((action, held.key) for action in (_KEY_WRITES if mount.writes else _KEY_READS)
           if held.key),
     ]  # fmt: skip
@@ -72,7 +72,7 @@ def why_not_mounted(mount: Mount, account: Account, cluster: Cluster) -> str:
     lacking = [one for one in ("allow-delete", "allow-overwrite") if one not in mount.options]
     if mount.writes and (lacking or "read-only" in mount.options):
         return f"bucket {bucket}: mounted without {' and '.join(lacking) or 'the right to write'}"
-    # The files belong to the user that Mountpoint runs as; by default only that one writes.
+    # The files belong to the user that runs Mountpoint; by default only that user can write.
     open_modes = {"allow-other", "file-mode=666", "dir-mode=777"} <= set(mount.options)
     if mount.writes and mount.group is None and not open_modes:
         return (

@@ -1,4 +1,4 @@
-"""The AWS account of a rehearsal as the sandbox sees it: node groups, sizes, leftovers."""
+"""A rehearsal's AWS account as the sandbox sees it: node groups, sizes, leftovers."""
 
 import threading
 import time
@@ -54,7 +54,8 @@ _POLL_SECONDS = 0.05
 
 
 class AwsCloud:
-    """Implements `rehearsal.simulators.cloud.Cloud`. Thread-safe. One at a time in a process."""
+    """Implements `rehearsal.simulators.cloud.Cloud`. Thread-safe. Only one at a time per
+    process."""
 
     def __init__(
         self,
@@ -70,21 +71,22 @@ class AwsCloud:
         quota_suffices: bool = False,
         stock: Sequence[Stock] = (),
     ) -> None:
-        """As `Account` has them, and `on_access`."""
+        """The arguments of `Account`, and `on_access`."""
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
         self._on_access = on_access
-        """Told after every change whether anybody may use the cluster."""
+        """Called after every change with whether anyone may use the cluster."""
         self._later: threading.Timer | None = None
-        """Tells again when access that was given takes effect."""
+        """Reports again when newly granted access takes effect."""
         self._scalers: Sequence[Scaler] = ()
-        """Those that ran when somebody last asked."""
+        """The autoscalers that were running at the last call of `not_scaled`."""
         self._node_pools = NodePools()
         self._attached: Parts = {}
-        """What EKS' controllers have created, by the uid of the object that asked for it."""
+        """Resources that EKS's controllers have created, by the UID of the object that requested
+        them."""
         self._released: dict[str, float] = {}
-        """Uid of a claim that is gone, whose volume the driver still has to delete."""
+        """UIDs of deleted claims whose volume the driver has not deleted yet."""
         self.account = Account(
             existing,
             cluster=cluster,
@@ -103,11 +105,11 @@ class AwsCloud:
 
     @property
     def endpoint(self) -> str:
-        """URL of the AWS APIs on loopback, for the `endpoint_url` of any client."""
+        """URL of the AWS APIs on loopback: the `endpoint_url` for any client."""
         return self.account.endpoint
 
     def close(self) -> None:
-        """Ends the APIs; what was in the account is gone."""
+        """Stops the APIs and discards the account's content."""
         if self._later is not None:
             self._later.cancel()
         self._stop()
@@ -120,12 +122,12 @@ class AwsCloud:
 
     @property
     def restocks(self) -> bool:
-        """As `rehearsal.simulators.cloud.Restocking` has it."""
+        """Implements `rehearsal.simulators.cloud.Restocking`."""
         return self.account.stock.restocks
 
     @property
     def restocking(self) -> bool:
-        """As `rehearsal.simulators.cloud.Restocking` has it."""
+        """Implements `rehearsal.simulators.cloud.Restocking`."""
         return self.account.stock.restocking
 
     def node_groups(self) -> list[NodeGroup]:
@@ -135,13 +137,13 @@ class AwsCloud:
             return [*managed, *karpenter_pools.groups(self.account, self._node_pools)]
 
     def declared(self, objects: NodePools) -> None:
-        """As `rehearsal.simulators.cloud.Launching` has it."""
+        """Implements `rehearsal.simulators.cloud.Launching`."""
         self._node_pools = objects
 
     def pod_environment(
         self, namespace: str, service_account: str, made: float
     ) -> Mapping[str, str]:
-        """What EKS Pod Identity gives a pod, and where this account is."""
+        """The environment that EKS Pod Identity gives a pod, and this account's endpoint."""
         account = self.account
         with account.lock, account.asking:
             name = next(iter(account.clusters))
@@ -162,7 +164,7 @@ class AwsCloud:
         }
 
     def auto_mode(self) -> AutoMode | None:
-        """As `rehearsal.simulators.cloud.Automatic` has it."""
+        """Implements `rehearsal.simulators.cloud.Automatic`."""
         with self.account.lock, self.account.asking:
             for name, cluster in self.account.clusters.items():
                 if cluster.automatic and cluster.row["status"] == "ACTIVE":
@@ -203,8 +205,8 @@ class AwsCloud:
         )
 
     def set_size(self, group: str, nodes: int) -> None:
-        """The autoscaler's word on a group. Raises RefusedError if its nodes would not start or
-        not join, and KeyError for an unknown group."""
+        """Sets the autoscaler's size of a group. Raises RefusedError if its nodes would not start
+        or not join, and KeyError for an unknown group."""
         account = self.account
         with account.lock, account.asking:
             held = account.groups[group]
@@ -217,12 +219,12 @@ class AwsCloud:
                     raise RefusedError(f"{wrong['code']}: {wrong['message']}")
             stay = len(kept(account, held))
             set_elastic(account, held, max(nodes - stay, 0))
-            # Below its minimum the Auto Scaling group starts another one itself.
+            # Below its minimum, the Auto Scaling group itself starts another one.
             if len(running(account, held)) < least:
                 resize(account, held, least)
 
     def release(self, group: str, provider_id: str) -> None:
-        """As `rehearsal.simulators.cloud.Cloud` has it."""
+        """Implements `rehearsal.simulators.cloud.Cloud`."""
         with self.account.lock, self.account.asking:
             held = self.account.groups[group]
             end_instance(self.account, held, provider_id.rpartition("/")[2])
@@ -244,18 +246,19 @@ class AwsCloud:
         return "; ".join(reasons) if all(reasons) else ""
 
     def _why_late(self, group: Group) -> list[str]:
-        """What is wrong with the autoscalers that do scale the group; one without fault does."""
+        """Faults of the autoscalers that scale the group; empty if one of them has none."""
         account = self.account
         at_work = [one for one in self._scalers if not why_not_scaled(account, group, one)]
         reasons = [why_late(account, group, one) for one in at_work]
         return reasons if all(reasons) else []
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """The node template in the Auto Scaling group's tags, against this node; None for a group
-        that has none and never is at zero, where Cluster Autoscaler goes by the nodes that are
-        there. What it may not see of a group that it scales is a difference as well."""
+        """Compares the node template in the Auto Scaling group's tags with this node. None for a
+        group without a template that is never at zero, for which Cluster Autoscaler uses the
+        existing nodes. Missing permissions of the autoscaler that scales the group count as
+        differences, too."""
         with self.account.lock:
-            if group not in self.account.groups:  # Karpenter reads no tags
+            if group not in self.account.groups:  # Karpenter does not read tags
                 wrong = list(still_denied(self.account))
                 return TemplateComparison(tags={}, real={}, differences=wrong) if wrong else None
             held = self.account.groups[group]
@@ -276,15 +279,16 @@ class AwsCloud:
         )
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """The callback runs on the thread of the operation that changed something, unlocked."""
+        """The callback runs on the thread of the operation that changed something, without the
+        lock."""
         with self._lock:
             self._callbacks.append(callback)
 
     def notify(self) -> None:
-        """Calls back if `node_groups` changed since the last time; after every request that changes
-        something."""
+        """Runs the callback if `node_groups` has changed since the last call; called after every
+        request that changes something."""
         with self.account.lock:
-            # Told under the lock: a later grant must not be overtaken by an earlier refusal.
+            # Called with the lock held: an earlier refusal must not overtake a later grant.
             self._on_access(any(map(access_granted, self.account.clusters.values())))
             self._tell_later([access_due(parts) for parts in self.account.clusters.values()])
         current = self.node_groups()
@@ -305,22 +309,24 @@ class AwsCloud:
             self._later.start()
 
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
-        """What EKS' controllers create for Services and PersistentVolumeClaims."""
+        """Creates what EKS's controllers create for Services and PersistentVolumeClaims."""
         with self.account.lock, self.account.asking:
             return attach(self.account, self._attached, wanted, self._released)
 
     def why_not_provisioned(self, wanted: Wanted) -> str:
-        """Without its driver a claim waits, which `attach` shows; nothing is refused."""
+        """Always empty: without its driver a claim waits, which `attach` shows; nothing is
+        refused."""
         return ""
 
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
-        """EKS' own, which is not the default since Kubernetes 1.30."""
+        """EKS's own class, which has not been the default since Kubernetes 1.30."""
         # https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html
         with self.account.lock:
             return [storage_class("gp2", "kubernetes.io/aws-ebs")] if self.account.clusters else []
 
     def why_not_mounted(self, mount: Mount) -> str:
-        """What the EBS CSI driver says of a pod's disk, and Mountpoint for S3 of its bucket."""
+        """The EBS CSI driver's error about a pod's disk, or Mountpoint for S3's about its
+        bucket."""
         with self.account.lock, self.account.asking:
             cluster = next(iter(self.account.clusters.values()), None)
             if cluster is None:
@@ -342,8 +348,8 @@ class AwsCloud:
         return ""
 
     def list_resources(self) -> list[str]:
-        """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what
-        was and is gone, or is not as it was."""
+        """`VPC vpc-...`, one line each, sorted: what was created since the stack began, and what
+        existed before and has been deleted or changed."""
         with self.account.lock, self.account.asking:
             if not self.account.region:
                 return []
@@ -352,7 +358,7 @@ class AwsCloud:
             return not_as_before(before, now, self.account.states_before, as_it_is)
 
     def open(self, region: str) -> None:
-        """Creates what exists before the stack, and returns when a cluster among it is up."""
+        """Creates what exists before the stack, and returns when an existing cluster is up."""
         with self.account.lock:
             self.account.open(region)
         while any(one.row["status"] == "CREATING" for one in self.account.clusters.values()):

@@ -14,18 +14,18 @@ from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.rows import Cluster
 
 _MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
-"""A cluster's authentication mode moves to the right only."""
+"""A cluster's authentication mode can only change from left to right."""
 
 
 def check_name(name: str) -> None:
-    """Raises Refusal for a name that a cluster cannot have."""
+    """Raises Refusal for an invalid cluster name."""
     if not catalog.CLUSTER_NAME.fullmatch(name) or len(name) > catalog.CLUSTER_NAME_MAX:
         words = f"'name' ('{name}') must be 1 to 100 letters, digits, '-' and '_', no sign first"
         raise invalid(words)
 
 
 def check_tags(tags: Mapping[str, str]) -> None:
-    """Raises Refusal for tags that EKS does not take (eks-using-tags.html)."""
+    """Raises Refusal for tags that EKS does not accept (eks-using-tags.html)."""
     for key, value in tags.items():
         if not 1 <= len(key) <= 128 or len(value) > 256:
             raise invalid(f"the tag '{key}' is longer than 128 characters, or its value than 256")
@@ -34,7 +34,8 @@ def check_tags(tags: Mapping[str, str]) -> None:
 
 
 def check_version(inputs: Mapping[str, Any]) -> None:
-    """Raises Refusal for a Kubernetes version that EKS does not have, or not on these terms."""
+    """Raises Refusal for a Kubernetes version that EKS does not have, or not with this support
+    policy."""
     version = inputs.get("version")
     if version is None:
         return
@@ -49,7 +50,7 @@ def check_version(inputs: Mapping[str, Any]) -> None:
 
 
 def check_update(row: Mapping[str, Any], version: str) -> None:
-    """Raises Refusal for a version that cannot follow the cluster's."""
+    """Raises Refusal for a version that the cluster cannot be updated to."""
     check_version({**row, "version": version})
     before = minor(row["version"])
     if minor(version) != (before[0], before[1] + 1):
@@ -59,14 +60,15 @@ def check_update(row: Mapping[str, Any], version: str) -> None:
 
 
 def check_mode(was: str, becomes: str) -> None:
-    """Raises Refusal for an authentication mode that cannot follow the old one."""
+    """Raises Refusal for an authentication mode that the cluster cannot change to."""
     if _MODES.index(becomes) < _MODES.index(was):
         raise invalid(f"Unsupported authentication mode update from {was} to {becomes}")
 
 
 def check_groups(cluster: Cluster) -> None:
-    """Raises Refusal for a new version while a node group is not at the one that the cluster has:
-    "all of your node groups' Kubernetes versions must match" (API_UpdateClusterVersion)."""
+    """Raises Refusal for a new version while a node group does not have the cluster's current
+    version: "all of your node groups' Kubernetes versions must match"
+    (API_UpdateClusterVersion)."""
     version = cluster.row["version"]
     behind = [
         f"{name} ({group.row['version']})"
@@ -82,7 +84,7 @@ def check_groups(cluster: Cluster) -> None:
 
 
 def check_network(account: Account, name: str, config: Mapping[str, Any]) -> str:
-    """The VPC of the subnets, in which EKS must be able to put a control plane."""
+    """The VPC of the subnets; raises Refusal if EKS could not put a control plane in them."""
     found = subnets(account, config["subnetIds"])
     vpcs = {subnet.vpc_id for subnet in found}
     if len(vpcs) > 1:
@@ -109,8 +111,8 @@ def check_network(account: Account, name: str, config: Mapping[str, Any]) -> str
 
 
 def check_zones(account: Account, stands: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raises Refusal for subnets in other zones than the control plane's:
-    it may have more subnets there, or others, and never another zone or one zone less."""
+    """Raises Refusal for subnets in zones other than the control plane's: it may get more or
+    different subnets there, but the set of zones must stay the same."""
     rows = subnets(account, sorted({*stands, *wanted}))
     zone = {row.id: row.availability_zone for row in rows}
     first, other = (sorted({zone[each] for each in subnets}) for subnets in (stands, wanted))
@@ -123,7 +125,7 @@ def check_zones(account: Account, stands: Sequence[str], wanted: Sequence[str]) 
 
 
 def check_public_networks(config: Mapping[str, Any]) -> None:
-    """Raises Refusal for networks from which nothing ever comes to a public endpoint."""
+    """Raises Refusal for networks from which no request can ever reach a public endpoint."""
     given = {text: _network(text) for text in config.get("publicAccessCidrs") or []}
     broken = [text for text, block in given.items() if block is None]
     private = [text for text, block in given.items() if block and not _is_public(block)]
@@ -142,13 +144,13 @@ def _network(text: str) -> IPv4Network | None:
 
 
 def _is_public(block: IPv4Network) -> bool:
-    # EKS refuses the addresses of documentation as well. In a rehearsal, where no traffic comes
-    # from anywhere, they stand for real ones.
+    # EKS refuses documentation addresses as well. In a rehearsal, which has no such traffic, they
+    # stand for real ones.
     return (block.is_global and not block.is_multicast) or is_example(block)
 
 
 def check_key(account: Account, config: Mapping[str, Any]) -> None:
-    """Raises Refusal if the key for the cluster's secrets is of no use."""
+    """Raises Refusal if the key cannot be used for the cluster's secrets."""
     key = config["provider"]["keyArn"]
     state = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
     if state != "Enabled":
@@ -156,6 +158,6 @@ def check_key(account: Account, config: Mapping[str, Any]) -> None:
 
 
 def minor(version: str) -> tuple[int, int]:
-    """`1.35` as numbers, which can be compared."""
+    """`1.35` as a pair of numbers, for comparisons."""
     match = re.fullmatch(r"([0-9]+)\.([0-9]+)", version)
     return (int(match[1]), int(match[2])) if match else (0, 0)

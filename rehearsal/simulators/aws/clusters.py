@@ -1,4 +1,4 @@
-"""EKS clusters, with the real control plane of the rehearsal behind them."""
+"""EKS clusters, backed by the rehearsal's real control plane."""
 
 import base64
 import datetime
@@ -39,8 +39,8 @@ from rehearsal.simulators.aws.roles import require_trust
 from rehearsal.simulators.aws.rows import Cluster, Row
 
 VERSION_SECONDS = 3.0
-"""How long a version update takes: some 10 minutes in life, and here long enough for a run to be
-killed in the middle of it."""
+"""How long a version update takes: about 10 minutes in AWS, and here long enough for a run to be
+killed during it."""
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _PLACES = ("subnetIds", "securityGroupIds")
 _ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -53,8 +53,8 @@ _DEFAULTS: Mapping[str, Any] = {
 
 @operation("eks", "CreateCluster")
 def create_cluster(account: Account, params: Params) -> Row:
-    """Refused: a role that does not trust EKS, subnets in fewer than two zones, a version that EKS
-    does not have, a key that it may not use. FAILED: a role that lacks its policy."""
+    """Refuses a role that does not trust EKS, subnets in fewer than two zones, a version that EKS
+    does not have, and a key that it may not use. A role that lacks its policy results in FAILED."""
     name: str = params["name"]
     if account.clusters:
         taken = next(iter(account.clusters))
@@ -132,7 +132,7 @@ def _row(account: Account, params: Params, vpc: str) -> Row:
 
 
 def _start(account: Account, cluster: Cluster) -> None:
-    """A control plane takes seconds to start: not under the account's lock."""
+    """Starts the control plane without the account's lock, as it takes seconds."""
     plane = account.control_plane
     assert plane is not None
     with account.lock:
@@ -170,7 +170,7 @@ def _security_group(account: Account, name: str, vpc: str) -> str:
 
 
 def _place(account: Account, cluster: Cluster) -> None:
-    """The control plane's interfaces, one in each of its subnets and in no other."""
+    """Creates the control plane's interfaces, one in each of its subnets and in no other."""
     ec2, config = account.client("ec2"), cluster.row["resourcesVpcConfig"]
     _withdraw(account, cluster)
     groups = [cluster.security_group, *config["securityGroupIds"]]
@@ -197,18 +197,19 @@ def _logging(given: Mapping[str, Any], before: Mapping[str, Any]) -> Row:
 
 
 def logged(logging: Mapping[str, Any]) -> list[str]:
-    """The logs that a cluster's `logging` turns on."""
+    """The log types that a cluster's `logging` enables."""
     setups: Sequence[Mapping[str, Any]] = logging.get("clusterLogging") or []
     return [kind for setup in setups if setup.get("enabled") for kind in setup["types"]]
 
 
 def log_group_of(cluster: str) -> str:
-    """The log group that a cluster's control plane writes to."""
+    """The name of the log group of a cluster's control plane."""
     return f"/aws/eks/{cluster}/cluster"
 
 
 def _log(account: Account, cluster: Cluster) -> None:
-    """A cluster that logs has a log group: EKS creates a missing one, and leaves it behind."""
+    """Creates a missing log group of a cluster with logging, which outlives the cluster, as in
+    EKS."""
     group = log_group_of(cluster.row["name"])
     if logged(cluster.row["logging"]) and group not in account.backend("logs").groups:
         account.client("logs").create_log_group(logGroupName=group)
@@ -216,19 +217,20 @@ def _log(account: Account, cluster: Cluster) -> None:
 
 @operation("eks", "DescribeCluster")
 def describe_cluster(account: Account, params: Params) -> Row:
-    """Describes it."""
+    """Describes the cluster."""
     return {"cluster": cluster_of(account, params["name"]).row}
 
 
 @operation("eks", "ListClusters")
 def list_clusters(account: Account, params: Params) -> Row:
-    """Lists the names."""
+    """Lists the clusters' names."""
     return page(params, "clusters", list(account.clusters))
 
 
 @operation("eks", "UpdateClusterConfig")
 def update_cluster_config(account: Account, params: Params) -> Row:
-    """Refused: other zones, another VPC, networks without clients, a mode that was left."""
+    """Refuses other zones, another VPC, networks without clients, and a return to an earlier
+    authentication mode."""
     cluster = cluster_of(account, params["name"])
     row, what = cluster.row, {key: params[key] for key in params if key not in _NO_CHANGE}
     kind = _CHANGES.get(next(iter(what), ""), "VpcConfigUpdate")
@@ -266,12 +268,12 @@ _CHANGES = {
     "deletionProtection": "DeletionProtectionUpdate",
     **dict.fromkeys(auto_mode.PARTS, "AutoModeUpdate"),
 }
-"""What is changed -> the type of the update."""
+"""Parameter that changes -> the type of the update."""
 
 
 @operation("eks", "UpdateClusterVersion")
 def update_cluster_version(account: Account, params: Params) -> Row:
-    """Refused: any version but the next, node groups that are behind."""
+    """Refuses any version but the next, and node groups that lag behind."""
     cluster = cluster_of(account, params["name"])
     check_no_update(cluster, "VersionUpdate")
     check_update(cluster.row, params["version"])
@@ -296,7 +298,7 @@ def update_cluster_version(account: Account, params: Params) -> Row:
 
 @operation("eks", "AssociateEncryptionConfig")
 def associate_encryption_config(account: Account, params: Params) -> Row:
-    """Refused: another key than the first, one that EKS may not use."""
+    """Refuses a key other than the first one, and one that EKS may not use."""
     cluster = cluster_of(account, params["clusterName"])
     check_no_update(cluster, "AssociateEncryptionConfig")
     if cluster.row.get("encryptionConfig"):
@@ -310,7 +312,7 @@ def associate_encryption_config(account: Account, params: Params) -> Row:
 
 @operation("eks", "DeleteCluster")
 def delete_cluster(account: Account, params: Params) -> Row:
-    """Refused: under protection, with node groups."""
+    """Refuses to delete a protected cluster, or one with node groups."""
     cluster = cluster_of(account, params["name"])
     if cluster.row["deletionProtection"]:
         raise Refusal(
@@ -342,7 +344,7 @@ def _stop(account: Account, cluster: Cluster) -> None:
 
 @operation("eks", "DescribeClusterVersions")
 def describe_cluster_versions(account: Account, params: Params) -> Row:
-    """Those that the catalog has of EKS's calendar."""
+    """Lists the versions in the catalog's copy of EKS's calendar."""
     today, wanted = datetime.date.today(), params.get("clusterVersions")
     status = {"standard": "STANDARD_SUPPORT", "extended": "EXTENDED_SUPPORT"}
     newest = max(catalog.KUBERNETES_VERSIONS, key=minor)

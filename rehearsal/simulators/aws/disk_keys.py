@@ -1,6 +1,6 @@
 """Whether EC2 can encrypt node disks: the state of their KMS key, and who may use it.
 
-A key that the simulated account does not have is taken for one that exists and may be used.
+A key that the simulated account does not have is assumed to exist and to be usable.
 https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html
 """
 
@@ -22,9 +22,9 @@ _ENDED = (
 
 
 def why_no_disks(account: Account, template: Mapping[str, Any]) -> str:
-    """Why EC2 ends nodes with this launch template's data as soon as they start, in the words of
-    Auto Scaling (hashicorp/terraform-provider-aws issue 39904, kubernetes/kops issue 11545); empty
-    if it does not."""
+    """Why EC2 ends nodes with this launch template's data as soon as they start, with Auto
+    Scaling's message (hashicorp/terraform-provider-aws issue 39904, kubernetes/kops issue 11545);
+    empty if it does not."""
     for key in dict.fromkeys(_keys(account, template)):
         try:
             row = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]
@@ -51,15 +51,15 @@ def _keys(account: Account, template: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _aws_own(account: Account, key: str) -> bool:
-    """Whether AWS manages the key: then an alias of AWS's names it. moto calls such a key of EBS,
-    which comes with the first disk that it encrypts, a customer's."""
+    """Whether AWS manages the key, in which case one of AWS's aliases names it. moto classifies
+    EBS's key, which is created with the first disk that it encrypts, as a customer's."""
     aliases = account.client("kms").list_aliases(KeyId=key)["Aliases"]
     return any(alias["AliasName"].startswith("alias/aws/") for alias in aliases)
 
 
 def _may_use(account: Account, key: str) -> bool:
-    """Whether the key's policy or a grant lets the role of Auto Scaling use it. The account's root
-    only hands the decision on to IAM, where this role has no right to keys."""
+    """Whether the key's policy or a grant lets Auto Scaling's role use it. A statement for the
+    account's root only delegates to IAM, where this role has no permissions for keys."""
     kms = account.client("kms")
     policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
     own = [one for one in statements(policy) if _names_role(one.get("Principal"))]

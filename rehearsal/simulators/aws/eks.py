@@ -1,6 +1,6 @@
 """EKS's resources, stored where moto keeps its clusters, with their tags and updates.
 
-A row is what the API shows of a thing, in the shape of botocore's model.
+A row is the API's description of a resource, in the shape of botocore's model.
 """
 
 import hashlib
@@ -19,30 +19,30 @@ Found = TypeVar("Found")
 
 
 def now() -> datetime:
-    """As rows have it."""
+    """The current time, in the form that rows use."""
     return datetime.now(UTC)
 
 
 def found(rows: Mapping[str, Found], key: str, words: str) -> Found:
-    """What is there under the key; raises Refusal with `words`."""
+    """The row under the key; raises Refusal with the message `words`."""
     if key not in rows:
         raise Refusal("ResourceNotFoundException", words)
     return rows[key]
 
 
 def cluster_of(account: Account, name: str) -> Cluster:
-    """The cluster; raises Refusal."""
+    """The cluster; raises Refusal if it does not exist."""
     return found(account.clusters, name, f"No cluster found for name: {name}.")
 
 
 def group_of(account: Account, params: Params) -> Group:
-    """The node group; raises Refusal."""
+    """The node group; raises Refusal if it does not exist."""
     groups, name = cluster_of(account, params["clusterName"]).groups, params["nodegroupName"]
     return found(groups, name, f"No node group found for name: {name}.")
 
 
 def held(account: Account, name: str) -> Any:
-    """moto's Auto Scaling group; raises Refusal."""
+    """moto's Auto Scaling group; raises Refusal if it does not exist."""
     groups = account.backend("autoscaling").autoscaling_groups
     if name not in groups:
         raise Refusal("ValidationError", f"AutoScalingGroup name not found - {name}")
@@ -55,7 +55,7 @@ def group_tags(account: Account, name: str) -> dict[str, str]:
 
 
 def bounds(account: Account, group: Group) -> tuple[int, int]:
-    """The least and the most nodes that the group may have, as the Auto Scaling API has them."""
+    """The group's minimum and maximum number of nodes, according to the Auto Scaling API."""
     row = held(account, group.scaling_group)
     return row.min_size, row.max_size
 
@@ -66,18 +66,18 @@ def running(account: Account, group: Group) -> list[Any]:
 
 
 def kept(account: Account, group: Group) -> list[Any]:
-    """Those of them that EKS or another client of AWS wanted; the others stand for nodes of the
-    rehearsal's autoscaler."""
+    """The instances that EKS or another AWS client started; the others are nodes of the rehearsal's
+    autoscaler."""
     return [each for each in running(account, group) if each.id not in group.elastic]
 
 
 def issue(code: str, message: str, *ids: str) -> Row:
-    """One line of a row's `health.issues`."""
+    """An entry of a row's `health.issues`."""
     return {"code": code, "message": message, "resourceIds": list(ids)}
 
 
 def entry_row(account: Account, cluster: str, principal: str, given: Mapping[str, Any]) -> Row:
-    """An access entry with what EKS fills in."""
+    """An access entry, with EKS's defaults."""
     digest = hashlib.sha256(principal.encode()).hexdigest()[:32]
     path, at = "/".join(principal.split(":")[4:]), now()
     return {
@@ -99,8 +99,8 @@ NODE_ENTRY: Mapping[str, Any] = {
     "kubernetesGroups": ["system:nodes"],
     "username": "system:node:{{EC2PrivateDNSName}}",
 }
-"""What EKS fills in for nodes. https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
-"""
+"""EKS's defaults for a node's entry.
+https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html"""
 
 
 def policy_row(policy: str, scope: Mapping[str, Any]) -> Row:
@@ -115,7 +115,7 @@ def policy_row(policy: str, scope: Mapping[str, Any]) -> Row:
 
 
 def subnets(account: Account, ids: Sequence[str]) -> list[Any]:
-    """moto's subnets; raises Refusal."""
+    """moto's subnets; raises Refusal if one does not exist."""
     known = {subnet.id: subnet for subnet in account.backend("ec2").describe_subnets()}
     for each in ids:
         if each not in known:
@@ -132,8 +132,8 @@ def begun(
     over: bool = True,
     **of: str,
 ) -> dict[str, Any]:
-    """The answer to a change, which is over at once unless `over` says otherwise. `of`: the node
-    group or addon that it is of; `seconds`: how long it takes in life."""
+    """The response to a change, which has finished at once unless `over` is false. `of`: the node
+    group or addon that changed; `seconds`: the real duration."""
     row: Row = {
         "id": str(uuid.uuid4()),
         "status": "InProgress",
@@ -150,7 +150,7 @@ def begun(
 
 
 def check_no_update(cluster: Cluster, kind: str) -> None:
-    """Refuses a change of the cluster itself while another one is in progress, in the words of
+    """Refuses a change of the cluster itself while another one is in progress, with the message in
     https://github.com/rancher/eks-operator/issues/547."""
     for name, each in cluster.updates.items():
         if each["row"]["status"] == "InProgress":
@@ -172,19 +172,19 @@ def _updates(account: Account, params: Params) -> dict[str, Row]:
 
 @operation("eks", "ListUpdates")
 def list_updates(account: Account, params: Params) -> Row:
-    """Those of a cluster, a node group or an addon."""
+    """Lists the updates of a cluster, a node group or an addon."""
     return page(params, "updateIds", list(_updates(account, params)))
 
 
 @operation("eks", "DescribeUpdate")
 def describe_update(account: Account, params: Params) -> Row:
-    """Describes the result of a change."""
+    """Describes the result of an update."""
     words = f"No update found for ID: {params['updateId']}"
     return {"update": found(_updates(account, params), params["updateId"], words)}
 
 
 def _rows(account: Account) -> Iterator[tuple[str, Row]]:
-    """Everything that takes tags, by its ARN."""
+    """All resources that can be tagged, by ARN."""
     for cluster in account.clusters.values():
         yield cluster.row["arn"], cluster.row
         for group in cluster.groups.values():
@@ -206,14 +206,14 @@ def _tagged(account: Account, arn: str) -> dict[str, str]:
 
 @operation("eks", "TagResource")
 def tag_resource(account: Account, params: Params) -> Row:
-    """Adds tags to anything of EKS."""
+    """Adds tags to any EKS resource."""
     _tagged(account, params["resourceArn"]).update(params["tags"])
     return {}
 
 
 @operation("eks", "UntagResource")
 def untag_resource(account: Account, params: Params) -> Row:
-    """Removes tags."""
+    """Removes tags from any EKS resource."""
     tags = _tagged(account, params["resourceArn"])
     for key in params["tagKeys"]:
         tags.pop(key, None)
@@ -222,12 +222,12 @@ def untag_resource(account: Account, params: Params) -> Row:
 
 @operation("eks", "ListTagsForResource")
 def list_tags(account: Account, params: Params) -> Row:
-    """The tags of anything of EKS."""
+    """Lists the tags of any EKS resource."""
     return {"tags": _tagged(account, params["resourceArn"])}
 
 
 def access_admins(cluster: Cluster) -> list[tuple[str, str]]:
-    """Who may do everything in the cluster: principals, each with the policy that says so."""
+    """The cluster's administrators: principals, each with the policy that grants the access."""
     return [
         (principal, policy)
         for principal, entry in cluster.entries.items()
@@ -239,16 +239,16 @@ def access_admins(cluster: Cluster) -> list[tuple[str, str]]:
 
 
 IDENTITY_SECONDS = 10.0
-"""How long a pod identity association takes to reach the webhook that gives pods their credentials:
+"""Seconds until a pod identity association reaches the webhook that gives pods their credentials:
 aws/eks-pod-identity-agent issue 52, aws/containers-roadmap issue 2507."""
 NODE_GROUP_SECONDS = 20.0
-"""What begins so soon after a node group has taken effect when that stands, which takes minutes in
-AWS and no time here."""
+"""What starts this soon after a node group is assumed to start once the group exists, which takes
+minutes in AWS and no time here."""
 
 
 def identified_at(cluster: Cluster, account: tuple[str, str]) -> float | None:
-    """From when on, in seconds since 1970, pods of a service account get credentials; None without
-    an association."""
+    """The time, in seconds since 1970, from which pods of a service account get credentials; None
+    without an association."""
     if account not in cluster.identified or cluster.association(*account) is None:
         return None
     at = cluster.identified[account]
@@ -257,24 +257,26 @@ def identified_at(cluster: Cluster, account: tuple[str, str]) -> float | None:
 
 
 LATE_SECONDS = 10.0
-"""How long an access policy takes to work, unless a node group is created meanwhile."""
+"""Seconds until an access policy takes effect, unless a node group is created meanwhile."""
 
 
 def access_granted(cluster: Cluster) -> bool:
-    """Whether anybody may use the cluster as its administrator: before that, `aws eks get-token`
-    gives a token that the API server refuses. The person who rehearses is taken for that one."""
+    """Whether anyone may use the cluster as an administrator: before that, the API server refuses
+    the tokens of `aws eks get-token`. The user who rehearses is assumed to be that
+    administrator."""
     return any(_seconds_left(cluster, admin) <= 0 for admin in access_admins(cluster))
 
 
 def access_due(cluster: Cluster) -> float | None:
-    """Seconds until access is granted that nobody has yet; None if nobody waits for any."""
+    """Seconds until the first access takes effect; None if it already has, or none is pending."""
     left = (_seconds_left(cluster, admin) for admin in access_admins(cluster))
     return min((seconds for seconds in left if seconds > 0), default=None)
 
 
 def _seconds_left(cluster: Cluster, admin: tuple[str, str]) -> float:
-    """Until an access policy works; 0 or less where it does. EKS says that it takes several seconds
-    after the answer: less than a node group does, which takes minutes in AWS and no time here."""
+    """Seconds until an access policy takes effect; 0 or less if it has. According to EKS it takes
+    several seconds, so less than creating a node group, which takes minutes in AWS and no time
+    here."""
     granted = cluster.granted.get(admin, float("-inf"))
     if granted <= cluster.grew + NODE_GROUP_SECONDS:
         return 0.0

@@ -1,10 +1,10 @@
 """Whether IAM policy documents allow an action.
 
-moto enforces policies where somebody asks for it (`set_initial_no_auth_action_count`), but by its
-own word (moto/iam/access_control.py, 5.2.5) without their resources and conditions, which the
-autoscaler's policy and the pods' trust policies are made of.
+moto enforces policies on request (`set_initial_no_auth_action_count`), but according to its own
+documentation (moto/iam/access_control.py, 5.2.5) without their resources and conditions, on which
+the autoscaler's policy and the pods' trust policies depend.
 
-Pure functions. They know what policies of such a stack use: effects, actions and resources with
+Pure functions. They cover what such a stack's policies use: effects, actions and resources with
 wildcards, the string, ARN, boolean and null conditions, and `${...}` variables.
 """
 
@@ -27,8 +27,8 @@ def allowed(
 ) -> bool:
     """Whether the identity-based policies allow `action` on `resource` (an ARN or `*`).
 
-    `context` holds the condition keys of the request, e.g. `aws:ResourceTag/team`; a tuple for a
-    key of several values, such as `aws:TagKeys`.
+    `context`: the request's condition keys, such as `aws:ResourceTag/team`; a tuple for a key with
+    several values, such as `aws:TagKeys`.
     """
     verdict = False
     for document in documents:
@@ -43,9 +43,9 @@ def allowed(
 def trusts(
     document: Document, service: str, *actions: str, context: Mapping[str, str] | None = None
 ) -> bool:
-    """Whether a role's trust policy lets an AWS service take the role with all these actions.
+    """Whether a role's trust policy lets an AWS service assume the role with all these actions.
 
-    `context` holds the request's condition keys, e.g. `aws:RequestTag/kubernetes-namespace`.
+    `context`: the request's condition keys, such as `aws:RequestTag/kubernetes-namespace`.
     """
     return all(
         any(
@@ -92,7 +92,7 @@ def _conditions(statement: Mapping[str, Any], context: Context) -> bool:
 
 
 def _like(pattern: str, action: str) -> bool:
-    """Actions are compared without their case."""
+    """Actions are compared without regard to case."""
     return fnmatch.fnmatchcase(action.lower(), pattern.lower().replace("[", "[[]"))
 
 
@@ -138,7 +138,7 @@ def _holds(operator: str, key: str, wanted: list[Any], context: Context) -> bool
     if isinstance(value, tuple):
         each_holds = [_holds(operator, key, wanted, {**context, key: one}) for one in value]
         return (any if operator.startswith("ForAnyValue:") else all)(each_holds)
-    name = operator.rpartition(":")[2]  # of one value, ForAllValues and ForAnyValue say the same
+    name = operator.rpartition(":")[2]  # both are equivalent for one value
     if name == "Null":
         return (value is None) == (str(wanted[0]).lower() == "true")
     bare = name.removesuffix("IfExists")

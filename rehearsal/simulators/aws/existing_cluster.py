@@ -20,8 +20,8 @@ _LATE = ("coredns",)
 
 
 def lay_out(account: Account, cluster: EksCluster) -> None:
-    """Creates the cluster with its roles, security groups, addons, node groups and pod identities;
-    its VPC exists."""
+    """Creates the cluster with its roles, security groups, addons, node groups and pod identities,
+    in the existing VPC."""
     ec2, name = account.client("ec2"), cluster.name
     subnets = list(cluster.subnets)
     vpc = ec2.describe_subnets(SubnetIds=subnets)["Subnets"][0]["VpcId"]
@@ -39,7 +39,7 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
                 # The module's own group for the control plane, which admits its nodes' group.
                 "securityGroupIds": groups,
             },
-            # Whoever rehearses is taken for the creator, whom EKS makes an administrator.
+            # The user who rehearses is assumed to be the creator, whom EKS makes an administrator.
             "accessConfig": {"authenticationMode": cluster.authentication_mode},
             "bootstrapSelfManagedAddons": False,
         },
@@ -101,10 +101,10 @@ def _role(account: Account, name: str, service: str, *managed: str, can: Any = (
 
 
 def _security_group(ec2: Any, vpc: str, identity: str, name: str) -> str:
-    # Under the ID that others know, which moto's API does not let a caller choose.
+    # With the ID that others use, which moto's API does not let a caller choose.
     with patch("moto.ec2.models.security_groups.random_security_group_id", return_value=identity):
         ec2.create_security_group(GroupName=f"{name}-{identity}", Description=name, VpcId=vpc)
-    # From each other everything, so that pods reach the cluster's DNS.
+    # All traffic between the nodes, so that pods reach the cluster's DNS.
     ec2.authorize_security_group_ingress(
         GroupId=identity,
         IpPermissions=[{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": identity}]}],

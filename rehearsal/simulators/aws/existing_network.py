@@ -1,4 +1,4 @@
-"""A VPC that existed before the stack, with the subnet IDs that settings name."""
+"""A VPC that existed before the stack, with the subnet IDs that the settings name."""
 
 from typing import Any
 from unittest.mock import patch
@@ -28,10 +28,10 @@ def lay_out(account: Account, network: Network) -> None:
         ec2.modify_vpc_attribute(VpcId=vpc, **{name: {"Value": True}})
     tables: dict[str, str] = {}
     for identity, subnet in network.subnets.items():
-        # Under the ID that others know, which moto's API does not let a caller choose.
+        # With the ID that others use, which moto's API does not let a caller choose.
         with patch("moto.ec2.models.subnets.random_subnet_id", return_value=identity):
             ec2.create_subnet(VpcId=vpc, CidrBlock=str(subnet.cidr), AvailabilityZone=subnet.zone)
-        # moto takes the first subnet of a zone for a public one.
+        # moto assumes that the first subnet of a zone is public.
         ec2.modify_subnet_attribute(SubnetId=identity, MapPublicIpOnLaunch={"Value": subnet.public})
         if subnet.out not in tables:
             tables[subnet.out] = _table(ec2, vpc, identity, subnet)
@@ -39,7 +39,8 @@ def lay_out(account: Account, network: Network) -> None:
 
 
 def _table(ec2: Any, vpc: str, identity: str, subnet: Subnet) -> str:
-    """A route table with this way out. The NAT gateway may be anywhere: nothing reads it."""
+    """A route table with this route to the internet. The NAT gateway's subnet is arbitrary: it is
+    not read."""
     table: str = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
     if subnet.out == "nat":
         address = ec2.allocate_address(Domain="vpc")["AllocationId"]

@@ -1,7 +1,7 @@
-"""What a node reads from its user data on first boot: its cluster, and kubelet settings.
+"""The settings that a node reads from its user data on first boot: its cluster, and the kubelet's.
 
 AL2023: the NodeConfig parts of a MIME document, merged in their order (awslabs.github.io,
-amazon-eks-ami, nodeadm, read 2026-11-24). Bottlerocket: TOML. EKS adds what it knows itself, unless
+amazon-eks-ami, nodeadm, read 2026-11-24). Bottlerocket: TOML. EKS adds the cluster's values, unless
 the launch template names an image (EKS user guide, launch-templates).
 """
 
@@ -24,7 +24,8 @@ _BOTTLEROCKET = {"name": "cluster-name", "apiServerEndpoint": "api-server",
 
 
 def settings(group: Group) -> dict[str, Any]:
-    """`cluster` and `kubelet`, as a NodeConfig has them; raises ValueError if nothing reads it."""
+    """`cluster` and `kubelet`, in the form of a NodeConfig; raises ValueError if the user data is
+    invalid."""
     # moto keeps user data as its own object, or as the text that it was given.
     given = str(group.data.get("UserData") or "")
     if not given:
@@ -42,7 +43,7 @@ def settings(group: Group) -> dict[str, Any]:
 
 
 def is_bottlerocket(group: Group) -> bool:
-    """Whether its image is Bottlerocket: of an image of one's own, its user data says so."""
+    """Whether the group's image is Bottlerocket; for a custom image, its user data shows that."""
     if group.row["amiType"] != "CUSTOM":
         return str(group.row["amiType"]).startswith("BOTTLEROCKET")
     text = base64.b64decode(str(group.data.get("UserData") or "")).decode(errors="replace")
@@ -65,7 +66,7 @@ def _node_configs(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Maps are merged; of anything else the later one wins."""
+    """Merges maps recursively; of other values, the later one wins."""
     found = dict(one)
     for key, value in other.items():
         old = found.get(key)
@@ -88,7 +89,8 @@ def _bottlerocket(text: str) -> dict[str, Any]:
 
 
 def why_not_joined(cluster: Cluster, group: Group) -> str:
-    """Why a node would not find its cluster, or the cluster's control plane not the node."""
+    """Why a node would not find its cluster, or the cluster's control plane would not find the
+    node."""
     try:
         given = settings(group)
     except ValueError as error:
@@ -117,7 +119,7 @@ def why_not_joined(cluster: Cluster, group: Group) -> str:
 
 
 def allocatable(group: Group, node: Mapping[str, str], disk_gib: int) -> dict[str, str]:
-    """What the kubelet's settings leave for pods of a node, `node` with the image's own.
+    """The resources that the kubelet's settings leave for pods; `node`: the image's own defaults.
 
     kubernetes.io, "Reserve Compute Resources for System Daemons": capacity less kubeReserved,
     systemReserved and the hard eviction threshold.

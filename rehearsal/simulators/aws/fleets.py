@@ -1,9 +1,9 @@
-"""Instances that somebody launches by a fleet request, as Karpenter does: which offering is taken,
-and why another one is not.
+"""Instances launched by a fleet request, as from Karpenter: which offering is used, and why others
+are not.
 
 CreateFleet of the type `instant` tries the overrides in the order of its allocation strategy, and
-answers with the instances and with an error for each offering that was tried in vain (EC2 API
-reference, CreateFleet; messages of "Troubleshoot instance launch issues", read 2026-11-24).
+returns the instances and an error for each offering that failed (EC2 API reference, CreateFleet;
+messages of "Troubleshoot instance launch issues", read 2026-11-24).
 """
 
 import secrets
@@ -55,13 +55,13 @@ class _Offering:
 
     @property
     def groups(self) -> list[str]:
-        """Security groups."""
+        """The IDs of the security groups."""
         interfaces = self.data.get("NetworkInterfaces") or []
         inside = [group for each in interfaces[:1] for group in each.get("Groups") or []]
         return inside or list(self.data.get("SecurityGroupIds") or [])
 
     def shown(self) -> dict[str, Any]:
-        """What an answer has of it, with an instance or with an error."""
+        """The offering's part of a response, with an instance or an error."""
         template = {
             "LaunchTemplateId": self.template.id,
             "Version": str(self.template.versions[-1].number),
@@ -83,7 +83,7 @@ class _Offering:
 
 @rule("ec2", "RunInstances")
 def check_launch(account: Account, params: Params) -> None:
-    """Refused, with a launch template: an instance profile that does not exist."""
+    """Refuses a launch template with an instance profile that does not exist."""
     template = named_template(account, params.get("LaunchTemplate") or {})
     if template is not None and (wrong := _why_no_profile(account, template.versions[-1].data)):
         raise Refusal(*wrong)
@@ -91,7 +91,7 @@ def check_launch(account: Account, params: Params) -> None:
 
 @operation("ec2", "CreateFleet")
 def create_fleet(account: Account, params: Params) -> dict[str, Any]:
-    """Refused: anything but an instant fleet, and launch templates that do not exist."""
+    """Refuses anything but an instant fleet, and launch templates that do not exist."""
     if params.get("Type") != "instant":
         words = f"a rehearsal simulates no fleet of the type {params.get('Type', 'maintain')}"
         raise Refusal("InvalidParameterValue", words)
@@ -156,13 +156,13 @@ def _offerings(account: Account, params: Params) -> Iterator[_Offering]:
 
 
 def _price(one: _Offering) -> tuple[float, float]:
-    """The lowest price first; without one, in the order that the request's own priority says."""
+    """The lowest price first; without prices, by the request's own priority."""
     priority = float(one.override.get("Priority") or 0)
     return one.type.on_demand if one.type.on_demand is not None else priority, priority
 
 
 def _why_not(account: Account, one: _Offering, tags: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Error code and message with which EC2 launches no instance of this offering."""
+    """Error code and message if EC2 launches no instance of this offering; None if it does."""
     zone, name = one.subnet.availability_zone, one.type.name
     pod = caller(account)
     if pod is not None:
@@ -171,7 +171,7 @@ def _why_not(account: Account, one: _Offering, tags: Mapping[str, Any]) -> tuple
                 return refused.code, refused.message
     if wrong := _why_misfit(account, one) or _why_no_profile(account, one.data):
         return wrong
-    # EC2 keeps reserved instances for the owner of the reservation.
+    # EC2 keeps reserved instances for the reservation's owner.
     if reserved := take(account, one.data, name, zone):
         return None if reserved[0] else (reserved[1].partition(" - ")[0], reserved[1])
     if sold_out(account, name, zone, one.market):

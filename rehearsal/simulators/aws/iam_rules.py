@@ -1,4 +1,4 @@
-"""What IAM refuses and moto accepts."""
+"""Rules that IAM enforces and moto does not."""
 
 import json
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ _NEEDED = {
 @rule("iam", "CreateRole", "UpdateAssumeRolePolicy", "CreatePolicy", "CreatePolicyVersion",
       "PutRolePolicy")  # fmt: skip
 def check_document(account: Account, params: Params) -> None:
-    """Refused: a policy document that is malformed."""
+    """Refuses a malformed policy document."""
     name = next(each for each in _NEEDED if each in params)
-    # UpdateAssumeRolePolicy calls a trust policy by the other's name.
+    # UpdateAssumeRolePolicy names a trust policy like the other kind.
     trust = not {"PolicyName", "PolicyArn"} & params.keys()
     needed = _NEEDED["AssumeRolePolicyDocument" if trust else name]
     try:
@@ -49,7 +49,7 @@ def _role(account: Account, params: Params) -> Any:
 
 @rule("iam", "DeleteRole")
 def delete_role(account: Account, params: Params) -> None:
-    """Refused while an existing cluster or node group uses it."""
+    """Refuses to delete a role that an existing cluster or node group uses."""
     role = _role(account, params)
     if used := sorted(users(account, role.arn)):
         raise Refusal(
@@ -61,7 +61,7 @@ def delete_role(account: Account, params: Params) -> None:
 
 @rule("iam", "DeletePolicy")
 def delete_policy(account: Account, params: Params) -> None:
-    """Refused while it is attached."""
+    """Refuses to delete an attached policy."""
     policy = account.backend("iam").get_policy(params["PolicyArn"])
     if policy.attachment_count:
         words = f"Cannot delete a policy attached to entities: {params['PolicyArn']}"
@@ -70,7 +70,7 @@ def delete_policy(account: Account, params: Params) -> None:
 
 @rule("iam", "AttachRolePolicy")
 def attach_role_policy(account: Account, params: Params) -> None:
-    """Refused: more policies than the quota per role."""
+    """Refuses more policies than the quota per role."""
     attached = _role(account, params).managed_policies
     if len(attached) >= _MOST_ATTACHED and params["PolicyArn"] not in attached:
         words = f"Cannot exceed quota for PoliciesPerRole: {_MOST_ATTACHED}"
@@ -79,7 +79,7 @@ def attach_role_policy(account: Account, params: Params) -> None:
 
 @rule("iam", "DetachRolePolicy")
 def detach_role_policy(account: Account, params: Params) -> Iterator[None]:
-    """Refused while nodes or a cluster need it."""
+    """Refuses to detach a policy that nodes or a cluster need."""
     iam = account.backend("iam")
 
     def undo() -> None:
@@ -91,7 +91,7 @@ def detach_role_policy(account: Account, params: Params) -> Iterator[None]:
 
 @rule("iam", "DeleteRolePolicy", "PutRolePolicy")
 def change_role_policy(account: Account, params: Params) -> Iterator[None]:
-    """Refused while nodes or a cluster need it."""
+    """Refuses a change that removes a permission needed by nodes or a cluster."""
     role = _role(account, params)
     before = dict(role.policies)
 

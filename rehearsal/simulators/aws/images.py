@@ -1,8 +1,8 @@
-"""The node images that EKS publishes, their SSM parameters, and what each contains.
+"""The node images that EKS publishes, their SSM parameters, and their content.
 
 Paths: docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html and
-retrieve-ami-id-bottlerocket.html (read 2026-11-24). An ID follows from the parameter's path, so
-that `latest` and the release that it names are one image.
+retrieve-ami-id-bottlerocket.html (read 2026-11-24). An ID is derived from the parameter's path, so
+that `latest` and the release that it names are the same image.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ _BOTTLEROCKET = re.compile(
 _RELEASE = re.compile(r"v\d{8}")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9a-f]{8})?")
 _NEWEST_BOTTLEROCKET = "1.62.0"
-"""Any that is newer than what is looked for here: only its form matters."""
+"""Any version newer than those looked for here: only its format matters."""
 _NUMBER = "602401143452"
-"""The account of EKS' images in most regions."""
+"""The account that owns EKS's images in most regions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """An image of EKS' own."""
+    """An image published by EKS."""
 
     family: Literal["al2023", "bottlerocket"]
     variant: str
@@ -45,7 +45,7 @@ class Image:
 
     @property
     def name(self) -> str:
-        """As DescribeImages has it."""
+        """The name in DescribeImages."""
         if self.family == "al2023":
             return f"amazon-eks-node-al2023-{self.arch}-{self.variant}-{self.minor}-{self.release}"
         nvidia = "-nvidia" if self.variant == "nvidia" else ""
@@ -53,12 +53,12 @@ class Image:
 
     @property
     def identity(self) -> str:
-        """Its ID."""
+        """The image's ID."""
         return f"ami-0{hashlib.sha256(self.name.encode()).hexdigest()[:16]}"
 
     @property
     def ami_type(self) -> str:
-        """What EKS would call it in a managed node group."""
+        """The image's AMI type in a managed node group."""
         suffix = {"nvidia": "_NVIDIA", "neuron": "_NEURON"}.get(self.variant, "")
         arch = "ARM_64" if self.arch == "arm64" else self.arch
         if self.family == "al2023":
@@ -67,7 +67,7 @@ class Image:
 
 
 def image_of(account: Account, identity: str) -> Image | None:
-    """EKS' image with this ID; None for any other."""
+    """EKS's image with this ID; None for any other ID."""
     found: Image | None = account.images.get(identity)
     return found
 
@@ -102,7 +102,7 @@ def published(path: str) -> Image | None:
 
 
 def _publish(account: Account, image: Image) -> None:
-    """Lets EC2 describe it, once somebody can know its ID."""
+    """Makes the image available in EC2, once its ID may be known."""
     from moto.ec2.models.amis import Ami
 
     if image.identity in account.images:
@@ -127,7 +127,7 @@ def _publish(account: Account, image: Image) -> None:
 
 @operation("ssm", "GetParameter")
 def get_parameter(account: Account, params: Params) -> dict[str, Any]:
-    """Public parameters of EKS' images; a stack has no parameters of its own."""
+    """Returns the public parameters of EKS's images; a stack has no parameters of its own."""
     name = params["Name"]
     image = published(name)
     if image is None:
@@ -147,7 +147,8 @@ def get_parameter(account: Account, params: Params) -> dict[str, Any]:
 
 @rule("ec2", "DescribeImages")
 def publish_named(account: Account, params: Params) -> None:
-    """A name finds the newest release of each of EKS' images for the clusters' versions."""
+    """Makes the newest release of each of EKS's images, for the clusters' versions, available by
+    name."""
     if not any(each["Name"] == "name" for each in params.get("Filters") or []):
         return
     for minor in {cluster.row["version"] for cluster in account.clusters.values()}:

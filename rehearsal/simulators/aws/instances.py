@@ -1,7 +1,8 @@
 """Instance types as EC2 describes them, the zones that have them, and the vCPU quotas.
 
-Both come from moto's copy of EC2's own answers (5.2.5 describes P6-B300 and G7, and no P3), never
-from the program's catalog: what that still knows and EC2 does not is refused here as in AWS.
+Types and zones come from moto's copy of EC2's own responses (5.2.5 describes P6-B300 and G7, but no
+P3), never from the program's catalog: types that only the catalog still has are refused here as in
+AWS.
 """
 
 from collections.abc import Sequence
@@ -16,14 +17,14 @@ from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.cloud import exhausted
 
 DEFAULT_VCPUS = 2048
-"""Of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""
+"""The limit of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""
 _ULTRA_SERVERS = ("p6e-gb200.36xlarge", "p6e-gb300.36xlarge")
-"""EC2 has them in Capacity Blocks of a Local Zone alone, which moto's copy leaves out."""
+"""EC2 has them only in Capacity Blocks of a Local Zone, which moto's copy omits."""
 
 
 def instance(account: Account, name: str) -> InstanceType:
-    """The instance type; raises Refusal in EKS's words if EC2 describes none."""
-    # Its API answers with the same rows, a request for each.
+    """The instance type; raises Refusal with EKS's message if EC2 does not have it."""
+    # moto's API returns the same rows, but needs one request for each.
     from moto.ec2.models.instance_types import INSTANCE_TYPES
 
     priced = catalog.instance_type(name)
@@ -55,14 +56,14 @@ def instance(account: Account, name: str) -> InstanceType:
 
 
 def check_offers(account: Account, types: Sequence[str], ids: Sequence[str]) -> None:
-    """Raises Refusal, in EKS's words, if a subnet's zone lacks one of the types."""
+    """Raises Refusal, with EKS's message, if a subnet's zone lacks one of the types."""
     from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
     wanted = {subnet.availability_zone for subnet in subnets(account, ids)}
     offered = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(account.region, [])
     for name in types:
         if name in _ULTRA_SERVERS:
-            continue  # Its Capacity Block is where it is.
+            continue  # A Capacity Block determines its zone itself.
         has = sorted(row["Location"] for row in offered if row["InstanceType"] == name)
         if lacking := sorted(wanted - set(has)):
             raise Refusal(
@@ -75,7 +76,7 @@ def check_offers(account: Account, types: Sequence[str], ids: Sequence[str]) -> 
 
 
 def is_offered(account: Account, name: str, zone: str) -> bool:
-    """Whether a zone has the instance type."""
+    """Whether a zone offers the instance type."""
     from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
     offered = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(account.region, [])
@@ -85,7 +86,7 @@ def is_offered(account: Account, name: str, zone: str) -> bool:
 
 
 def bought_as(made: Any) -> str:
-    """How an instance was bought, in the words of `capacityType`."""
+    """How an instance was bought, as a `capacityType`."""
     market: str | None = getattr(made, "instance_lifecycle", None)
     reserved = getattr(made, "capacity_reservation_id", None)
     return market or ("reservation" if reserved else "on-demand")
@@ -115,7 +116,7 @@ def sold_out(account: Account, name: str, zone: str, market: str, wanted: int = 
 
 
 def no_capacity(name: str, zone: str, market: str) -> str:
-    """EC2's words for it."""
+    """EC2's message for a lack of capacity."""
     if market == "spot":
         return "There is no Spot capacity available that matches your request."
     return (
@@ -145,7 +146,7 @@ def _quota(name: str) -> Quota:
 
 
 def quota_name(row: InstanceType, *, spot: bool) -> str:
-    """The key of `Faults.quota` for nodes of this type: `P`, `G_VT spot`, `standard`."""
+    """The key in `Faults.quota` for nodes of this type: `P`, `G_VT spot`, `standard`."""
     if not spot:
         return row.quota
     return f"{catalog.quota_group(row.name, spot=True) or row.quota} spot"
@@ -166,7 +167,7 @@ def vcpu_limit(account: Account, quota: str) -> int:
 
 
 def why_no_quota(account: Account, group: str, types: Sequence[str], spot: bool, nodes: int) -> str:
-    """Why `nodes` nodes of this node group exceed the vCPUs of a quota; empty if they do not."""
+    """Why `nodes` nodes of this node group exceed a vCPU quota; empty if they do not."""
     row = instance(account, types[0])
     name, used = quota_name(row, spot=spot), 0
     for other, each in account.groups.items():

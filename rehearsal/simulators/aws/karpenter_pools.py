@@ -1,9 +1,9 @@
-"""NodePools of Karpenter for AWS as groups of nodes: which instances were launched for one, how
-they join, and why nothing is launched or joins.
+"""NodePools of Karpenter for AWS as node groups: the instances launched for each, how they join,
+and why none is launched or joins.
 
-What Karpenter decides is upstream's own program's business, which runs in a rehearsal. Here is what
-EC2 and EKS do with what it launched: an instance reads its user data and registers a node if its
-role may, and its security groups and subnet let it.
+Karpenter's decisions are made by upstream's program, which runs in a rehearsal. This module has
+what EC2 and EKS do with the instances: an instance reads its user data and registers a node if its
+role, its security groups and its subnet allow that.
 """
 
 import re
@@ -30,17 +30,17 @@ from rehearsal.simulators.cloud import Machine, NodeGroup, NodePools, NodeTaint,
 NODE_CLASS = "EC2NodeClass"
 POOL_TAG = "karpenter.sh/nodepool"
 _DISK_GIB = 20
-"""Of an EC2NodeClass that names no volume (upstream's amifamily.DefaultEBS)."""
+"""The volume of an EC2NodeClass that names none (upstream's amifamily.DefaultEBS)."""
 _LABELS = re.compile(r'--node-labels="?([^"]*)"?')
 _MOST = 1000
-"""Nodes of a pool without limits."""
+"""The maximum number of nodes of a pool without limits."""
 _TYPES = {**catalog.CPU_INSTANCE_TYPES, **catalog.INSTANCE_TYPES}
 _ABSENT = "no pod of Karpenter is ready in the cluster"
 _NOT_AUTOMATIC = "EKS Auto Mode is not enabled in the cluster"
 
 
 def groups(account: Account, objects: NodePools) -> Iterator[NodeGroup]:
-    """One for each NodePool."""
+    """Yields one group for each NodePool."""
     cluster = next(iter(account.clusters.values()), None)
     if cluster is None:
         return
@@ -66,14 +66,14 @@ def _group(
     absent: str,
     automatic: bool = False,
 ) -> NodeGroup:
-    """`absent`: why nothing scales it, if nothing does. `automatic`: whether it is one of EKS Auto
-    Mode, which has the driver and the device plugin in its image."""
+    """`absent`: why nothing scales the pool, if so. `automatic`: whether it belongs to EKS Auto
+    Mode, whose image contains the driver and the device plugin."""
     name, spec = pool["metadata"]["name"], pool["spec"]
     launched = [each for each in _running(account) if _tags(each).get(POOL_TAG) == name]
     failed = {each.id: why_not_in(account, cluster, each) for each in launched}
     row = instance(account, launched[0].instance_type if launched else _first_type(spec))
     image = _image(account, launched[0]) if launched else _image_of_class(account, node_class, row)
-    if automatic:  # of Auto Mode's own, nothing is known but that it drives what it starts
+    if automatic:  # Auto Mode's types are unknown, except that it has drivers for those it starts
         image = None
     prototype = _prototype(account, pool, row, image, node_class)
     if automatic:
@@ -118,8 +118,8 @@ def _group(
 
 
 def _refused(attempts: Sequence[tuple[str, str]], ways: Sequence[str]) -> str:
-    """Why no way of buying instances is left to try: Karpenter takes them in a fixed order, and has
-    failed with the last of those that the pool has since it last got an instance."""
+    """Why no purchase option is left to try: Karpenter tries them in a fixed order, and since the
+    pool last got an instance it has failed with the last one that the pool allows."""
     last = next((way for way in ("on-demand", "spot") if way in ways), "")
     for way, why in reversed(attempts):
         if not why:
@@ -146,7 +146,7 @@ def _image(account: Account, made: Any) -> Image | None:
 def _image_of_class(
     account: Account, node_class: Mapping[str, Any] | None, row: InstanceType
 ) -> Image | None:
-    """The image that Karpenter would take for the type, of those that it found for the class."""
+    """The image that Karpenter would use for the type, of those that it found for the class."""
     arch = "arm64" if row.arch == "arm64" else "x86_64"
     known = [
         image
@@ -158,7 +158,7 @@ def _image_of_class(
 
 
 def _as_group(account: Account, made: Any) -> Group:
-    """The instance as if it were of a managed node group, whose boot is the same."""
+    """The instance as part of a managed node group, which boots in the same way."""
     data = dict(made.launch_data)
     interfaces = data.get("NetworkInterfaces") or []
     data.setdefault(
@@ -202,7 +202,7 @@ def why_not_in(account: Account, cluster: Cluster, made: Any) -> str:
             f"its role {role_name(role)} has no access entry of the type EC2_LINUX in cluster "
             f"{cluster.row['name']}"
         )
-    group.row["amiType"] = "CUSTOM"  # nobody adds anything to this user data
+    group.row["amiType"] = "CUSTOM"  # nothing is added to this user data
     return why_nodes_fail(account, cluster, group.row) or why_not_joined(cluster, group)
 
 
@@ -226,7 +226,7 @@ def _joining(account: Account, cluster: Cluster, made: Any) -> NodeTemplate:
 
 
 def _automatic(node: NodeTemplate) -> NodeTemplate:
-    """The node as EKS Auto Mode has it, with EKS's labels instead of Karpenter's."""
+    """The node as in EKS Auto Mode, with EKS's labels instead of Karpenter's."""
     labels = {auto_mode.label(key): value for key, value in node.labels.items()} | {
         "eks.amazonaws.com/compute-type": "auto"
     }
@@ -244,7 +244,7 @@ def _of_machine(account: Account, row: InstanceType, zone: str) -> dict[str, str
 
 
 def _kubelet_labels(kubelet: Mapping[str, Any]) -> dict[str, str]:
-    """Of nodeadm's flags, or Bottlerocket's `node-labels`."""
+    """The labels in nodeadm's flags, or in Bottlerocket's `node-labels`."""
     found = dict((kubelet.get("config") or {}).get("nodeLabels") or {})
     for flag in kubelet.get("flags") or []:
         if match := _LABELS.fullmatch(flag):
@@ -268,7 +268,7 @@ def _prototype(
     image: Image | None,
     node_class: Mapping[str, Any] | None,
 ) -> NodeTemplate:
-    """A node of the pool that is not there yet, of its first instance type and zone."""
+    """A future node of the pool, of its first instance type and zone."""
     template = pool["spec"]["template"]
     fixed = {
         each["key"]: each["values"][0]
@@ -304,7 +304,7 @@ def _prototype(
 
 
 def _disk_gib(node_class: Mapping[str, Any] | None) -> int:
-    """Of the volume that pods are on: the largest of the class."""
+    """The size of the volume that pods use: the largest of the class."""
     volumes = ((node_class or {}).get("spec") or {}).get("blockDeviceMappings") or []
     sizes = [
         int(quantity.parse(each["ebs"]["volumeSize"]) / 2**30)
@@ -315,7 +315,7 @@ def _disk_gib(node_class: Mapping[str, Any] | None) -> int:
 
 
 def _values(spec: Mapping[str, Any], key: str) -> list[str]:
-    """What a pool's requirements allow of a label; empty if they do not say."""
+    """The values that a pool's requirements allow for a label; empty if they do not restrict it."""
     for each in spec["template"]["spec"].get("requirements") or []:
         if each["key"] in (key, auto_mode.label(key)) and each["operator"] == "In":
             return list(each["values"])
@@ -323,7 +323,7 @@ def _values(spec: Mapping[str, Any], key: str) -> list[str]:
 
 
 def _first_type(spec: Mapping[str, Any]) -> str:
-    """The cheapest instance type that the requirements allow, as far as the catalog knows types."""
+    """The cheapest instance type that the requirements allow, among those in the catalog."""
     if named := _values(spec, "node.kubernetes.io/instance-type"):
         return min(named, key=lambda name: _price(_TYPES.get(name)))
     families = _values(spec, "karpenter.k8s.aws/instance-family")
@@ -342,7 +342,7 @@ def _price(row: InstanceType | None) -> float:
 
 
 def _most(spec: Mapping[str, Any], row: InstanceType) -> int:
-    """Nodes that the pool's limits allow."""
+    """The number of nodes that the pool's limits allow."""
     limits, most = spec.get("limits") or {}, [_MOST]
     for name, each in (("nodes", 1), (nodes.GPU, int(row.gpus)), ("cpu", row.vcpu)):
         if name in limits and each:
@@ -351,16 +351,16 @@ def _most(spec: Mapping[str, Any], row: InstanceType) -> int:
 
 
 def _why_never(pool: Mapping[str, Any], node_class: Mapping[str, Any] | None) -> Iterator[str]:
-    """What Karpenter itself says is wrong with the pool and its class."""
+    """The problems of the pool and its class that Karpenter itself reports."""
     if node_class is not None:
         yield from _false(node_class)
-    # While Karpenter looks at a class, its pools are not ready either, and that passes.
+    # While Karpenter validates a class, its pools are temporarily not ready either.
     follows = ("NodeClassReady",) if node_class is not None else ()
     yield from _false(pool, follows)
 
 
 def _false(item: Mapping[str, Any], follow: Sequence[str] = ()) -> Iterator[str]:
-    """The conditions that are False, except those that only `follow` from another one."""
+    """The conditions that are False, except those in `follow`, which depend on another one."""
     for each in (item.get("status") or {}).get("conditions") or []:
         follows = each["type"] in ("Ready", *follow)
         follows |= each.get("reason") == "DependenciesNotReady"

@@ -1,4 +1,4 @@
-"""What KMS and CloudWatch Logs refuse and moto accepts."""
+"""Rules that KMS and CloudWatch Logs enforce and moto does not."""
 
 import json
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from rehearsal.simulators.aws.refusal import Refusal
 
 @rule("kms", "CreateKey")
 def create_key(account: Account, params: Params) -> None:
-    """Refused: what a rehearsal does not simulate."""
+    """Refuses parameters that a rehearsal does not simulate."""
     if params.get("MultiRegion"):
         raise Refusal("UnsupportedOperationException", "a rehearsal has no multi-region keys")
 
 
 @rule("kms", "DescribeKey")
 def describe_key(account: Account, params: Params) -> None:
-    """AWS manages the key that EBS creates, which moto takes for a customer's."""
+    """Marks the key that EBS creates as AWS's, which moto classifies as a customer's."""
     kms, ebs = account.backend("kms"), "alias/aws/ebs"
     if kms.alias_exists(ebs):
         kms.describe_key(ebs).key_manager = "AWS"
@@ -27,7 +27,7 @@ def describe_key(account: Account, params: Params) -> None:
 
 @rule("kms", "ScheduleKeyDeletion")
 def schedule_key_deletion(account: Account, params: Params) -> None:
-    """Refused while the secrets of a cluster are encrypted with it."""
+    """Refuses to delete a key that encrypts the secrets of a cluster."""
     identity = params["KeyId"]
     for name, cluster in account.clusters.items():
         for config in cluster.row.get("encryptionConfig") or []:
@@ -42,7 +42,7 @@ def schedule_key_deletion(account: Account, params: Params) -> None:
 
 @rule("logs", "CreateLogGroup", "AssociateKmsKey")
 def check_key(account: Account, params: Params) -> None:
-    """Refused: a key whose policy does not name CloudWatch, which asks the key before it takes
+    """Refuses a key whose policy does not name CloudWatch, which checks the key before it accepts
     it."""
     if not (key := params.get("kmsKeyId")):
         return
@@ -61,7 +61,8 @@ def check_key(account: Account, params: Params) -> None:
 
 @rule("logs", "DeleteLogGroup")
 def delete_log_group(account: Account, params: Params) -> Iterator[None]:
-    """A control plane that keeps logging creates a group that the stack does not own."""
+    """Recreates the log group while the control plane still logs: the stack does not own the new
+    one."""
     yield
     name = params["logGroupName"]
     for cluster in account.clusters.values():

@@ -8,8 +8,8 @@ from rehearsal.simulators.aws.refusal import Refusal, invalid
 
 
 def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The data of the version that `{id|name, version}` means; empty if nothing is meant. Raises
-    Refusal if it does not exist."""
+    """The data of the version in `{id|name, version}`; empty without a reference. Raises Refusal if
+    it does not exist."""
     if not reference:
         return {}
     ec2, name = account.backend("ec2"), reference.get("id") or reference.get("name")
@@ -35,8 +35,8 @@ def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict
 
 
 def named_template(account: Account, reference: Mapping[str, Any]) -> Any:
-    """moto's launch template that EC2's `LaunchTemplateId` or `LaunchTemplateName` means; None if
-    there is none."""
+    """moto's launch template for EC2's `LaunchTemplateId` or `LaunchTemplateName`; None if it does
+    not exist."""
     ec2, name = account.backend("ec2"), reference.get("LaunchTemplateName")
     identity = reference.get("LaunchTemplateId") or ec2.launch_template_name_to_ids.get(name)
     return ec2.launch_templates.get(identity)

@@ -1,5 +1,5 @@
-"""What an account holds of the things that moto has itself, and of EKS. A module that adds a type
-to moto lists it too."""
+"""Lists an account's resources of the types that moto itself has, and of EKS. A module that adds a
+type to moto also lists it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import listed
 
 _GONE = ("deleting", "deleted", "Deleted")
-"""EC2 shows NAT gateways and endpoints for a while after they were deleted, moto for ever."""
+"""EC2 lists deleted NAT gateways and endpoints for a while, moto forever."""
 
 
 @listed
@@ -23,7 +23,7 @@ def _services(account: Account) -> Iterator[str]:
         yield f"instance profile {profile['InstanceProfileName']}"
     for provider in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
         yield f"OIDC provider {provider['Arn']}"
-    # AWS creates its own keys, such as that of EBS, with the first thing that they encrypt.
+    # AWS creates its own keys, such as EBS's, when they first encrypt something.
     aliases = kms.list_aliases()["Aliases"]
     going = {
         one["TargetKeyId"]
@@ -109,13 +109,13 @@ _TAGGED = frozenset(
         "dhcp-options", "snapshot", "image", "capacity-reservation", "fleet",
     )
 )  # fmt: skip
-"""EC2's words for what other functions list, or what AWS itself creates."""
+"""EC2's resource types that other functions list, or that AWS itself creates."""
 
 
 @listed
 def _other_tagged(account: Account) -> Iterator[str]:
-    """What a stack tags in EC2 and no other function lists: a new type needs no line here. moto
-    keeps the tags of much that was deleted."""
+    """The stack's tagged EC2 resources that no other function lists, so that a new type needs no
+    line here. moto keeps the tags of many deleted resources."""
     tags = account.client("ec2").describe_tags()["Tags"]
     found = {(tag["ResourceType"], tag["ResourceId"]) for tag in tags}
     for kind, name in sorted(found):

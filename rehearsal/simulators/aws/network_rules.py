@@ -1,4 +1,4 @@
-"""What EC2 refuses of networks, and moto does not: what is in use, what leads nowhere."""
+"""Network rules that EC2 enforces and moto does not: resources in use, routes that lead nowhere."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def _gateways(account: Account) -> list[Any]:
 
 
 def _interfaces(account: Account, **of: str) -> list[str]:
-    """Network interfaces of a `subnet` or a `vpc`, with what they are for."""
+    """The network interfaces of a `subnet` or a `vpc`, with their purpose."""
     return [
         _named(each)
         for each in account.backend("ec2").enis.values()
@@ -42,14 +42,14 @@ def _refuse_used(word: str, identity: str, users: list[str]) -> None:
 
 
 def _gateway_of(account: Account, vpc: str) -> Any:
-    """The Internet gateway of a VPC, or None."""
+    """The internet gateway of a VPC, or None."""
     found = account.backend("ec2").internet_gateways.values()
     return next((each for each in found if each.vpc and each.vpc.id == vpc), None)
 
 
 @rule("ec2", "DeleteVpc")
 def delete_vpc(account: Account, params: Params) -> None:
-    """Refused while anything is in it."""
+    """Refuses to delete a VPC that contains anything."""
     ec2, vpc = account.backend("ec2"), params["VpcId"]
     users = [each.id for each in ec2.describe_subnets() if each.vpc_id == vpc]
     users += [each.id for each in _gateways(account) if each.vpc_id == vpc]
@@ -71,7 +71,7 @@ def delete_vpc(account: Account, params: Params) -> None:
 
 @rule("ec2", "CreateSubnet")
 def create_subnet(account: Account, params: Params) -> None:
-    """Refused: a zone of another region."""
+    """Refuses a zone of another region."""
     zones = account.client("ec2").describe_availability_zones()["AvailabilityZones"]
     for name, key in (("AvailabilityZone", "ZoneName"), ("AvailabilityZoneId", "ZoneId")):
         names = [zone[key] for zone in zones]
@@ -86,7 +86,7 @@ def create_subnet(account: Account, params: Params) -> None:
 
 @rule("ec2", "DeleteSubnet")
 def delete_subnet(account: Account, params: Params) -> None:
-    """Refused while interfaces, or node groups that start their nodes in it, are there."""
+    """Refuses to delete a subnet with interfaces, or with node groups that start nodes in it."""
     identity = params["SubnetId"]
     _refuse_used("subnet", identity, _interfaces(account, subnet=identity))
     for name, group in account.groups.items():
@@ -101,7 +101,7 @@ def delete_subnet(account: Account, params: Params) -> None:
 
 @rule("ec2", "AttachInternetGateway")
 def attach_internet_gateway(account: Account, params: Params) -> None:
-    """Refused: a second one for a VPC."""
+    """Refuses a second internet gateway for a VPC."""
     if there := _gateway_of(account, params["VpcId"]):
         words = f"{params['VpcId']} already has the internet gateway {there.id}"
         raise Refusal("Resource.AlreadyAssociated", words)
@@ -109,7 +109,7 @@ def attach_internet_gateway(account: Account, params: Params) -> None:
 
 @rule("ec2", "DetachInternetGateway")
 def detach_internet_gateway(account: Account, params: Params) -> None:
-    """Refused while public addresses are mapped."""
+    """Refuses to detach a gateway while public addresses are mapped."""
     vpc = params["VpcId"]
     if any(
         address.get("publicIp")
@@ -126,14 +126,14 @@ def detach_internet_gateway(account: Account, params: Params) -> None:
 
 @rule("ec2", "AllocateAddress")
 def allocate_address(account: Account, params: Params) -> None:
-    """Refused: EC2-Classic, which is gone."""
+    """Refuses EC2-Classic, which no longer exists."""
     if params.get("Domain", "vpc") != "vpc":
         raise Refusal("InvalidParameterValue", "'domain' must be vpc")
 
 
 @rule("ec2", "ReleaseAddress")
 def release_address(account: Account, params: Params) -> None:
-    """Refused while a NAT gateway has it."""
+    """Refuses to release an address that a NAT gateway uses."""
     for gateway in _gateways(account):
         for address in gateway.address_set:
             if address.get("allocationId") == params.get("AllocationId"):
@@ -143,7 +143,7 @@ def release_address(account: Account, params: Params) -> None:
 
 @rule("ec2", "CreateNatGateway")
 def create_nat_gateway(account: Account, params: Params) -> None:
-    """Refused: an address in use, a network without an Internet gateway."""
+    """Refuses an address in use, and a network without an internet gateway."""
     if params.get("AvailabilityMode", "zonal") != "zonal":
         raise Refusal("UnsupportedOperation", "a rehearsal simulates only zonal NAT gateways")
     if not params.get("SubnetId"):
@@ -169,7 +169,7 @@ def create_nat_gateway(account: Account, params: Params) -> None:
 
 @rule("ec2", "DeleteNatGateway")
 def delete_nat_gateway(account: Account, params: Params) -> Iterator[None]:
-    """moto keeps the gateway's interface and address association, EC2 does not."""
+    """Removes the gateway's interface and address association, which moto keeps."""
     ec2 = account.backend("ec2")
     gateway = ec2.nat_gateways.get(params["NatGatewayId"])
     if gateway is None:
@@ -186,7 +186,7 @@ def delete_nat_gateway(account: Account, params: Params) -> Iterator[None]:
 
 @rule("ec2", "CreateRoute", "ReplaceRoute")
 def create_route(account: Account, params: Params) -> Iterator[None]:
-    """Refused: a gateway that does not exist or is in another network."""
+    """Refuses a gateway that does not exist or is in another network."""
     ec2, target = account.backend("ec2"), params.get("NatGatewayId")
     if target and target not in [each.id for each in _gateways(account)]:
         words = f"The natGateway ID '{target}' does not exist"
@@ -213,14 +213,14 @@ def _kept_routes(account: Account, table: Any) -> Any:
 
 @rule("ec2", "DeleteRoute")
 def delete_route(account: Account, params: Params) -> Iterator[None]:
-    """Refused while nodes need it."""
+    """Refuses to delete a route that nodes need."""
     with _kept_routes(account, account.backend("ec2").get_route_table(params["RouteTableId"])):
         yield
 
 
 @rule("ec2", "DisassociateRouteTable", "ReplaceRouteTableAssociation")
 def disassociate_route_table(account: Account, params: Params) -> Iterator[None]:
-    """Refused while nodes need it."""
+    """Refuses to remove an association that nodes need."""
     tables = account.backend("ec2").route_tables
     before = {name: dict(table._associations) for name, table in tables.items()}
 
@@ -234,7 +234,7 @@ def disassociate_route_table(account: Account, params: Params) -> Iterator[None]
 
 @rule("ec2", "AssociateRouteTable")
 def associate_route_table(account: Account, params: Params) -> None:
-    """Refused: a subnet that has one already."""
+    """Refuses a subnet that already has a route table."""
     if not (subnet := params.get("SubnetId")):
         return
     for table in account.backend("ec2").route_tables.values():
@@ -249,7 +249,7 @@ def associate_route_table(account: Account, params: Params) -> None:
 
 @rule("ec2", "DeleteRouteTable")
 def delete_route_table(account: Account, params: Params) -> None:
-    """Refused: the main one."""
+    """Refuses to delete the main route table."""
     table = account.backend("ec2").get_route_table(params["RouteTableId"])
     if table.main_association_id is not None:
         _refuse_used("routeTable", table.id, ["it is the main one"])
@@ -257,7 +257,7 @@ def delete_route_table(account: Account, params: Params) -> None:
 
 @rule("ec2", "CreateSecurityGroup")
 def create_security_group(account: Account, params: Params) -> None:
-    """Refused: a name that looks like an id."""
+    """Refuses a name that looks like an ID."""
     if params["GroupName"].startswith("sg-"):
         words = "Group names may not be in the format sg-*."
         raise Refusal("InvalidParameterValue", words)
@@ -265,7 +265,7 @@ def create_security_group(account: Account, params: Params) -> None:
 
 @rule("ec2", "DeleteSecurityGroup")
 def delete_security_group(account: Account, params: Params) -> None:
-    """Refused while interfaces or rules of other groups use it."""
+    """Refuses to delete a group that interfaces or rules of other groups use."""
     ec2, identity = account.backend("ec2"), params.get("GroupId")
     users = [
         _named(each)
@@ -294,7 +294,7 @@ def delete_security_group(account: Account, params: Params) -> None:
 
 @rule("ec2", "AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress")
 def authorize(account: Account, params: Params) -> None:
-    """Refused: a protocol without its ports, a group that does not exist."""
+    """Refuses a protocol without its ports, and a group that does not exist."""
     for permission in params.get("IpPermissions") or []:
         if permission.get("IpProtocol", "-1") not in ("-1", "all") and not (
             {"FromPort", "ToPort"} <= permission.keys()

@@ -1,4 +1,4 @@
-"""What EKS refuses about a managed node group, and which defaults it fills in."""
+"""EKS's rules for managed node groups, and the defaults that it fills in."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,14 +21,14 @@ _TEMPLATE_REFUSED = (
 
 
 def image_arch(ami_type: str) -> str | None:
-    """amd64 or arm64; None for CUSTOM."""
+    """The image's architecture, amd64 or arm64; None for CUSTOM."""
     if ami_type == "CUSTOM":
         return None
     return "arm64" if "ARM_64" in ami_type else "amd64"
 
 
 def types_of(inputs: Mapping[str, Any], template: Mapping[str, Any] | None) -> list[str]:
-    """The instance types, from the group or from its launch template, not from both."""
+    """The instance types, from either the group or its launch template; raises Refusal for both."""
     own, in_template = inputs.get("instanceTypes") or [], (template or {}).get("InstanceType")
     if own and in_template:  # terraform-aws-modules/terraform-aws-eks 1545
         raise Refusal(
@@ -46,7 +46,7 @@ def complete(
     template: Mapping[str, Any] | None,
     version: str,
 ) -> dict[str, Any]:
-    """The properties with what EKS fills in."""
+    """The properties with EKS's defaults."""
     first = types[0]
     custom = bool(template and template.get("ImageId"))
     default_image = "CUSTOM" if custom else catalog.ami_type(
@@ -75,7 +75,7 @@ def check(
     template: Mapping[str, Any] | None,
     cluster_version: str,
 ) -> None:
-    """Raises Refusal, in EKS's words where they are known. `group` is complete, `given` is not.
+    """Raises Refusal, with EKS's message if it is known. `group` is complete, `given` is not.
 
     https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
     """

@@ -38,8 +38,9 @@ _DEFAULT_SIZE = {"minSize": 1, "maxSize": 2, "desiredSize": 2}
 
 @operation("eks", "CreateNodegroup")
 def create_nodegroup(account: Account, params: Params) -> Row:
-    """Refused: what `node_group_rules`, `instances` and `ami_releases` refuse, subnets of another
-    VPC, a role that EC2 may not take. CREATE_FAILED: nodes that could not start, or not join."""
+    """Refuses what `node_group_rules`, `instances` and `ami_releases` refuse, subnets of another
+    VPC, and a role that EC2 may not assume. Nodes that could not start or join result in
+    CREATE_FAILED."""
     cluster, name = cluster_of(account, params["clusterName"]), params["nodegroupName"]
     if name in cluster.groups:
         raise Refusal(
@@ -76,7 +77,7 @@ def create_nodegroup(account: Account, params: Params) -> Row:
     if not wrong:
         resize(account, group, wanted)
     role = params["nodeRole"]
-    if role not in cluster.entries:  # EKS lets the nodes in itself.
+    if role not in cluster.entries:  # EKS admits the nodes itself.
         cluster.entries[role] = entry_row(account, params["clusterName"], role, NODE_ENTRY)
     return {"nodegroup": _shown(account, group) | {"status": "CREATING"}}
 
@@ -84,8 +85,8 @@ def create_nodegroup(account: Account, params: Params) -> Row:
 def _complete(
     account: Account, given: Params, cluster: Cluster, version: str = ""
 ) -> tuple[Row, Row]:
-    """Checks everything that EKS checks at once, and returns the complete properties, of the
-    cluster's version where nobody names another, and the launch template's data."""
+    """Does all of EKS's immediate checks, and returns the complete properties, with the cluster's
+    version if none is given, and the launch template's data."""
     data = template_data(account, given.get("launchTemplate"))
     template = data if given.get("launchTemplate") else None
     rows: Sequence[InstanceType] = [
@@ -97,7 +98,8 @@ def _complete(
 
 
 def why_not_started(account: Account, cluster: Cluster, group: Group, nodes: int) -> Row | None:
-    """Why nodes of this group would not start, or not join the cluster, as an issue."""
+    """Why nodes of this group would not start or not join the cluster, as an issue; None if they
+    would."""
     name = group.row["nodegroupName"]
     if reason := why_nodes_fail(account, cluster, group.row) or why_not_joined(cluster, group):
         words = f"Instances failed to join the kubernetes cluster: {reason}"
@@ -109,7 +111,7 @@ def why_not_started(account: Account, cluster: Cluster, group: Group, nodes: int
 
 
 def _shown(account: Account, group: Group) -> Row:
-    """As the API has it: the size is what the Auto Scaling group's is."""
+    """The group's row in the API: its size is the Auto Scaling group's."""
     row = dict(group.row)
     desired = held(account, group.scaling_group).desired_capacity
     row["scalingConfig"] = row["scalingConfig"] | {"desiredSize": desired}
@@ -120,19 +122,19 @@ def _shown(account: Account, group: Group) -> Row:
 
 @operation("eks", "DescribeNodegroup")
 def describe_nodegroup(account: Account, params: Params) -> Row:
-    """Describes it."""
+    """Describes the node group."""
     return {"nodegroup": _shown(account, group_of(account, params))}
 
 
 @operation("eks", "ListNodegroups")
 def list_nodegroups(account: Account, params: Params) -> Row:
-    """Lists the names."""
+    """Lists the node groups' names."""
     return page(params, "nodegroups", list(cluster_of(account, params["clusterName"]).groups))
 
 
 @operation("eks", "UpdateNodegroupConfig")
 def update_nodegroup_config(account: Account, params: Params) -> Row:
-    """Labels, taints and sizes; no node is recycled."""
+    """Changes labels, taints and sizes; no node is recycled."""
     group = group_of(account, params)
     cluster, row = cluster_of(account, params["clusterName"]), group.row
     changes: Params = {key: params[key] for key in ("updateConfig", "nodeRepairConfig")
@@ -165,8 +167,8 @@ def update_nodegroup_config(account: Account, params: Params) -> Row:
 
 @operation("eks", "UpdateNodegroupVersion")
 def update_nodegroup_version(account: Account, params: Params) -> Row:
-    """Recycles all nodes for another version of the launch template, of Kubernetes or of the
-    image (eks/latest/userguide/launch-templates.html). Refused: what goes back."""
+    """Recycles all nodes for another version of the launch template, of Kubernetes or of the image
+    (eks/latest/userguide/launch-templates.html). Refuses a return to an earlier version."""
     group = group_of(account, params)
     cluster, old = cluster_of(account, params["clusterName"]), group.row
     changes = {
@@ -206,7 +208,7 @@ def _versions(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @operation("eks", "DeleteNodegroup")
 def delete_nodegroup(account: Account, params: Params) -> Row:
-    """DELETE_FAILED: nodes that cannot leave cleanly."""
+    """Deletes the group; nodes that cannot leave cleanly result in DELETE_FAILED."""
     group = group_of(account, params)
     cluster = cluster_of(account, params["clusterName"])
     if group.row["status"] != "CREATE_FAILED" and (

@@ -1,7 +1,8 @@
 """Whether nodes of a node group can join their cluster, and leave it cleanly: roles, CNI, routes.
 
-EC2 and IAM let one take these away under running nodes, which then neither work nor go: the node
-group's deletion hangs on network interfaces that nobody may detach. So that is refused here.
+EC2 and IAM allow these to be removed while nodes run, which then neither work nor terminate: the
+node group's deletion hangs on network interfaces that cannot be detached. Such a removal is
+therefore refused here.
 """
 
 import ipaddress
@@ -16,7 +17,7 @@ from rehearsal.simulators.aws.roles import lacks, role_name
 from rehearsal.simulators.aws.rows import Cluster
 
 _WORK = ("eks-auth:AssumeRoleForPodIdentity",)
-"""What AmazonEKSWorkerNodePolicy and AmazonEKSWorkerNodeMinimalPolicy have in common."""
+"""Actions that both AmazonEKSWorkerNodePolicy and AmazonEKSWorkerNodeMinimalPolicy allow."""
 _PULL = ("ecr:GetAuthorizationToken", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 _NETWORK = (
     "ec2:AssignPrivateIpAddresses",
@@ -30,11 +31,11 @@ _CALLED = (".ec2", ".ecr.api", ".ecr.dkr", ".eks", ".eks-auth", ".sts")
 """Services that a node calls before it is ready (EKS user guide private-clusters, 2026-11-24)."""
 _CNI_ACCOUNT = ("kube-system", "aws-node")
 _CODES = {"iam": "DeleteConflict", "eks": "InvalidRequestException"}
-"""Service -> how it calls a refusal for something else's sake."""
+"""Service -> its error code for the refusal of a change that would break another resource."""
 
 
 def why_nodes_fail(account: Account, cluster: Cluster, group: Mapping[str, Any]) -> str | None:
-    """Why nodes of this node group (a row) would never be ready; None if they would."""
+    """Why nodes of this node group (a row) would never become ready; None if they would."""
     role = group["nodeRole"]
     name = role_name(role)
     if missing := lacks(account, role, _WORK):
@@ -95,8 +96,8 @@ def _why_no_way_out(account: Account, ids: Sequence[str]) -> str | None:
 
 
 def _why_endpoint_closed(account: Account, cluster: Cluster, ids: Sequence[str]) -> str | None:
-    """An interface endpoint with private names takes what nodes send to the service, whether its
-    security groups let it in or not."""
+    """Nodes use an interface endpoint with private names for the service, whether or not its
+    security groups admit them."""
     ec2 = account.backend("ec2")
     for endpoint in ec2.vpc_end_points.values():
         if not endpoint.private_dns_enabled or endpoint.state != "available":
@@ -117,7 +118,7 @@ def _why_endpoint_closed(account: Account, cluster: Cluster, ids: Sequence[str])
 
 
 def _admits(rule: Any, block: str, group: str) -> bool:
-    """Whether a rule of a security group lets HTTPS in from the block, or from the group."""
+    """Whether a security group's rule admits HTTPS from the block or from the group."""
     if rule.ip_protocol != "-1" and not (
         rule.ip_protocol == "tcp" and int(rule.from_port) <= 443 <= int(rule.to_port)
     ):
@@ -129,7 +130,7 @@ def _admits(rule: Any, block: str, group: str) -> bool:
 
 
 def why_cluster_fails(account: Account, role: str) -> str | None:
-    """Why a control plane could not work with this role."""
+    """Why a control plane could not work with this role; None if it could."""
     if missing := lacks(account, role, _CONTROL):
         return (
             f"the cluster's role {role_name(role)} may not {missing[0]}: attach "
@@ -140,7 +141,8 @@ def why_cluster_fails(account: Account, role: str) -> str | None:
 
 @contextmanager
 def guarded(account: Account, *, undo: Callable[[], object]) -> Iterator[None]:
-    """Undoes what happens inside, and raises Refusal, if it breaks a node group or a cluster."""
+    """Undoes the change made inside the context and raises Refusal if it breaks a node group or
+    cluster."""
     before = _broken(account)
     yield
     for what, reason in _broken(account).items():

@@ -1,6 +1,6 @@
-"""The node template in the tags, against the node that comes up: a pure comparison.
+"""Compares the node template in the tags with the node that joins; pure functions.
 
-Not compared: the number of pods, which no tag says, and the labels that Kubernetes and EKS set by
+Not compared: the number of pods, which no tag contains, and the labels that Kubernetes and EKS set
 themselves.
 """
 
@@ -14,17 +14,17 @@ from rehearsal.simulators.cloud import NodeTaint, NodeTemplate
 _KUBERNETES = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
 _TEMPLATE_TAGS = (LABEL_TAG, TAINT_TAG, RESOURCE_TAG)
 _SLACK = Decimal("0.9")
-"""A template with a little less disk than there is does no harm: a pod never needs the last
+"""A template with slightly less disk than the node has does no harm: a pod never needs the last
 tenth."""
 
 
 def compare(template: NodeTemplate, node: NodeTemplate) -> list[str]:
-    """The differences, one line each: the tag, and what it would cause."""
+    """The differences, one line each: the tag, and its consequence."""
     return [*_labels(template, node), *_taints(template, node), *_resources(template, node)]
 
 
 def real(tags: Mapping[str, str], node: NodeTemplate) -> dict[str, str | None]:
-    """The tags of the node template -> what this node has, as a tag would say it."""
+    """The tags of the node template -> this node's value in the form of a tag."""
     taints = {f"{TAINT_TAG}{taint.key}": _shown(taint) for taint in node.taints}
     labels = {f"{LABEL_TAG}{key}": value for key, value in node.labels.items()}
     resources = {f"{RESOURCE_TAG}{key}": value for key, value in node.capacity.items()}

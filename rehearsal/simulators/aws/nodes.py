@@ -1,4 +1,4 @@
-"""The nodes of a node group: what Cluster Autoscaler expects of them, and what really joins."""
+"""The nodes of a node group: what Cluster Autoscaler expects, and what really joins."""
 
 import re
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ from rehearsal.simulators.cloud import GpuSharing, NodeTaint, NodeTemplate
 
 GPU = "nvidia.com/gpu"
 MAX_PODS = 110
-"""Of both template and node: Cluster Autoscaler always takes 110, the kubelet's own number follows
-from the instance type's network interfaces, which are not in the catalog."""
+"""Used for template and node: Cluster Autoscaler always assumes 110. The kubelet's own number
+depends on the instance type's network interfaces, which are not in the catalog."""
 EKS_LABELS = "eks.amazonaws.com/"
 
 EFFECTS = {
@@ -28,20 +28,20 @@ EFFECTS = {
     "NO_EXECUTE": "NoExecute",
 }
 _TAINT = re.compile(r"(.*):(NoSchedule|NoExecute|PreferNoSchedule)")
-# As cluster-autoscaler's aws_manager.go reads them: literal here, since the program's own spelling
-# is what is judged.
+# As cluster-autoscaler's aws_manager.go reads them. Literals, because the program's own spelling is
+# what is tested.
 LABEL_TAG = "k8s.io/cluster-autoscaler/node-template/label/"
 TAINT_TAG = "k8s.io/cluster-autoscaler/node-template/taint/"
 RESOURCE_TAG = "k8s.io/cluster-autoscaler/node-template/resources/"
 _REST = float("inf")
 _SHOWN = 0.95
-"""The share of an instance's memory that its kernel shows, of a small one; 0.975 of a large one."""
+"""The share of a small instance's memory that its kernel reports; 0.975 for a large one."""
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
 
 def template(account: Account, group: Group) -> NodeTemplate:
-    """The node that Cluster Autoscaler expects of a group without any: of the template at zero it
-    drops silently what it cannot read."""
+    """The node that Cluster Autoscaler expects of a group without nodes: it silently drops whatever
+    it cannot read from the template at zero."""
     shape = template_at_zero(account, group)
     readable = {
         name: each for name, each in shape.capacity.items() if quantity.or_none(each) is not None
@@ -50,12 +50,12 @@ def template(account: Account, group: Group) -> NodeTemplate:
 
 
 def template_at_zero(account: Account, group: Group) -> NodeTemplate:
-    """The node that Cluster Autoscaler expects of a group at zero: it knows the instance type as
-    EC2 describes it, and the Auto Scaling group's tags (aws_manager.go, buildNodeFromTemplate).
+    """The node that Cluster Autoscaler expects of a group at zero, from EC2's description of the
+    instance type and the Auto Scaling group's tags (aws_manager.go, buildNodeFromTemplate).
 
-    Cluster Autoscaler that may call eks:DescribeNodegroup sees the node group's labels and taints
-    as well; that it does so is not counted on here, since an error of that call is cached as an
-    empty node group. Of the node group's own tags it takes the `resources` ones, which win.
+    A Cluster Autoscaler that may call eks:DescribeNodegroup also sees the node group's labels and
+    taints. That is not relied on here, since it caches an error of that call as an empty node
+    group. Of the node group's own tags it uses the `resources` ones, which win.
     """
     row = instance(account, group.row["instanceTypes"][0])
     tags = group_tags(account, group.scaling_group)
@@ -79,8 +79,8 @@ def template_at_zero(account: Account, group: Group) -> NodeTemplate:
 
 
 def tagged_taints(tags: Mapping[str, str]) -> tuple[NodeTaint, ...]:
-    """The taints that an Auto Scaling group's tags announce; what Cluster Autoscaler cannot read,
-    such as EKS's own spelling `NO_SCHEDULE`, it drops in silence."""
+    """The taints in an Auto Scaling group's tags. Like Cluster Autoscaler, silently drops those
+    that it cannot read, such as EKS's own spelling `NO_SCHEDULE`."""
     found = []
     for key, value in sorted(tags.items()):
         match = _TAINT.fullmatch(value)
@@ -92,7 +92,7 @@ def tagged_taints(tags: Mapping[str, str]) -> tuple[NodeTaint, ...]:
 
 
 def node(account: Account, group: Group) -> NodeTemplate:
-    """The node that joins: labels and taints of the node group, size of the instance type."""
+    """The node that joins, with the node group's labels and taints and the instance type's size."""
     held = group.row
     row = instance(account, held["instanceTypes"][0])
     labels = {
@@ -117,7 +117,8 @@ def node_os(group: Group) -> Literal["al2023", "bottlerocket", "other"]:
 
 
 def sharing(group: Group) -> GpuSharing:
-    """How a device plugin of the node's own shares the GPUs: Bottlerocket's, from its user data."""
+    """How a device plugin built into the node shares the GPUs: Bottlerocket's, from its user
+    data."""
     # moto keeps user data as its own object, or as the text that it was given.
     text = str(group.data.get("UserData") or "")
     return host_sharing(text) if is_bottlerocket(group) else GpuSharing()
@@ -135,10 +136,10 @@ def _generic_labels(account: Account, group: Group, row: InstanceType) -> dict[s
 
 
 def size(row: InstanceType) -> dict[str, str]:
-    """CPU and memory that EKS leaves for pods (amazon-eks-ami, nodeadm's kubelet defaults): of CPU
-    it keeps 6 % of the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest;
-    of memory 255 MiB, 11 MiB for each pod that the interfaces have an address for and 100 MiB below
-    which pods are evicted, and the kernel shows less than the instance has."""
+    """The CPU and memory that EKS leaves for pods (amazon-eks-ami, nodeadm's kubelet defaults). Of
+    CPU it reserves 6 % of the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of
+    the rest; of memory 255 MiB, 11 MiB for each pod that the interfaces have an address for, and
+    100 MiB as the eviction threshold. The kernel reports less memory than the instance has."""
     kept, rest = 0.0, float(row.vcpu)
     for cores, share in _CPU_TIERS:
         kept += min(rest, cores) * share
@@ -154,7 +155,8 @@ def size(row: InstanceType) -> dict[str, str]:
 
 
 def capacity(group: Group, row: InstanceType) -> dict[str, str]:
-    """What the kubelet leaves for pods: of the disk, by default, not a tenth and 1 GiB."""
+    """The resources that the kubelet leaves for pods; of the disk, by default, all but a tenth and
+    1 GiB."""
     found = allocatable(group, {**size(row), "pods": str(MAX_PODS)}, _disk_gib(group))
     if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group.row):
         found[GPU] = str(int(row.gpus) * sharing(group).replicas)
@@ -167,7 +169,7 @@ def _pods(row: InstanceType) -> int:
 
 
 def _disk_gib(group: Group) -> int:
-    """The size of the volume that images and pods are on; Bottlerocket has a separate one."""
+    """The size of the volume for images and pods; Bottlerocket has a separate one."""
     device = "/dev/xvdb" if is_bottlerocket(group) else "/dev/xvda"
     for mapping in group.data.get("BlockDeviceMappings") or []:
         if mapping.get("DeviceName") == device and mapping.get("Ebs", {}).get("VolumeSize"):
@@ -176,10 +178,10 @@ def _disk_gib(group: Group) -> int:
 
 
 def why_no_wait(node: NodeTemplate) -> str:
-    """Why Cluster Autoscaler takes a node without GPUs yet for one that never has any.
+    """Why Cluster Autoscaler treats a node that has no GPUs yet as one that never has any.
 
     kubernetes/autoscaler cloudprovider/aws/README.md, "Special note on GPU instances": a node that
-    has the label and offers no GPU counts as one that is still coming up.
+    has the label but offers no GPU counts as still starting.
     """
     label = "k8s.amazonaws.com/accelerator"
     return "" if label in node.labels else f"its nodes have no label {label}"

@@ -1,8 +1,8 @@
-"""What EC2 offers and for how much, in pages as its API has them: moto answers with everything at
-once, knows one Spot price for all, and lacks the price list.
+"""EC2's offerings and prices, paginated as in its API. moto returns everything at once, has a
+single Spot price, and lacks the price list.
 
-On-demand prices are the catalog's, so the price list here has the instance types that it knows. A
-Spot price is a share of them, the same in every zone: no test should depend on its amount.
+On-demand prices are the catalog's, so this price list has the catalog's instance types. A Spot
+price is a fraction of them, the same in every zone: no test should depend on its amount.
 """
 
 import json
@@ -23,7 +23,7 @@ _PRICE_LIST_PAGE = 100
 
 @operation("ec2", "DescribeInstanceTypes")
 def describe_instance_types(account: Account, params: Params) -> dict[str, Any]:
-    """At most 100 on a page. Refused: types that do not exist, and a dry run, which would have
+    """At most 100 per page. Refuses types that do not exist, and a dry run, which would have
     succeeded."""
     if params.get("DryRun"):
         raise Refusal("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
@@ -33,7 +33,7 @@ def describe_instance_types(account: Account, params: Params) -> dict[str, Any]:
     pod = pod_calls.caller(account)
     if pod is not None and pod.automatic:
         rows = [row for row in rows if auto_mode.starts(row["InstanceType"])]
-    # moto keeps members of its own with them.
+    # moto adds its own members to them.
     shown = [{key: row[key] for key in row if key[0].isupper()} for row in rows]
     most = {"MaxResults": min(params.get("MaxResults") or 100, 100)}
     return page(params | most, "InstanceTypes", shown, after="NextToken", most="MaxResults")
@@ -41,7 +41,7 @@ def describe_instance_types(account: Account, params: Params) -> dict[str, Any]:
 
 @operation("ec2", "DescribeInstanceTypeOfferings")
 def describe_instance_type_offerings(account: Account, params: Params) -> dict[str, Any]:
-    """At most 1000 on a page."""
+    """At most 1000 per page."""
     kind = params.get("LocationType") or "region"
     rows = account.backend("ec2").describe_instance_type_offerings(kind, _filters(params))
     shown = [{**row, "LocationType": kind} for row in rows]
@@ -55,7 +55,7 @@ def _filters(params: Params) -> dict[str, list[str]]:
 
 @operation("ec2", "DescribeSpotPriceHistory")
 def describe_spot_price_history(account: Account, params: Params) -> dict[str, Any]:
-    """The current price of every type that the catalog has, in each zone that offers it."""
+    """The current price of every type in the catalog, in each zone that offers it."""
     wanted = params.get("InstanceTypes") or _PRICES
     offers = account.backend("ec2").describe_instance_type_offerings("availability-zone", {})
     rows = [
@@ -75,7 +75,7 @@ def describe_spot_price_history(account: Account, params: Params) -> dict[str, A
 
 
 def with_price_list(account: Account, application: Callable[..., Any]) -> Callable[..., Any]:
-    """The application with the Price List API in front, which moto lacks: its `GetProducts`."""
+    """The application with the Price List API, which moto lacks, in front of it: `GetProducts`."""
 
     def answer(environ: Mapping[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         target = environ.get("HTTP_X_AMZ_TARGET", "")
@@ -118,7 +118,7 @@ def _answered(
 
 
 def _product(name: str, price: float) -> str:
-    """A line of the price list, with the members by which clients find type and price."""
+    """An entry of the price list, with the members by which clients find type and price."""
     dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{price:.10f}"}}
     return json.dumps(
         {

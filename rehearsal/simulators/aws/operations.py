@@ -1,4 +1,4 @@
-"""Everything that is added to moto."""
+"""Loads all extensions of moto."""
 
 import pkgutil
 from importlib import import_module
@@ -6,6 +6,6 @@ from pathlib import Path
 
 
 def load() -> None:
-    """Imports the modules of this folder, which register what they add."""
+    """Imports the modules of this folder, which register their extensions."""
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         import_module(f"rehearsal.simulators.aws.{module.name}")

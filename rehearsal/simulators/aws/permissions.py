@@ -25,7 +25,7 @@ _LEARN = ("autoscaling:DescribeScalingActivities",)
 def why_not_scaled(account: Account, group: Group, scaler: Scaler) -> str:
     """Why this autoscaler cannot grow and shrink the group; empty if it can.
 
-    It has its role by pod identity: roles that it has in other ways are not looked at.
+    It must have its role through pod identity: other ways are ignored.
     """
     tags = group_tags(account, group.scaling_group)
     if not any(all(_has(tags, tag) for tag in wanted) for wanted in scaler.discovers):
@@ -36,8 +36,7 @@ def why_not_scaled(account: Account, group: Group, scaler: Scaler) -> str:
         return f"the {scaler} has no role: there is no pod identity association for it"
     if not cluster.identity_agent:
         return f"the {scaler} gets no role: the cluster has no eks-pod-identity-agent addon"
-    # What a pod asks the agent with is put into it when it is made, whose time is known to the
-    # second.
+    # A pod's credentials are set when it is created, a time known to the second.
     effective = identified_at(cluster, pod)
     if scaler.made is not None and effective is not None and scaler.made + 1 <= effective:
         return (
@@ -48,10 +47,10 @@ def why_not_scaled(account: Account, group: Group, scaler: Scaler) -> str:
 
 
 def why_late(account: Account, group: Group, scaler: Scaler) -> str:
-    """What this autoscaler, which scales the group, learns too late; empty if it does not.
+    """What this autoscaler, which scales the group, learns too late; empty if nothing.
 
-    Without this right it takes a node that EC2 refuses for one that is on its way (its
-    auto_scaling_groups.go, isNodeGroupAvailable), which it says nowhere but in its log.
+    Without this permission it treats a node that EC2 refuses as one that is starting (its
+    auto_scaling_groups.go, isNodeGroupAvailable), which only its log shows.
     """
     if missing := _may_not(account, group, scaler, _LEARN):
         return (

@@ -1,8 +1,8 @@
 """Whether a pod's role allows the AWS calls that the pod makes, such as Karpenter's controller.
 
-What an action needs of which resource, and the condition keys, are those of the "Service
-Authorization Reference" (docs.aws.amazon.com/service-authorization, read 2026-11-24), as far as the
-policy that upstream publishes for its controller uses them.
+The actions' resources and condition keys are those of the "Service Authorization Reference"
+(docs.aws.amazon.com/service-authorization, read 2026-11-24), as far as the policy that upstream
+publishes for its controller uses them.
 """
 
 import secrets
@@ -20,16 +20,16 @@ from rehearsal.simulators.aws.rows import Cluster
 
 _CODES = {"ec2": "UnauthorizedOperation", "ssm": "AccessDeniedException",
           "eks": "AccessDeniedException", "pricing": "AccessDeniedException"}  # fmt: skip
-"""Service -> how it calls a refusal; the others say AccessDenied."""
+"""Service -> the error code of its refusals; the others use AccessDenied."""
 _AS_THE_CLUSTER = ("CreateFleet", "RunInstances", "CreateLaunchTemplate")
-"""What EKS Auto Mode does with the role of the cluster (AmazonEKSComputePolicy)."""
+"""Actions of EKS Auto Mode that use the cluster's role (AmazonEKSComputePolicy)."""
 Need = tuple[str, str, Context]
-"""Action, resource and the condition keys of the resource."""
+"""Action, resource, and the resource's condition keys."""
 
 
 def key_for(account: Account, pod: Pod, made: float) -> str:
-    """An access key of the pod's role. Raises Refusal, in words, if the pod gets no role; `made`:
-    when the pod was created, in seconds since 1970."""
+    """An access key for the pod's role. Raises Refusal, with a sentence, if the pod gets no role;
+    `made`: when the pod was created, in seconds since 1970."""
     who = f"the pod of service account {pod.namespace}/{pod.service_account}"
     cluster = account.clusters[pod.cluster]
     if cluster.association(pod.namespace, pod.service_account) is None:
@@ -53,7 +53,7 @@ def check(account: Account, service: str, name: str, params: Mapping[str, Any]) 
 def check_key(
     account: Account, key: str, service: str, name: str, params: Mapping[str, Any]
 ) -> None:
-    """As `check`, of a caller with this access key."""
+    """Like `check`, for the caller with this access key."""
     pod = account.pods.get(key)
     if pod is None:
         return
@@ -65,12 +65,13 @@ def check_key(
 
 
 def caller(account: Account) -> Pod | None:
-    """The pod that asks, if it is one."""
+    """The calling pod; None for any other caller."""
     return account.pods.get(account.asking.response.get_access_key())
 
 
 def refusal(account: Account, pod: Pod, need: Need) -> Refusal | None:
-    """Why the pod's role may not do that, put on record; None if it may."""
+    """The refusal if the pod's role does not allow the action, which is recorded; None if it
+    does."""
     action, resource, own = need
     cluster = account.clusters.get(pod.cluster)
     role = _role(cluster, pod) if cluster else ""
@@ -109,7 +110,7 @@ def _role(cluster: Cluster, pod: Pod) -> str:
 
 
 def still_denied(account: Account) -> Iterator[str]:
-    """What pods asked for and may not do with the policies as they are now, a line each."""
+    """The recorded calls that the current policies still do not allow, one line each."""
     for each in account.denied:
         documents = policies(account, each.role)
         if not allowed(documents, each.action, each.resource, dict(each.context)):
@@ -120,8 +121,8 @@ def still_denied(account: Account) -> Iterator[str]:
 
 
 def launch_needs(account: Account, data: Mapping[str, Any], tags: Mapping[str, Any]) -> list[Need]:
-    """What the launch of an instance of this launch template needs besides the call's own action:
-    `tags` by resource type, as the request has them."""
+    """The permissions needed to launch an instance of this launch template, in addition to the
+    call's own action. `tags`: by resource type, as in the request."""
     image, tags = str(data.get("ImageId")), _as_judged(account, tags)
     needs: list[Need] = [
         ("ec2:RunInstances", f"arn:aws:ec2:{account.region}::image/{image}", {}),
@@ -142,7 +143,7 @@ def launch_needs(account: Account, data: Mapping[str, Any], tags: Mapping[str, A
 def _as_judged(
     account: Account, tags: Mapping[str, Mapping[str, str]]
 ) -> Mapping[str, Mapping[str, str]]:
-    """The tags of a request as the policies of its caller know them."""
+    """A request's tags under the names that the caller's policies use."""
     pod = caller(account)
     if pod is None or not pod.automatic:
         return tags
@@ -158,7 +159,7 @@ def _passed(account: Account, profile: str) -> Iterator[Need]:
 
 
 def request_tags(params: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Resource type -> tags of `TagSpecifications`."""
+    """Resource type -> tags in `TagSpecifications`."""
     return {
         each["ResourceType"]: {tag["Key"]: tag["Value"] for tag in each.get("Tags") or []}
         for each in params.get("TagSpecifications") or []
@@ -166,7 +167,7 @@ def request_tags(params: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def _tagged(action: str, arn: str, tags: Mapping[str, str]) -> Iterator[Need]:
-    """Creating something with tags: the right to create it, and the right to tag it then."""
+    """The permissions to create a tagged resource: one to create it, one to tag it on creation."""
     context: Context = {
         **{f"aws:RequestTag/{key}": value for key, value in tags.items()},
         "aws:TagKeys": tuple(tags),
@@ -177,7 +178,7 @@ def _tagged(action: str, arn: str, tags: Mapping[str, str]) -> Iterator[Need]:
 
 
 def _of_resource(account: Account, identity: str) -> tuple[str, Context]:
-    """ARN and tags of something that EC2 holds."""
+    """ARN and tags of an EC2 resource."""
     kind = {"i": "instance", "lt": "launch-template", "vol": "volume"}.get(
         identity.rpartition("-")[0], "*"
     )

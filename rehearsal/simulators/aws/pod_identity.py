@@ -20,7 +20,7 @@ _SUMMARY = (
 
 
 def associate(account: Account, params: Mapping[str, Any], *, owner: str = "") -> Row:
-    """Binds a role to a service account. `owner`: the ARN of the addon that does."""
+    """Binds a role to a service account. `owner`: the ARN of the addon that does so."""
     cluster = cluster_of(account, params["clusterName"])
     key = (params["namespace"], params["serviceAccount"])
     if known := cluster.association(*key):
@@ -46,8 +46,8 @@ def associate(account: Account, params: Mapping[str, Any], *, owner: str = "") -
 
 @operation("eks", "CreatePodIdentityAssociation")
 def create_association(account: Account, params: Params) -> Row:
-    """Refused: a role that does not exist or does not trust EKS Pod Identity, a second association
-    for the account."""
+    """Refuses a role that does not exist or does not trust EKS Pod Identity, and a second
+    association for the service account."""
     return {"association": associate(account, params)}
 
 
@@ -59,13 +59,13 @@ def _row(account: Account, params: Params) -> tuple[Cluster, Row]:
 
 @operation("eks", "DescribePodIdentityAssociation")
 def describe_association(account: Account, params: Params) -> Row:
-    """Describes it."""
+    """Describes the association."""
     return {"association": _row(account, params)[1]}
 
 
 @operation("eks", "ListPodIdentityAssociations")
 def list_associations(account: Account, params: Params) -> Row:
-    """Summaries; of a namespace and a service account where they are given."""
+    """Lists summaries, filtered by namespace and service account if given."""
     rows = [
         {name: row[name] for name in _SUMMARY if name in row}
         for row in cluster_of(account, params["clusterName"]).associations.values()
@@ -89,7 +89,7 @@ def update_association(account: Account, params: Params) -> Row:
 
 @operation("eks", "DeletePodIdentityAssociation")
 def delete_association(account: Account, params: Params) -> Row:
-    """Refused while nodes cannot do without it."""
+    """Refuses to delete an association that nodes need."""
     cluster, row = _row(account, params)
     identity = row["associationId"]
     with guarded(account, undo=partial(cluster.associations.__setitem__, identity, row)):

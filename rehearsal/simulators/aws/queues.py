@@ -1,4 +1,5 @@
-"""SQS as moto has it but for long polls, during which others may ask; IAM's paths of profiles."""
+"""moto's SQS with long polls that do not block other requests, and IAM's paths of instance
+profiles."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ _LOOK_SECONDS = 0.5
 
 
 def install(account: Account) -> Callable[[], None]:
-    """moto's queues answer at once, until what this returns is called."""
+    """Makes moto's queues respond at once, until the returned function is called."""
     from moto.sqs.models import SQSBackend
 
     original = SQSBackend.receive_message
@@ -31,7 +32,7 @@ def install(account: Account) -> Callable[[], None]:
 
 @waits("sqs", "ReceiveMessage")
 def wait_for_message(account: Account, params: Params) -> None:
-    """As long as the request says, unless a message is there."""
+    """Waits for the requested time, unless a message arrives."""
     name = params["QueueUrl"].rpartition("/")[2]
     due = time.monotonic() + (params.get("WaitTimeSeconds") or 0)
     while time.monotonic() < due:
@@ -43,7 +44,8 @@ def wait_for_message(account: Account, params: Params) -> None:
 
 @operation("iam", "ListInstanceProfiles")
 def list_instance_profiles(account: Account, params: Params) -> dict[str, Any]:
-    """Those below the path that is asked for; Karpenter deletes what it finds below its own."""
+    """Lists the profiles below the requested path; Karpenter deletes those that it finds below its
+    own."""
     known = account.backend("iam").get_instance_profiles()
     below = [each for each in known if each.path.startswith(params.get("PathPrefix") or "/")]
     return {

@@ -1,5 +1,5 @@
-"""What moto answers otherwise than AWS: EC2's vCPU quotas, which it lacks, who calls, and Capacity
-Blocks on offer."""
+"""Operations whose responses differ between moto and AWS: EC2's vCPU quotas, which moto lacks, the
+caller's identity, and Capacity Block offerings."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -15,11 +15,11 @@ from rehearsal.simulators.aws.roles import role_name
 
 _NAMES = {
     code: f"{group} spot" if spot else group
-    # P5 counts as P on demand.
+    # On demand, P5 counts as P.
     for group, codes in reversed(tuple(QUOTA_CODES.items()))
     for spot, code in enumerate(codes)
 }
-"""Quota code -> key of `ApiFaults.quota`."""
+"""Quota code -> key in `ApiFaults.quota`."""
 
 
 def _quota(account: Account, code: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def _quota(account: Account, code: str) -> dict[str, Any]:
 
 @operation("service-quotas", "GetServiceQuota")
 def get_service_quota(account: Account, params: Params) -> dict[str, Any]:
-    """EC2's vCPU quotas; no others are known."""
+    """Returns one of EC2's vCPU quotas; no others exist here."""
     if params["ServiceCode"] != QUOTA_SERVICE or params["QuotaCode"] not in _NAMES:
         raise Refusal("NoSuchResourceException", "The specified resource does not exist.")
     return {"Quota": _quota(account, params["QuotaCode"])}
@@ -43,7 +43,7 @@ def get_service_quota(account: Account, params: Params) -> dict[str, Any]:
 
 @operation("service-quotas", "ListServiceQuotas")
 def list_service_quotas(account: Account, params: Params) -> dict[str, Any]:
-    """EC2's vCPU quotas."""
+    """Lists EC2's vCPU quotas."""
     codes = _NAMES if params["ServiceCode"] == QUOTA_SERVICE else {}
     rows = [_quota(account, code) for code in codes]
     return page(params, "Quotas", rows, after="NextToken", most="MaxResults")
@@ -51,9 +51,9 @@ def list_service_quotas(account: Account, params: Params) -> dict[str, Any]:
 
 @operation("sts", "GetCallerIdentity")
 def get_caller_identity(account: Account, params: Params) -> dict[str, Any]:
-    """Whoever signs with keys that IAM or STS gave is that one. A rehearsal has no credentials of
-    its own: its engine is the user `rehearsal`, and anybody else the cluster's first admin. This
-    account has one number, that of its resources, whichever number the admin's ARN has."""
+    """A caller with keys from IAM or STS is their owner. A rehearsal has no credentials of its own:
+    its engine is the user `rehearsal`, and any other caller is the cluster's first admin. The
+    account number is always that of the account's resources, whatever the admin's ARN contains."""
     key = account.asking.response.get_access_key()
     identity, arn, number = account.backend("sts").get_caller_identity(key, account.region)
     if arn.endswith(":user/moto"):
@@ -67,14 +67,14 @@ def get_caller_identity(account: Account, params: Params) -> dict[str, Any]:
 
 @operation("ec2", "GetEbsDefaultKmsKeyId")
 def get_ebs_default_kms_key_id(account: Account, params: Params) -> dict[str, Any]:
-    """AWS's own key, unless somebody chose another."""
+    """AWS's own key, unless another was chosen."""
     return {"KmsKeyId": account.backend("ec2").default_kms_key_id or "alias/aws/ebs"}
 
 
 @operation("ec2", "DescribeCapacityBlockOfferings")
 def describe_capacity_block_offerings(account: Account, params: Params) -> dict[str, Any]:
-    """One in each zone that has the instance type, from tomorrow on; Capacity Blocks are of P
-    instances (and Trainium) alone. The fee is the on-demand price."""
+    """One offering in each zone that has the instance type, starting tomorrow; only P instances
+    (and Trainium) have Capacity Blocks. The fee is the on-demand price."""
     from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
     name, hours = params.get("InstanceType", ""), params["CapacityDurationHours"]
@@ -118,5 +118,5 @@ def describe_capacity_block_offerings(account: Account, params: Params) -> dict[
 
 
 def _aware(when: datetime | None) -> datetime | None:
-    """moto reads times without their zone."""
+    """Adds the time zone that moto drops."""
     return when.replace(tzinfo=UTC) if when else None

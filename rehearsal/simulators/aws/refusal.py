@@ -4,7 +4,7 @@ from rehearsal.simulators.cloud import RefusedError
 
 
 class Refusal(RefusedError):
-    """An error of the API: AWS's code and words."""
+    """An error of the API, with AWS's code and message."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -12,5 +12,5 @@ class Refusal(RefusedError):
 
 
 def invalid(words: str) -> Refusal:
-    """What is wrong with a request's parameters, as EKS calls it."""
+    """EKS's error for invalid parameters."""
     return Refusal("InvalidParameterException", words)

@@ -1,5 +1,5 @@
-"""EC2's Capacity Reservations and Capacity Blocks: those that the account has, who may read them,
-and why no instance starts in one.
+"""EC2's Capacity Reservations and Capacity Blocks: those of the account, who may read them, and why
+an instance cannot start in one.
 
 The messages are those of "Troubleshoot Amazon EC2 Auto Scaling: EC2 instance launch failures", the
 codes those of "Error codes for the Amazon EC2 API" (docs.aws.amazon.com, read 2026-11-22).
@@ -35,18 +35,18 @@ _NO_CAPACITY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Which reservations a launch template's instances take."""
+    """The reservations that a launch template's instances use."""
 
     identity: str
     """A reservation's ID, or the ARN of a resource group."""
     block: bool
-    """Whether it asks for a Capacity Block."""
+    """Whether it requests a Capacity Block."""
     only: bool
-    """Whether nothing starts outside of the reservations."""
+    """Whether instances start only in the reservations."""
 
 
 def _target(template: Mapping[str, Any]) -> Target | None:
-    """What a launch template's data say; None if they name no reservation."""
+    """The target in a launch template's data; None if they name no reservation."""
     specification = template.get("CapacityReservationSpecification") or {}
     target = specification.get("CapacityReservationTarget") or {}
     one, group = (target.get(f"CapacityReservation{end}") for end in ("Id", "ResourceGroupArn"))
@@ -57,14 +57,15 @@ def _target(template: Mapping[str, Any]) -> Target | None:
     return Target(
         identity=str(one or group),
         block=market == "capacity-block",
-        # What targets a single reservation starts nowhere else; beyond a group's it does.
+        # Instances that target a single reservation start only in it; those that target a group may
+        # start elsewhere.
         only=bool(one) or preference == "capacity-reservations-only",
     )
 
 
 def why_not_launched(account: Account, group: Group, nodes: int) -> str:
-    """Why EC2 does not start `nodes` nodes of this node group, as Auto Scaling says it; empty if
-    it does. What is reserved counted against the quota when it was reserved."""
+    """Why EC2 does not start `nodes` nodes of this node group, with Auto Scaling's message; empty
+    if it does. Reserved instances were counted against the quota when they were reserved."""
     row, target = group.row, _target(group.data)
     if target is not None and target.only:
         return _why_not_reserved(account, row, target, nodes) if nodes else ""
@@ -75,7 +76,8 @@ def why_not_launched(account: Account, group: Group, nodes: int) -> str:
 
 
 def _why_sold_out(account: Account, group: Group, market: str, nodes: int) -> str:
-    """Auto Scaling tries each of a group's types in each of its zones."""
+    """Why every one of the group's types is sold out in every one of its zones; empty if one is
+    not."""
     wanted, row = nodes - len(running(account, group)), group.row
     zones = [subnet.availability_zone for subnet in subnets(account, row["subnets"])]
     offerings = [(name, zone) for zone in zones for name in row["instanceTypes"]]
@@ -129,7 +131,7 @@ def _chosen(account: Account, identity: str) -> list[Reservation]:
 
 
 def place_of_next(account: Account, group: Group) -> str | None:
-    """The reservation that this node group's next instance is in; None outside of them."""
+    """The reservation that this node group's next instance uses; None if it uses none."""
     target = _target(group.data)
     fitting = _fitting(account, group.row, target) if target else []
     taken = _taken(account)
@@ -159,8 +161,8 @@ def names_reservation(data: Mapping[str, Any]) -> bool:
 
 
 def take(account: Account, data: Mapping[str, Any], name: str, zone: str) -> tuple[str, str] | None:
-    """The reservation in which an instance of this launch template's data starts, and else why none
-    does; None if the data name no reservation."""
+    """The reservation in which an instance with this launch template's data starts, or why it
+    cannot; None if the data name no reservation."""
     target = _target(data)
     if target is None:
         return None
@@ -177,7 +179,7 @@ def take(account: Account, data: Mapping[str, Any], name: str, zone: str) -> tup
 
 
 def _taken(account: Account, besides: str = "") -> Counter[str]:
-    """Reservation -> instances in it, other than those of the node group `besides`."""
+    """Reservation -> the instances in it, without those of the node group `besides`."""
     ours = account.groups.get(besides)
     left_out = {each.id for each in running(account, ours)} if ours else set()
     return Counter(
@@ -228,7 +230,7 @@ def _row(account: Account, one: Reservation, taken: Mapping[str, int]) -> dict[s
 
 @operation("ec2", "DescribeCapacityReservations")
 def describe_capacity_reservations(account: Account, params: Params) -> dict[str, Any]:
-    """Refused: an ID that is not there, and filters that are not simulated."""
+    """Refuses an ID that does not exist, and filters that are not simulated."""
     wanted: Sequence[str] = params.get("CapacityReservationIds") or list(account.reservations)
     if missing := [each for each in wanted if each not in account.reservations]:
         raise Refusal(
@@ -247,7 +249,7 @@ def describe_capacity_reservations(account: Account, params: Params) -> dict[str
 
 @operation("resource-groups", "ListGroupResources")
 def list_group_resources(account: Account, params: Params) -> dict[str, Any]:
-    """The Capacity Reservations of a group."""
+    """Lists the Capacity Reservations of a group."""
     wanted = params.get("Group") or params.get("GroupName") or ""
     inside = [
         one

@@ -1,4 +1,4 @@
-"""What a role allows and who uses it, from moto and the account."""
+"""A role's permissions and users, from moto and the account."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,12 +18,12 @@ def role_name(arn: str) -> str:
 
 
 def _role(account: Account, arn: str) -> Any:
-    """moto's role; None if there is none."""
+    """moto's role; None if it does not exist."""
     return next((r for r in account.backend("iam").get_roles() if r.arn == arn), None)
 
 
 def role_of(account: Account, arn: str) -> Any:
-    """The role as IAM has it; raises Refusal in EKS's words if there is none."""
+    """IAM's role; raises Refusal with EKS's message if it does not exist."""
     if ":role/" not in arn:
         raise invalid(f"'{arn}' is not the ARN of a role")
     found = _role(account, arn)
@@ -39,7 +39,7 @@ def require_trust(
     *actions: str,
     context: Mapping[str, str] | None = None,
 ) -> None:
-    """Raises Refusal if the service may not take the role."""
+    """Raises Refusal if the service may not assume the role."""
     trust = document(role_of(account, arn).assume_role_policy_document)
     if not trusts(trust, service, *actions, context=context):
         told = ", ".join(f"{key}={value}" for key, value in (context or {}).items())
@@ -52,7 +52,7 @@ def require_trust(
 def require_pod_trust(
     account: Account, arn: str, cluster: str, namespace: str, service_account: str
 ) -> None:
-    """Raises Refusal if pods of this service account may not take the role."""
+    """Raises Refusal if pods of this service account may not assume the role."""
     require_trust(
         account,
         arn,
@@ -71,7 +71,7 @@ def require_pod_trust(
 
 
 def policies(account: Account, arn: str) -> list[Document]:
-    """All policy documents of a role, attached and inline; none for a role that is gone."""
+    """All policy documents of a role, attached and inline; none for a deleted role."""
     role = _role(account, arn)
     if role is None:
         return []
@@ -90,13 +90,13 @@ def lacks(account: Account, arn: str, actions: tuple[str, ...]) -> list[str]:
 
 @cache
 def document(text: str) -> Document:
-    """A policy document, which never changes."""
+    """A parsed policy document; the text never changes."""
     parsed: Document = json.loads(text)
     return parsed
 
 
 def users(account: Account, arn: str) -> Iterator[str]:
-    """What in EKS works with this role, in words."""
+    """The EKS resources that use this role, as text."""
     for name, group in account.groups.items():
         if group.row["nodeRole"] == arn:
             yield f"node group {name}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Row = dict[str, Any]
-"""What the API shows of a thing."""
+"""The API's description of a resource."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -15,21 +15,21 @@ class Group:
 
     row: Row
     given: dict[str, Any]
-    """What was asked for, without what EKS fills in."""
+    """The request's parameters, without EKS's defaults."""
     scaling_group: str
     template: str
     """The launch template that EKS created for the group."""
     data: Mapping[str, Any]
-    """What the version of a launch template that was asked for held then; empty without one. EKS
-    made its own of it: whoever deletes the other one changes nothing here."""
+    """The data of the requested launch template version at the time of the request; empty without
+    one. EKS copies it into its own template: deleting the original changes nothing here."""
     elastic: set[str] = field(default_factory=set)
-    """Instances of the nodes that the rehearsal's autoscaler started."""
+    """Instances of nodes that the rehearsal's autoscaler started."""
     revision: int = 0
-    """How often EKS began to recycle the nodes."""
+    """How often EKS has started to recycle the nodes."""
 
     @property
     def cluster(self) -> str:
-        """Its cluster's name."""
+        """The name of the group's cluster."""
         return str(self.row["clusterName"])
 
 
@@ -49,13 +49,13 @@ class Cluster:
     policies: dict[str, dict[str, Row]] = field(default_factory=dict)
     """Principal ARN -> policy ARN -> associated access policy."""
     associations: dict[str, Row] = field(default_factory=dict)
-    """Id -> pod identity association."""
+    """ID -> pod identity association."""
     updates: dict[str, Row] = field(default_factory=dict)
     granted: dict[tuple[str, str], float] = field(default_factory=dict)
-    """(principal ARN, policy ARN) -> since when it has the access policy in its scope, on the
-    monotonic clock."""
+    """(principal ARN, policy ARN) -> since when the principal has the access policy in its scope,
+    on the monotonic clock."""
     grew: float = 0.0
-    """When its newest node group was created, on the monotonic clock."""
+    """When the newest node group was created, on the monotonic clock."""
     identified: dict[tuple[str, str], float] = field(default_factory=dict)
     """(namespace, service account) -> when it first had an association, in seconds since 1970."""
 
@@ -70,17 +70,18 @@ class Cluster:
 
     @property
     def security_group(self) -> str:
-        """EKS's own, of control plane and nodes."""
+        """EKS's own security group, for control plane and nodes."""
         return str(self.row["resourcesVpcConfig"]["clusterSecurityGroupId"])
 
     @property
     def automatic(self) -> bool:
-        """Whether it is a cluster of EKS Auto Mode."""
+        """Whether the cluster uses EKS Auto Mode."""
         return bool((self.row.get("computeConfig") or {}).get("enabled"))
 
     @property
     def identity_agent(self) -> bool:
-        """Whether pods get roles: by the addon, or by Auto Mode, which has it in its nodes."""
+        """Whether pods get roles: through the addon, or from Auto Mode, whose nodes include the
+        agent."""
         return "eks-pod-identity-agent" in self.addons or self.automatic
 
     def association(self, namespace: str, service_account: str) -> Row | None:

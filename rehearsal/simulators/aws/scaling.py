@@ -1,8 +1,8 @@
-"""Auto Scaling groups: those of managed node groups, which moto names and does not make, and what
-any client does with them.
+"""Auto Scaling groups: those of managed node groups, which moto names but does not create, and the
+requests of any client for them.
 
-A changed desired capacity starts and ends instances in the group's subnets, one at a time,
-as far as the vCPU quotas go; the nodes of the rehearsal follow.
+A changed desired capacity starts and ends instances in the group's subnets, one at a time, within
+the vCPU quotas; the rehearsal's nodes follow.
 """
 
 import time
@@ -21,15 +21,15 @@ from rehearsal.simulators.aws.rows import Cluster, Group
 _KIND = "auto-scaling-group"
 _MOST_TAGS = 50
 _LIFECYCLES = {"SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}
-"""A node group's `capacityType` -> `InstanceLifecycle` of its instances, which EC2 leaves out of
-those on demand (botocore 1.44.5, ec2 2016-11-15, InstanceLifecycleType; read on 2026-11-24)."""
+"""A node group's `capacityType` -> `InstanceLifecycle` of its instances, which EC2 omits for
+on-demand instances (botocore 1.44.5, ec2 2016-11-15, InstanceLifecycleType; read on 2026-11-24)."""
 _IMAGE = "ami-0eks0000000000000"
-"""If no launch template names one, EKS takes its own image."""
+"""EKS's own image, used if no launch template names one."""
 
 
 def install(account: Account) -> Callable[[], None]:
-    """moto's groups start and end their instances as described above, until what this returns is
-    called."""
+    """Makes moto's groups start and end their instances as described above, until the returned
+    function is called."""
     from moto.autoscaling.models import FakeAutoScalingGroup
 
     originals = {
@@ -57,8 +57,8 @@ def install(account: Account) -> Callable[[], None]:
 def make_group(
     account: Account, cluster: Cluster, row: Mapping[str, Any], data: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """Creates a node group's Auto Scaling group, at zero, with the tags that EKS sets; returns
-    its name and that of its launch template. `data`: of the launch template that was given.
+    """Creates a node group's Auto Scaling group, at zero, with EKS's tags; returns its name and
+    that of its launch template. `data`: those of the given launch template.
 
     Its security groups replace EKS's own:
     https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
@@ -115,7 +115,7 @@ def resize(account: Account, group: Group, nodes: int) -> None:
 
 
 def set_elastic(account: Account, group: Group, nodes: int) -> None:
-    """Makes those of the rehearsal's autoscaler `nodes`."""
+    """Changes the number of instances of the rehearsal's autoscaler to `nodes`."""
     asg = held(account, group.scaling_group)
     own = [state for state in asg.instance_states if state.instance.id in group.elastic]
     while len(own) > nodes:
@@ -126,18 +126,18 @@ def set_elastic(account: Account, group: Group, nodes: int) -> None:
 
 
 def end_instance(account: Account, group: Group, instance: str) -> None:
-    """Ends one instance of a node group, without a successor."""
+    """Ends one instance of a node group without replacing it."""
     asg = held(account, group.scaling_group)
     _end(account, asg, next(each for each in asg.instance_states if each.instance.id == instance))
     asg.set_desired_capacity(len(asg.instance_states))
 
 
 def settle(account: Account, asg: Any) -> None:
-    """Starts and ends instances until the desired capacity is there, or a quota is used up."""
+    """Starts and ends instances until the desired capacity is reached or a quota is exhausted."""
     owner = next((g for g in account.groups.values() if g.scaling_group == asg.name), None)
     elastic, wanted = owner.elastic if owner else set(), asg.desired_capacity or 0
     while len(asg.instance_states) > wanted:
-        # The rehearsal's autoscaler ends its own.
+        # The rehearsal's autoscaler ends its own instances.
         _end(account, asg, max(asg.instance_states, key=lambda s: s.instance.id not in elastic))
     while len(asg.instance_states) < wanted:
         if owner and (reason := why_not_launched(account, owner, len(asg.instance_states) + 1)):
@@ -188,7 +188,7 @@ def _launch(account: Account, asg: Any, reserved: str | None, lifecycle: str | N
 
 
 def _note(asg: Any, what: str, *, failed: str = "") -> None:
-    """Puts it on record, for `DescribeScalingActivities`."""
+    """Records an activity for `DescribeScalingActivities`."""
     at = datetime.now(UTC)
     vars(asg).setdefault("activities", []).insert(0, {
         "ActivityId": str(uuid.uuid4()),
@@ -207,7 +207,7 @@ def _note(asg: Any, what: str, *, failed: str = "") -> None:
 
 @operation("autoscaling", "DescribeScalingActivities")
 def describe_scaling_activities(account: Account, params: Params) -> dict[str, Any]:
-    """The youngest first, of one group or of all."""
+    """The latest activities first, of one group or of all."""
     groups = account.backend("autoscaling").autoscaling_groups
     if name := params.get("AutoScalingGroupName"):
         held(account, name)
@@ -222,7 +222,7 @@ def describe_scaling_activities(account: Account, params: Params) -> dict[str, A
 
 @rule("autoscaling", "SetDesiredCapacity", "UpdateAutoScalingGroup")
 def check_size(account: Account, params: Params) -> None:
-    """Refused: a capacity outside the bounds, bounds of which the least is above the most."""
+    """Refuses a capacity outside the bounds, and bounds whose minimum is above the maximum."""
     group, wanted = held(account, params["AutoScalingGroupName"]), params.get("DesiredCapacity")
     least, most = params.get("MinSize", group.min_size), params.get("MaxSize", group.max_size)
     if least > most:
@@ -237,7 +237,7 @@ def check_size(account: Account, params: Params) -> None:
 
 
 def outside(wanted: int, bound: str, value: int) -> Refusal:
-    """The refusal of a capacity beyond a bound of the group."""
+    """The refusal of a capacity outside a bound of the group."""
     return Refusal(
         "ValidationError",
         f"New SetDesiredCapacity value {wanted} is {bound} value {value} for the AutoScalingGroup.",
@@ -246,7 +246,8 @@ def outside(wanted: int, bound: str, value: int) -> Refusal:
 
 @rule("autoscaling", "TerminateInstanceInAutoScalingGroup")
 def check_termination(account: Account, params: Params) -> None:
-    """Refused: an instance of no group, or one without which the group is below its least."""
+    """Refuses an instance without a group, and one whose end would put the group below its
+    minimum."""
     identity = params["InstanceId"]
     for group in account.backend("autoscaling").autoscaling_groups.values():
         if any(state.instance.id == identity for state in group.instance_states):
@@ -268,7 +269,7 @@ def check_termination(account: Account, params: Params) -> None:
 
 @rule("autoscaling", "CreateOrUpdateTags", "DeleteTags")
 def check_tags(account: Account, params: Params) -> None:
-    """Refused: keys and values that are too long, the prefix aws:, more than 50 tags."""
+    """Refuses keys and values that are too long, the prefix aws:, and more than 50 tags."""
     keys: dict[str, set[str]] = {}
     for tag in params["Tags"]:
         key, value, group = tag["Key"], tag.get("Value") or "", tag["ResourceId"]

@@ -1,4 +1,4 @@
-"""Serves a simulated AWS account on loopback: moto's server, with what is added to it."""
+"""Serves a simulated AWS account on loopback: moto's server with its extensions."""
 
 import os
 import warnings
@@ -16,19 +16,19 @@ from rehearsal.simulators.serving import RequestHandler, Served
 
 
 def serve(account: Account) -> Callable[[], None]:
-    """Serves the account until what this returns is called; then all that it held is gone.
+    """Serves the account until the returned function is called, which discards its content.
 
     Only one at a time: moto's state is global.
     """
     _forget_ambient_settings()
-    # Imported here: it costs most of a second, and reads the environment.
+    # Imported here because it takes most of a second, and reads the environment.
     from moto.moto_server.werkzeug_app import (
         DomainDispatcherApplication,
         MotoRequestHandler,
         create_backend_app,
     )
 
-    # Its models lack shapes of errors that the cloud has, and the answers are right without them.
+    # Its models lack some of the cloud's error shapes; the responses are right without them.
     warnings.filterwarnings("ignore", r"Exception\(.*does not match an error shape", UserWarning)
     operations.load()
     ending = ExitStack()
@@ -47,7 +47,7 @@ def serve(account: Account) -> Callable[[], None]:
 
 
 def _fill(account: Account) -> None:
-    """Creates what is there before the stack."""
+    """Creates what exists before the stack."""
     for name, bucket in account.buckets.items():
         region = bucket.region or account.region
         place = {} if region == "us-east-1" else {"LocationConstraint": region}
@@ -66,12 +66,12 @@ def _reset() -> None:
     from moto.s3.models import s3_backends
 
     moto_api_backend.reset()
-    # Names of buckets are those of everybody, and one of an account that ended may be left.
+    # Bucket names are global, and one of an ended account may be left.
     s3_backends.bucket_accounts.clear()
 
 
 def _forget_ambient_settings() -> None:
-    """Nothing of the person's own AWS settings may reach a rehearsal."""
+    """Removes the user's own AWS settings, which must not reach a rehearsal."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull

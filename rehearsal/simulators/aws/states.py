@@ -1,5 +1,5 @@
-"""What things of an account are like, by the line that `list_resources` has of each: whoever finds
-another state of something that is not his has changed it."""
+"""The states of an account's resources, by their line in `list_resources`, to find changes to
+another owner's resources."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from rehearsal.simulators.aws.eks import bounds, group_tags
 
 
 def states(account: Account) -> Mapping[str, str]:
-    """Line -> state. Left out is what changes by itself: health, and how many nodes there are."""
+    """Line -> state, without what changes automatically: health, and the number of nodes."""
     return {
         line: json.dumps(state, sort_keys=True, default=str) for line, state in _states(account)
     }

@@ -1,7 +1,7 @@
-"""How Bottlerocket's own device plugin shares out GPUs: read from a launch template's user data.
+"""How Bottlerocket's own device plugin shares GPUs, read from a launch template's user data.
 
-bottlerocket.dev, settings.kubelet-device-plugins of 1.54.x (read 2026-11-21): what is left out has
-a default, sharing renames the resource unless told not to, and MPS excludes MIG.
+bottlerocket.dev, settings.kubelet-device-plugins of 1.54.x (read 2026-11-21): omitted settings have
+defaults, sharing renames the resource unless disabled, and MPS excludes MIG.
 """
 
 import base64

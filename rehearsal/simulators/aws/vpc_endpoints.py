@@ -1,4 +1,4 @@
-"""What EC2 refuses of VPC endpoints and moto does not, and what it changes of them.
+"""Rules for VPC endpoints that EC2 enforces and moto does not, and changes that moto drops.
 
 AWS PrivateLink guide, create-interface-endpoint and vpc-endpoints-dns; EC2 API reference, error
 codes; 2026-11-24.
@@ -15,8 +15,8 @@ from rehearsal.simulators.aws.refusal import Refusal
 
 @rule("ec2", "CreateVpcEndpoint")
 def create_vpc_endpoint(account: Account, params: Params) -> Iterator[None]:
-    """Refused: a service that the region does not have, two subnets of a zone, private names that
-    the VPC cannot have, an endpoint by which nodes would no longer reach AWS."""
+    """Refuses a service that the region does not have, two subnets of a zone, private names that
+    the VPC cannot have, and an endpoint through which nodes would no longer reach AWS."""
     ec2, name = account.backend("ec2"), params.get("ServiceName", "")
     forms = [f"com.amazonaws.{account.region}."]
     forms += [f"cn.{forms[0]}"] if account.region.startswith("cn-") else []
@@ -75,13 +75,13 @@ def _check_names(account: Account, vpc: str, service: str) -> None:
 
 
 def private_names(endpoint: Any) -> bool:
-    """Whether the service's usual name leads to this endpoint in its VPC."""
+    """Whether the service's usual name resolves to this endpoint in its VPC."""
     return bool(endpoint.private_dns_enabled) and endpoint.state == "available"
 
 
 @rule("ec2", "ModifyVpcEndpoint")
 def modify_vpc_endpoint(account: Account, params: Params) -> Iterator[None]:
-    """With `PrivateDnsEnabled`, which moto drops; refused as when it is created."""
+    """Applies `PrivateDnsEnabled`, which moto drops; refuses what a create refuses."""
     (endpoint,) = account.backend("ec2").describe_vpc_endpoints([params["VpcEndpointId"]])
     removed = params.get("RemoveSubnetIds") or []
     kept = [each for each in endpoint.subnet_ids or [] if each not in removed]

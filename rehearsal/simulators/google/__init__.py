@@ -1,4 +1,4 @@
-"""A small strict simulation of Google Cloud, which speaks Google's own APIs."""
+"""A small strict simulation of Google Cloud, with Google's own APIs."""
 
 import importlib
 import pkgutil
@@ -14,14 +14,14 @@ __all__ = ["GoogleCloud", "methods", "serve_api"]
 def serve_api(
     cloud: GoogleCloud, seen: Callable[[Request], None] = lambda request: None
 ) -> ApiServer:
-    """Starts the cloud's APIs on loopback; `seen` as `Api` has it."""
+    """Starts the cloud's APIs on loopback; `seen` is passed to `Api`."""
     return ApiServer(Api(cloud, methods(), seen))
 
 
 @cache
 def methods() -> Mapping[str, Answer]:
-    """Method, as Google's documents name it -> what answers it: the `METHODS` of every module
-    here."""
+    """Method, by its name in Google's documents -> the function that implements it: the `METHODS`
+    of all modules here."""
     found: dict[str, Answer] = {}
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         found |= getattr(importlib.import_module(module.name), "METHODS", {})

@@ -1,7 +1,7 @@
-"""Repositories of Artifact Registry, and whether nodes may pull images from them.
+"""Artifact Registry's repositories, and whether nodes may pull images from them.
 
-An inventory lists the repositories on which the nodes' account has no role. In any other of another
-project it has the role of a reader.
+An inventory lists the repositories on which the nodes' account has no role. On all other
+repositories in other projects it has the reader's role.
 """
 
 import re
@@ -40,8 +40,8 @@ class _Repositories(Collection):
 
 
 def why_not_pulled(image: str, not_granted: Iterable[str]) -> str:
-    """Why nodes do not get this image, in the words of containerd for a token that the registry
-    refuses (core/remotes/docker/authorizer.go, core/remotes/errors); empty if they get it."""
+    """Why nodes cannot pull this image, with containerd's message for a token that the registry
+    refuses (core/remotes/docker/authorizer.go, core/remotes/errors); empty if they can."""
     if not any(image.startswith(f"{repository}/") for repository in not_granted):
         return ""
     host = image.partition("/")[0]

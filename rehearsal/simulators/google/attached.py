@@ -1,9 +1,9 @@
 """What GKE's controllers create in a project for Services and PersistentVolumeClaims.
 
-kubernetes/cloud-provider-gcp: the load balancer of a Service is called `a` and the Service's uid
-without hyphens, its firewall rule `k8s-fw-` and that; the disk or Filestore instance of a claim
-`pvc-` and its uid. What an Ingress or a Gateway gets is in `attached_http`. Left out: target
-pools and certificates, which keep nothing from being deleted.
+According to kubernetes/cloud-provider-gcp, the load balancer of a Service is named `a` plus the
+Service's UID without hyphens, its firewall rule `k8s-fw-` plus that name, and the disk or Filestore
+instance of a claim `pvc-` plus its UID. `attached_http` covers Ingresses and Gateways. Not
+simulated: target pools and certificates, which do not block any deletion.
 """
 
 import ipaddress
@@ -22,7 +22,7 @@ from rehearsal.simulators.google.resource import CloudResource
 Resources = dict[str, CloudResource]
 _DISKS, _FILES = "pd.csi.storage.gke.io", "filestore.csi.storage.gke.io"
 DRIVERS = (_DISKS, _FILES)
-"""CSI drivers of what `attach` creates for claims."""
+"""CSI drivers of the disks and instances that `attach` creates for claims."""
 _FILES_API = "file.googleapis.com"
 _FILESTORE = {
     "standard-rwx": "standard",
@@ -31,19 +31,19 @@ _FILESTORE = {
     "enterprise-rwx": "enterprise",
     "enterprise-multishare-rwx": "enterprise",
 }
-"""GKE's classes of Filestore -> tier."""
+"""GKE's Filestore classes -> tier."""
 _INSTANCE = "file.instances"
 _NETWORK = "default"
-"""kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go: `defaultNetwork`, where
-the class has no parameter `network`; the cluster's own network is never asked (read 2026-11-23)."""
+"""kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go: `defaultNetwork`, used if
+the class has no parameter `network`; the cluster's own network is never used (read 2026-11-23)."""
 
 
 def attach(
     there: Resources, owners: dict[str, str], cluster: CloudResource, wanted: Sequence[Wanted]
 ) -> dict[str, str]:
-    """Makes among the resources that are `there` what is missing, and takes away what this cluster
-    has no object for any more; the uid of each object -> an address, or the disk as its driver
-    names it. `owners`: resource -> id of the cluster whose controllers made it."""
+    """Creates the missing resources in `there`, and deletes those without an object in this
+    cluster; returns the UID of each object -> an address, or the driver's handle of the disk.
+    `owners`: resource -> ID of the cluster whose controllers created it."""
     place, found = _place(cluster), dict[str, str]()
     now: Resources = {}
     for one in wanted:
@@ -74,7 +74,7 @@ def attach(
 
 
 def storage_classes(cluster: CloudResource) -> list[dict[str, Any]]:
-    """Those that GKE creates, of Filestore only with its driver.
+    """The StorageClasses that GKE creates; those of Filestore only with its driver.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes and
     .../how-to/persistent-volumes/filestore-csi-driver (read 2026-11-22).
@@ -99,8 +99,8 @@ def _has_filestore(cluster: CloudResource) -> bool:
 def why_not_provisioned(there: Resources, cluster: CloudResource, one: Wanted) -> str:
     """The driver's error on a claim; empty if it creates the volume.
 
-    The words of the wrong network are those of openshift/release pull request 67057; those of the
-    API are Service Usage's own.
+    The message for the wrong network is from openshift/release pull request 67057, that for the API
+    from Service Usage.
     """
     if one.driver != _FILES:
         return ""
@@ -130,7 +130,8 @@ def why_not_provisioned(there: Resources, cluster: CloudResource, one: Wanted) -
 
 
 def _filestore_network(place: Place, one: Wanted) -> str:
-    """Full name: the parameter is a name, or with private services access a full name."""
+    """The network's full name: the parameter is a name, or with private services access a full
+    name."""
     given = one.parameters.get("network", _NETWORK)
     return given if "/" in given else f"projects/{place.project}/global/networks/{given}"
 
@@ -140,10 +141,10 @@ def _connect_mode(one: Wanted) -> str:
 
 
 def why_not_mounted(there: Resources, cluster: CloudResource, mount: Mount) -> str:
-    """Why a pod does not get a disk or Filestore instance; empty if it does.
+    """Why a pod cannot use a disk or Filestore instance; empty if it can.
 
-    A disk fails in Compute Engine's words, as astronomer/astronomer issue 2463 and NVIDIA/aicr
-    issue 2338 show them; a file system of another network in those of mount.nfs.
+    For a disk, the message is Compute Engine's, as in astronomer/astronomer issue 2463 and
+    NVIDIA/aicr issue 2338; for a file system in another network, mount.nfs's.
     """
     if mount.driver == _FILES:
         instance = there.get(mount.handle.removeprefix("modeInstance/").removesuffix("/vol1"))
@@ -170,8 +171,8 @@ _MACHINE = "node.kubernetes.io/instance-type"
 
 
 def _not_permitted(mount: Mount) -> str:
-    """What a container says that may not write: a new file system is root's, mode 0755, unless the
-    kubelet hands it to the pod's `fsGroup`."""
+    """The error of a container that may not write: a new file system belongs to root, mode 0755,
+    unless the kubelet changes its group to the pod's `fsGroup`."""
     if not (mount.writes and mount.user) or mount.group is not None:
         return ""
     return (
@@ -181,7 +182,7 @@ def _not_permitted(mount: Mount) -> str:
 
 
 def _open_also(wall: CloudResource, other: CloudResource) -> None:
-    """All Ingresses of a cluster have one firewall rule, with the ports of all."""
+    """Adds a load balancer's ports to the one firewall rule of all Ingresses of a cluster."""
     ports = {port for each in (wall, other) for port in each.state["allowed"][0].get("ports", ())}
     if ports:
         wall.state["allowed"][0]["ports"] = sorted(ports, key=int)
@@ -275,7 +276,7 @@ def _load_balancer(place: Place, one: Wanted) -> Iterator[CloudResource]:
 
 
 def _address(others: Sequence[CloudResource], rule: CloudResource) -> str:
-    """The first that is free: of the subnetwork's last ones, or of those for documentation."""
+    """The first free address: of the subnetwork's last ones, or of those for documentation."""
     taken = {each.state.get("IPAddress") for each in others}
     network = "198.51.100.0/24"
     if rule.state.get("subnetwork"):

@@ -1,9 +1,9 @@
 """The HTTP load balancers that GKE creates for Ingresses and Gateways.
 
-Names as kubernetes/ingress-gce makes them (pkg/utils/namer, read 2026-11-22): `k8s1-` for network
-endpoint groups, backend services and health checks, `k8s2-` with `fr`, `tp` and `um` for forwarding
-rule, proxy and URL map, `k8s-fw-l7--` for the one firewall rule of a cluster. GKE's Gateway
-controller is not public: `gkegw1-` names as Gateways in use show them in their annotations.
+Names follow kubernetes/ingress-gce (pkg/utils/namer, read 2026-11-22): `k8s1-` for network endpoint
+groups, backend services and health checks, `k8s2-` with `fr`, `tp` and `um` for forwarding rule,
+proxy and URL map, `k8s-fw-l7--` for the one firewall rule of a cluster. GKE's Gateway controller is
+not public: `gkegw1-` names are as existing Gateways show them in their annotations.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ _GATEWAYS = {
     "gke-l7-regional-external-managed": "EXTERNAL_MANAGED",
     "gke-l7-rilb": "INTERNAL_MANAGED",
 }
-"""GatewayClasses of one cluster -> scheme of their load balancers (docs.cloud.google.com, "About
-GKE Gateway")."""
+"""GatewayClasses for a single cluster -> scheme of their load balancers (docs.cloud.google.com,
+"About GKE Gateway")."""
 _LONGEST_LABELS = {"k8s1": 38, "k8s2": 36}
-"""Characters that the names of namespace, object and port have together."""
+"""The most characters that the names of namespace, object and port may have together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,18 +42,18 @@ class Place:
     network: str
     subnetwork: str
     ingresses: bool
-    """Whether the addon that creates load balancers for Ingresses is on."""
+    """Whether the addon that creates load balancers for Ingresses is enabled."""
 
     @property
     def links(self) -> dict[str, Any]:
-        """Network and subnetwork, as Compute Engine shows them."""
+        """Links to network and subnetwork, as in Compute Engine's resources."""
         return {"network": LINK + self.network, "subnetwork": LINK + self.subnetwork}
 
 
 def resources(place: Place, one: Wanted) -> Iterator[CloudResource]:
     """The resources of one Ingress or Gateway; none for those of other controllers."""
     if one.kind == "ingress":
-        # pkg/utils, IsGCEIngress: only the annotation names a class of GKE's.
+        # pkg/utils, IsGCEIngress: only the annotation can name one of GKE's classes.
         ours = one.class_name in ("gce", "gce-internal") or (
             not one.class_name and one.spec_class is None
         )
@@ -131,7 +131,7 @@ def _chain(
     backends: Sequence[str], groups: Sequence[CloudResource], names: Sequence[str],
 ) -> Iterator[CloudResource]:  # fmt: skip
     """Health checks, backend services with their groups, URL map, proxy, forwarding rule: each
-    keeps the one before from being deleted. `names`: of the last three."""
+    prevents the deletion of the previous one. `names`: those of the last three."""
     start, description = f"projects/{place.project}/{scope}", json.dumps(about)
     each = len(place.zones)
     services = [f"{start}/backendServices/{name}" for name in backends]
@@ -174,7 +174,7 @@ def _chain(
 def firewall(
     place: Place, name: str, about: Mapping[str, str], sources: Sequence[str], ports: Sequence[str]
 ) -> CloudResource:
-    """A rule that lets `sources` reach the nodes."""
+    """A rule that admits `sources` to the nodes."""
     body = {
         "direction": "INGRESS",
         "priority": 1000,
@@ -186,7 +186,7 @@ def firewall(
         "targetTags": [f"gke-{place.cluster}-{place.uid[:8]}-node"],
         **({"description": json.dumps(about)} if about else {}),
     }
-    # A rule is where its network is: in a Shared VPC in the host project.
+    # A rule is in its network's project: in a Shared VPC, the host project.
     identity = f"projects/{place.network.split('/')[1]}/global/firewalls/{name}"
     return new(identity, "compute.firewalls", "firewall rule", body, uses=[place.network])
 
@@ -200,7 +200,7 @@ def _group_name(cluster: str, backend: tuple[str, int]) -> str:
 
 
 def _trimmed(most: int, *labels: str) -> list[str]:
-    """Each shortened by its part of what they have too many characters."""
+    """Shortens each label in proportion to the excess characters."""
     total = sum(map(len, labels))
     if total <= most:
         return list(labels)

@@ -1,7 +1,7 @@
-"""The nodes that GKE Autopilot would start, whose shapes depend on the pods that ask for them.
+"""The nodes that GKE Autopilot would start, whose shapes depend on the pods that request them.
 
-Shared, partitioned and reserved GPUs exist only if a pod selects them, so such shapes are
-made from the selectors of the cluster's pods.
+Shared, partitioned and reserved GPUs exist only if a pod selects them, so such shapes are derived
+from the selectors of the cluster's pods.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -40,7 +40,7 @@ _AFFINITY_LABEL = "cloud.google.com/reservation-affinity"
 _BLOCK_LABEL = "cloud.google.com/reservation-blocks"
 """cloud.google.com, consuming-reservations, read 2026-11-22."""
 _LONGEST = 63
-"""Characters of a label's value."""
+"""The most characters of a label's value."""
 _CPU_MACHINE = "e2-standard-8"
 _MAX_NODES = 1000
 _DEFAULT_CLIENTS = 2
@@ -48,21 +48,21 @@ _DEFAULT_CLIENTS = 2
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class GpuRequestShape:
-    """What pods select of a GPU on Autopilot, other than a whole one."""
+    """The kind of GPU that pods select on Autopilot, if not a whole one."""
 
     accelerator: str
     partition: str = ""
     clients: int = 1
-    """Pods that share a GPU, or a partition, by turns."""
+    """Pods that share a GPU, or a partition of it."""
     reservation: str = ""
-    """As GKE's `reservationAffinity` has it: the reservation that the machines come out of."""
+    """The reservation of the machines, in the form of GKE's `reservationAffinity`."""
 
 
 def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequestShape]:
-    """What these node selectors ask for and Autopilot has.
+    """The shapes that these node selectors request and Autopilot offers.
 
-    Without one of the two labels of time-sharing it takes `time-sharing`, or 2 clients (gkeas).
-    MPS is only for Standard clusters (cloud.google.com, nvidia-mps-gpus, read 2026-11-21).
+    If one of the two time-sharing labels is missing, it defaults to `time-sharing`, or 2 clients
+    (gkeas). MPS is only for Standard clusters (cloud.google.com, nvidia-mps-gpus, read 2026-11-21).
     """
     found = set()
     for selector in selectors:
@@ -90,7 +90,7 @@ def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequest
 
 
 def _reservation(selector: Mapping[str, str]) -> str:
-    """Autopilot takes machines out of a reservation only for pods that name it."""
+    """Autopilot uses machines of a reservation only for pods that name it."""
     name = selector.get(_RESERVATION_LABEL, "")
     if not name or selector.get(_AFFINITY_LABEL) != "specific":
         return ""
@@ -100,7 +100,7 @@ def _reservation(selector: Mapping[str, str]) -> str:
 
 
 def reserved_pool(cluster: CloudResource, group: NodeGroup, nodes: int) -> CloudResource | None:
-    """A group whose machines come out of a reservation, as the node pool that GKE makes for it;
+    """A group whose machines come from a reservation, as the node pool that GKE creates for it;
     None for any other group."""
     labels = group.node.labels
     if not (path := _reservation(labels)):
@@ -132,8 +132,8 @@ def autopilot_groups(
     wanted: Iterable[GpuRequestShape] = (),
     reserved: Callable[[str], Reservation | None] = lambda path: None,
 ) -> list[NodeGroup]:
-    """What Autopilot can start in the cluster's region: whole GPUs, and what pods `wanted`.
-    `reserved`: a reservation of the region by its path."""
+    """The groups that Autopilot can start in the cluster's region: whole GPUs, and those in
+    `wanted`. `reserved` finds a reservation in the region by its path."""
     region = region_of(cluster.state["location"])
     machine = machine_type(_CPU_MACHINE)
     assert machine is not None
@@ -158,7 +158,7 @@ def autopilot_groups(
                 if there and held and count in gpu_counts_for(held.name, accelerator.name):
                     has = there.gpus or int(held.gpus)
                     if has != count:
-                        continue  # its machines have so many GPUs and no other number
+                        continue  # its machines have exactly this number of GPUs
                 for spot in (False, True) if not shape.reservation else (False,):
                     found.append(
                         _group(
@@ -216,7 +216,7 @@ def _group(
             sharing = GpuSharing(strategy="time-slicing", replicas=shape.clients, most=1)
         taints = (NodeTaint(key=GPU_RESOURCE, value="present", effect="NoSchedule"),)
     if spot:
-        # Only for pods that select it: GKE starts no Spot node for any other.
+        # Only for pods that select it: GKE starts no Spot node for any other pod.
         gpu_labels = {**gpu_labels, SPOT_LABEL: "true"}
         taints += (NodeTaint(key=SPOT_LABEL, value="true", effect="NoSchedule"),)
     node = NodeTemplate(

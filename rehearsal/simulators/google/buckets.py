@@ -1,7 +1,6 @@
 """Who may use a bucket, and whether a pod can mount it with Cloud Storage FUSE.
 
-Which buckets there are, and how, an inventory says; any other is there, with uniform bucket-level
-access.
+An inventory describes buckets; any other bucket exists, with uniform bucket-level access.
 
 https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup
 """
@@ -24,10 +23,10 @@ DRIVER = "gcsfuse.csi.storage.gke.io"
 _OF_CLUSTER = re.compile(
     r"request\.auth\.claims\.google\.providerId\s*==\s*[\"'](?P<provider>[^\"']+)[\"']"
 )
-"""The IAM condition that confines a right of pods to one cluster of the project."""
+"""The IAM condition that restricts a role for pods to one cluster of the project."""
 READING = ("roles/storage.objectViewer", "roles/storage.objectUser", "roles/storage.objectAdmin")
 WRITING = READING[1:]
-"""Roles on a bucket, or on its project, whose holder lists and reads its objects, or also writes
+"""Roles on a bucket or its project that allow listing and reading its objects, or also writing
 them."""
 
 
@@ -36,9 +35,9 @@ def _get_policy(call: Call) -> dict[str, Any]:
 
 
 def _set_policy(call: Call) -> dict[str, Any]:
-    """Which buckets take conditions: https://cloud.google.com/storage/docs/access-control/iam
+    """Which buckets accept conditions: https://cloud.google.com/storage/docs/access-control/iam
 
-    The code and the words of the refusal are not Cloud Storage's own.
+    The error's code and message are not Cloud Storage's own.
     """
     bindings = (call.body or {}).get("bindings", ())
     uniform = call.cloud.buckets.get(call.path["bucket"], Bucket()).uniform_access
@@ -72,13 +71,13 @@ def _get(call: Call) -> dict[str, Any]:
 
 
 def _region(call: Call) -> str:
-    """The region of the cluster, whose stack uses the bucket; before there is one, `US`."""
+    """The region of the cluster, whose stack uses the bucket; without a cluster, `US`."""
     clusters = call.cloud.of(CLUSTER)
     return next((region_of(cluster.state["location"]) for cluster in clusters), "US")
 
 
 def _of_bucket(call: Call) -> Call:
-    """Its policy is its own path here, `b/NAME/iam`, and no verb."""
+    """The policy has its own path here, `b/NAME/iam`, instead of a verb."""
     return replace(call, name=f"b/{call.path['bucket']}")
 
 
@@ -93,9 +92,10 @@ def why_not_mounted(
     granted: Mapping[str, Mapping[str, Any]],
     buckets: Mapping[str, Bucket],
 ) -> str:
-    """Why Cloud Storage FUSE does not mount it, or the container cannot use it; empty if it can.
+    """Why Cloud Storage FUSE does not mount the bucket, or the container cannot use it; empty if it
+    can.
 
-    `granted`: the policies of buckets and projects, by name. Words of the driver's:
+    `granted`: the policies of buckets and projects, by name. The messages are the driver's:
     GoogleCloudPlatform/gcs-fuse-csi-driver, docs/troubleshooting.md (2026-08-21).
     """
     bucket = mount.attributes.get("bucketName", "")
@@ -131,7 +131,7 @@ def why_not_mounted(
 
 
 def _refused_write(mount: Mount, bucket: str, bucket_is: Bucket) -> str:
-    """What a write ends with once the bucket is mounted; empty if it succeeds."""
+    """The error of a write to the mounted bucket; empty if it succeeds."""
     if not bucket_is.uniform_access:
         return (
             f"bucket {bucket}: gcs.PreconditionError: googleapi: Error 412: The type of "
@@ -152,8 +152,8 @@ def _refused_write(mount: Mount, bucket: str, bucket_is: Bucket) -> str:
 def _roles(
     member: str, provider: str, bucket: str, granted: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
-    """The member's roles on the bucket or on a whole project, in the cluster `provider`; those
-    under a condition on anything else not."""
+    """The member's roles on the bucket or on a whole project, in the cluster `provider`, without
+    those under a condition on anything else."""
     for name, policy in granted.items():
         if name == f"b/{bucket}" or (name.startswith("projects/") and name.count("/") == 1):
             for binding in policy.get("bindings", ()):

@@ -50,10 +50,11 @@ from rehearsal.simulators.reservations import Reservation
 from rehearsal.simulators.stock import Stock, Stocks
 
 DEFAULT_QUOTA = 16
-"""GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""
+"""The limit, in GPUs, of every metric that `Faults.quota` does not set. Real projects often start
+with 0."""
 
 _NOT_HELD = ("serviceusage.services",)
-"""An API stays enabled when its resource is deleted, so it is nothing left behind."""
+"""An API stays enabled when its resource is deleted, so it is not a leftover."""
 
 
 class GoogleCloud(CloudState):
@@ -71,10 +72,10 @@ class GoogleCloud(CloudState):
         not_granted: frozenset[str] = frozenset(),
         stock: Sequence[Stock] = (),
     ) -> None:
-        """`existing`: networks that exist before anything is created; `reservations`: what was
-        bought by then. With `quota_suffices`, every pool can grow to its maximum, as far as
-        `faults` sets no quota. `buckets`: those that are not as any other, by name. `not_granted`:
-        as `CloudState` has it. `stock`: machines of which there are only so many."""
+        """`existing`: networks that exist before the stack; `reservations`: those bought before it.
+        With `quota_suffices`, every pool can grow to its maximum unless `faults` sets a quota.
+        `buckets`: those that differ from the default, by name. `not_granted`: as in `CloudState`.
+        `stock`: machines in limited number."""
         super().__init__(
             control_plane=control_plane,
             faults=faults or NoFaults(),
@@ -84,26 +85,26 @@ class GoogleCloud(CloudState):
         )
         self._quota_suffices = quota_suffices
         self._gpu_request_shapes: set[GpuRequestShape] = set()
-        """Shared and partitioned GPUs that pods ever selected on Autopilot."""
+        """Shared and partitioned GPUs that pods have ever selected on Autopilot."""
         self._attached: dict[str, str] = {}
-        """What GKE's controllers created -> the id of their cluster."""
+        """Resources that GKE's controllers created -> the ID of their cluster."""
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
         self._stock = Stocks(stock, self._restocked)
-        """What was refused and is on its way back."""
+        """Machines that ran out, and those that become available again."""
         self._classes: list[Mapping[str, Any]] = []
         if existing is not None:
             lay_out(self, existing)
         self._before = set(self._held())
-        """What the cloud held before the stack came."""
+        """The cloud's resources before the stack."""
         self._states_before: Mapping[str, str] = {}
-        """What of that is like what, where somebody else's cluster is in it."""
+        """The states of those resources, if another owner's cluster is among them."""
 
     # The sandbox's view.
 
     def node_groups(self) -> list[NodeGroup]:
-        """One per node pool; on Autopilot one per accelerator and count, one for each way to share
-        them that pods selected, and one without GPUs."""
+        """One per node pool. On Autopilot one per accelerator and count, one for each way of
+        sharing that pods selected, and one without GPUs."""
         with self.lock:
             groups = []
             for cluster in self.of(CLUSTER):
@@ -126,7 +127,7 @@ class GoogleCloud(CloudState):
             return groups
 
     def classes(self, objects: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-        """As `rehearsal.simulators.cloud.ClassScaler` has it."""
+        """Implements `rehearsal.simulators.cloud.ClassScaler`."""
         with self.lock:
             self._classes = list(objects)
             clusters = [*self.of(CLUSTER)]
@@ -137,7 +138,7 @@ class GoogleCloud(CloudState):
             ]
 
     def starts(self, group: str) -> bool:
-        """As `rehearsal.simulators.cloud.ClassScaler` has it."""
+        """Implements `rehearsal.simulators.cloud.ClassScaler`."""
         with self.lock:
             candidates = {one.pool.state["name"]: one.pool for one in self._candidates().values()}
             if (pool := self._pool(group) or candidates.get(group)) is None:
@@ -149,7 +150,7 @@ class GoogleCloud(CloudState):
             return True
 
     def _candidates(self) -> dict[str, compute_classes.Candidate]:
-        """Full name of a node pool -> the priority for which GKE creates it."""
+        """Full name of a node pool -> the class's priority for which GKE creates it."""
         return {
             one.pool.identity: one
             for cluster in self.of(CLUSTER) if self._classes
@@ -160,7 +161,7 @@ class GoogleCloud(CloudState):
         return next((one for one in self.of(NODE_POOL) if one.state["name"] == group), None)
 
     def set_size(self, group: str, nodes: int) -> None:
-        """As `rehearsal.simulators.cloud.Cloud` has it."""
+        """Implements `rehearsal.simulators.cloud.Cloud`."""
         try:
             self._set_size(group, nodes)
         except ApiError as error:
@@ -186,7 +187,7 @@ class GoogleCloud(CloudState):
             self.auto_nodes[group] = nodes
 
     def start_together(self, group: str, nodes: int) -> None:
-        """As `rehearsal.simulators.cloud.Queueing` has it."""
+        """Implements `rehearsal.simulators.cloud.Queueing`."""
         with self.lock:
             if (pool := self._pool(group)) is None:
                 raise RefusedError(f"there is no node pool {group}")
@@ -199,7 +200,7 @@ class GoogleCloud(CloudState):
         self.notify()
 
     def release(self, group: str, provider_id: str) -> None:
-        """As `Cloud` has it; GKE does not name a machine before its node is there."""
+        """Implements `Cloud`; GKE does not name a machine before its node exists."""
         with self.lock:
             pool = next((one for one in self.of(NODE_POOL) if one.state["name"] == group), None)
             if pool is None:
@@ -216,35 +217,35 @@ class GoogleCloud(CloudState):
         )
 
     def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
-        """Node selectors of the cluster's pods, for which Autopilot makes shared GPUs, and takes
-        machines out of reservations."""
+        """Receives the node selectors of the cluster's pods, for which Autopilot creates shared
+        GPUs and uses machines of reservations."""
         with self.lock:
             self._gpu_request_shapes |= gpu_request_shapes(selectors)
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
-        """GKE scales its node pools itself."""
+        """Always empty: GKE scales its node pools itself."""
         return {}
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """GKE sees its node pools themselves."""
+        """Always None: GKE sees its node pools themselves."""
         return None
 
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
-        """What GKE's controllers create for the objects of the cluster's users."""
+        """Creates what GKE's controllers create for the objects of the cluster's users."""
         with self.lock:
             cluster = next(self.of(CLUSTER), None)
-            if cluster is None:  # and no controller is left to delete anything
+            if cluster is None:  # and no controller remains to delete anything
                 return {}
             return attached.attach(self.resources, self._attached, cluster, wanted)
 
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
-        """GKE's own storage classes."""
+        """GKE's own StorageClasses."""
         with self.lock:
             cluster = next(self.of(CLUSTER), None)
             return attached.storage_classes(cluster) if cluster else []
 
     def why_not_provisioned(self, wanted: Wanted) -> str:
-        """What the drivers of Compute Engine's disks and of Filestore say of a claim."""
+        """The error of the drivers for Compute Engine's disks and Filestore about a claim."""
         with self.lock:
             cluster = next(self.of(CLUSTER), None)
             if cluster is None:
@@ -252,7 +253,7 @@ class GoogleCloud(CloudState):
             return attached.why_not_provisioned(self.resources, cluster, wanted)
 
     def why_not_mounted(self, mount: Mount) -> str:
-        """What the drivers of disks, of Filestore and of buckets say of a pod's volume."""
+        """The error of the drivers for disks, Filestore and buckets about a pod's volume."""
         with self.lock:
             cluster = next(self.of(CLUSTER), None)
             if cluster is None:
@@ -262,18 +263,18 @@ class GoogleCloud(CloudState):
             return bucket_rules.why_not_mounted(mount, cluster, self.policies, self.buckets)
 
     def why_not_pulled(self, image: str) -> str:
-        """What containerd says of an image in Artifact Registry that nodes may not read."""
+        """containerd's error about an image in Artifact Registry that nodes may not read."""
         with self.lock:
             return artifact_registry.why_not_pulled(image, self.not_granted)
 
     def assumptions(self) -> Sequence[str]:
-        """As `Assuming` has it."""
+        """Implements `Assuming`."""
         with self.lock:
             return list(self._assumed)
 
     def list_resources(self) -> list[str]:
-        """`subnetwork projects/...`, one line each, sorted: whatever was not there before the
-        stack, and what was and is gone."""
+        """`subnetwork projects/...`, one line each, sorted: what was created since the stack began,
+        and what existed before and has been deleted."""
         with self.lock:
             as_it_is = states(self) if self._states_before else {}
             return not_as_before(self._before, set(self._held()), self._states_before, as_it_is)
@@ -291,12 +292,13 @@ class GoogleCloud(CloudState):
         yield from policies.held(self)
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """The callback runs on the thread of the operation that changed something, unlocked."""
+        """The callback runs on the thread of the operation that changed something, without the
+        lock."""
         with self.lock:
             self._callbacks.append(callback)
 
     def notify(self) -> None:
-        """Calls back if `node_groups` changed since the last time."""
+        """Runs the callback if `node_groups` has changed since the last call."""
         with self.lock:
             current = self.node_groups()
             changed, self._announced = current != self._announced, current
@@ -316,10 +318,10 @@ class GoogleCloud(CloudState):
                     if pool := reserved_pool(cluster, group, nodes):
                         yield pool
 
-    # What keeps nodes from starting.
+    # Limits on starting nodes.
 
     def limit(self, metric: str) -> int:
-        """GPUs that the project may have of a metric."""
+        """The GPUs that the project may have in a metric."""
         if metric in self.faults.quota or not self._quota_suffices:
             return self.faults.quota.get(metric, DEFAULT_QUOTA)
         groups = [pool for pool in self.node_groups() if not pool.auto_provisioned]
@@ -327,8 +329,8 @@ class GoogleCloud(CloudState):
         return max(DEFAULT_QUOTA, most + reserved.reserved_gpus(self, None, None))
 
     def check_start(self, pool: CloudResource, wanted: int) -> None:
-        """Raises ApiError if the pool cannot have `wanted` nodes: GKE itself makes a pool that
-        can have none, and Compute Engine refuses its first node."""
+        """Raises ApiError if the pool cannot have `wanted` nodes: GKE creates a pool that cannot
+        have any nodes, and Compute Engine refuses its first one."""
         if not wanted:
             return
         check_boot_disk(pool.state["config"])
@@ -339,7 +341,7 @@ class GoogleCloud(CloudState):
         compute_classes.check_limits(cluster, self.pools(), pool, wanted)
         reserved.check_start(self, pool, wanted)
         gpus = accelerator_of(pool.state)
-        if gpus and not reserved.affinity(pool.state):  # else it is the reservation that counts
+        if gpus and not reserved.affinity(pool.state):  # else the reservation limits them
             region = region_of(pool.state["locations"][0])
             metric = quota_metric(pool.state)
             self._check_quota(pool.state["name"], wanted * gpus[1], metric, region)
@@ -352,19 +354,19 @@ class GoogleCloud(CloudState):
 
     @property
     def restocks(self) -> bool:
-        """As `rehearsal.simulators.cloud.Restocking` has it."""
+        """Implements `rehearsal.simulators.cloud.Restocking`."""
         return self._stock.restocks
 
     @property
     def restocking(self) -> bool:
-        """As `rehearsal.simulators.cloud.Restocking` has it."""
+        """Implements `rehearsal.simulators.cloud.Restocking`."""
         return self._stock.restocking
 
     def _check_auto_start(self, group: NodeGroup, wanted: int) -> None:
         for pool in self.pools():
             if pool.state["name"] == group.name:
                 reserved.check_start(self, pool, wanted)
-                return  # it is the reservation that counts
+                return  # the reservation limits them
         labels = group.node.labels
         if name := labels.get(ACCELERATOR_LABEL):
             gpu_model, gpus = ACCELERATORS[name], wanted * int(labels[ACCELERATOR_COUNT_LABEL])
@@ -372,7 +374,7 @@ class GoogleCloud(CloudState):
             self._check_quota(group.name, gpus, metric, labels["topology.kubernetes.io/region"])
 
     def _check_quota(self, group: str, gpus: int, metric: str, region: str) -> None:
-        """Raises ApiError if the project may not have so many GPUs in the group."""
+        """Raises ApiError if the project may not have this many GPUs in the group."""
         for name, place in ((metric, region), (GLOBAL_GPU_QUOTA, None)):
             if self._quota_suffices and name not in self.faults.quota:
                 continue

@@ -12,29 +12,30 @@ from tools.google_discovery import document
 
 
 class Collection:
-    """Subclasses are of one resource type each."""
+    """A collection; each subclass is for one resource type."""
 
     method: ClassVar[str]
-    """What its methods begin with, e.g. `artifactregistry.projects.locations.repositories`."""
+    """The prefix of its methods, such as `artifactregistry.projects.locations.repositories`."""
     word: ClassVar[str]
-    """What messages call one of it."""
+    """The resource's name in messages."""
     response: ClassVar[str] = ""
-    """The message that operations yield, e.g. `devtools.artifactregistry.v1.Repository`."""
+    """The message type that operations return, such as
+    `devtools.artifactregistry.v1.Repository`."""
     immutable: ClassVar[tuple[str, ...]] = ()
-    """Fields that no patch changes."""
+    """Fields that a patch cannot change."""
     rows: ClassVar[str] = ""
-    """What a list calls its rows, if not as the collection."""
+    """The name of the rows in a list, if it differs from the collection's."""
     most: ClassVar[int] = 100
-    """Rows of a page, if the request does not say."""
+    """Rows per page, if the request does not set it."""
 
-    # What a type says.
+    # Subclasses may override these methods.
 
     def identity(self, call: Call) -> str:
-        """The full name of a new one; raises ApiError for one that is not allowed."""
+        """The full name of a new resource; raises ApiError if it is not allowed."""
         raise NotImplementedError
 
     def body(self, call: Call) -> dict[str, Any]:
-        """The fields that a create or a patch has."""
+        """The fields in a create or patch request."""
         return call.body
 
     def mask(self, call: Call, state: dict[str, Any]) -> Sequence[str]:
@@ -42,24 +43,24 @@ class Collection:
         return [one for one in call.query.get("updateMask", "").split(",") if one]
 
     def check(self, state: dict[str, Any]) -> None:
-        """Raises ApiError if the API refuses this one, new or changed."""
+        """Raises ApiError if the API refuses this new or changed state."""
 
     def complete(self, state: dict[str, Any]) -> None:
-        """Adds what the API fills in."""
+        """Adds the API's defaults."""
 
     def name(self, call: Call) -> str:
-        """The full name that a call means."""
+        """The full name of the call's resource."""
         return call.name
 
-    # What all of them do.
+    # Methods that all collections share.
 
     @property
     def token(self) -> str:
-        """E.g. `artifactregistry.repositories`."""
+        """The collection's token, such as `artifactregistry.repositories`."""
         return f"{self.method.partition('.')[0]}.{self.method.rpartition('.')[2]}"
 
     def found(self, call: Call) -> CloudResource:
-        """The one that the call names; raises ApiError."""
+        """The call's resource; raises ApiError if it does not exist."""
         return call.cloud.found(self.name(call))
 
     def create(self, call: Call) -> dict[str, Any]:
@@ -103,7 +104,8 @@ class Collection:
         return self._answer(call, "protobuf.Empty", {})
 
     def _answer(self, call: Call, message: str, result: dict[str, Any]) -> dict[str, Any]:
-        """The result, or the operation that has it, as Google's document says of the method."""
+        """The result, or the operation that contains it, depending on the method in Google's
+        document."""
         google = document(call.service, call.version)
         assert google is not None
         if google.methods[call.method].response != "Operation":
@@ -117,11 +119,11 @@ class Collection:
 
     @property
     def methods(self) -> dict[str, Answer]:
-        """Its methods, by their IDs."""
+        """The collection's methods, by their IDs."""
         answers = (self.create, self.get, self.list, self.patch, self.delete)
         return {f"{self.method}.{answer.__name__}": answer for answer in answers}
 
 
 def now() -> str:
-    """The time, as these APIs write it."""
+    """The current time in these APIs' format."""
     return datetime.now(UTC).isoformat().replace("+00:00", "Z")

@@ -1,8 +1,8 @@
 """The node pools that GKE creates for the ComputeClasses of a cluster.
 
-Which there are, and what their nodes have, as GoogleCloudPlatform/cluster-autoscaler 7d250507 does
-it (pkg/computeclass, pkg/autoprovisioning/injection.go, pkg/backoff/npc_backoff.go; read
-2026-11-24). In life a pool spans the zones of its priority; here each zone has its own.
+Pools and their nodes follow GoogleCloudPlatform/cluster-autoscaler 7d250507 (pkg/computeclass,
+pkg/autoprovisioning/injection.go, pkg/backoff/npc_backoff.go; read 2026-11-24). A real pool spans
+the zones of its priority; here each zone has its own.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ _EFFECTS = {
     "NoExecute": "NO_EXECUTE",
 }
 _MOST_NODES = 1000
-"""Of a node pool that GKE creates, in each zone: its flag `nap-max-nodes`."""
+"""The most nodes, per zone, of a pool that GKE creates: its flag `nap-max-nodes`."""
 _LONGEST_TYPE = 15
-"""Characters of a machine type in the name of such a pool, which has 40 at the most."""
+"""The most characters of a machine type in such a pool's name, which has at most 40."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Candidate:
 def candidates(
     cloud: CloudState, cluster: CloudResource, classes: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Candidate], list[str]]:
-    """The pools of all classes, and what is wrong with classes, a line each, in GKE's words."""
+    """The pools of all classes, and the classes' errors, one line each, with GKE's messages."""
     found: list[Candidate] = []
     wrong: list[str] = []
     for each in classes:
@@ -66,7 +66,7 @@ def candidates(
 
 
 def group(candidate: Candidate, cluster: CloudResource, pool: CloudResource) -> NodeGroup:
-    """The candidate, or the `pool` that it has become, as the sandbox sees it."""
+    """The candidate, or the `pool` created for it, as the sandbox sees it."""
     limit = limits(cluster.state).get(_accelerator(pool))
     per_node = (accelerator_of(pool.state) or (None, 1))[1]
     most = _MOST_NODES if limit is None else limit // per_node
@@ -77,8 +77,8 @@ def group(candidate: Candidate, cluster: CloudResource, pool: CloudResource) -> 
 
 
 def limits(cluster: Mapping[str, Any]) -> dict[str, int]:
-    """What node auto-provisioning may create, by resource; empty where it is off, since a class
-    creates pools without it from 1.33.3-gke.1136000 on, and then nothing limits them."""
+    """The limits of node auto-provisioning by resource; empty if it is off, since from
+    1.33.3-gke.1136000 on a class creates pools without it, and without limits."""
     scaling = cluster.get("autoscaling") or {}
     if not scaling.get("enableNodeAutoprovisioning"):
         return {}
@@ -90,7 +90,7 @@ def limits(cluster: Mapping[str, Any]) -> dict[str, int]:
 def check_limits(
     cluster: CloudResource, pools: Iterator[CloudResource], pool: CloudResource, wanted: int
 ) -> None:
-    """Raises ApiError if the cluster's limits leave no room for `wanted` nodes of the pool."""
+    """Raises ApiError if the cluster's limits do not allow `wanted` nodes of the pool."""
     accelerator = _accelerator(pool)
     if (limit := limits(cluster.state).get(accelerator)) is None:
         return
@@ -121,7 +121,7 @@ class _Rule:
     rule: Mapping[str, Any]
 
     def candidates(self, cloud: CloudState, cluster: CloudResource) -> Iterator[Candidate]:
-        """A pool for each zone; raises ApiError for a rule that GKE calls misconfigured."""
+        """A pool for each zone; raises ApiError for a rule that GKE reports as misconfigured."""
         if "nodepools" in self.rule:
             return
         reservation = self._reservation()
@@ -141,7 +141,7 @@ class _Rule:
                 )
 
     def _reservation(self) -> list[str]:
-        """Paths of the specific ones, as `reservationAffinity` has them."""
+        """Paths of the specific reservations, as in `reservationAffinity`."""
         given = self.rule.get("reservations") or {}
         if given.get("affinity") != "Specific":
             return []
@@ -171,7 +171,8 @@ class _Rule:
     def _reserved_zones(
         self, cloud: CloudState, project: str, reservation: Sequence[str], zones: Sequence[str]
     ) -> list[str]:
-        """Those of `zones` that have it; raises ApiError unless each that the rule names does."""
+        """Those of `zones` that have it; raises ApiError unless each zone that the rule names
+        does."""
         found = [
             zone
             for zone in zones
@@ -228,7 +229,7 @@ class _Rule:
             )
 
     def _state(self, cluster: CloudResource, zone: str, reservation: str) -> dict[str, Any]:
-        """`NodePool`, as GKE's autoscaler asks for it."""
+        """The `NodePool` that GKE's autoscaler requests."""
         rule, common = self.rule, self.spec.get("nodePoolConfig") or {}
         defaults = (cluster.state.get("autoscaling") or {}).get(
             "autoprovisioningNodePoolDefaults", {}
@@ -247,8 +248,8 @@ class _Rule:
                 **rule.get("nodeLabels", {}),
                 LABEL: self.name,
             },
-            # GKE's webhook has every pod that selects a class tolerate its taint, for which the
-            # autoscaler then taints the nodes. Spot nodes of a class have no taint for that.
+            # GKE's webhook makes every pod that selects a class tolerate its taint, with which the
+            # autoscaler taints the nodes. A class's Spot nodes have no Spot taint.
             "taints": [
                 *({**taint, "effect": _EFFECTS[taint["effect"]]}
                   for taint in (*common.get("taints", ()), *rule.get("taints", ()))),
@@ -284,7 +285,7 @@ class _Rule:
             "name": self._pool_name(zone, reservation),
             "locations": [zone],
             "config": config,
-            # GKE neither repairs nor keeps flex-start nodes.
+            # GKE neither repairs nor upgrades flex-start nodes.
             "management": {"autoRepair": not flexible, "autoUpgrade": True},
             "autoscaling": {
                 "enabled": True,
@@ -295,8 +296,8 @@ class _Rule:
         }
 
     def _pool_name(self, zone: str, reservation: str) -> str:
-        """`nap-g2-standard-4-spot-gpu1-0a1b2c3d`. GKE's suffix is random; this one stays, so that a
-        pool that comes again is the same to the autoscaler of a rehearsal."""
+        """`nap-g2-standard-4-spot-gpu1-0a1b2c3d`. GKE's suffix is random; this one is stable, so
+        that a rehearsal's autoscaler recognises a pool that is created again."""
         gpu = self.rule.get("gpu") or {}
         text = f"{self.name} {self.rank} {zone} {reservation}"
         parts = [

@@ -17,7 +17,7 @@ _STATUSES = {
 
 
 class ApiError(Exception):
-    """What an API answers when it refuses; `reason` as Compute Engine names it."""
+    """An API's refusal; `reason` as in Compute Engine."""
 
     def __init__(self, code: int, message: str, *, reason: str = "", status: str = "") -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class ApiError(Exception):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The error as Google's APIs write it: the newer form, with the list of the older one."""
+        """The error in the form of Google's APIs: the newer form, with the older form's list."""
         return {
             "error": {
                 "code": self.code,
@@ -39,10 +39,10 @@ class ApiError(Exception):
 
 
 def bad_request(message: str, reason: str = "badRequest") -> ApiError:
-    """400."""
+    """A 400 error."""
     return ApiError(400, message, reason=reason)
 
 
 def not_found(identity: str) -> ApiError:
-    """404, of `projects/...`."""
+    """A 404 error about `projects/...`."""
     return ApiError(404, f"The resource '{identity}' was not found")

@@ -18,8 +18,8 @@ _UP_SECONDS = 60.0
 
 
 def lay_out(cloud: CloudState, cluster: GkeCluster) -> None:
-    """Creates the cluster, in the first subnetwork that there is, with its pools and their service
-    account, and waits until it is up. Raises ApiError for one that GKE would not create."""
+    """Creates the cluster, in the first existing subnetwork, with its pools and their service
+    account, and waits until it is up. Raises ApiError if GKE would not create it."""
     subnetwork = next(cloud.of("compute.subnetworks"))
     nodes = f"tf-gke-{cluster.name[:15]}-0a1b@{cluster.project}.iam.gserviceaccount.com"
     project = f"projects/{cluster.project}"

@@ -55,7 +55,7 @@ class _Accounts(Collection):
             state |= {"uniqueId": number, "oauth2ClientId": number}
 
     def found(self, call: Call) -> CloudResource:
-        """The account of the path, whose project may be `-` and whose name may be its number."""
+        """The account in the path, whose project may be `-` and whose name may be its number."""
         wanted = call.path["serviceAccountsId"]
         for account in call.cloud.of(self.token):
             if wanted in (account.state["email"], account.state["uniqueId"]):

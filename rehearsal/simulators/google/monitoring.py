@@ -1,4 +1,4 @@
-"""Dashboards and alert policies of Cloud Monitoring, which gives them their names."""
+"""Cloud Monitoring's dashboards and alert policies, which get their names from the API."""
 
 import itertools
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ _LAYOUTS = ("gridLayout", "mosaicLayout", "rowLayout", "columnLayout")
 
 class _Numbered(Collection):
     def name(self, call: Call) -> str:
-        """Names have the project's number, as the API answers; a call may have its name."""
+        """The full name with the project's number, as in responses; a call may use the project's
+        ID."""
         return "/".join(["projects", PROJECT_NUMBER, *call.name.split("/")[2:]])
 
     def identity(self, call: Call) -> str:
@@ -28,7 +29,7 @@ class _Dashboards(_Numbered):
     word = "dashboard"
 
     def mask(self, call: Call, state: dict[str, Any]) -> Sequence[str]:
-        """A patch is of the whole dashboard."""
+        """A patch replaces the whole dashboard."""
         if call.body.get("etag") not in (None, "", state["etag"]):
             raise ApiError(409, "The dashboard was changed since it was read", status="ABORTED")
         return [*state, *call.body]

@@ -34,7 +34,7 @@ _MEMORY_TIERS = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (_REST, 0.02))
 
 
 def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
-    """A node pool as the sandbox sees it. Counts are those of all its zones together."""
+    """A node pool as the sandbox sees it. Counts are the sums over all its zones."""
     state = pool.state
     config = state["config"]
     scaling = state.get("autoscaling") or {}
@@ -52,7 +52,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
     own_plugin = config.get("labels", {}).get(NO_PLUGIN_LABEL) == "true"
     gpus = accelerator_of(state)
     has_gpus = gpus is not None
-    # GKE's DaemonSet of the plugin installs its driver too: NVIDIA/aicr PR 2047, read 2026-11-24.
+    # GKE's DaemonSet for the plugin also installs its driver: NVIDIA/aicr PR 2047, read 2026-11-24.
     driver: ProvidedBy = "pod" if has_gpus and (disabled or own_plugin) else "cloud"
     plugin: ProvidedBy = "pod" if has_gpus and own_plugin else "cloud"
     return NodeGroup(
@@ -85,8 +85,8 @@ def node_os(image_type: str) -> Literal["cos", "ubuntu", "other"]:
 
 
 def _taints(pool: Mapping[str, Any]) -> Iterator[NodeTaint]:
-    """GKE taints every Arm node: docs.cloud.google.com/kubernetes-engine/docs/how-to/
-    prepare-arm-workloads-for-deployment, "Overview", read on 2026-11-23."""
+    """The pool's taints, including GKE's own for Arm nodes:
+    docs.cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment, "Overview", read on 2026-11-23."""
     config = pool["config"]
     for feature in FEATURES:
         yield from feature.taints(pool)
@@ -142,11 +142,11 @@ def _capacity(pool: Mapping[str, Any]) -> dict[str, str]:
 
 
 def allocatable(machine: MachineType, disk_gb: int, pods: int = _MAX_PODS) -> dict[str, str]:
-    """What GKE leaves for pods, as Kubernetes quantities.
+    """The resources that GKE leaves for pods, as Kubernetes quantities.
 
-    General knowledge, near enough for scheduling: of CPU it keeps 6 % of the first core, 1 % of the
-    second, 0.5 % of the next two and 0.25 % of the rest; of memory 25 % of the first 4 GiB, 20 % of
-    the next 4, 10 % of the next 8, 6 % of the next 112, 2 % of the rest, and 100 MiB.
+    General knowledge, accurate enough for scheduling: of CPU it reserves 6 % of the first core, 1 %
+    of the second, 0.5 % of the next two and 0.25 % of the rest; of memory 25 % of the first 4 GiB,
+    20 % of the next 4, 10 % of the next 8, 6 % of the next 112, 2 % of the rest, and 100 MiB.
     """
     if machine.name in _SHARED_CORE:
         milli = 940
@@ -172,7 +172,7 @@ def _share(amount: float, tiers: tuple[tuple[float, float], ...]) -> float:
 
 
 def price(machine: MachineType, found: tuple[Accelerator, int] | None) -> float | None:
-    """US dollars per hour of the machine with its GPUs, on demand; None if unknown."""
+    """US dollars per hour for the machine with its GPUs, on demand; None if unknown."""
     if machine.on_demand is None or found is None or machine.accelerator is not None:
         return machine.on_demand
     accelerator, count = found

@@ -15,25 +15,25 @@ _numbers = itertools.count(1)
 
 @dataclass(slots=True, kw_only=True)
 class Operation:
-    """Something that the cloud is doing, or has done."""
+    """A long-running operation, in progress or done."""
 
     form: Form
     scope: str
-    """Where it is found, e.g. `projects/p/global`, `projects/p/locations/us-central1`."""
+    """The operation's location, such as `projects/p/global`, `projects/p/locations/us-central1`."""
     kind: str
     """`insert`, `CREATE_CLUSTER` and so on."""
     target: str
-    """What is changed, `projects/...`."""
+    """The changed resource, `projects/...`."""
     name: str
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     result: dict[str, Any] = field(default_factory=dict)
-    """`longrunning`: its response, with `@type`."""
+    """The response of a `longrunning` operation, with `@type`."""
     error: ApiError | None = None
     done: threading.Event = field(default_factory=threading.Event)
     simulated_seconds: float = 0.0
-    """How long it takes in life, if a client's timeout could be shorter."""
+    """The real duration, if a client's timeout could be shorter."""
     runs: bool = False
-    """Whether a thread carries it out; else it is done as soon as somebody asks for it."""
+    """Whether a thread carries it out; otherwise it is done as soon as it is polled."""
 
     @property
     def identity(self) -> str:
@@ -41,7 +41,7 @@ class Operation:
         return f"{self.scope}/operations/{self.name}".lstrip("/")
 
     def body(self, base: str) -> dict[str, Any]:
-        """As the API that began it shows it now; its links begin with `base`."""
+        """The operation in the form of its API; its links begin with `base`."""
         if self.form == "longrunning":
             ended = {"error": {"code": 9, "message": self.error.message}} if self.error else {
                 "response": self.result
@@ -100,9 +100,9 @@ class Operations:
         simulated_seconds: float = 0.0,
         result: dict[str, Any] | None = None,
     ) -> Operation:
-        """An operation that runs: `work` is done beside the caller, without the cloud's lock, and
-        what it raises as ApiError is the operation's error. Without work it is done when
-        somebody asks for it."""
+        """Starts an operation: `work` runs in parallel with the caller, without the cloud's lock,
+        and an ApiError that it raises is the operation's error. Without work, the operation is done
+        when it is polled."""
         number = next(_numbers)
         operation = Operation(
             form=form,
@@ -122,11 +122,11 @@ class Operations:
         return operation
 
     def all(self) -> list[Operation]:
-        """Every one that ever began, the oldest first."""
+        """All operations, oldest first."""
         return list(self._all.values())
 
     def get(self, identity: str) -> Operation:
-        """Raises ApiError for one that there is not."""
+        """The operation; raises ApiError if it does not exist."""
         operation = self._all.get(identity)
         if operation is None:
             raise not_found(identity)

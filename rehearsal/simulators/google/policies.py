@@ -19,19 +19,19 @@ _ROLE = re.compile(r"(roles/|(projects|organizations)/[^/]+/roles/)[A-Za-z0-9_.]
 
 
 def get(call: Call) -> dict[str, Any]:
-    """The policy of what the call names, with an etag."""
+    """Returns the policy of the call's resource, with an etag."""
     policy = dict(call.cloud.policies.get(call.name, {"version": 1}))
     return policy | {"etag": _etag(policy)}
 
 
 def set_(call: Call) -> dict[str, Any]:
-    """Refused: a policy that was read before the last change, a role or member that there is
-    not."""
+    """Sets a policy; refuses one that was read before the last change, and a role or member that
+    does not exist."""
     return change(call, call.body.get("policy", {}), 409)
 
 
 def change(call: Call, policy: Mapping[str, Any], stale: int) -> dict[str, Any]:
-    """`stale`: the code that refuses a policy that was read before the last change."""
+    """`stale`: the error code for a policy that was read before the last change."""
     wanted = dict(policy)
     before = get(call)
     if wanted.pop("etag", before["etag"]) != before["etag"]:
@@ -70,7 +70,7 @@ def _etag(policy: Mapping[str, Any]) -> str:
 
 
 def forget_account(cloud: CloudState, email: str, number: str) -> None:
-    """What becomes of an account's roles when it is deleted: they stay, without an account."""
+    """Marks the roles of a deleted account: they remain, without an account."""
     gone, mark = f"serviceAccount:{email}", f"deleted:serviceAccount:{email}?uid={number}"
     for policy in cloud.policies.values():
         for binding in policy.get("bindings", ()):

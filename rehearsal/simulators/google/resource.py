@@ -8,20 +8,20 @@ PROJECT_NUMBER = "123456789012"
 
 @dataclass(slots=True, kw_only=True)
 class CloudResource:
-    """Something that exists in the cloud."""
+    """A resource that exists in the cloud."""
 
     token: str
     display_name: str
-    """What it is called in messages, e.g. `subnetwork`."""
+    """Its name in messages, such as `subnetwork`."""
     identity: str
     state: dict[str, Any]
     depends_on: list[str] = field(default_factory=list)
-    """Resources that cannot be deleted as long as this one is there."""
+    """Resources that cannot be deleted while this one exists."""
     parent: str | None = None
-    """The resource that takes this one along when it is deleted."""
+    """The resource with which this one is deleted."""
     nodes: int = 0
-    """Node pools: nodes that run now."""
+    """Node pools: the current number of nodes."""
     kept_nodes: int = 0
-    """Node pools: nodes that the cloud itself started."""
+    """Node pools: the nodes that the cloud itself started."""
     revision: int = 0
-    """Node pools: how often GKE began to recreate the nodes."""
+    """Node pools: how often GKE has started to recreate the nodes."""

@@ -18,7 +18,7 @@ _DEFAULT_ACCOUNTS = ("default", "", None)
 
 
 class CloudState(ABC):
-    """The resources of a cloud, and what its methods ask of the whole. Thread-safe."""
+    """The resources of a cloud, and the cloud-wide functions that its methods use. Thread-safe."""
 
     def __init__(
         self,
@@ -34,28 +34,28 @@ class CloudState(ABC):
         self.reservations = tuple(reservations)
         self.buckets = dict(buckets)
         self.not_granted = not_granted
-        """Keys of Cloud KMS on which GKE's service agent has no role, as `projects/...`, and
-        repositories on which the nodes' account has none, as in the name of an image."""
+        """Cloud KMS keys on which GKE's service agent has no role, as `projects/...`, and
+        repositories on which the nodes' account has none, as in an image's name."""
         self.lock = threading.RLock()
         self.operations = Operations()
         self.resources: dict[str, CloudResource] = {}
-        """Everything that exists, by its id. Hold `lock` to read or change it."""
+        """All resources by ID. Hold `lock` to read or change them."""
         self.policies: dict[str, dict[str, Any]] = {}
         """Full name of a project, service account or bucket (`b/NAME`) -> its IAM policy, without
         etag."""
         self.host_projects: dict[str, str] = {}
         """Shared VPC: project -> the host project that it is attached to."""
         self.auto_nodes: dict[str, int] = {}
-        """Autopilot's group -> its nodes now. Hold `lock`, as for `resources`."""
+        """Autopilot's group -> its current nodes. Hold `lock`, as for `resources`."""
         self._workload_pools: set[str] = set()
         self._assumed: dict[str, None] = {}
-        """What was assumed, a line each."""
+        """The assumptions, one line each."""
 
-    # Answered by the cloud as a whole.
+    # Implemented by the cloud as a whole.
 
     @abstractmethod
     def node_groups(self) -> list[NodeGroup]:
-        """As `rehearsal.simulators.cloud.Cloud` has it."""
+        """Implements `rehearsal.simulators.cloud.Cloud`."""
 
     @abstractmethod
     def pools(self) -> Iterator[CloudResource]:
@@ -63,42 +63,42 @@ class CloudState(ABC):
 
     @abstractmethod
     def limit(self, metric: str) -> int:
-        """GPUs that the project may have of a metric."""
+        """The GPUs that the project may have in a metric."""
 
     @abstractmethod
     def check_start(self, pool: CloudResource, wanted: int) -> None:
-        """Raises ApiError if the pool cannot have `wanted` nodes: GKE itself creates a pool that
-        can have none, and Compute Engine refuses its first node."""
+        """Raises ApiError if the pool cannot have `wanted` nodes: GKE creates a pool that cannot
+        have any nodes, and Compute Engine refuses its first one."""
 
     @abstractmethod
     def notify(self) -> None:
-        """Calls back if `node_groups` changed since the last time."""
+        """Runs the callback if `node_groups` has changed since the last call."""
 
-    # What exists.
+    # The resources.
 
     def of(self, token: str) -> Iterator[CloudResource]:
         """All resources of a resource type."""
         return (resource for resource in list(self.resources.values()) if resource.token == token)
 
     def found(self, identity: str) -> CloudResource:
-        """The resource with this full name; raises ApiError, 404."""
+        """The resource with this full name; raises ApiError (404) if it does not exist."""
         if identity not in self.resources:
             raise not_found(identity)
         return self.resources[identity]
 
     def remove(self, identity: str) -> None:
-        """Deletes the resource, and with it what is part of it."""
+        """Deletes the resource together with its parts."""
         del self.resources[identity]
         for child in [one for one in self.resources.values() if one.parent == identity]:
             if child.identity in self.resources:
                 self.remove(child.identity)
 
     def workload_pool(self, name: str) -> None:
-        """A cluster brings the project's workload identity pool, which outlives it."""
+        """Creates the project's workload identity pool, which outlives the cluster."""
         self._workload_pools.add(name)
 
     def check_account(self, node_config: Mapping[str, Any] | None, project: str) -> None:
-        """Raises ApiError if nodes shall run as a service account that does not exist."""
+        """Raises ApiError if the nodes' service account does not exist."""
         email = (node_config or {}).get("serviceAccount")
         if email in _DEFAULT_ACCOUNTS:
             return
@@ -119,18 +119,18 @@ class CloudState(ABC):
             raise bad_request(reason)
 
     def assume(self, line: str) -> None:
-        """Notes what no source says, and a request was answered by."""
+        """Records an assumption about undocumented behaviour on which a response is based."""
         self._assumed[line] = None
 
     def ends_half_way(self, kind: str) -> str:
-        """What the next operation of this kind shall end with; empty if it shall succeed."""
+        """The injected error of the next operation of this type; empty if it succeeds."""
         planned = self.faults.halfway.get(kind)
         return planned.pop(0) if planned else ""
 
 
 def _missing_identity(member: str, accounts: set[str], pools: set[str], project: str) -> str | None:
-    """Why the API refuses this member, if it does. Accounts of other projects are not known here
-    and pass."""
+    """Why the API refuses this member; None if it does not. Accounts of other projects are unknown
+    here and accepted."""
     if pool := _POOL_MEMBER.fullmatch(member):
         if pool["pool"] not in pools:
             return f"Identity Pool does not exist ({pool['pool']})"

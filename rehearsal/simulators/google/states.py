@@ -1,5 +1,5 @@
-"""What things of a cloud are like, by the line that `list_resources` has of each: whoever finds
-another state of something that is not his has changed it."""
+"""The states of a cloud's resources, by their line in `list_resources`, to find changes to another
+owner's resources."""
 
 import json
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from rehearsal.simulators.google.state import CloudState
 
 _RESTLESS = ("status", "statusMessage")
-"""What changes by itself."""
+"""Fields that change automatically."""
 
 
 def states(cloud: CloudState) -> Mapping[str, str]:
-    """Line -> state, of every resource."""
+    """Line -> state of every resource."""
     return {
         f"{one.display_name} {one.identity}": json.dumps(
             {key: value for key, value in one.state.items() if key not in _RESTLESS},

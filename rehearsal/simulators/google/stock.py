@@ -10,7 +10,7 @@ from rehearsal.simulators.stock import Stock
 
 
 def bought_as(state: Mapping[str, Any]) -> str:
-    """How a node pool's machines are bought, in the words of `capacityType`."""
+    """How a node pool's machines are bought, as a `capacityType`."""
     config = state["config"]
     if affinity(state):
         return "reservation"
@@ -20,7 +20,7 @@ def bought_as(state: Mapping[str, Any]) -> str:
 
 
 def covers(row: Stock, pool: CloudResource) -> bool:
-    """Whether the pool's machines are of this kind."""
+    """Whether the row applies to the pool's machines."""
     config = pool.state["config"]
     return (
         config["machineType"] == row.machine_type
@@ -32,7 +32,8 @@ def covers(row: Stock, pool: CloudResource) -> bool:
 def short_of(
     stock: Iterable[Stock], pools: Iterator[CloudResource], pool: CloudResource, wanted: int
 ) -> Stock | None:
-    """What there is too little of for the pool to have `wanted` nodes; `pools`: all that run."""
+    """The row with too few machines for the pool to have `wanted` nodes; `pools`: all existing
+    pools."""
     others = [one for one in pools if one.identity != pool.identity]
     for row in stock:
         if not covers(row, pool):

@@ -1,7 +1,7 @@
 """The simulated Google Cloud's APIs on loopback, for any client.
 
-`http://127.0.0.1:PORT/<service>/<version>/...` is what `https://<service>.googleapis.com/...` is in
-life. The provider plugin finds it by `GOOGLE_<SERVICE>_CUSTOM_ENDPOINT`, gcloud by
+`http://127.0.0.1:PORT/<service>/<version>/...` stands for `https://<service>.googleapis.com/...`.
+The provider plugin finds it by `GOOGLE_<SERVICE>_CUSTOM_ENDPOINT`, gcloud by
 `api_endpoint_overrides`, Google's client libraries by `client_options`.
 """
 
@@ -21,7 +21,7 @@ from rehearsal.simulators.serving import Served
 from tools.google_discovery import WIDER, Document, Method, document, unknown_query
 
 Answer = Callable[[Call], dict[str, Any]]
-"""What carries a method out, under the cloud's lock; raises ApiError if the cloud refuses."""
+"""Implements a method, with the cloud's lock held; raises ApiError if the cloud refuses."""
 Request = tuple[str, str, dict[str, Any]]
 """HTTP method, path and body."""
 _CREATES = {
@@ -38,13 +38,13 @@ _CREATES = {
     "monitoring.projects.alertPolicies.create": "gcp:monitoring/alertPolicy:AlertPolicy",
     "monitoring.projects.dashboards.create": "gcp:monitoring/dashboard:Dashboard",
 }
-"""Method -> the key of `ApiFaults.errors` that says which of its next calls fail."""
+"""Method -> the key in `ApiFaults.errors` with the errors of its next calls."""
 _log = logging.getLogger(__name__)
 
 
 class Api:
-    """A WSGI application: `methods` are those that are simulated, by their IDs; `seen` is told
-    each request that an API takes."""
+    """A WSGI application. `methods`: the simulated methods, by ID; `seen` is called with each
+    request that an API accepts."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Api:
             status, body = error.code, error.body
         except HTTPException as error:
             status, body = error.code or 500, ApiError(400, str(error)).body
-        except Exception as error:  # a defect of the simulator, which its client is told
+        except Exception as error:  # a defect of the simulator, which is reported to the client
             _log.exception("%s %s", request.method, request.path)
             status, body = 500, ApiError(500, f"the simulator failed: {error!r}").body
         response = wrappers.Response(
@@ -73,7 +73,7 @@ class Api:
         return response(environ, start_response)
 
     def answer(self, request: wrappers.Request) -> dict[str, Any]:
-        """The body of the answer; raises ApiError."""
+        """The response's body; raises ApiError."""
         service, _, rest = request.path.strip("/").partition("/")
         version, _, path = rest.partition("/")
         found = document(service, version)
@@ -113,13 +113,13 @@ class Api:
 
 
 def _planned(text: str) -> ApiError:
-    """A planned error, such as `googleapi: Error 503: try again`, as the API has it."""
+    """An injected error, such as `googleapi: Error 503: try again`, in the API's form."""
     found = re.fullmatch(r"googleapi: Error (\d+): (.+)", text)
     return ApiError(int(found[1]), found[2]) if found else ApiError(500, text)
 
 
 def _camel(name: str) -> str:
-    """Google's front end takes `repository_id` for `repositoryId` as well."""
+    """Google's front end also accepts `repository_id` for `repositoryId`."""
     return re.sub(r"(?<=[a-z])_([a-z])", lambda found: found[1].upper(), name)
 
 
@@ -133,13 +133,13 @@ def _body(found: Document, method: Method, request: wrappers.Request) -> dict[st
         raise ApiError(400, f"Invalid JSON payload received. {error}") from None
     if problems := list(found.problems(method.request, body, "")):
         raise ApiError(400, "\n".join(problems))
-    assert isinstance(body, dict)  # as every schema of a request
+    assert isinstance(body, dict)  # as in every request's schema
     return body
 
 
 def _checked(found: Document, method: Method, result: dict[str, Any]) -> dict[str, Any]:
-    """The answer as this version of the API has it. An answer that the document does not allow is
-    the simulator's own defect, and never passed over."""
+    """The response in the form of this API version. A response that the document does not allow is
+    a defect of the simulator, and never ignored."""
     if method.response is None:
         return result
     if (found.service, found.version) in WIDER:
@@ -162,22 +162,23 @@ _ENDPOINTS = {
     "SERVICE_USAGE": "serviceusage/v1/",
     "STORAGE": "storage/v1/",
 }
-"""The provider's name of an API -> its base, as google-beta has it (`*_custom_endpoint`)."""
+"""The provider's name of an API -> its base path in google-beta (`*_custom_endpoint`)."""
 
 _GCLOUD = {"compute": "compute/v1/", "storage": "storage/v1/"} | {
     name: f"{name}/"
     for name in ("artifactregistry", "cloudresourcemanager", "container", "iam", "monitoring",
                  "serviceusage")
 }  # fmt: skip
-"""gcloud's name of an API -> its base, as `gcloud topic configurations` has it."""
+"""gcloud's name of an API -> its base path, as in `gcloud topic configurations`."""
 
 
 class ApiServer(Served):
-    """Serves the APIs, and says what leads clients to them."""
+    """Serves the APIs, and describes how clients reach them."""
 
     @property
     def environment(self) -> dict[str, str]:
-        """What points the official provider, the offline one, Terraform and gcloud here."""
+        """The environment that directs the official provider, the offline one, Terraform and gcloud
+        here."""
         provider = {
             f"GOOGLE_{name}_CUSTOM_ENDPOINT": f"{self.endpoint}/{path}"
             for name, path in _ENDPOINTS.items()

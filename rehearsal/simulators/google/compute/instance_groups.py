@@ -14,7 +14,7 @@ from rehearsal.simulators.google.resource import CloudResource
 
 
 def _managers(call: Call) -> Iterator[tuple[str, CloudResource, dict[str, Any]]]:
-    """Full name, the pool and the body of each in the zone that the call names."""
+    """Full name, pool and body of each manager in the call's zone."""
     zone = call.path["zone"]
     place = f"projects/{call.path['project']}/zones/{zone}"
     for pool in call.cloud.of(NODE_POOL):
@@ -39,7 +39,8 @@ def _managers(call: Call) -> Iterator[tuple[str, CloudResource, dict[str, Any]]]
 
 
 def size_in(pool: CloudResource, zone: int) -> int:
-    """The nodes of a pool in one of its zones, by number: they are spread evenly."""
+    """The number of a pool's nodes in one of its zones, given by its index: they are spread
+    evenly."""
     zones = len(pool.state["locations"])
     return pool.nodes // zones + (zone < pool.nodes % zones)
 
@@ -66,7 +67,7 @@ def _list(call: Call) -> dict[str, Any]:
 
 
 def _resize(call: Call) -> dict[str, Any]:
-    """Somebody else's autoscaler, say, wants another size in this zone."""
+    """Sets another size in this zone, as another owner's autoscaler might."""
     identity = call.name.removesuffix("/resize")
     pool, body = _found(call, identity)
     resize(call, pool, pool.nodes - body["targetSize"] + int(call.query["size"]))

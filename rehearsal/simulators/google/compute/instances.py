@@ -1,4 +1,4 @@
-"""Virtual machines: the nodes that the project's clusters have now."""
+"""Virtual machines: the current nodes of the project's clusters."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,39 +16,39 @@ from rehearsal.simulators.google.state import CloudState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """Nodes of one group."""
+    """The nodes of one group."""
 
     cluster: str
-    """Its full name, `projects/...`."""
+    """The cluster's full name, `projects/...`."""
     group: str
     count: int
     gpus: int
-    """On each node."""
+    """GPUs per node."""
     labels: Mapping[str, str]
-    """As the node has them in Kubernetes."""
+    """The node's labels in Kubernetes."""
     reservation: str = ""
-    """What they come out of, as the node pool names it."""
+    """The reservation of the machines, as the node pool names it."""
 
     @property
     def zone(self) -> str:
-        """The first of theirs."""
+        """The group's first zone."""
         return self.labels["topology.kubernetes.io/zone"]
 
     @property
     def accelerator(self) -> str | None:
-        """E.g. `nvidia-l4`."""
+        """The accelerator, such as `nvidia-l4`."""
         return self.labels.get("cloud.google.com/gke-accelerator")
 
     @property
     def model(self) -> str:
-        """`provisioningModel`."""
+        """The `provisioningModel`."""
         if self.labels.get("cloud.google.com/gke-flex-start") == "true":
             return "FLEX_START"
         return "SPOT" if self.labels.get("cloud.google.com/gke-spot") == "true" else "STANDARD"
 
     @property
     def metric(self) -> str | None:
-        """The quota that their GPUs count against."""
+        """The quota metric that their GPUs count against."""
         if self.accelerator is None:
             return None
         gpu_model = ACCELERATORS[self.accelerator]
@@ -61,14 +61,14 @@ class Running:
 
 
 def running(cloud: CloudState) -> Iterator[Running]:
-    """All nodes that run now, those that still boot among them. Hold the cloud's lock."""
+    """All current nodes, including those that are booting. Call it with the cloud's lock held."""
     pools = {pool.state["name"]: pool for pool in cloud.pools()}
     own = [pool for pool in pools.values() if pool.identity in cloud.resources]
     groups = {group.name: group for group in cloud.node_groups()} | {
         pool.state["name"]: nodes.group(pool, cloud.found(pool.parent or "")) for pool in own
     }
     with_pools = {pool.parent for pool in own}
-    # Nodes without a pool are those of the cluster that creates its own.
+    # Nodes without a pool belong to the cluster that creates its own nodes.
     automatic = [one.identity for one in cloud.of(CLUSTER) if one.identity not in with_pools]
     for name, group in groups.items():
         pool = pools.get(name)
@@ -89,9 +89,9 @@ def running(cloud: CloudState) -> Iterator[Running]:
 
 
 def gpus_used(cloud: CloudState, metric: str, region: str | None, besides: str = "") -> int:
-    """GPUs that count against a quota: those of the project's reservations, and those of all nodes
-    that come out of none, without the group `besides`. Without a region: whatever the metric, and
-    everywhere. Hold the cloud's lock."""
+    """The GPUs that count against a quota: those of the project's reservations, and those of all
+    nodes outside reservations, without the group `besides`. Without a region: in all metrics and
+    regions. Call it with the cloud's lock held."""
     return reserved_gpus(cloud, metric if region else None, region) + sum(
         one.count * one.gpus
         for one in running(cloud)

@@ -1,5 +1,5 @@
-"""Disks and the parts of load balancers, which GKE's controllers make: nobody else does here, but
-anybody can look for them and remove what a deleted cluster has left behind."""
+"""Disks and the parts of load balancers, which only GKE's controllers create here. Any client can
+list them, and remove what a deleted cluster has left."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from rehearsal.simulators.google.compute import resources
 
 _EVERYWHERE = ("disks", "forwardingRules", "networkEndpointGroups", "backendServices", "urlMaps",
                "targetHttpProxies", "healthChecks")  # fmt: skip
-"""Those that one request lists for all zones and regions."""
+"""Collections that one request can list for all zones and regions."""
 _SCOPED = ("globalForwardingRules", "regionBackendServices", "regionUrlMaps",
            "regionTargetHttpProxies", "regionHealthChecks")  # fmt: skip
 

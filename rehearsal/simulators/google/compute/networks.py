@@ -21,7 +21,7 @@ def _insert(call: Call) -> dict[str, Any]:
         )
     routing = {"routingMode": "REGIONAL", "bgpBestPathSelectionMode": "LEGACY"}
     given = dict(body.get("routingConfig", {}))
-    given.pop("deleteBgpAlwaysCompareMed", None)  # a command, and no part of what is
+    given.pop("deleteBgpAlwaysCompareMed", None)  # a command, not part of the state
     filled = {
         "mtu": 1460,
         "networkFirewallPolicyEnforcementOrder": "AFTER_CLASSIC_FIREWALL",
@@ -66,7 +66,7 @@ def _patch(call: Call) -> dict[str, Any]:
 
 
 def _host(call: Call) -> dict[str, Any]:
-    """The host project of a Shared VPC; nothing if the project is attached to none."""
+    """Returns the host project of a Shared VPC; empty if the project is not attached to one."""
     host = call.cloud.host_projects.get(call.path["project"])
     known = {"name": host, "selfLink": f"{LINK}projects/{host}"} if host else {}
     return {"kind": "compute#project", **known}

@@ -1,5 +1,5 @@
-"""What a project may use, and what each zone has: quotas, regions, zones, machine and accelerator
-types."""
+"""What a project may use, and what each zone offers: quotas, regions, zones, machine and
+accelerator types."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -26,8 +26,8 @@ _ZONES = sorted({zone for zones in ACCELERATOR_ZONES.values() for zone in zones}
 
 @cache
 def _metrics() -> list[str]:
-    """Of GPUs, as Compute Engine lists them for a region. Of H100 and newer ones on demand it has
-    none: they count against GPUS_PER_GPU_FAMILY, which it does not tell."""
+    """The GPU metrics that Compute Engine lists for a region. There is none for H100 and newer GPUs
+    on demand: they count against GPUS_PER_GPU_FAMILY, which it does not list."""
     found = document("compute", "v1")
     assert found is not None
     listed = found.schemas["Quota"]["properties"]["metric"]["enum"]
@@ -96,7 +96,7 @@ def _accelerator(call: Call, name: str, zone: str) -> dict[str, Any]:
 
 def _machine(call: Call, name: str, zone: str) -> dict[str, Any]:
     found = machine_type(name)
-    assert found is not None  # all of them are the catalog's
+    assert found is not None  # all of them are in the catalog
     return {
         "kind": "compute#machineType",
         **_placed(call, "machineTypes", name, zone),
@@ -119,7 +119,7 @@ def _accelerator_zones() -> Mapping[str, Iterable[str]]:
 
 
 def _machine_zones() -> Mapping[str, Iterable[str]]:
-    """Of machines without GPUs every zone has each."""
+    """Every zone has every machine type without GPUs."""
     found: dict[str, Iterable[str]] = dict.fromkeys(CPU_MACHINE_TYPES, _ZONES)
     for machine in MACHINE_TYPES.values():
         found[machine.name] = machine.zones or ACCELERATOR_ZONES[machine.accelerator or ""]
@@ -131,7 +131,7 @@ def _offered(
     zones_of: Callable[[], Mapping[str, Iterable[str]]],
     row: Callable[[Call, str, str], dict[str, Any]],
 ) -> dict[str, Answer]:
-    """The reads of what zones have."""
+    """The read methods for what zones offer."""
 
     def rows(call: Call, zone: str | None) -> Iterator[dict[str, Any]]:
         for name, zones in zones_of().items():

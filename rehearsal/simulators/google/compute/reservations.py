@@ -1,4 +1,4 @@
-"""Compute Engine's reservations, which others created before the stack."""
+"""Compute Engine's reservations, which existed before the stack."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What Compute Engine's collections share: names, links, fingerprints, lists, operations."""
+"""Code that Compute Engine's collections share: names, links, fingerprints, lists, operations."""
 
 import base64
 import hashlib
@@ -23,9 +23,9 @@ _numbers = itertools.count(4_000_000_000_000_001)
 def insert(
     call: Call, token: str, word: str, body: dict[str, Any], *, uses: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """A new resource of the collection that the call names; the operation. `token`: of the
-    collection, e.g. `compute.networks`; `word`: what messages call it; `uses`: full names of what
-    must be there, and stays as long as this is there."""
+    """Creates a resource in the call's collection, and returns the operation. `token`: the
+    collection's, such as `compute.networks`; `word`: the resource's name in messages; `uses`: full
+    names of resources that must exist, and cannot be deleted before this one."""
     name = body.get("name")
     if not name:
         raise bad_request("Required field 'resource.name' not specified", "required")
@@ -44,8 +44,8 @@ def insert(
 def new(
     identity: str, token: str, word: str, body: Mapping[str, Any], *, uses: Iterable[str] = ()
 ) -> CloudResource:
-    """One of a collection, with what Compute Engine says of everything. Arguments as of `insert`;
-    `identity`: its full name."""
+    """A resource of a collection, with the fields that Compute Engine adds to all resources.
+    Arguments as for `insert`; `identity`: its full name."""
     place = identity.split("/")
     state = {
         "kind": _kind(place[-2]),
@@ -63,18 +63,18 @@ def new(
 
 
 def _kind(collection: str) -> str:
-    """`compute#targetHttpProxy` of `targetHttpProxies`."""
+    """`compute#targetHttpProxy` for `targetHttpProxies`."""
     plural = collection.removesuffix("ies")
     return f"compute#{collection.removesuffix('s') if plural == collection else plural + 'y'}"
 
 
 def get(call: Call) -> dict[str, Any]:
-    """The resource that the call names."""
+    """Returns the call's resource."""
     return row(call, call.cloud.found(call.name).state)
 
 
 def list_(call: Call) -> dict[str, Any]:
-    """The collection that the call names, with `filter`, `maxResults` and `pageToken`."""
+    """Lists the call's collection, with `filter`, `maxResults` and `pageToken`."""
     found = [
         resource.state
         for identity, resource in sorted(call.cloud.resources.items())
@@ -85,7 +85,7 @@ def list_(call: Call) -> dict[str, Any]:
 
 
 def delete(call: Call) -> dict[str, Any]:
-    """Refused as long as something uses it."""
+    """Deletes the call's resource; refuses while another one uses it."""
     resource = call.cloud.found(call.name)
     for user in call.cloud.resources.values():
         if call.name in user.depends_on and user.parent != call.name:
@@ -99,7 +99,7 @@ def delete(call: Call) -> dict[str, Any]:
 
 
 def page(call: Call, rows: list[Any]) -> dict[str, Any]:
-    """One page of rows, as all collections of Compute Engine have it."""
+    """One page of rows, in the form of all Compute Engine collections."""
     return call.page("items", rows, 500, size="maxResults")
 
 
@@ -112,7 +112,7 @@ def listed(call: Call, kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 def aggregated(
     call: Call, kind: str, collection: str, rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """One page of rows of all zones and regions, by those."""
+    """One page of the rows of all zones and regions, grouped by location."""
     answer = listed(call, kind, rows)
     items: dict[str, dict[str, Any]] = {}
     for one in answer["items"]:
@@ -123,7 +123,7 @@ def aggregated(
 
 
 def aggregated_list(call: Call) -> dict[str, Any]:
-    """The collection that the call names, of all places: `projects/p/aggregated/disks`."""
+    """Lists the call's collection in all locations: `projects/p/aggregated/disks`."""
     collection = call.name.rpartition("/")[2]
     rows = [
         resource.state
@@ -138,8 +138,8 @@ def aggregated_list(call: Call) -> dict[str, Any]:
 def reads(
     collection: str, rows: Callable[[Call, str | None], Iterable[dict[str, Any]]]
 ) -> dict[str, Answer]:
-    """The three reads of a collection of what zones have. `rows`: those of a zone, or of all, with
-    the links of v1."""
+    """The three read methods of a collection of zonal offers. `rows`: those of one zone, or of all,
+    with links of API version v1."""
     kind = _kind(collection)
 
     def found(call: Call, zone: str | None) -> list[dict[str, Any]]:
@@ -167,8 +167,8 @@ def reads(
 
 
 def matches(row: Mapping[str, Any], wanted: str) -> bool:
-    """Whether a row fits a filter such as `name=a`, `name eq a.*` or `labels.role = "b"`. A filter
-    of more terms is refused, never passed over."""
+    """Whether a row matches a filter such as `name=a`, `name eq a.*` or `labels.role = "b"`. A
+    filter with more than one term is refused, never ignored."""
     if not wanted:
         return True
     found = _FILTER.fullmatch(wanted.strip())
@@ -185,19 +185,19 @@ def matches(row: Mapping[str, Any], wanted: str) -> bool:
 
 
 def operation(call: Call, kind: str, target: str) -> dict[str, Any]:
-    """One that is done when somebody asks for it."""
+    """Creates an operation that is done as soon as it is polled."""
     place = call.name.split("/")
     scope = "/".join(place[: 3 if place[2] == "global" else 4])
     return call.cloud.operations.begin("compute", scope, kind, target).body(call.base)
 
 
 def row(call: Call, state: Mapping[str, Any]) -> dict[str, Any]:
-    """A resource or a list as this version of the API shows it."""
+    """A resource or a list in the form of this API version."""
     return {name: shown(call, each) for name, each in state.items()}
 
 
 def shown(call: Call, value: Any) -> Any:
-    """The value with the links that this version of the API gives."""
+    """The value with links of this API version."""
     if isinstance(value, str) and value.startswith(LINK):
         return value.replace("/v1/", f"/{call.version}/", 1)
     if isinstance(value, Mapping):
@@ -206,19 +206,20 @@ def shown(call: Call, value: Any) -> Any:
 
 
 def fingerprint(state: Mapping[str, Any]) -> str:
-    """Of what a resource is now: another one after each change."""
+    """The fingerprint of a resource's current state, which differs after each change."""
     rest = {name: value for name, value in state.items() if name != "fingerprint"}
     digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
 
 def invalid(field: str, value: Any, reason: str) -> ApiError:
-    """400, of one field."""
+    """A 400 error about one field."""
     return bad_request(f"Invalid value for field '{field}': '{value}'. {reason}", "invalid")
 
 
 def full_name(call: Call, value: str, collection: str) -> str:
-    """`projects/...` of a link, of such a path, of the path within the project, or of a name."""
+    """The full name `projects/...` for a link, a full name, a path within the project, or a
+    name."""
     _, found, path = value.partition("projects/")
     if found:
         return f"projects/{path}"

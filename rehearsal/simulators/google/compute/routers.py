@@ -43,7 +43,8 @@ def _patch(call: Call) -> dict[str, Any]:
 
 
 def _with_nats(call: Call, router: dict[str, Any]) -> list[str]:
-    """Fills in what the API does, and refuses what it does; the subnetworks that are named."""
+    """Adds the API's defaults and raises its refusals; returns the subnetworks that the NATs
+    name."""
     used, place = [], "/".join(call.name.split("/")[2:4])
     nats = [
         _complete(index, nat) | _links(call, nat, place)
@@ -89,7 +90,7 @@ def _complete(index: int, given: Mapping[str, Any]) -> dict[str, Any]:
         **_IDLE,
         **{name: value for name, value in given.items() if value not in (None, [])},
     }
-    first = nat.pop("initialNatIps", None)  # only what a NAT begins with
+    first = nat.pop("initialNatIps", None)  # only used when a NAT is created
     nat |= {"natIps": first} if first and not nat.get("natIps") else {}
     listed = nat.get("sourceSubnetworkIpRangesToNat") == "LIST_OF_SUBNETWORKS"
     if listed != bool(nat.get("subnetworks")):
@@ -109,7 +110,7 @@ def _complete(index: int, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_ports(at: str, nat: Mapping[str, Any]) -> None:
-    """Refuses how Cloud NAT cannot give ports (compute v1, `RouterNat`)."""
+    """Refuses port settings that Cloud NAT does not support (compute v1, `RouterNat`)."""
     dynamic, least = nat["enableDynamicPortAllocation"], nat["minPortsPerVm"]
     if nat["enableEndpointIndependentMapping"] and dynamic:
         raise invalid(f"{at}.enableEndpointIndependentMapping", "true",

@@ -1,4 +1,4 @@
-"""Routes of VPC networks: those that Compute Engine creates automatically, and those added."""
+"""Routes of VPC networks: those that Compute Engine creates automatically, and added ones."""
 
 import zlib
 from collections.abc import Iterator

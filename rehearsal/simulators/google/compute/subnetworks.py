@@ -1,5 +1,5 @@
-"""Subnetworks. Refused: ranges that overlap others of the network, that are too small, or that are
-taken away while a cluster uses them."""
+"""Subnetworks. Refuses ranges that overlap others in the network, that are too small, or that are
+removed while a cluster uses them."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ def _insert(call: Call) -> dict[str, Any]:
 
 
 def _complete(resource: CloudResource) -> None:
-    """What follows from the rest: the first address is the gateway's."""
+    """Adds derived fields: the first address is the gateway's."""
     state = resource.state
     state["gatewayAddress"] = str(ipaddress.ip_network(state["ipCidrRange"])[1])
     state["fingerprint"] = resources.fingerprint(state)
@@ -105,7 +105,7 @@ def _policy(call: Call) -> dict[str, Any]:
 
 
 def _before(call: Call) -> str:
-    """The subnetwork whose verb is called."""
+    """The full name of the subnetwork whose verb is called."""
     return call.name.rpartition("/")[0]
 
 

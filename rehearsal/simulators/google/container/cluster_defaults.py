@@ -1,4 +1,4 @@
-"""The defaults that GKE fills in for a cluster, and what it creates with one."""
+"""GKE's defaults for a cluster, and the objects that it creates with one."""
 
 import base64
 import copy
@@ -18,12 +18,12 @@ from rehearsal.simulators.google.container.node_defaults import complete_config
 from rehearsal.simulators.google.state import CloudState
 
 MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
-"""The kinds of object that it brings into a cluster."""
+"""The resource definitions that managed Prometheus adds to a cluster."""
 _GATEWAY_API = MANAGED_PROMETHEUS.with_name("gateway_api.yaml")
 _COMPUTE_CLASS = MANAGED_PROMETHEUS.with_name("compute_class.yaml")
 _PROVISIONING_REQUEST = MANAGED_PROMETHEUS.with_name("provisioning_request.yaml")
-# What a new cluster has of these where nobody says otherwise (docs.cloud.google.com, "About GKE
-# logs", "Available metrics", and the reference of AddonsConfig; read 2026-11-21).
+# The defaults of a new cluster (docs.cloud.google.com, "About GKE logs", "Available metrics", and
+# the reference of AddonsConfig; read 2026-11-21).
 _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
 _MONITORED = ["SYSTEM_COMPONENTS", "STORAGE", "HPA", "POD", "DAEMONSET", "DEPLOYMENT",
               "STATEFULSET", "JOBSET", "CADVISOR", "KUBELET", "DCGM"]  # fmt: skip
@@ -42,7 +42,7 @@ _ON_AUTOPILOT = {
 
 
 def complete(cloud: CloudState, identity: str, state: dict[str, Any], uses: list[str]) -> None:
-    """Adds to a new `Cluster` what GKE says of every cluster."""
+    """Adds the defaults of every cluster to a new `Cluster`."""
     project = identity.split("/")[1]
     autopilot = (state.get("autopilot") or {}).get("enabled", False)
     version = version_in(channel_of(state), state.get("initialClusterVersion"))
@@ -105,17 +105,17 @@ def complete(cloud: CloudState, identity: str, state: dict[str, Any], uses: list
 
 
 def derive(cloud: CloudState, state: dict[str, Any]) -> None:
-    """What follows from the rest, after each change."""
+    """Updates the derived fields, after each change."""
     monitoring = state["monitoringConfig"]
     monitoring.setdefault("componentConfig", {"enableComponents": list(_MONITORED)})
     monitoring.setdefault("managedPrometheusConfig", {"enabled": True})
     provisioned = (state.get("autoscaling") or {}).get("autoprovisioningNodePoolDefaults") or {}
-    if provisioned.get("minCpuPlatform") == "automatic":  # which is how it is unset
+    if provisioned.get("minCpuPlatform") == "automatic":  # which unsets it
         del provisioned["minCpuPlatform"]
     given = state["controlPlaneEndpointsConfig"]
     dns, ip = given.setdefault("dnsEndpointConfig", {}), given.setdefault("ipEndpointsConfig", {})
     ip.setdefault("enabled", True)
-    # In life uid.REGION.gke.goog: always there, and it answers only if it may.
+    # Really uid.REGION.gke.goog: the name always exists, but it answers only if enabled.
     port = cloud.control_plane.endpoint.rpartition(":")[2]
     dns["endpoint"] = f"localhost:{port if dns.get('allowExternalTraffic') else 1}"
     authorized = ip.setdefault("authorizedNetworksConfig", {})
@@ -123,7 +123,7 @@ def derive(cloud: CloudState, state: dict[str, Any]) -> None:
     subnetwork = cloud.found(state["networkConfig"]["subnetwork"]).state
     ip["privateEndpoint"] = str(ipaddress.ip_network(subnetwork["ipCidrRange"])[2])
     ip["publicEndpoint"] = state["endpoint"]
-    # The fields of before, which say the same.
+    # The older fields with the same meaning.
     state["masterAuthorizedNetworksConfig"] = authorized
     private = state["networkConfig"].get("defaultEnablePrivateNodes", False)
     state["privateClusterConfig"] |= {
@@ -154,8 +154,8 @@ def _ranges(cloud: CloudState, state: Mapping[str, Any], subnetwork: str) -> dic
 
 
 def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
-    """ComputeClass and ProvisioningRequest always; managed Prometheus unless it is turned off, and
-    on Autopilot always; the Gateway API if it is asked for."""
+    """Defines ComputeClass and ProvisioningRequest always; managed Prometheus unless it is
+    disabled, and on Autopilot always; the Gateway API if it is enabled."""
     prometheus = state["monitoringConfig"]["managedPrometheusConfig"]
     channel = (state["networkConfig"].get("gatewayApiConfig") or {}).get("channel")
     files = [_COMPUTE_CLASS, _PROVISIONING_REQUEST]
@@ -168,11 +168,11 @@ def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
 
 
 def bring_workload_pool(cloud: CloudState, state: Mapping[str, Any]) -> None:
-    """Workload identity brings the project's pool of identities, which outlives the cluster."""
+    """Creates the project's workload identity pool, which outlives the cluster."""
     if pool := (state.get("workloadIdentityConfig") or {}).get("workloadPool"):
         cloud.workload_pool(pool)
 
 
 def fingerprint(value: Any) -> str:
-    """Of what something is now: another one after each change."""
+    """The fingerprint of a current value, which differs after each change."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""What GKE refuses about a cluster."""
+"""GKE's rules for a cluster."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from rehearsal.simulators.google.state import CloudState
 
 
 def networks_of(identity: str, state: Mapping[str, Any]) -> list[str]:
-    """Full names of the network and the subnetwork that a `Cluster` names: a link, a path or a
+    """Full names of the network and the subnetwork of a `Cluster`, which may be a link, a path or a
     bare name."""
     project, location = identity.split("/")[1], identity.split("/")[3]
     places = {
@@ -30,7 +30,7 @@ def networks_of(identity: str, state: Mapping[str, Any]) -> list[str]:
 
 
 def check(cloud: CloudState, identity: str, state: Mapping[str, Any], uses: list[str]) -> None:
-    """Raises ApiError if GKE refuses this `Cluster`, new or changed."""
+    """Raises ApiError if GKE refuses this new or changed `Cluster`."""
     subnetwork = cloud.found(uses[1])
     _check_subnetwork(state, subnetwork, uses)
     _check_mode(identity, state)

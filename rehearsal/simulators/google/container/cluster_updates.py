@@ -1,4 +1,4 @@
-"""What GKE changes of a cluster, one thing at a time."""
+"""GKE's updates of a cluster, each of one setting."""
 
 import copy
 from typing import Any
@@ -17,11 +17,12 @@ _SWITCHES = {
     "desiredL4ilbSubsettingConfig": "enableL4ilbSubsetting",
     "desiredIntraNodeVisibilityConfig": "enableIntraNodeVisibility",
 }
-"""A block with `enabled` -> the field of the network that it decides."""
+"""A block with `enabled` -> the network's field that it sets."""
 _PARTS = ("addonsConfig", "monitoringConfig")
-"""Blocks of which an update has the parts that change, each whole: a client leaves a false out."""
+"""Blocks of which an update contains only the parts that change, each complete: clients omit
+false."""
 _MERGED = "controlPlaneEndpointsConfig"
-"""A block whose switches are `optional` in the API: what an update leaves out stays."""
+"""A block whose switches are `optional` in the API: an omitted switch is unchanged."""
 
 
 def _update(call: Call) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def _update_pool(call: Call, update: dict[str, Any]) -> dict[str, Any]:
 
 
 def _apply(state: dict[str, Any], name: str, value: Any) -> None:
-    """One field of `ClusterUpdate`: most are called as the field that they change."""
+    """Applies one field of `ClusterUpdate`; most have the name of the field that they change."""
     rest = name.removeprefix("desired")
     field = rest[0].lower() + rest[1:]
     network = state["networkConfig"]
@@ -119,7 +120,7 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 def _change(
     call: Call, cluster: CloudResource, state: dict[str, Any], kind: str = "UPDATE_CLUSTER"
 ) -> dict[str, Any]:
-    """Gives the cluster `state`, if GKE allows it; the operation."""
+    """Sets the cluster's state if GKE allows it; returns the operation."""
     cluster_rules.check(call.cloud, cluster.identity, state, cluster.depends_on)
     cluster_defaults.derive(call.cloud, state)
     cluster_defaults.bring_workload_pool(call.cloud, state)

@@ -1,5 +1,4 @@
-"""GKE's clusters: how they are created, read and deleted, with the rehearsal's control plane behind
-them."""
+"""GKE clusters: created, read and deleted, backed by the rehearsal's control plane."""
 
 import copy
 import threading
@@ -21,8 +20,8 @@ from rehearsal.simulators.google.resource import CloudResource
 from rehearsal.simulators.google.state import CloudState
 
 BOOT_SECONDS = 1.0
-"""What the machines of the pool that GKE itself makes need to join; in life less than a minute. A
-provider that does not want the pool deletes it before that."""
+"""Seconds until machines of GKE's default pool join; in GKE, less than a minute. A provider that
+does not want the pool deletes it before that."""
 
 
 def _create(call: Call) -> dict[str, Any]:
@@ -63,7 +62,7 @@ def _create(call: Call) -> dict[str, Any]:
 
 
 def _first_pools(state: dict[str, Any]) -> list[dict[str, Any]]:
-    """The pools that come with a cluster: those that are asked for, or one of GKE's own."""
+    """The pools created with a cluster: the requested ones, or GKE's default pool."""
     given, own = state.pop("nodePools", []), state.get("nodeConfig", {})
     if (state.get("autopilot") or {}).get("enabled"):
         if is_zone(state["location"]):
@@ -78,10 +77,11 @@ def _first_pools(state: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _start(cloud: CloudState, cluster: CloudResource) -> None:
-    """The control plane, with what managed Prometheus brings into it; then the nodes."""
+    """Starts the control plane, with managed Prometheus's resource definitions, and then the
+    nodes."""
     with cloud.lock:
         pools = [pool for pool in cloud.of(NODE_POOL) if pool.parent == cluster.identity]
-        nodes = sum(pool.nodes for pool in pools) or 1  # Autopilot begins with its own
+        nodes = sum(pool.nodes for pool in pools) or 1  # Autopilot starts with its own nodes
         failure = cloud.ends_half_way("CREATE_CLUSTER")
         if failure := failure or shared_vpc.failure(cloud, cluster, nodes):
             for pool in pools:
@@ -111,7 +111,7 @@ def _booted(cloud: CloudState, cluster: CloudResource) -> None:
 
 
 def shown(call: Call, cluster: CloudResource) -> dict[str, Any]:
-    """A cluster as the API shows it now, with its pools."""
+    """A cluster in the API's form, with its pools."""
     pools = [each for each in call.cloud.of(NODE_POOL) if each.parent == cluster.identity]
     rows = [node_pools.shown(call, pool) for pool in pools]
     nodes = sum(pool.nodes for pool in pools)

@@ -19,9 +19,9 @@ _ENCRYPTER = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 def check(cloud: CloudState, state: Mapping[str, Any]) -> None:
     """Raises ApiError if GKE may not use the key of this `Cluster`.
 
-    The words are those of Cloud KMS as Compute Engine passes them on (kubernetes-sigs/
-    gcp-compute-persistent-disk-csi-driver pull request 590, 2020-08-24). GKE's own are not
-    published; of a cluster that exists, its API has the condition CLOUD_KMS_KEY_ERROR.
+    The message is that of Cloud KMS, as Compute Engine passes it on (kubernetes-sigs/
+    gcp-compute-persistent-disk-csi-driver pull request 590, 2020-08-24). GKE's own is not
+    published; for an existing cluster, its API has the condition CLOUD_KMS_KEY_ERROR.
     """
     if not (key := (state.get("databaseEncryption") or {}).get("keyName")):
         return

@@ -35,7 +35,7 @@ def check_location(location: str) -> None:
 
 
 def node_locations(location: str, given: Any) -> list[str]:
-    """The zones of a cluster's nodes: a zone's own and the given ones, or three of a region."""
+    """The zones of a cluster's nodes: its own zone and the given ones, or three of its region."""
     known = {zone for zones in ACCELERATOR_ZONES.values() for zone in zones}
     known |= {zone for zones in MACHINE_ZONES.values() for zone in zones}
     in_region = sorted(zone for zone in known if region_of(zone) == region_of(location))
@@ -58,7 +58,7 @@ def channel_of(cluster: Mapping[str, Any]) -> str:
 
 
 def version_in(channel: str, wanted: str | None) -> str:
-    """The version that a control plane gets; raises ApiError for one that is not offered."""
+    """A control plane's version; raises ApiError if it is not offered."""
     default = CHANNEL_DEFAULTS.get(channel, CHANNEL_DEFAULTS["REGULAR"])
     if wanted in (None, "", "-", "latest"):
         return default
@@ -76,7 +76,8 @@ def version_in(channel: str, wanted: str | None) -> str:
 
 
 def check_boot_disk(config: Mapping[str, Any]) -> None:
-    """Raises ApiError if the machine does not take the disk type, in Compute Engine's words."""
+    """Raises ApiError, with Compute Engine's message, if the machine does not support the disk
+    type."""
     machine, disk = str(config["machineType"]), str(config["diskType"])
     if not takes_disk(machine, disk):
         raise bad_request(f"{disk} disk type cannot be used by {machine} machine type.")
@@ -85,7 +86,7 @@ def check_boot_disk(config: Mapping[str, Any]) -> None:
 def takes_disk(name: str, disk: str) -> bool:
     """Whether disks of this type can be attached to the machine type, as its boot disk or later.
 
-    N1 has no Hyperdisk; some of the newest machines have nothing else.
+    N1 does not support Hyperdisk; some of the newest machines support nothing else.
     """
     machine = machine_type(name)
     assert machine is not None, "a stored pool has a machine type of the catalogue"

@@ -1,4 +1,4 @@
-"""How the API represents a cluster's maintenance policy."""
+"""A cluster's maintenance policy in the API's form, and GKE's rules for it."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _RFC3339 = re.compile(
 )
 _ROLLING, _AVAILABLE, _CONTIGUOUS = timedelta(days=32), timedelta(hours=48), timedelta(hours=4)
 _SEARCHED = 366
-"""Days after the first window in which all 32 days in a row are looked at."""
+"""The number of days after the first window in which all 32-day periods are checked."""
 _DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
@@ -55,7 +55,7 @@ def _check_recurring(recurring: Mapping[str, Any]) -> None:
 
 
 def _starts(first: datetime, rule: Mapping[str, str]) -> list[datetime] | None:
-    """The windows of a year, day by day; None for rules that a rehearsal does not expand."""
+    """The starts of a year's windows; None for rules that a rehearsal does not expand."""
     if set(rule) - {"FREQ", "INTERVAL", "BYDAY", "WKST"} or rule["FREQ"] not in ("DAILY", "WEEKLY"):
         return None
     interval, days = int(rule.get("INTERVAL", "1")), rule.get("BYDAY", "")
@@ -74,7 +74,7 @@ def _starts(first: datetime, rule: Mapping[str, str]) -> list[datetime] | None:
 
 
 def _enough(starts: list[datetime], length: timedelta) -> bool:
-    """Whether each 32 days between the first and the last window have 48 hours of windows."""
+    """Whether every 32 days between the first and the last window contain 48 hours of windows."""
     if length < _CONTIGUOUS or not starts:
         return False
     day = starts[0]

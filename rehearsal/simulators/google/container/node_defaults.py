@@ -1,4 +1,4 @@
-"""The defaults that GKE fills in for a node pool, and the GPUs of its nodes."""
+"""GKE's defaults for a node pool, and the GPUs of its nodes."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from components.catalog.gke import ACCELERATORS, Accelerator, machine_type
 
 _AUTH = "https://www.googleapis.com/auth/"
-# What `NodeConfig` says of each field if it is unset, in Google's discovery document.
+# The default of each field of `NodeConfig` in Google's discovery document.
 _CONFIG: Mapping[str, Any] = {
     "machineType": "e2-medium",
     "imageType": "COS_CONTAINERD",
@@ -27,7 +27,7 @@ _UPGRADES = {"maxSurge": 1, "strategy": "SURGE"}
 
 
 def complete_config(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A `NodeConfig` with what GKE fills in if it is unset."""
+    """A `NodeConfig` with GKE's defaults."""
     return {
         **copy.deepcopy(dict(_CONFIG)),
         **{name: value for name, value in given.items() if value != ""},
@@ -35,7 +35,7 @@ def complete_config(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def complete(state: dict[str, Any], cluster: Mapping[str, Any]) -> None:
-    """Adds to a `NodePool`, new or changed, what GKE says of every pool."""
+    """Adds the fields of every pool to a new or changed `NodePool`."""
     state["locations"] = list(state.get("locations") or cluster["locations"])
     state["version"] = state.get("version") or cluster["currentMasterVersion"]
     state["config"] = complete_config(state.get("config") or {})
@@ -54,17 +54,17 @@ def complete(state: dict[str, Any], cluster: Mapping[str, Any]) -> None:
     if not state.get("upgradeSettings"):
         state["upgradeSettings"] = dict(_UPGRADES)
     if state["config"].get("flexStart") or queued(state):
-        # Whatever was asked for: crossplane-contrib/provider-upjet-gcp issue 1028.
+        # Regardless of the request: crossplane-contrib/provider-upjet-gcp issue 1028.
         state["upgradeSettings"] = {"strategy": "SHORT_LIVED"}
 
 
 def queued(pool: Mapping[str, Any]) -> bool:
-    """Whether nodes come only for requests that wait in a queue."""
+    """Whether nodes start only for queued requests."""
     return bool((pool.get("queuedProvisioning") or {}).get("enabled"))
 
 
 def accelerators(config: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, int]]:
-    """The accelerators that a `NodeConfig` names: the entry, the type, how many."""
+    """The accelerators in a `NodeConfig`: entry, type, count."""
     for given in config.get("accelerators") or ():
         if count := int(given.get("acceleratorCount") or 0):
             yield given, str(given.get("acceleratorType", "")), count
@@ -92,5 +92,5 @@ def quota_metric(pool: Mapping[str, Any]) -> str:
 
 
 def max_pods(pool: Mapping[str, Any]) -> int:
-    """Pods that a node of this pool can have."""
+    """The most pods on a node of this pool."""
     return int((pool.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or 110)

@@ -1,6 +1,6 @@
-"""What GKE refuses of a node pool: counts, machine types, accelerators, zones, images.
+"""GKE's rules for a node pool: counts, machine types, accelerators, zones, images.
 
-What else it does not combine is in `node_features`.
+`node_features` has the rules for combinations of its optional features.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ from rehearsal.simulators.google.errors import ApiError, bad_request
 
 
 def check_name(name: str) -> None:
-    """Raises ApiError. Not the provider's check, and so not in a preview: pulumi/pulumi-gcp issue
-    1510."""
+    """Raises ApiError for an invalid name. The provider does not check it, nor does a preview:
+    pulumi/pulumi-gcp issue 1510."""
     if not NODE_POOL_NAME.fullmatch(name):
         raise bad_request(
             f'Invalid value for field "node_pool.name": "{name}". Must be a match of regex '
@@ -32,7 +32,7 @@ def check_name(name: str) -> None:
 
 
 def check(pool: Mapping[str, Any]) -> None:
-    """Raises ApiError for a `NodePool` with all that GKE fills in."""
+    """Raises ApiError for an invalid `NodePool`, which has GKE's defaults."""
     _check_counts(pool)
     machine = _check_machine(pool)
     _check_accelerators(pool, machine)

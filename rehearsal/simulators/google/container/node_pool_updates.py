@@ -18,8 +18,8 @@ _RECREATING = (
     "containerdConfig", "accelerators",
 )  # fmt: skip
 _IN_PLACE = ("labels", "resourceLabels", "resourceManagerTags", "tags", "taints")
-"""Fields of the config that GKE puts on the nodes that run (cloud.google.com, "Manage cluster
-lifecycle changes"). For a field in neither list it is assumed to recreate the nodes."""
+"""Fields of the config that GKE applies to running nodes (cloud.google.com, "Manage cluster
+lifecycle changes"). A field in neither list is assumed to recreate the nodes."""
 
 
 def _update(call: Call) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _update(call: Call) -> dict[str, Any]:
 
 
 def _as_in_config(name: str, value: Any) -> Any:
-    """The value as a `NodeConfig` has it: an update wraps lists and maps in a block, and writes
+    """The value in a `NodeConfig`'s form: an update wraps lists and maps in a block, and writes
     integers as strings."""
     kind = fields("NodeConfig")[name]
     if "$ref" in fields("UpdateNodePoolRequest")[name] and "$ref" not in kind:
@@ -54,7 +54,7 @@ def _as_in_config(name: str, value: Any) -> Any:
 def change(
     call: Call, pool: CloudResource, state: dict[str, Any], kind: str = "UPGRADE_NODES"
 ) -> dict[str, Any]:
-    """Gives the pool `state`, if GKE allows it; the operation."""
+    """Sets the pool's state if GKE allows it; returns the operation."""
     cluster = call.cloud.found(pool.parent or "")
     if state["version"] == "-":
         state["version"] = cluster.state["currentMasterVersion"]
@@ -79,13 +79,13 @@ def change(
 
 
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
-    """The fields of the config that differ, and `version`."""
+    """The fields of the config that differ, including `version`."""
     before, after = ({**pool["config"], "version": pool["version"]} for pool in (old, new))
     return {name for name in {**before, **after} if before.get(name) != after.get(name)}
 
 
 def set_autoscaling(call: Call, pool: CloudResource, scaling: Mapping[str, Any]) -> dict[str, Any]:
-    """New bounds; the nodes follow them."""
+    """Sets new bounds, and adjusts the number of nodes to them."""
     state = copy.deepcopy(pool.state) | {"autoscaling": dict(scaling)}
     answer = change(call, pool, state)
     if (least := node_pools.least(pool.state)) > pool.nodes:
@@ -94,9 +94,9 @@ def set_autoscaling(call: Call, pool: CloudResource, scaling: Mapping[str, Any])
 
 
 def resize(call: Call, pool: CloudResource, wanted: int) -> None:
-    """Brings or takes away nodes, of all zones together; raises ApiError if they do not start.
+    """Adds or removes nodes, in all zones together; raises ApiError if they do not start.
 
-    Those that the cloud itself keeps go first, as the autoscaler's may be busy.
+    Removes those that the cloud itself keeps first, as the autoscaler's may be in use.
     """
     call.cloud.check_start(pool, wanted)
     pool.kept_nodes = max(pool.kept_nodes + wanted - pool.nodes, 0)

@@ -14,7 +14,7 @@ from rehearsal.simulators.google.resource import CloudResource
 from rehearsal.simulators.google.state import CloudState
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
-"""What GKE puts on GPU nodes itself."""
+"""The taint that GKE adds to GPU nodes."""
 
 
 def _create(call: Call) -> dict[str, Any]:
@@ -37,8 +37,8 @@ def _create(call: Call) -> dict[str, Any]:
 def add(
     cloud: CloudState, cluster: CloudResource, state: dict[str, Any], *, booting: bool = False
 ) -> CloudResource:
-    """A pool of the cluster with its first nodes; raises ApiError if GKE refuses it. `booting`:
-    the nodes join later."""
+    """Creates a pool of the cluster with its first nodes; raises ApiError if GKE refuses it.
+    `booting`: the nodes join later."""
     name = state.get("name", "")
     node_pool_rules.check_name(name)
     identity = f"{cluster.identity}/nodePools/{name}"
@@ -56,7 +56,7 @@ def add(
 
 
 def drafted(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> CloudResource:
-    """The pool as it would be, with what GKE fills in; raises ApiError if GKE refuses it."""
+    """The pool that would be created, with GKE's defaults; raises ApiError if GKE refuses it."""
     node_defaults.complete(state, cluster.state)
     check(cloud, cluster, state)
     add_driver_and_taints(state, added=_has_cpu_pool(cloud, cluster))
@@ -71,7 +71,7 @@ def drafted(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) ->
 
 
 def check(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> None:
-    """Raises ApiError if GKE refuses this `NodePool`, new or changed."""
+    """Raises ApiError if GKE refuses this new or changed `NodePool`."""
     node_locations(cluster.state["location"], state["locations"])  # in the cluster's region?
     cloud.check_account(state["config"], cluster.identity.split("/")[1])
     metadata = (state["config"].get("workloadMetadataConfig") or {}).get("mode")
@@ -95,8 +95,7 @@ def least(state: dict[str, Any]) -> int:
 
 
 def add_driver_and_taints(state: dict[str, Any], *, added: bool) -> None:
-    """What GKE adds to a pool with GPUs: a driver by default, and, if
-    `added`, its taint."""
+    """Adds the default driver to a pool with GPUs and, if `added`, GKE's taint."""
     config = state["config"]
     if (found := node_defaults.accelerator_of(state)) is None:
         return
@@ -124,7 +123,7 @@ def _has_cpu_pool(cloud: CloudState, cluster: CloudResource) -> bool:
 
 
 def shown(call: Call, pool: CloudResource) -> dict[str, Any]:
-    """A pool as the API shows it now."""
+    """A pool in the API's form."""
     project, cluster = pool.identity.split("/")[1], pool.identity.split("/")[5]
     compute = f"https://www.googleapis.com/compute/{'beta' if 'beta' in call.version else 'v1'}"
     found = {
@@ -140,7 +139,7 @@ def shown(call: Call, pool: CloudResource) -> dict[str, Any]:
 
 
 def group_name(cluster: str, pool: str) -> str:
-    """The managed instance group of a pool in each of its zones."""
+    """The name of a pool's managed instance group, the same in each of its zones."""
     return f"gke-{cluster}-{pool}-grp"
 
 

@@ -20,8 +20,8 @@ def operation(
     simulated_seconds: float = 0.0,
     error: ApiError | None = None,
 ) -> dict[str, Any]:
-    """One that begins now, in the location of what it changes. `simulated_seconds`: what it takes
-    in life, which the operation's progress says; `error`: what it ends with."""
+    """Starts an operation in the location of its target. `simulated_seconds`: the real duration,
+    which the operation's progress reports; `error`: its result."""
     scope = "/".join(target.split("/")[:4])
     begun = call.cloud.operations.begin(
         "container", scope, kind, target, work=work, simulated_seconds=simulated_seconds
@@ -39,7 +39,8 @@ def updating(
     work: Callable[[], None] | None = None,
     simulated_seconds: float = 0.0,
 ) -> dict[str, Any]:
-    """One that changes something, and ends as the faults say; what it changed stays changed."""
+    """Starts an operation that changes something and ends with an injected fault, if any; changes
+    remain."""
     failure = call.cloud.ends_half_way(kind)
     error = ApiError(500, failure) if failure else None
     return operation(
@@ -48,14 +49,15 @@ def updating(
 
 
 def broken(resource: CloudResource, message: str) -> ApiError:
-    """What ends an operation that made this partway. GKE keeps it, and says why in its state."""
+    """The error of an operation that created this partway. GKE keeps the resource, with the reason
+    in its state."""
     resource.state |= {"status": "ERROR", "statusMessage": message}
     resource.nodes = resource.kept_nodes = 0
     return ApiError(500, message)
 
 
 def fields(schema: str) -> Mapping[str, Mapping[str, Any]]:
-    """The fields of a message of GKE's API, in the version that has most of them."""
+    """The fields of a message of GKE's API, in the version with the most fields."""
     found = document("container", WIDER["container", "v1"])
     assert found is not None
     properties: Mapping[str, Mapping[str, Any]] = found.schemas[schema]["properties"]
@@ -63,7 +65,8 @@ def fields(schema: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def without_defaults(value: Any) -> Any:
-    """As Google's newer APIs write a message: without false, 0, and what is empty but a block."""
+    """The message in the form of Google's newer APIs: without false, 0, and empty values except
+    blocks."""
     if isinstance(value, Mapping):
         return {
             name: without_defaults(each)

@@ -1,7 +1,7 @@
 """Why a node pool's machines cannot use the reservation that the pool names.
 
-The words of GKE are from two reports of its users (gsutil issue 1000, cluster-toolkit pull request
-5043), those of Compute Engine from Cluster Autoscaler, which knows its errors by them
+GKE's messages are from two reports of its users (gsutil issue 1000, cluster-toolkit pull request
+5043), Compute Engine's from Cluster Autoscaler, which recognises errors by them
 (cluster-autoscaler/cloudprovider/gce/autoscaling_gce_client.go, read 2026-11-22).
 """
 
@@ -19,8 +19,7 @@ _BLOCKS = "/reservationBlocks/"
 
 
 def affinity(state: Mapping[str, Any]) -> str:
-    """The reservation that a node pool's machines come out of, as the pool names it; empty if it
-    names none."""
+    """The reservation of a node pool's machines, as the pool names it; empty if it names none."""
     found = state["config"].get("reservationAffinity") or {}
     if found.get("consumeReservationType") != "SPECIFIC_RESERVATION":
         return ""
@@ -28,8 +27,8 @@ def affinity(state: Mapping[str, Any]) -> str:
 
 
 def check_new(cloud: CloudState, pool: Mapping[str, Any], identity: str, nodes: int) -> None:
-    """Raises ApiError, in GKE's words, for a pool with a reservation that is not there, or that has
-    not as many machines as it is to begin with."""
+    """Raises ApiError, with GKE's message, for a pool whose reservation does not exist, or has
+    fewer machines than the pool's initial nodes."""
     if not (path := affinity(pool)):
         return
     project, name = identity.split("/")[1], identity.rpartition("/")[2]
@@ -55,8 +54,8 @@ def check_new(cloud: CloudState, pool: Mapping[str, Any], identity: str, nodes: 
 
 
 def check_start(cloud: CloudState, pool: CloudResource, wanted: int) -> None:
-    """Raises ApiError, in Compute Engine's words, where the pool's reservation has no machine for
-    so many nodes."""
+    """Raises ApiError, with Compute Engine's message, if the pool's reservation does not have
+    machines for that many nodes."""
     if not (path := affinity(pool.state)):
         return
     project = pool.identity.split("/")[1]
@@ -80,7 +79,7 @@ def check_start(cloud: CloudState, pool: CloudResource, wanted: int) -> None:
 
 
 def in_region(cloud: CloudState, path: str, project: str, region: str) -> Reservation | None:
-    """The reservation in a zone of this region, if there is one that the project may use."""
+    """The reservation in a zone of this region, if it exists and the project may use it."""
     zones = dict.fromkeys(one.zone for one in cloud.reservations)
     found = (_found(cloud, path, project, zone) for zone in zones if region_of(zone) == region)
     return next((one for one in found if one is not None), None)
@@ -92,13 +91,13 @@ def is_in(cloud: CloudState, path: str, project: str, zone: str) -> bool:
 
 
 def _found(cloud: CloudState, path: str, project: str, zone: str) -> Reservation | None:
-    """The reservation in this zone, if there is one that the project may use."""
+    """The reservation in this zone, if it exists and the project may use it."""
     whole, _, block = path.partition(_BLOCKS)
     block = block.partition("/")[0]
     for one in cloud.reservations:
         owner, name = owner_of(one, project)
         meant = whole in (name, f"projects/{owner}/reservations/{name}")
-        # Its plain name means one of the project itself.
+        # A plain name refers to a reservation of the project itself.
         mine = owner == project or ("/" in whole and project in one.shared_with)
         if meant and mine and one.zone == zone and (not block or block in one.blocks):
             return one
@@ -106,7 +105,7 @@ def _found(cloud: CloudState, path: str, project: str, zone: str) -> Reservation
 
 
 def owner_of(one: Reservation, project: str) -> tuple[str, str]:
-    """Project and name; one without a project is in the caller's."""
+    """Project and name; a reservation without a project belongs to the caller's."""
     parts = one.name.split("/")
     return (parts[1], parts[3]) if len(parts) == 4 else (project, one.name)
 
@@ -130,7 +129,7 @@ def _free(cloud: CloudState, one: Reservation, state: Mapping[str, Any], besides
 
 
 def used_of(cloud: CloudState, one: Reservation, besides: str = "") -> int:
-    """Machines of a reservation that run: others' and those of node pools."""
+    """The machines of a reservation in use: by others, and by node pools."""
     used = one.used
     for pool in cloud.pools():
         path, zones = affinity(pool.state), pool.state["locations"]
@@ -143,8 +142,8 @@ def used_of(cloud: CloudState, one: Reservation, besides: str = "") -> int:
 
 
 def reserved_gpus(cloud: CloudState, metric: str | None, region: str | None) -> int:
-    """GPUs of the project's own reservations, which count against a quota whether they run or not.
-    None: of all metrics, in all regions."""
+    """The GPUs of the project's own reservations, which count against a quota whether they run or
+    not. None: in all metrics and regions."""
     found = 0
     for one in cloud.reservations:
         machine = machine_type(one.type)

@@ -1,6 +1,7 @@
-"""What GKE requires of a network: in another project, its rights there; everywhere, a way out.
+"""GKE's requirements for a network: permissions if it is in another project, and always a route to
+the internet.
 
-Each in GKE's own words; the comment on it says who met them.
+Each message is GKE's own; the comment above it links to a report of it.
 """
 
 from collections.abc import Iterable
@@ -12,13 +13,13 @@ from rehearsal.simulators.google.state import CloudState
 _ROBOT = f"service-{PROJECT_NUMBER}@container-engine-robot.iam.gserviceaccount.com"
 GKE_AGENT = f"serviceAccount:{_ROBOT}"
 APIS_AGENT = f"serviceAccount:{PROJECT_NUMBER}@cloudservices.gserviceaccount.com"
-"""The agents of the cluster's project."""
+"""The service agents of the cluster's project."""
 HOST_USER, NETWORK_USER = "roles/container.hostServiceAgentUser", "roles/compute.networkUser"
 
 
 def check(cloud: CloudState, identity: str, network: str, subnetwork: str) -> None:
-    """Raises ApiError if the cluster's project may not use the network, or where there is no
-    such network or subnetwork."""
+    """Raises ApiError if the cluster's project may not use the network, or if the network or
+    subnetwork does not exist."""
     project, host = identity.split("/")[1], network.split("/")[1]
     if project != host and cloud.host_projects.get(project) != host:
         # https://github.com/GoogleCloudPlatform/gke-enterprise-mt/issues/20
@@ -46,8 +47,8 @@ def check(cloud: CloudState, identity: str, network: str, subnetwork: str) -> No
 
 
 def failure(cloud: CloudState, cluster: CloudResource, nodes: int) -> str:
-    """Why the operation that makes the cluster fails, with its first `nodes`; empty if it does
-    not."""
+    """Why the operation that creates the cluster fails, with its first `nodes`; empty if it
+    succeeds."""
     network, subnetwork = cluster.depends_on
     project, host = cluster.identity.split("/")[1], network.split("/")[1]
     places = [f"projects/{host}", subnetwork]
@@ -59,7 +60,7 @@ def failure(cloud: CloudState, cluster: CloudResource, nodes: int) -> str:
             f"'{subnetwork}'"
         )
     private = cluster.state["networkConfig"].get("defaultEnablePrivateNodes")
-    # In its own network project GKE turns it on for private nodes, in a Shared VPC it does not
+    # GKE enables it for private nodes in its own project's network, but not in a Shared VPC
     # (docs.cloud.google.com, "Best practices for GKE networking").
     access = project == host or cloud.resources[subnetwork].state.get("privateIpGoogleAccess")
     leads_out = _has_nat(cloud, network, subnetwork) or any(
@@ -83,7 +84,7 @@ def _granted(cloud: CloudState, names: Iterable[str], role: str, member: str) ->
 
 
 def _has_nat(cloud: CloudState, network: str, subnetwork: str) -> bool:
-    """Whether a Cloud NAT of the region takes this subnetwork out."""
+    """Whether a Cloud NAT of the region serves this subnetwork."""
     place = subnetwork.partition("/subnetworks/")[0]
     for router in cloud.of("compute.routers"):
         if network not in router.depends_on or not router.identity.startswith(f"{place}/"):

@@ -3,4 +3,4 @@
 CLUSTER = "container.clusters"
 NODE_POOL = "container.nodePools"
 DEFAULT_POOL = "default-pool"
-"""The pool that GKE creates for a cluster that asks for none."""
+"""The pool that GKE creates for a cluster without requested pools."""
