@@ -61,8 +61,8 @@ workloads."""
 
 
 def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
-    """Measures both orders of each environment, once each, as a run takes as long as in the
-    cloud."""
+    """Measures both orders of each environment; the durations are given, so one run of each is
+    enough."""
     rows, notes = [], []
     for stack in chosen or STACKS:
         known = measured(platform_of(stack))

@@ -12,9 +12,8 @@ class Measured(Protocol):
     """The interface of the module that `Platform.measures` names."""
 
     SCALE: float
-    """How many cloud seconds one second of an `up` stands for, so that an `up` takes about two
-    minutes. A greater value would magnify times that are not the cloud's: the engine's start, 2
-    s."""
+    """How many of the cloud's seconds one second of an `up` stands for; an `up` then takes about
+    two minutes. More would magnify times that are not the cloud's: the engine's start of 2 s."""
     ORDER: Sequence[str]
     """Types that the cloud creates in this order before a GPU can be requested."""
     KILL_PARTS: int

@@ -242,8 +242,8 @@ IDENTITY_SECONDS = 10.0
 """Seconds until a pod identity association reaches the webhook that gives pods their credentials:
 aws/eks-pod-identity-agent issue 52, aws/containers-roadmap issue 2507."""
 NODE_GROUP_SECONDS = 20.0
-"""What starts this soon after a node group is assumed to start once the group exists, which takes
-minutes in AWS and no time here."""
+"""What is granted up to this many seconds after a node group was created counts as in effect, as it
+would be once the group exists, which takes minutes in AWS and no time here."""
 
 
 def identified_at(cluster: Cluster, account: tuple[str, str]) -> float | None:
@@ -268,7 +268,7 @@ def access_granted(cluster: Cluster) -> bool:
 
 
 def access_due(cluster: Cluster) -> float | None:
-    """Seconds until the first access takes effect; None if it already has, or none is pending."""
+    """Seconds until the next pending access takes effect; None if none is pending."""
     left = (_seconds_left(cluster, admin) for admin in access_admins(cluster))
     return min((seconds for seconds in left if seconds > 0), default=None)
 
