@@ -23,8 +23,8 @@ from stacks.definition.files import use_instead
 from stacks.outcome import CheckError
 
 ASKED_EVERY = 6
-"""At one in this many operations, the engine is also killed before the cloud acts. The state is then
-as after a kill at the previous operation, but with another operation in progress."""
+"""At one in this many operations, the engine is also killed before the cloud acts. The state is
+then as after a kill at the previous operation, but with another operation in progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,8 +44,8 @@ class Cluster:
     """The control plane's network interfaces in the cluster's subnets."""
     groups: dict[str, Group] = field(default_factory=dict)
     tagged: dict[tuple[str, str], dict[str, Row]] = field(default_factory=lambda: defaultdict(dict))
-    """What it has that takes tags, by type: the words of the leak check, and the member that has
-    the ARN. Of a type, by what follows the cluster's name in its id."""
+    """Taggable resources. The key is their type: its name in the leak check, and the member with
+    the ARN. Within a type, the key is the part of the ID after the cluster's name."""
     policies: dict[str, dict[str, Row]] = field(default_factory=dict)
     """Principal ARN -> policy ARN -> associated access policy."""
     associations: dict[str, Row] = field(default_factory=dict)

@@ -86,7 +86,8 @@ def node_os(image_type: str) -> Literal["cos", "ubuntu", "other"]:
 
 def _taints(pool: Mapping[str, Any]) -> Iterator[NodeTaint]:
     """The pool's taints, including GKE's own for Arm nodes:
-    docs.cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment, "Overview", read on 2026-11-23."""
+    docs.cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment,
+    "Overview", read on 2026-11-23."""
     config = pool["config"]
     for feature in FEATURES:
         yield from feature.taints(pool)

@@ -1,4 +1,4 @@
-"""Parts of a `NodePool`, each with what GKE refuses of it and what its nodes show of it."""
+"""Optional features of a `NodePool`, each with GKE's rules for it and its effect on nodes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,27 +23,27 @@ STRATEGY_LABEL = "cloud.google.com/gke-gpu-sharing-strategy"
 CLIENTS_LABEL = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
 Pool = Mapping[str, Any]
-"""A `NodePool` with all that GKE fills in."""
+"""A `NodePool` with GKE's defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """One part of a `NodePool`."""
+    """One feature of a `NodePool`."""
 
     check: Callable[[Pool], None]
-    """Raises ApiError for what GKE refuses."""
+    """Raises ApiError if GKE refuses the pool."""
     labels: Callable[[Pool], Mapping[str, str]] = lambda pool: {}
     taints: Callable[[Pool], Iterator[NodeTaint]] = lambda pool: iter(())
     capacity: Callable[[Pool], Mapping[str, str]] = lambda pool: {}
-    """Quantities for pods, in place of those that machine and boot disk have."""
+    """Quantities for pods that replace those of machine and boot disk."""
 
 
 def gke_sharing(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> GpuSharing:
     """How GKE's own device plugin shares the GPUs of an `AcceleratorConfig`.
 
     GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia/gpusharing: with time-sharing
-    a container gets one share, with MPS as many as it asks for where the node has one device only.
-    Its MPS daemon is reached through the host's IPC (cloud.google.com, nvidia-mps-gpus).
+    a container gets one share; with MPS as many as it requests if the node has only one device. Its
+    MPS daemon is reached through the host's IPC (cloud.google.com, nvidia-mps-gpus).
     """
     sharing = given.get("gpuSharingConfig")
     if not sharing:
@@ -59,7 +59,7 @@ def gke_sharing(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> GpuS
 
 
 def driver_version(config: Mapping[str, Any]) -> str | None:
-    """`gpuDriverVersion` of the pool's GPUs; None without GPUs that name one."""
+    """The `gpuDriverVersion` of the pool's GPUs; None if they have none."""
     installation = first_gpu(config).get("gpuDriverInstallationConfig") or {}
     version: str | None = installation.get("gpuDriverVersion")
     return version
@@ -84,7 +84,7 @@ def _gpu_labels(pool: Pool) -> dict[str, str]:
 
 
 def first_gpu(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The pool's one entry of `accelerators`, empty without."""
+    """The pool's only entry in `accelerators`; empty without one."""
     return next(iter(config.get("accelerators") or ()), {})
 
 
@@ -95,7 +95,7 @@ def _gpus(pool: Pool) -> dict[str, str]:
     accelerator, count = found
     given = first_gpu(pool["config"])
     partitions = accelerator.mig.get(given.get("gpuPartitionSize") or "", 1)
-    # What GKE's fields say of sharing is only for its own device plugin.
+    # GKE's fields for sharing apply only to its own device plugin.
     own = pool["config"].get("labels", {}).get(NO_PLUGIN_LABEL) == "true"
     clients = 1 if own else gke_sharing(given, found).replicas
     return {GPU_RESOURCE: str(count * partitions * clients)}
@@ -136,8 +136,8 @@ def _least(scaling: Mapping[str, Any]) -> int:
 
 
 def _check_provisioning(pool: Pool) -> None:
-    """Of queued provisioning: GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool,
-    preconditions (2026-11-24)."""
+    """Rules for queued provisioning: GoogleCloudPlatform/cluster-toolkit,
+    modules/compute/gke-node-pool, preconditions (2026-11-24)."""
     config = pool["config"]
     spot, flex, waits = config.get("spot"), config.get("flexStart"), queued(pool)
     affinity = (config.get("reservationAffinity") or {}).get("consumeReservationType")
@@ -171,7 +171,8 @@ def _provisioning_labels(pool: Pool) -> dict[str, str]:
 
 
 def _queued_taint(pool: Pool) -> Iterator[NodeTaint]:
-    """GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/provisioningrequests/pods/pods.go."""
+    """The taint of queued pools: GoogleCloudPlatform/cluster-autoscaler 7d250507,
+    pkg/provisioningrequests/pods/pods.go."""
     if queued(pool):
         yield NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
 
