@@ -169,6 +169,9 @@ class GpuPool:
     versions, which read published pools, do not have the key."""
     all_at_once: AllAtOnce | None = None
     """How a job gets either all of its nodes or none; None if the pool grows for any pod."""
+    topology: Sequence[str] | None = None
+    """Labels that say where a node is in the cloud's network, the broadest level first, if Kueue
+    places jobs by them; None if it does not."""
     driver_directory: str | None = None
     """Directory on the nodes with the driver's libraries, if no NVIDIA container runtime provides
     them to containers; None if one does."""
@@ -266,6 +269,18 @@ class ResolvedPool(Generic[Args]):
     """Zones, or IDs of an existing VPC's subnets, in which its nodes may be."""
     warnings: Sequence[str] = ()
     """Warnings about it, one line each, starting with the key's path."""
+
+
+def check_fixed(min_nodes: int, max_nodes: int, or_else: str = "") -> None:
+    """Raises ValueError for a topology-aware pool whose size changes: Kueue finds a place only
+    among nodes that exist, and does not ask an autoscaler for others (kueue.sigs.k8s.io/docs/
+    concepts/topology_aware_scheduling, 2026-11-24)."""
+    if min_nodes != max_nodes:
+        raise ValueError(
+            "topologyAware: Kueue places pods only on nodes that exist, and this pool has "
+            f"{min_nodes} to {max_nodes}; set minNodes to {max_nodes}"
+            f"{f', or {or_else}' if or_else else ''}, or drop the key"
+        )
 
 
 def nvlink_warnings(models: Mapping[str, str]) -> list[str]:

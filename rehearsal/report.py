@@ -34,6 +34,8 @@ class NodeLife:
     """Whether the autoscaler added it."""
     granted: float | None = None
     """When the cloud granted it, if the autoscaler added it."""
+    block: str = ""
+    """Where in the cloud's network it is; empty if the cloud does not say."""
     parts: dict[str, float] = field(default_factory=dict)
     """`driver`, `plugin` -> when the pod that provides it was first ready on the node."""
     used: bool = False
@@ -115,6 +117,8 @@ def node_lives(events: Iterable[Event]) -> list[NodeLife]:
         elif event.what == "member":
             life.group, life.gpus = event.detail["group"], event.detail["gpus"]
             life.added = event.detail.get("added", False)
+        elif event.what == "placed":
+            life.block = event.detail["block"]
         elif event.what == "gpus" and event.detail["gpus"] and life.gpus_at is None:
             life.gpus_at = event.at
         elif event.what == "left":
@@ -311,6 +315,7 @@ def _pods(report: Report, width: int | None) -> str:
     if not report.pods:
         return ""
     pods = Counter(pod.workload for pod in report.pods)
+    blocks = {node.name: f" in {node.block}" for node in report.nodes if node.block}
     rows = [
         (
             pod.workload if pods[pod.workload] == 1 else f"{pod.workload} ({_own_part(pod)})",
@@ -319,7 +324,7 @@ def _pods(report: Report, width: int | None) -> str:
             _time(pod.created),
             _time(pod.bound),
             _time(pod.done if pod.done is not None else pod.ready),
-            pod.node or "none",
+            f"{pod.node}{blocks.get(pod.node, '')}" if pod.node else "none",
         )
         for pod in report.pods
     ]

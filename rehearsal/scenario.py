@@ -21,7 +21,15 @@ from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
 from rehearsal.simulators.cloud import ClassScaler, NodeGroup, Restocking
-from rehearsal.verify import assertions, fallbacks, probes, stack_output_checks, volumes, workers
+from rehearsal.verify import (
+    assertions,
+    fallbacks,
+    probes,
+    stack_output_checks,
+    topology,
+    volumes,
+    workers,
+)
 from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
 from stacks.definition.files import document_in
@@ -458,6 +466,8 @@ class Rehearsal:
         pods = sandbox.cluster_cache.pods
         if workers.workers(pods):
             policies = sandbox.control_plane.api.items(POLICIES)
+            nodes = [*sandbox.cluster_cache.gpu_nodes, *sandbox.cluster_cache.nodes]
+            wrong += topology.scattered(pods, nodes)
             wrong += [*workers.crowded(pods), *workers.reachable(pods, policies)]
         wrong += evictable(groups, sandbox.cluster_cache.gpu_nodes, pods, rules(pods))
         return wrong + self._without_volumes(pods)

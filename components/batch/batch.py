@@ -1,11 +1,14 @@
 """The job controllers that a stack runs, and its queues."""
 
+import hashlib
+import json
 from collections.abc import Sequence
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
+from ..catalog import kubernetes as names
 from ..cluster import AllAtOnce, Cluster, GpuPool
 from ..gpu.pod_args import Auxiliary
 from . import kueue, published
@@ -36,6 +39,11 @@ class Batch(pulumi.ComponentResource):
             controller = kueue.kueue(
                 job_set=args.job_set,
                 fair_sharing=any(queue.sharing for queue in args.queues.values()),
+                topology=any(
+                    cluster.pools[pool].topology
+                    for queue in args.queues.values()
+                    for pool in queue.pools
+                ),
                 pods_ready_minutes=args.pods_ready_minutes,
                 protected=protected,
                 cluster=cluster,
@@ -133,12 +141,14 @@ class Batch(pulumi.ComponentResource):
         for pool in pools:
             if pool.name not in self._flavors:
                 self._flavors[pool.name] = kubernetes.apiextensions.CustomResource(
-                    f"flavor-{pool.name}",
+                    f"flavor-{flavor_name(pool)}",
                     api_version=api,
                     kind="ResourceFlavor",
-                    metadata={"name": pool.name},
+                    metadata={"name": flavor_name(pool)},
                     spec=flavor(pool),
-                    opts=self._kept(cluster, "ResourceFlavor", controller),
+                    opts=self._kept(
+                        cluster, "ResourceFlavor", self._topology(pool, cluster, controller)
+                    ),
                 )
                 if pool.all_at_once is not None:
                     self._checks[pool.name] = self._check(
@@ -167,7 +177,7 @@ class Batch(pulumi.ComponentResource):
                         "coveredResources": [pools[0].resource],
                         "flavors": [
                             {
-                                "name": pool.name,
+                                "name": flavor_name(pool),
                                 "resources": [{"name": pool.resource, **args.resource_quota(pool)}],
                             }
                             for pool in pools
@@ -194,6 +204,22 @@ class Batch(pulumi.ComponentResource):
                 spec={"clusterQueue": name},
                 opts=self._kept(cluster, "LocalQueue", cluster_queue),
             )
+
+    def _topology(
+        self, pool: GpuPool, cluster: Cluster, controller: pulumi.Resource
+    ) -> pulumi.Resource:
+        """What the pool's flavor waits for: where its nodes can be, or only the controller."""
+        if pool.topology is None:
+            return controller
+        levels = [*pool.topology, names.HOSTNAME]
+        return kubernetes.apiextensions.CustomResource(
+            f"topology-{pool.name}",
+            api_version=f"{kueue.GROUP}/{kueue.VERSION}",
+            kind="Topology",
+            metadata={"name": pool.name},
+            spec={"levels": [{"nodeLabel": level} for level in levels]},
+            opts=cluster.options(self, depends_on=[controller]),
+        )
 
     def _check(
         self, pool: GpuPool, asks: AllAtOnce, cluster: Cluster, controller: pulumi.Resource
@@ -254,7 +280,9 @@ class Batch(pulumi.ComponentResource):
 
 
 def _strategy(pools: Sequence[GpuPool]) -> dict[str, object]:
-    checks = [{"name": pool.name, "onFlavors": [pool.name]} for pool in pools if pool.all_at_once]
+    checks = [
+        {"name": pool.name, "onFlavors": [flavor_name(pool)]} for pool in pools if pool.all_at_once
+    ]
     return {"admissionChecksStrategy": {"admissionChecks": checks}} if checks else {}
 
 
@@ -269,4 +297,14 @@ def flavor(pool: GpuPool) -> dict[str, object]:
         ],
         # Exactly those of this stack's own workloads, so that Kueue changes nothing in them.
         "tolerations": [dict(toleration.manifest()) for toleration in pool.tolerations],
+        **({"topologyName": pool.name} if pool.topology is not None else {}),
     }
+
+
+def flavor_name(pool: GpuPool) -> str:
+    """One with a topology never changes, and none goes that a queue still names: another content
+    has another name (apis/kueue/v1beta2/resourceflavor_types.go of 0.16.2)."""
+    if pool.topology is None:
+        return pool.name
+    content = json.dumps(flavor(pool), sort_keys=True).encode()
+    return f"{pool.name}-{hashlib.sha256(content).hexdigest()[:6]}"

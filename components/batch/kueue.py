@@ -77,6 +77,14 @@ RULES: list[PolicyRuleArgsDict] = [
 FAIR = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
 """Kueue's own default before the field became required (apis/config/v1beta2 of 0.16.2)."""
 
+TOPOLOGY_RULES: list[PolicyRuleArgsDict] = [
+    rule("", ["pods"], *_CHANGE),
+    rule(GROUP, ["topologies"], "update"),
+    rule(GROUP, ["topologies/finalizers"], "update"),
+]
+"""Of the same file, what placing pods needs: they are created with a scheduling gate, which Kueue
+takes off."""
+
 JOB_SET_RULES: list[PolicyRuleArgsDict] = [
     rule(jobset.GROUP, ["jobsets"], *READ, *_CHANGE),
     rule(jobset.GROUP, ["jobsets/finalizers", "jobsets/status"], "get", *_CHANGE),
@@ -84,12 +92,13 @@ JOB_SET_RULES: list[PolicyRuleArgsDict] = [
 
 
 def kueue(
-    *, job_set: bool, fair_sharing: bool, pods_ready_minutes: int | None, protected: bool,
-    cluster: Cluster, parent: pulumi.Resource,
+    *, job_set: bool, fair_sharing: bool, topology: bool, pods_ready_minutes: int | None,
+    protected: bool, cluster: Cluster, parent: pulumi.Resource,
 ) -> Controller:  # fmt: skip
     """The controller in the version that this stack runs; with `job_set`, it also manages JobSets.
-    `fair_sharing`: whether queues lend each other idle GPUs by weight. `pods_ready_minutes`: after
-    how long a job returns to its queue if not all of its pods run."""
+    `fair_sharing`: whether queues lend each other idle GPUs by weight. `topology`: whether it
+    places pods. `pods_ready_minutes`: after how long a job returns to its queue if not all of its
+    pods run."""
     frameworks = ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_set else [])]
     asked = {
         "fairSharing": FAIR if fair_sharing else None,
@@ -98,9 +107,16 @@ def kueue(
     args = ControllerArgs(
         source="kueue",
         image=images.KUEUE,
-        config={**_config(frameworks), **{key: value for key, value in asked.items() if value}},
+        config={
+            **_config(frameworks, topology),
+            **{key: value for key, value in asked.items() if value},
+        },
         lease="c1f6bfd2.kueue.x-k8s.io",
-        rules=[*RULES, *(JOB_SET_RULES if job_set else [])],
+        rules=[
+            *RULES,
+            *(JOB_SET_RULES if job_set else []),
+            *(TOPOLOGY_RULES if topology else []),
+        ],
         webhooks=_webhooks(job_set),
         protected=protected,
         converted=[f"{kind}.{GROUP}" for kind in CONVERTED],
@@ -108,17 +124,17 @@ def kueue(
     return Controller("kueue", args, cluster=cluster, opts=pulumi.ResourceOptions(parent=parent))
 
 
-def _config(frameworks: Sequence[str]) -> dict[str, Any]:
+def _config(frameworks: Sequence[str], topology: bool) -> dict[str, Any]:
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "namespace": "kueue-system",
         "clientConnection": {"qps": 50, "burst": 100},
         "integrations": {"frameworks": list(frameworks)},
         "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
-        # None of these is used here, and each would need additional permissions.
+        # Each would need additional permissions, and only the second is ever used here.
         "featureGates": {
             "MultiKueue": False,
-            "TopologyAwareScheduling": False,
+            "TopologyAwareScheduling": topology,
             "VisibilityOnDemand": False,
         },
     }

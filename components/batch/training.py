@@ -17,7 +17,7 @@ from ..cluster import Cluster, GpuPool
 from ..gpu.auxiliary import ROOT, declare_files
 from ..gpu.pod_parts import Contents, PodParts, contents_of, pod_parts
 from ..gpu.prerequisites import Prerequisites
-from ..gpu.running import annotation_paths, staying
+from ..gpu.running import annotation_paths, placed, stated, staying
 from . import jobset
 from .training_args import TrainingArgs
 
@@ -172,7 +172,7 @@ def spec(
                         "template": {
                             "metadata": {
                                 "labels": _pod_labels(name, pool),
-                                **_annotations(pool, parts),
+                                **_annotations(args, pool, parts),
                             },
                             "spec": _pod(name, args, pool, parts),
                         },
@@ -189,18 +189,21 @@ def _pod_labels(name: str, pool: GpuPool) -> dict[str, str]:
     return {"app": name, **({names.JOB_SET_LABEL: name} if pool.all_at_once else {})}
 
 
-def _annotations(pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
+def _annotations(args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
     # No empty values in a custom resource, see `_worker`.
-    found = {**staying(pool), **parts.annotations}
+    place = placed(pool, args.queue, args.required_topology, args.preferred_topology)
+    found = {**staying(pool), **place, **parts.annotations}
     return {"annotations": found} if found else {}
 
 
 def _annotation_paths(job_set: Mapping[str, Any]) -> list[str]:
-    """The paths of the workers' annotations, which do not replace a running training job."""
+    """The paths of the workers' annotations that do not replace a running training job: all but
+    those that say where its workers must be."""
     (workers,) = job_set["replicatedJobs"]
     metadata = workers["template"]["spec"]["template"]["metadata"]
     return annotation_paths(
-        "spec.replicatedJobs[0].template.spec.template", metadata.get("annotations", {})
+        "spec.replicatedJobs[0].template.spec.template",
+        [each for each in metadata.get("annotations", {}) if "-topology" not in each],
     )
 
 
@@ -255,7 +258,7 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
         mounts.append({"name": "driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True})
         search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH}
     resources = {"limits": {**args.limits.quantities(), pool.resource: str(gpus)}}
-    if requests := args.requests.quantities():
+    if requests := {**stated(resources["limits"], pool), **args.requests.quantities()}:
         # No empty values in a custom resource: Kueue drops them on update, which looks like a
         # change.
         resources["requests"] = requests

@@ -6,13 +6,16 @@ from typing import Annotated
 
 from annotated_types import Ge, MinLen
 
+from ..catalog import kubernetes as names
 from ..cluster import GpuPool
-from ..effect import Sent, Silent
+from ..effect import Sent, Silent, Tries
 from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
 from ..limits import VARIABLE, Hint, none_of
 from .batch_args import QueueRequest
 
+_LEVELS = (names.GKE_TOPOLOGY[0], names.EKS_TOPOLOGY[2])
+_PLACE = Sent("JobSet spec.replicatedJobs[].template.spec.template.metadata.annotations")
 _FREE = none_of("MASTER_ADDR", "MASTER_PORT", why="is set by the job itself; drop it")
 
 
@@ -47,6 +50,12 @@ class TrainingArgs(PodArgs):
     free."""
     priority: Annotated[str | None, Sent("ObjectMeta labels")] = None
     """Its priority in the queue, one of `batch.priorities`; by default, value 0."""
+    required_topology: Annotated[str | None, _PLACE, Tries(*_LEVELS)] = None
+    """Within what all workers have to be: one of the labels that say where in the network nodes of
+    a `topologyAware` pool are. The job waits in its queue until all of them fit there."""
+    preferred_topology: Annotated[str | None, _PLACE, Tries(*_LEVELS)] = None
+    """Within what they are if they all fit there; otherwise, Kueue takes as few such places as
+    possible. One of the same labels."""
     max_restarts: Annotated[int, Ge(0), Sent("JobSet spec.failurePolicy.maxRestarts")] = 3
     """How often all workers are restarted after one of them has failed."""
     disruption_budget: Annotated[bool, Sent("PodDisruptionBudget")] = False
@@ -59,6 +68,10 @@ class TrainingArgs(PodArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is a new class, which zero-argument super() does not find.
         PodArgs.__post_init__(self)
+        if self.required_topology is not None and self.preferred_topology is not None:
+            raise ValueError(
+                "preferredTopology: has no effect beside requiredTopology; drop one of the two"
+            )
 
     def worker_gpus(self, pool: GpuPool) -> int:
         """GPUs of one worker on `pool`."""
@@ -104,8 +117,41 @@ class TrainingArgs(PodArgs):
                 f"{', '.join(map(str, pool.gpus_per_pod))}"
             )
         PodArgs.check_fits(self, pool)
+        self._check_topology(pool)
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
             raise ValueError(
                 f"nodes: {self.nodes} is more than pool {pool.name} can have ({pool.max_nodes}); "
                 "request fewer, or raise its maxNodes"
+            )
+
+    def _check_topology(self, pool: GpuPool) -> None:
+        for key, level in (
+            ("requiredTopology", self.required_topology),
+            ("preferredTopology", self.preferred_topology),
+        ):
+            if level is None:
+                continue
+            if pool.topology is None:
+                raise ValueError(
+                    f"{key}: Kueue does not know where nodes of pool {pool.name} are; set "
+                    "topologyAware: true for the pool, or drop the key"
+                )
+            if level not in pool.topology:
+                raise ValueError(
+                    f"{key}: {level!r} is not a label that says where nodes of pool {pool.name} "
+                    f"are; allowed: {', '.join(pool.topology)}"
+                )
+            if self.queue is None:
+                raise ValueError(f"{key}: has no effect without a queue; set queue, or drop it")
+        if self.required_topology is not None and pool.all_at_once is not None:
+            raise ValueError(
+                f"requiredTopology: the cloud starts nodes of the queued pool {pool.name} anywhere "
+                "in a zone, and would bill them while the job cannot start; use preferredTopology"
+            )
+        whole = self.worker_gpus(pool) == pool.gpus_per_node
+        if pool.topology is not None and self.queue and self.nodes > 1 and not whole:
+            raise ValueError(
+                f"gpus: {self.worker_gpus(pool)} leaves room for another worker on a node of the "
+                f"topology-aware pool {pool.name}, where Kueue would place it although each worker "
+                f"has its own node; request {pool.gpus_per_node}, or drop the key"
             )

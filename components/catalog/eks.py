@@ -15,6 +15,7 @@ from typing import Final, Literal
 from .eks_instances import (
     CPU_INSTANCE_TYPES,
     INSTANCE_TYPES,
+    LOCATED_FAMILIES,
     Arch,
     InstanceType,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "CLUSTER_AUTOSCALER_VERSIONS",
     "CPU_INSTANCE_TYPES",
     "INSTANCE_TYPES",
+    "LOCATED_FAMILIES",
     "Arch",
     "InstanceType",
     "KubernetesVersion",

@@ -25,6 +25,11 @@ _Size = tuple[str, float, int, float, int, int | None, int | None, float | None]
 """Size, GPUs, vCPUs, GiB, EFA interfaces, NVMe GB, Mbit/s, dollars per hour."""
 
 
+LOCATED_FAMILIES: Final = (
+    *("g6e", "g7e", "p3dn", "p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "p6e-gb200"),
+)
+"""Families of `InstanceType.located`, all sizes but p5.4xlarge."""
+
 _INTERFACES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
         name: each
@@ -112,6 +117,13 @@ class InstanceType:
     uncertain: bool = False
     """The shape comes from no primary source: only warn about it, never refuse."""
     notes: str = ""
+
+    @property
+    def located(self) -> bool:
+        """Whether EC2 says where in the network an instance is: docs.aws.amazon.com/AWSEC2/latest/
+        UserGuide/ec2-instance-topology-prerequisites, read 2026-11-24."""
+        family = self.name.partition(".")[0]
+        return family in LOCATED_FAMILIES and self.name != "p5.4xlarge"
 
     @property
     def max_pods(self) -> int | None:

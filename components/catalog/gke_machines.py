@@ -66,6 +66,14 @@ class MachineType:
     notes: str = ""
 
     @property
+    def located(self) -> bool:
+        """Whether Google says in which block a machine is, without a placement policy.
+
+        docs.cloud.google.com/compute/docs/instances/view-instance-topology, read 2026-11-24.
+        """
+        return self.family.startswith("a4") or (self.family == "a3" and self.gpus == 8)
+
+    @property
     def fractional(self) -> bool:
         """Whether the machine has only a share of a GPU."""
         return 0 < self.gpus < 1

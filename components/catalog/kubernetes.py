@@ -49,6 +49,13 @@ GKE_FLEX_START: Final = "cloud.google.com/gke-flex-start"
 GKE_NODEPOOL: Final = "cloud.google.com/gke-nodepool"
 GKE_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 """Label and taint of the nodes that GKE creates for a ComputeClass, with the class's name."""
+GKE_TOPOLOGY: Final = (
+    "cloud.google.com/gce-topology-block",
+    "cloud.google.com/gce-topology-subblock",
+    "cloud.google.com/gce-topology-host",
+)
+"""Where a node is in the network, the broadest level first: docs.cloud.google.com/ai-hypercomputer/
+docs/workloads/schedule-gke-workloads-tas and docs/nccl/test-gke-custom-a3-mega-high, 2026-11-24."""
 GKE_RESERVATION_NAME: Final = "cloud.google.com/reservation-name"
 GKE_RESERVATION_PROJECT: Final = "cloud.google.com/reservation-project"
 GKE_RESERVATION_AFFINITY: Final = "cloud.google.com/reservation-affinity"
@@ -68,6 +75,9 @@ DRIVER_SEARCH_PATH: Final = f"{DRIVER_MOUNT}/lib64"
 EKS_ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"
 """Cluster Autoscaler waits for the device plugin on nodes with this label."""
 EKS_NODEGROUP: Final = "eks.amazonaws.com/nodegroup"
+EKS_TOPOLOGY: Final = tuple(f"topology.k8s.aws/network-node-layer-{layer}" for layer in (1, 2, 3))
+"""Where a node is in the network, the broadest level first; P6 has a fourth, narrower one:
+docs.aws.amazon.com/eks/latest/userguide/ml-workload-topology, 2026-11-24."""
 
 OWN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 """Namespaces that every cluster has."""
@@ -133,6 +143,12 @@ IMAGE: Final = re.compile(
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
 """An image reference as in github.com/distribution/reference, with common digest algorithms."""
+
+
+REQUIRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-preferred-topology"
+UNCONSTRAINED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
+"""Annotations of the pods of a job that Kueue places by its Topology; a job has one of them."""
 
 
 def queue_labels(queue: str | None, priority: str | None) -> dict[str, str]:

@@ -11,7 +11,7 @@ from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
 from ..catalog import room
 from ..catalog.accelerators import GPUS
-from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint
+from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint, check_fixed
 from ..decode import EXAMPLE, at, shown
 from ..discovery import discovery_labels
 from ..effect import Sent, Silent, Tries
@@ -53,6 +53,7 @@ _IMAGE = NotWith(
 )
 _NO_SIZE = "it starts nodes for pods and keeps minNodes of them"
 _NO_GROUP = "it replaces nodes one by one instead of node groups"
+_MOVES = "it starts, replaces and consolidates nodes wherever it finds room"
 _CA_ONLY = "it is an option of Cluster Autoscaler; use karpenter.consolidateAfter instead"
 _AL2 = "is no longer available: EKS has published no Amazon Linux 2 images since 2025-11-26"
 
@@ -172,6 +173,16 @@ class EksGpuNodeGroupArgs:
     at most `maxNodes`; the autoscaler skips one that failed for 5 minutes, and for up to 30 if it
     fails again. Karpenter always tries reservations first, then Spot, then on demand; if one has no
     capacity, it uses the next one, and does not retry the first for 3 minutes."""
+    topology_aware: Annotated[
+        bool,
+        NotWith("karpenter", _MOVES),
+        NotWith("auto-mode", _MOVES),
+        Sent("Topology", "ResourceFlavor spec.topologyName"),
+        Tries(True, given={"instanceTypes": ["p5.48xlarge"], "minNodes": 2, "maxNodes": 2}),
+    ] = False
+    """Whether Kueue places the pods of jobs by where nodes are in AWS's network, so that a training
+    job can have `requiredTopology` or `preferredTopology`. On a pool with equal `minNodes` and
+    `maxNodes`, of instance types of which EC2 knows that: G6e, G7e, P4d, P5 with 8 GPUs, P6."""
     reservation: Annotated[
         ReservationName | None,
         Sent("LaunchTemplate capacityReservationSpecification"),
@@ -294,6 +305,7 @@ class EksGpuNodeGroupArgs:
         if self.sharing is not None:
             self._check_sharing(self.sharing)
         self._check_counts()
+        self._check_topology()
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         reservations.check_choices(self.fallback)
         reservations.check(self.purchases, self.reservation, types, self.min_nodes)
@@ -510,6 +522,7 @@ class EksGpuNodeGroupArgs:
             node_selector={POOL_LABEL: name},
             spot="spot" in self.purchases,
             karpenter=True if scaler != "cluster-autoscaler" else None,
+            topology=names.EKS_TOPOLOGY if self.topology_aware else None,
             sharing=self._shared,
             # Bottlerocket runs the plugin as a service of the host.
             device_plugin=self.os != "bottlerocket"
@@ -646,6 +659,18 @@ class EksGpuNodeGroupArgs:
                 f"amiType: {self.ami_type!r} contradicts os {self.os} on "
                 f"{self.instance_type.name}, which is {self.image}; drop the key"
             )
+
+    def _check_topology(self) -> None:
+        if not self.topology_aware:
+            return
+        for name in self.instance_types:
+            if not catalog.INSTANCE_TYPES[name].located:
+                raise ValueError(
+                    f"topologyAware: EC2 does not say where {name} instances are; families of "
+                    f"which it does: {', '.join(catalog.LOCATED_FAMILIES)}, but not p5.4xlarge; "
+                    "drop the key"
+                )
+        check_fixed(self.min_nodes, self.max_nodes)
 
     @property
     def max_pods(self) -> int | None:

@@ -21,6 +21,7 @@ from ..cluster import (
     Sharing,
     Taint,
     Toleration,
+    check_fixed,
 )
 from ..discovery import discovery_labels
 from ..effect import Sent, Tries
@@ -166,6 +167,24 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """Whether a job gets either all of its nodes at once or none, and waits in its queue until
     then: GKE's flex-start with queued provisioning. Only jobs of a queue run on such a pool.
     Requires capacityType `flex-start`."""
+    topology_aware: Annotated[
+        bool,
+        _not_in_classes("their nodes exist only once a job needs them"),
+        Sent("Topology", "ResourceFlavor spec.topologyName"),
+        Tries(
+            True,
+            given={
+                "machineType": "a3-megagpu-8g",
+                "accelerator": None,
+                "driver": None,
+                "minNodes": 2,
+                "maxNodes": 2,
+            },
+        ),
+    ] = False
+    """Whether Kueue places the pods of jobs by where nodes are in Google's network, so that a
+    training job can have `requiredTopology` or `preferredTopology`. On a pool with equal `minNodes`
+    and `maxNodes`, or with `queued`, of A3 machines with 8 GPUs, A4 or A4X."""
     reservation: Annotated[
         str | None,
         reservations.RESERVATION,
@@ -340,6 +359,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self._check_disk()
         self._check_upgrade()
         self._check_queued()
+        self._check_topology()
         if self.compact_placement and self.machine.family == "n1":
             raise ValueError(
                 f"compactPlacement: {self.machine_type} does not support it; drop it, or use a "
@@ -557,6 +577,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 *([QUEUED_TOLERATION] if self.queued else []),
             ],
             all_at_once=self._all_at_once if self.queued else None,
+            topology=names.GKE_TOPOLOGY if self.topology_aware else None,
             sharing=self._shared,
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
@@ -622,6 +643,18 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
         if self.compact_placement:
             raise ValueError("compactPlacement: is not possible with queued; drop one of the two")
+
+    def _check_topology(self) -> None:
+        if not self.topology_aware:
+            return
+        if not self.machine.located:
+            known = [row.name for row in catalog.MACHINE_TYPES.values() if row.located]
+            raise ValueError(
+                f"topologyAware: Google does not say where {self.machine_type} machines are; "
+                f"machine types of which it does: {', '.join(known)}; drop the key"
+            )
+        if not self.queued:
+            check_fixed(self.min_nodes, self.max_nodes, "queued: true")
 
     @property
     def _all_at_once(self) -> AllAtOnce:

@@ -22,6 +22,29 @@ def staying(pool: GpuPool) -> Mapping[str, str]:
     return {names.SAFE_TO_EVICT: "false"} if pool.keeps_pods else {}
 
 
+def placed(
+    pool: GpuPool, queue: str | None, required: str | None = None, preferred: str | None = None
+) -> Mapping[str, str]:
+    """The annotations of a queued job's pods that say how close together they have to be, as the
+    labels of `GpuPool.topology`. Without one, Kueue may take a job for no such pool."""
+    if pool.topology is None or queue is None:
+        return {}
+    if required is not None:
+        return {names.REQUIRED_TOPOLOGY: required}
+    if preferred is not None:
+        return {names.PREFERRED_TOPOLOGY: preferred}
+    return {names.UNCONSTRAINED_TOPOLOGY: "true"}
+
+
+def stated(limits: Mapping[str, str], pool: GpuPool) -> Mapping[str, str]:
+    """The requests that Kubernetes takes from the limits anyway, for a topology-aware pool.
+
+    Kueue before 0.16.4 looks for them where it places a job that has its quota already: on nodes of
+    a ProvisioningRequest, or after the failure of a node (kubernetes-sigs/kueue PR 9947).
+    """
+    return limits if pool.topology is not None else {}
+
+
 DISRUPTIONS_IGNORED: PodFailurePolicyArgsDict = {
     "rules": [
         {

@@ -58,6 +58,7 @@ from rehearsal.nodes.scalers import KeptTemplates, rules, scaled_groups
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import (
+    Block,
     ClassScaler,
     Cloud,
     GpuSharing,
@@ -128,6 +129,8 @@ class Nodes:
         self._sizes: dict[str, int] = {}
         self._labelled: dict[str, set[str]] = {}
         """Node -> the group's labels that it was given."""
+        self._blocks: dict[str, Block] = {}
+        """Node -> where in the cloud's network it is."""
         self._ready_since: dict[str, float] = {}
         self._members: set[str] = set()
         """Nodes whose group has been recorded."""
@@ -464,6 +467,7 @@ class Nodes:
         metadata, name = node["metadata"], node["metadata"]["name"]
         registered = not karpenters(node) or REGISTERED in metadata["labels"]
         labels: dict[str, str | None] = {**group.node.labels, **self._others_labels(group)}
+        labels |= self._place(name, group)
         if karpenters(node):
             labels["karpenter.sh/do-not-sync-taints"] = "true"
             # Karpenter sets the template's labels until the node is registered.
@@ -483,6 +487,23 @@ class Nodes:
         if changed or taints is not None:
             self._api.patch(f"/api/v1/nodes/{name}", patch)
             self._labelled[name] = given | set(group.node.labels)
+
+    def _place(self, name: str, group: NodeGroup) -> dict[str, str]:
+        """The labels of where the node is: in the first block of its group that has room."""
+        if not group.blocks:
+            return {}
+        if name not in self._blocks:
+            there = {node["metadata"]["name"] for node in self._nodes}
+            taken = [block for node, block in self._blocks.items() if node in there]
+            free = (
+                one for one in group.blocks if one.nodes is None or taken.count(one) < one.nodes
+            )
+            self._blocks[name] = next(free, group.blocks[-1])
+            where = "/".join(self._blocks[name].labels.values())
+            self._event_log.record("node", name, "placed", block=where)
+        block = self._blocks[name]
+        own = {block.host: f"host-{name.rpartition('-')[2]}"} if block.host else {}
+        return {**block.labels, **own}
 
     def _gpus(self, node: Mapping[str, Any], group: NodeGroup) -> None:
         """Adds the node's GPUs once driver and plugin are present, and removes them with those."""

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
+from components.catalog.eks import INSTANCE_TYPES
 from rehearsal.cloud_simulators import Rehearsed, RunningSimulator
 from rehearsal.plugins import aws
 from rehearsal.plugins.cloud.server import ProviderServer
 from rehearsal.simulators import inventory
 from rehearsal.simulators.aws import AwsCloud
 from rehearsal.simulators.aws.account import Bucket
+from rehearsal.simulators.blocks import sizes
 from rehearsal.simulators.reservations import reservations
 from rehearsal.simulators.stock import machine_types, stock
 from stacks.definition.settings import config_in
@@ -66,6 +68,12 @@ def serve(of: Rehearsed) -> RunningSimulator:
             machine="instanceType",
             ways=("spot", "on-demand"),
             machines=machine_types(of.settings.own if of.settings and not foreign else None),
+        ),
+        blocks=sizes(
+            of.stack,
+            of.inventories,
+            located=[row.name for row in INSTANCE_TYPES.values() if row.located],
+            machine="instanceType",
         ),
     )
     ending.callback(cloud.close)

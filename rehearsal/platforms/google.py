@@ -6,11 +6,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import get_args
 
+from components.catalog.gke import MACHINE_TYPES
 from components.gke.pool_args import Capacity
 from rehearsal.cloud_simulators import Rehearsed, RunningSimulator
 from rehearsal.plugins import gcp
 from rehearsal.plugins.cloud.server import ProviderServer
 from rehearsal.simulators import google
+from rehearsal.simulators.blocks import sizes
 from rehearsal.simulators.google_inventory import (
     buckets,
     gke_cluster,
@@ -42,6 +44,12 @@ def serve(of: Rehearsed) -> RunningSimulator:
             of.inventories,
             ways=get_args(Capacity),
             machines=machine_types(of.settings.own if of.settings and not foreign else None),
+        ),
+        blocks=sizes(
+            of.stack,
+            of.inventories,
+            located=[row.name for row in MACHINE_TYPES.values() if row.located],
+            machine="machineType",
         ),
     )
     if foreign is not None:

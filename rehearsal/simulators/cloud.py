@@ -113,6 +113,18 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A part of a cloud's network, in which machines are close together."""
+
+    labels: Mapping[str, str]
+    """Of every node in it."""
+    nodes: int | None = None
+    """How many fit; None for any number."""
+    host: str = ""
+    """A label with another value for each node; empty if the cloud has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """One of several alternatives for the nodes of the same pods."""
 
@@ -164,6 +176,8 @@ class NodeGroup:
     revision: int = 0
     """How often the cloud has started to recycle its nodes: each node of an earlier revision is
     drained and replaced, one at a time."""
+    blocks: tuple[Block, ...] = ()
+    """Where its nodes are, in the order in which the cloud fills them; empty if it does not say."""
     real: bool = False
     """Whether its only node is a machine with its own kubelet and the group's name."""
     gpus: int = 0

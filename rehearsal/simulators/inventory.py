@@ -106,8 +106,8 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
 def without_reservations(found: Any) -> Any:
     """The inventory's network keys; None if it has none."""
     others = (
-        "reservations", "stock", "buckets", "notGranted", "gpuOperator", "cluster", "objects",
-        "controllers",
+        "reservations", "stock", "blocks", "buckets", "notGranted", "gpuOperator", "cluster",
+        "objects", "controllers",
     )  # fmt: skip
     if not isinstance(found, dict) or not any(key in found for key in others):
         return found

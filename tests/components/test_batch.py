@@ -15,7 +15,7 @@ from components.batch.declare import declare_batch
 from components.batch.team_args import TeamArgs, team_queues
 from components.batch.training_args import TrainingArgs
 from components.catalog.kubernetes import BATCH_DEFINITIONS
-from components.cluster import GPU_TAINT, AllAtOnce, Cluster, Sharing, Taint
+from components.cluster import GPU_TAINT, AllAtOnce, Cluster, GpuPool, Sharing, Taint
 from components.eks.karpenter_args import Scaler
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gpu.prerequisites import Prerequisites
@@ -232,6 +232,90 @@ def test_a_job_of_a_queued_pool_says_the_parameters_of_its_request() -> None:
     assert "pulumi.com/waitFor" in annotations
     job = recording.one("kubernetes:batch/v1:Job").inputs["metadata"]["annotations"]
     assert said.items() < job.items()
+
+
+LEVELS = ("example.com/block", "example.com/rack")
+NEAR = pool(gpus_per_node=8, topology=LEVELS)
+
+
+def near(of_pool: GpuPool = NEAR, **changes: Any) -> Recording:
+    """A queue over a topology-aware pool, a training job and a job in it."""
+
+    def program() -> None:
+        target = cluster([of_pool])
+        args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=["train"])})
+        declared(args, {"ddp": dataclasses.replace(TRAINING, **changes)}, target)
+        job = WorkloadArgs(kind="job", pool="train", image="example.com/i:1", queue="q")
+        GpuWorkload("w", job, cluster=target)
+
+    return record(program)
+
+
+def test_a_topology_aware_pool_has_its_levels_and_a_flavor_that_names_them() -> None:
+    """A flavor with a topology is immutable: one with other taints has another name, and the queue
+    names it."""
+    recording = near()
+    topology = recording.one(f"{KUEUE}:Topology")
+    assert topology.inputs["metadata"]["name"] == "train"
+    assert [level["nodeLabel"] for level in topology.inputs["spec"]["levels"]] == [
+        *LEVELS,
+        "kubernetes.io/hostname",
+    ]
+    flavor = recording.one(f"{KUEUE}:ResourceFlavor")
+    assert flavor.inputs["spec"]["topologyName"] == "train"
+    assert any(urn.endswith("::topology-train") for urn in flavor.depends_on)
+    changed = near(dataclasses.replace(NEAR, taints=[Taint(key="team", value="a")]))
+    names = set()
+    for each in (recording, changed):
+        name = each.one(f"{KUEUE}:ResourceFlavor").inputs["metadata"]["name"]
+        queue = each.one(f"{KUEUE}:ClusterQueue").inputs["spec"]
+        assert queue["resourceGroups"][0]["flavors"][0]["name"] == name
+        names.add(name)
+    assert len(names) == 2
+
+
+def test_kueue_places_pods_only_for_a_topology_aware_pool() -> None:
+    """Otherwise it has neither the feature nor the right to change pods."""
+
+    def placing(recording: Recording) -> tuple[bool, bool]:
+        data = of(recording, "ConfigMap", "kueue-manager-config").inputs["data"]
+        gates = json.loads(data["controller_manager_config.yaml"])["featureGates"]
+        rules = of(recording, "ClusterRole", "kueue-controller-manager").inputs["rules"]
+        changes = any("pods" in each["resources"] and "patch" in each["verbs"] for each in rules)
+        return gates["TopologyAwareScheduling"], changes
+
+    assert placing(near()) == (True, True)
+    assert placing(batch()) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "annotation"),
+    [
+        ({"required_topology": LEVELS[0]}, {"podset-required-topology": LEVELS[0]}),
+        ({"preferred_topology": LEVELS[1]}, {"podset-preferred-topology": LEVELS[1]}),
+        ({}, {"podset-unconstrained-topology": "true"}),
+    ],
+)
+def test_workers_say_how_close_together_they_have_to_be(
+    changes: dict[str, Any], annotation: dict[str, str]
+) -> None:
+    """A change of it replaces a running job. Other jobs of the queue can be anywhere, and have to
+    say so. Both state their requests, without which Kueue 0.16.2 may find no place for them."""
+    recording = near(**changes)
+    expected = {f"kueue.x-k8s.io/{key}": value for key, value in annotation.items()}
+
+    def said(annotations: Mapping[str, str]) -> dict[str, str]:
+        return {key: value for key, value in annotations.items() if "topology" in key}
+
+    template, pod = job_set(recording)
+    assert pod["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "8"}
+    assert said(template["template"]["metadata"]["annotations"]) == expected
+    assert "topology" not in "".join(recording.one(JOB_SET).ignore_changes)
+    job = recording.one("kubernetes:batch/v1:Job")
+    anywhere = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
+    assert said(job.inputs["spec"]["template"]["metadata"]["annotations"]) == anywhere
+    container = job.inputs["spec"]["template"]["spec"]["containers"][0]
+    assert container["resources"]["requests"] == {"nvidia.com/gpu": "1"}
 
 
 def test_a_queue_is_there_in_each_of_its_namespaces() -> None:

@@ -12,6 +12,7 @@ from botocore.config import Config as ClientConfig
 
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.rows import Cluster, Group
+from rehearsal.simulators.blocks import Sizes
 from rehearsal.simulators.cloud import ApiFaults, ControlPlane, NoFaults
 from rehearsal.simulators.inventory import EksCluster, Network
 from rehearsal.simulators.reservations import Reservation
@@ -94,6 +95,7 @@ class Account:
         people: Callable[[], Collection[str]] = lambda: (),
         quota_suffices: bool = False,
         stock: Sequence[Stock] = (),
+        blocks: Sizes | None = None,
         restocked: Callable[[], None] = lambda: None,
     ) -> None:
         """`existing`, `cluster`, `reservations`, `buckets`: what exists before anything is created.
@@ -101,7 +103,7 @@ class Account:
         ARNs of roles and users that exist although they were not created here. With
         `quota_suffices`, every node group can grow to its maximum unless `faults` sets a quota.
         `stock`: instances in limited number; `restocked` is called when some become available
-        again."""
+        again. `blocks`: where in the network instances are."""
         self.lock = threading.RLock()
         self.asking = Asking()
         self.faults = faults or NoFaults()
@@ -122,6 +124,7 @@ class Account:
         self.attempts: dict[str, list[tuple[str, str]]] = {}
         """Karpenter's NodePool -> its fleet requests: purchase option, and why they got no
         instance; only changes from the previous request."""
+        self.blocks = blocks or {}
         self.stock = Stocks(stock, restocked)
         self.pods: dict[str, Pod] = {}
         """Access key -> the pod that got it through pod identity."""

@@ -5,7 +5,13 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from rehearsal.simulators.aws import auto_mode, karpenter_pools, node_template_check, nodes
+from rehearsal.simulators.aws import (
+    auto_mode,
+    karpenter_pools,
+    node_template_check,
+    nodes,
+    topology,
+)
 from rehearsal.simulators.aws.account import Account, Bucket, Pod
 from rehearsal.simulators.aws.addons import taints_taken_off, why_unrepaired
 from rehearsal.simulators.aws.ami_types import has_driver
@@ -31,6 +37,7 @@ from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.aws.scaling import end_instance, outside, resize, set_elastic
 from rehearsal.simulators.aws.served_account import serve
 from rehearsal.simulators.aws.states import states
+from rehearsal.simulators.blocks import Sizes
 from rehearsal.simulators.cloud import (
     ApiFaults,
     AutoMode,
@@ -70,6 +77,7 @@ class AwsCloud:
         people: Callable[[], Collection[str]] = lambda: (),
         quota_suffices: bool = False,
         stock: Sequence[Stock] = (),
+        blocks: Sizes | None = None,
     ) -> None:
         """The arguments of `Account`, and `on_access`."""
         self._lock = threading.Lock()
@@ -98,6 +106,7 @@ class AwsCloud:
             people=people,
             quota_suffices=quota_suffices,
             stock=stock,
+            blocks=blocks,
             restocked=self._restocked,
         )
         self._stop = serve(self.account)
@@ -202,6 +211,7 @@ class AwsCloud:
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
             sharing=nodes.sharing(group),
             known_as=group.scaling_group,
+            blocks=topology.blocks(row.name, account.blocks),
         )
 
     def set_size(self, group: str, nodes: int) -> None:

@@ -1,9 +1,11 @@
 """The simulated Google Cloud: its resources, its quotas, the nodes it would start."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
+from rehearsal.simulators.blocks import Sizes
 from rehearsal.simulators.cloud import (
     ApiFaults,
     ControlPlane,
@@ -24,6 +26,7 @@ from rehearsal.simulators.google import (
     existing_cluster,
     nodes,
     policies,
+    topology,
 )
 from rehearsal.simulators.google import buckets as bucket_rules
 from rehearsal.simulators.google.autopilot import (
@@ -71,11 +74,12 @@ class GoogleCloud(CloudState):
         buckets: Mapping[str, Bucket] | None = None,
         not_granted: frozenset[str] = frozenset(),
         stock: Sequence[Stock] = (),
+        blocks: Sizes | None = None,
     ) -> None:
         """`existing`: networks that exist before the stack; `reservations`: those bought before it.
         With `quota_suffices`, every pool can grow to its maximum unless `faults` sets a quota.
         `buckets`: those that differ from the default, by name. `not_granted`: as in `CloudState`.
-        `stock`: machines in limited number."""
+        `stock`: machines in limited number. `blocks`: where in the network machines are."""
         super().__init__(
             control_plane=control_plane,
             faults=faults or NoFaults(),
@@ -90,6 +94,7 @@ class GoogleCloud(CloudState):
         """Resources that GKE's controllers created -> the ID of their cluster."""
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
+        self._blocks = blocks or {}
         self._stock = Stocks(stock, self._restocked)
         """Machines that ran out, and those that become available again."""
         self._classes: list[Mapping[str, Any]] = []
@@ -118,7 +123,12 @@ class GoogleCloud(CloudState):
                     groups.append(
                         compute_classes.group(candidate, cluster, pool)
                         if candidate
-                        else nodes.group(pool, cluster)
+                        else replace(
+                            nodes.group(pool, cluster),
+                            blocks=topology.blocks(
+                                pool.state["config"]["machineType"], self._blocks
+                            ),
+                        )
                     )
             groups += [
                 compute_classes.group(one, self.resources[one.pool.parent or ""], one.pool)

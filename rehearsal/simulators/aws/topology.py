@@ -1,0 +1,30 @@
+"""The labels that say where in AWS's network an EKS node is.
+
+docs.aws.amazon.com/eks/latest/userguide/ml-workload-topology and docs.aws.amazon.com/AWSEC2/latest/
+UserGuide/ec2-instance-topology-prerequisites, read 2026-11-24: P6 has four layers, others three.
+"""
+
+from components.catalog.eks import INSTANCE_TYPES
+from rehearsal.simulators.blocks import Sizes
+from rehearsal.simulators.cloud import Block
+
+LABEL = "topology.k8s.aws/network-node-layer"
+
+
+def blocks(instance_type: str, sizes: Sizes) -> tuple[Block, ...]:
+    """The nodes of the lowest layer, with those above; one without an end if no inventory says
+    otherwise."""
+    row = INSTANCE_TYPES.get(instance_type)
+    if row is None or not row.located:
+        return ()
+    layers = 4 if instance_type.startswith(("p6-b200.", "p6-b300.")) else 3
+    return tuple(
+        Block(
+            labels={
+                f"{LABEL}-{layer}": f"nn-{layer}{number if layer > 1 else 1}"
+                for layer in range(1, layers + 1)
+            },
+            nodes=nodes,
+        )
+        for number, nodes in enumerate(sizes.get(instance_type, [None]), start=1)
+    )

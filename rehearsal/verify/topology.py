@@ -1,0 +1,27 @@
+"""Whether the pods of a job are as close together as they have to be."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rehearsal.nodes.pods import phase, workload
+
+Object = Mapping[str, Any]
+
+REQUIRED = "kueue.x-k8s.io/podset-required-topology"
+
+
+def scattered(pods: Iterable[Object], nodes: Iterable[Object]) -> list[str]:
+    """Jobs whose pods have to be in one part of the network and are in several, or in none that the
+    cloud names."""
+    labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
+    places: dict[tuple[str, str], set[str]] = {}
+    for pod in pods:
+        level = (pod["metadata"].get("annotations") or {}).get(REQUIRED)
+        name = pod["spec"].get("nodeName")
+        if level and name in labels and phase(pod) in ("ready", "succeeded"):
+            places.setdefault((workload(pod), level), set()).add(labels[name].get(level, ""))
+    return [
+        f"{job}: its pods must share one {level}, and are in {', '.join(sorted(found)) or 'none'}"
+        for (job, level), found in places.items()
+        if len(found) > 1 or "" in found
+    ]

@@ -1,0 +1,129 @@
+"""A training job whose workers must be close together, with upstream's Kueue placing them."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal.report import node_lives, pod_lives
+from rehearsal.sandbox import SandboxOptions
+from rehearsal.scenario import Rehearsal
+from stacks.definition.program import Mutation
+from tests.rehearsal.conftest import changed, configured, entered
+
+WORKERS = "Job default/ddp-workers-0"
+QUEUES = Path(__file__).with_name("queues.yaml")
+BLOCK, LAYER = "cloud.google.com/gce-topology-block", "topology.k8s.aws/network-node-layer-3"
+GKE = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"]}
+EKS = {"instanceTypes": ["p5.48xlarge"], "zones": ["us-east-1a"]}
+
+
+def placed(pool: dict[str, Any], job: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    """One job on a pool, topology-aware, and nothing else."""
+
+    def configure(config: dict[str, Any]) -> None:
+        ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
+        config["gpu-cluster:batch"] = {
+            "jobSet": True,
+            "queues": {"training": {"pools": ["train-gpu"]}},
+        }
+        config["gpu-cluster:gpuPools"] = {"train-gpu": {**pool, "topologyAware": True}}
+        config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, **job}}
+        config["gpu-cluster:workloads"] = {}
+
+    return configure
+
+
+def rehearsed(
+    tmp_path: Path, stack: str, machine: dict[str, str], change: Callable[[dict[str, Any]], None],
+    *mutations: Mutation, whole: bool = False, deadline: float = 90,
+) -> Rehearsal:  # fmt: skip
+    """Where the first block has one machine, and each of the others two."""
+    inventories = tmp_path / "inventories"
+    inventories.mkdir()
+    blocks = {"blocks": [{**machine, "nodes": [1, 2, 2]}]}
+    (inventories / f"{stack}.yaml").write_text(yaml.safe_dump(blocks))
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, stack, tmp_path / "sandbox", configured(change), *mutations,
+            options=SandboxOptions(inventories=inventories, job_seconds=2),
+        )  # fmt: skip
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
+        if not whole:
+            rehearsal.run_up_only()
+        elif rehearsal.run_until_ready():
+            rehearsal.teardown()
+        return rehearsal
+
+
+def blocks(rehearsal: Rehearsal) -> list[str]:
+    """Where the workers ran."""
+    events = rehearsal.sandbox.event_log.events
+    nodes = {node.name: node.block for node in node_lives(events)}
+    pods = [pod for pod in pod_lives(events) if pod.workload == WORKERS]
+    assert all(pod.state == "succeeded" for pod in pods), pods
+    return [nodes[pod.node or ""] for pod in pods]
+
+
+@pytest.mark.prove(reason="a whole rehearsal; test_batch.py has what the program declares")
+@pytest.mark.parametrize(
+    ("stack", "machine", "pool", "level"),
+    [
+        ("train-gke", {"machineType": "a3-megagpu-8g"}, GKE, BLOCK),
+        ("train", {"instanceType": "p5.48xlarge"}, EKS, LAYER),
+    ],
+    ids=["gke", "eks"],
+)
+def test_a_job_that_needs_one_block_gets_nodes_of_one(
+    tmp_path: Path, stack: str, machine: dict[str, str], pool: dict[str, Any], level: str
+) -> None:
+    """Of five machines in three blocks; a second up changes nothing, and nothing is left."""
+    fixed = {**pool, "minNodes": 5, "maxNodes": 5}
+    job = {"nodes": 2, "requiredTopology": level}
+    rehearsal = rehearsed(tmp_path, stack, machine, placed(fixed, job), whole=True)
+    assert rehearsal.failures == []
+    where = blocks(rehearsal)
+    assert len(where) == 2
+    assert len({*where}) == 1
+    assert where[0].endswith(("2", "3"))
+    steps = {step.name: step.detail for step in rehearsal.steps}
+    assert steps["idempotency"] == "no changes"
+
+
+@pytest.mark.prove(reason="a whole rehearsal")
+def test_a_job_that_no_block_holds_waits_with_kueues_reason(tmp_path: Path) -> None:
+    """Three machines are free, and no block has three."""
+    job = {"nodes": 3, "requiredTopology": BLOCK}
+    pool = {**GKE, "minNodes": 5, "maxNodes": 5}
+    machine = {"machineType": "a3-megagpu-8g"}
+    rehearsal = rehearsed(tmp_path, "train-gke", machine, placed(pool, job), deadline=30)
+    (line,) = (line for line in rehearsal.failures if WORKERS in line)
+    assert 'topology "train-gpu" allows to fit only 2 out of 3 pod(s)' in line
+
+
+@pytest.mark.prove(reason="a whole rehearsal")
+def test_a_queued_pool_has_its_nodes_first_and_places_then(tmp_path: Path) -> None:
+    """Kueue asks for nodes, and looks where they are once they exist."""
+    pool = {**GKE, "capacityType": "flex-start", "queued": True, "maxNodes": 5}
+    job = {"nodes": 3, "preferredTopology": BLOCK}
+    machine = {"machineType": "a3-megagpu-8g"}
+    rehearsal = rehearsed(tmp_path, "train-gke", machine, placed(pool, job), whole=True)
+    assert rehearsal.failures == []
+    assert sorted(blocks(rehearsal)) == ["block-1/subblock-1"] + 2 * ["block-2/subblock-2"]
+
+
+@pytest.mark.prove(reason="a whole rehearsal")
+def test_pods_that_kueue_does_not_place_are_found(tmp_path: Path) -> None:
+    """Without its Topology the scheduler puts them anywhere, and the report says so."""
+    job = {"nodes": 3, "requiredTopology": BLOCK}
+    pool = {**GKE, "minNodes": 5, "maxNodes": 5}
+    machine = {"machineType": "a3-megagpu-8g"}
+    unplaced = changed(
+        "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
+        "props['metadata']['labels'].pop('kueue.x-k8s.io/queue-name')",
+    )
+    rehearsal = rehearsed(tmp_path, "train-gke", machine, placed(pool, job), unplaced)
+    assert any("its pods must share one" in line for line in rehearsal.failures)
