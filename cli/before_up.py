@@ -1,4 +1,4 @@
-"""What is asked before a stack is up: `gpu-cluster validate`, `offers`, `cost` and so on."""
+"""Commands for use before a stack is up: `gpu-cluster validate`, `offers`, `cost` and so on."""
 
 import click
 
@@ -11,10 +11,10 @@ from stacks.outcome import Answer, ExitCode
 @stack_argument
 @json_option
 def validate(stack: str, as_json: bool) -> ExitCode:
-    """Everything that is wrong in the file of STACK, each with its line and column.
+    """Show everything that is wrong in the file of STACK, each with its line and column.
 
-    Asks nobody: neither the engine nor a cloud. What a cloud, a quota or a price has against it,
-    the other commands say.
+    Works offline, without the engine or a cluster. Problems with a cloud, a quota or a price are
+    shown by other commands.
     """
     from cli.ceiling import kept_running, line
     from components.settings.load import warned
@@ -30,7 +30,7 @@ def validate(stack: str, as_json: bool) -> ExitCode:
         settings = settings_of(stack, config, kubeconfig=NOWHERE)
         warnings = warned(flat(config), settings)
         said = kept_running(stack, settings)
-        if said:  # every preview refuses the stack
+        if said:  # Every preview refuses the stack.
             code, text = ExitCode.FINDING, ""
         lines = [text, *(f"warning: {each}" for each in warnings)]
         lines += [line(stack, bill_at(stack, config)), *said]
@@ -48,9 +48,9 @@ def validate(stack: str, as_json: bool) -> ExitCode:
 @click.option("--region", metavar="PLACE", help="A region, or a zone of Google Cloud.")
 @json_option
 def offers(gpu: str | None, region: str | None, as_json: bool) -> ExitCode:
-    """Which machines carry a GPU: price, quota and zones, from the catalog, by cloud.
+    """List the machines with a GPU: price, quota and zones, from the catalog, by cloud.
 
-    Nobody is asked. What is not known says so; below the table stand the sources and their dates.
+    Works offline. Unknown values are marked; below the table are the sources and their dates.
     """
     from stacks.cost import gpu_offers
 
@@ -86,7 +86,7 @@ def _dollars(_: object, __: object, text: str | None) -> float | None:
 def cost(
     stack: str, compare: str | None, ceiling: float | None, as_json: bool, as_csv: bool
 ) -> ExitCode:
-    """What STACK costs per hour and month by list prices, every pool at its minimum and maximum."""
+    """Show what STACK costs per hour and month, every pool at its minimum and maximum."""
     from cli.ceiling import line
     from stacks.cost.cost_text import csv_rows
     from stacks.cost.stack_cost import answer, bill_at
@@ -110,9 +110,9 @@ def cost(
 @stack_argument
 @json_option
 def images(stack: str, as_json: bool) -> ExitCode:
-    """Every image that the pods of STACK run, and what it is pulled as.
+    """List the images that the pods of STACK run, and where they are pulled from.
 
-    With images.registry set, the commands that copy each there follow.
+    With images.registry set, the commands that copy each image there follow.
     """
     from stacks.images import answer
 
@@ -128,13 +128,13 @@ def images(stack: str, as_json: bool) -> ExitCode:
 def capacity(
     stack: str, rehearsal: bool, endpoint: str | None, trust_kubeconfig: bool, as_json: bool
 ) -> ExitCode:
-    """Whether the cloud lets the pools of STACK grow to maxNodes.
+    """Check whether the cloud lets the pools of STACK grow to maxNodes.
 
     The GPU quotas and what is left of them; which zones offer the pools' machines; whether the
-    reservations that pools name exist, in that zone, of that machine type, how many machines are
+    reservations that pools name exist in that zone with that machine type, how many machines are
     free, and from when to when. Whether an existing network has what a cluster needs, and on AWS
-    whether who signs in may use the cluster. Whether an existing cluster has a Kueue or JobSet of
-    somebody else's, which the stack would not replace.
+    whether the current identity may use the cluster. Whether an existing cluster already has Kueue
+    or JobSet, which the stack would not replace.
     """
     from stacks.capacity import stack_capacity
 

@@ -1,4 +1,4 @@
-"""What the policies will say of what a stack costs, before a preview asks them."""
+"""The verdict of the cost policies on a stack, before a preview."""
 
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ def kept_running(stack: str, found: "Settings[Any]") -> list[str]:
         stacks = given.get(MINIMUM, {}).get("stacks", PRODUCTION)
         if any(fnmatchcase(stack, each) for each in stacks):
             return []
-    except (ValueError, AttributeError, TypeError):  # `line` says it
+    except (ValueError, AttributeError, TypeError):  # `line` reports it.
         return []
     return [
         f"policy {MINIMUM}: {ceiling.kept_running(name, least, stack, stacks)}"
@@ -54,7 +54,7 @@ def line(stack: str, bill: "Bill") -> str:
             dollars=rule.get("dollars"),
             stacks=rule.get("stacks", {}),
         )
-    except (ValueError, AttributeError, TypeError) as error:  # which every preview refuses
+    except (ValueError, AttributeError, TypeError) as error:  # Every preview refuses these.
         verdict, said = "above", f"the settings of the policies cannot be read: {error}"
-    # By the name under which a preview says it.
+    # With the name that a preview shows.
     return f"policy {UNCONFIRMED if verdict == 'unconfirmed' else RULE}: {said}"

@@ -1,4 +1,4 @@
-"""`gpu-cluster gpus`, `leftovers` and `test-gpus`: what a stack's cluster is asked."""
+"""`gpu-cluster gpus`, `leftovers` and `test-gpus`: commands that query a stack's cluster."""
 
 import importlib
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from stacks.outcome import Answer, ExitCode
 
 
 def _asks(name: str, module: str) -> Callable[[Callable[[], None]], click.Command]:
-    """Makes a command of a docstring: it asks the cluster by what `module` calls `answer`."""
+    """Creates a command from a docstring: it passes the cluster to `answer` in `module`."""
 
     def command(described: Callable[[], None]) -> click.Command:
         def run(
@@ -49,7 +49,7 @@ def _answer(
 
     if rehearsal and kubeconfig is not None:
         raise click.UsageError("give --kubeconfig or --rehearsal, not both")
-    config_of(stack)  # what is wrong with the stack's file is said first
+    config_of(stack)  # Errors in the stack's file are reported first.
     content = kubeconfig_of(stack, kubeconfig, rehearsal=rehearsal, trusted=trusted)
     answer: Answer = importlib.import_module(module).answer(stack, content)
     return answer
@@ -57,27 +57,27 @@ def _answer(
 
 @_asks("gpus", "stacks.live.gpu_survey")
 def gpus() -> None:
-    """Every node's GPUs, and what the GPU nodes of STACK lack.
+    """List every node's GPUs, and what the GPU nodes of STACK lack.
 
-    Exit code 1: a GPU node lacks its label, driver, device plugin or taint, or has two owners of
+    Exit code 1: a GPU node lacks its label, driver, device plugin or taint, or two parties provide
     its driver or device plugin.
     """
 
 
 @_asks("leftovers", "stacks.live.leftovers")
 def leftovers() -> None:
-    """What a destroy of STACK would leave in the cloud.
+    """List what a destroy of STACK would leave in the cloud.
 
     The cloud's controllers create load balancers, firewall rules and disks for Services, Ingresses,
-    Gateways and PersistentVolumeClaims, and remove them with those objects, not with the cluster.
-    Exit code 1: there are some; each is named, with the command that removes it, and for a volume
-    or snapshot with the one that keeps its data. Buckets are never among them.
+    Gateways and PersistentVolumeClaims, and delete them with those objects, not with the cluster.
+    Exit code 1: there are some; each is listed with the command that deletes it, and a volume or
+    snapshot also with the one that keeps its data. Buckets are never listed.
     """
 
 
 @_asks("test-gpus", "stacks.live.gpu_test")
 def test_gpus() -> None:
-    """What the GPU acceptance test of STACK measured.
+    """Show what the GPU acceptance test of STACK measured.
 
     Exit code 1: a GPU is broken or slow. 2: one could not be measured.
     """

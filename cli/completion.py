@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what completes commands, options and stacks in SHELL.
+    """Print the script that completes commands, options and stacks in SHELL.
 
     bash: source the file in ~/.bashrc. zsh: save it as _gpu-cluster in a folder of fpath. fish:
     save it as ~/.config/fish/completions/gpu-cluster.fish.

@@ -1,4 +1,4 @@
-"""`gpu-cluster job`: training jobs of those who use a stack's cluster, without its stack."""
+"""`gpu-cluster job`: training jobs for users of a stack's cluster who do not have the stack."""
 
 import sys
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from stacks.outcome import Answer, ExitCode
 
 @click.group()
 def job() -> None:
-    """Training jobs of those who use a cluster: a kubeconfig and a job file are all they need."""
+    """Training jobs for users of a cluster, who only need a kubeconfig and a job file."""
 
 
 def _where(command: Any) -> Any:
@@ -61,10 +61,10 @@ def _asked(
 @click.option("--dry-run", is_flag=True, help="Check the file without submitting anything.")
 @json_option
 def submit(file: Path, dry_run: bool, **where: Any) -> ExitCode:
-    """Submits the training jobs of FILE, which has them as a stack's file does.
+    """Submit the training jobs of FILE, in the format of a stack's file.
 
-    Exit code 2: a job could never run there (its pool, GPUs, queue, image, account or volumes), or
-    the cluster refuses it; then none of the file is submitted, or not this one and those after it.
+    Exit code 2: a job could never run there (its pool, GPUs, queue, image, account or volumes), so
+    that none is submitted; or the cluster refuses one, and those after it are not submitted.
     """
 
     def ask(cluster: Any) -> Answer:
@@ -85,7 +85,7 @@ def submit(file: Path, dry_run: bool, **where: Any) -> ExitCode:
 @_where
 @json_option
 def listed(**where: Any) -> ExitCode:
-    """The training jobs of a namespace, and how far each is."""
+    """List the training jobs of a namespace and their progress."""
 
     def ask(cluster: Any) -> Answer:
         from stacks.jobs.cluster import row
@@ -107,7 +107,7 @@ def listed(**where: Any) -> ExitCode:
 @click.option("--worker", type=click.IntRange(0), default=0, show_default=True, help="Its index.")
 @click.option("-f", "--follow", is_flag=True, help="Continue until the worker ends.")
 def logs(name: str, worker: int, follow: bool, **where: Any) -> ExitCode:
-    """What a worker of the job NAME prints; the first, whose rank is 0, prints the loss."""
+    """Print the log of a worker of the job NAME; the first, with rank 0, prints the loss."""
 
     def ask(cluster: Any) -> Answer:
         for line in cluster.log(name, worker, follow=follow):
@@ -121,7 +121,7 @@ def logs(name: str, worker: int, follow: bool, **where: Any) -> ExitCode:
 @click.argument("name")
 @_where
 def cancel(name: str, **where: Any) -> ExitCode:
-    """Deletes the job NAME with its pods. One that the stack declares is not cancelled here."""
+    """Delete the job NAME with its pods, unless the stack declares it."""
 
     def ask(cluster: Any) -> Answer:
         cluster.cancel(name)

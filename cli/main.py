@@ -1,12 +1,12 @@
-"""`gpu-cluster`: one command for everything that is done with a stack.
+"""`gpu-cluster`: one command for everything that can be done with a stack.
 
-To add a sub-command, write a click command in a module of `cli/` and name it in one line of
-COMMANDS. The module is imported only when the sub-command runs, so that `--help` stays fast.
+To add a sub-command, write a click command in a module of `cli/` and add one line to COMMANDS. The
+module is imported only when the sub-command runs, so that `--help` stays fast.
 
-The command function returns an ExitCode (None is OK). It raises CheckError or its kin where a
-user has to do something: `main` prints that in one line and ends with 2. A command that asks
-something and prints the answer as a table or as JSON calls `cli.output.answer`, and takes its
-arguments from `cli.options`. Each command's `epilog` is an example, which a test parses.
+The command function returns an ExitCode (None is OK). It raises CheckError or a subclass if the
+user has to do something: `main` prints that in one line and ends with 2. A command that prints an
+answer as a table or as JSON calls `cli.output.answer`, and uses the arguments of `cli.options`.
+Each command's `epilog` is an example, which a test parses.
 """
 
 import importlib
@@ -27,7 +27,7 @@ HELP = ["-h", "--help"]
 CONTEXT = {"help_option_names": HELP, "max_content_width": 100}
 EXIT_CODES = "Exit code 0: ok. 1: a finding. 2: the command could not do or answer it."
 Sections = Mapping[str, Mapping[str, tuple[str, str]]]
-"""Heading -> command -> where it is (`module:function`), and what the list of commands says."""
+"""Heading -> command -> its function (`module:function`), and its text in the list of commands."""
 COMMANDS: Sections = {
     "Rehearse": {
         "rehearse": ("cli.rehearse:rehearse", "rehearse the whole life of a stack on this machine"),
@@ -77,7 +77,7 @@ RENAMED = {
     "docs": "make docs",
     "state-fixtures": "python -m quality state-fixtures",
 }
-"""Earlier name of a command -> what to run now."""
+"""Former name of a command -> what to run now."""
 
 
 class Commands(click.Group):
@@ -90,7 +90,7 @@ class Commands(click.Group):
         renamed: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
-        """`renamed`: earlier name of a command -> what to run now."""
+        """`renamed`: former name of a command -> what to run now."""
         super().__init__(*args, **options)
         self._sections = sections
         self._renamed = renamed or {}
@@ -103,7 +103,7 @@ class Commands(click.Group):
             if name in section:
                 module, _, function = section[name][0].partition(":")
                 command: click.Command = getattr(importlib.import_module(module), function)
-                # click keeps a command's --help as it first was.
+                # click caches a command's --help.
                 command.context_settings.setdefault("help_option_names", HELP)
                 return command
         return None
@@ -128,7 +128,7 @@ class Commands(click.Group):
             code = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Nobody reads any more. Else the interpreter complains once more when it ends.
+            # The reader is gone. Without this, the interpreter would report it again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return CLOSED
         except CheckError as error:

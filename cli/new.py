@@ -76,10 +76,10 @@ class _List(click.ParamType[tuple[str, ...]]):
 @click.option("--yes", is_flag=True, help="Do not ask; use defaults for what is not given.")
 @json_option
 def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
-    """Writes the file of a new environment, Pulumi.STACK.yaml.
+    """Write the file of a new environment, Pulumi.STACK.yaml.
 
-    Asks for what no option says, unless there is no terminal. Writes nothing that the program would
-    refuse, and over no file.
+    Asks for what no option sets, if there is a terminal. Writes nothing that the program would
+    refuse, and overwrites no file.
     """
     from stacks.environments import new_stack
 
@@ -96,7 +96,7 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
 
 
 def _choices(given: dict[str, Any], *, asking: bool) -> Any:
-    """What the options say, and what the user answers."""
+    """The values of the options, and the user's answers."""
     from components.decode import camel
     from stacks.environments import new_stack
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands take."""
+"""Arguments that several commands have."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class _Stack(click.ParamType[str]):
-    """What a stack can be called."""
+    """A valid name of a stack."""
 
     name = "stack"
 

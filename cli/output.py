@@ -1,4 +1,4 @@
-"""What a command that asks something prints: a table for people or JSON for programs."""
+"""Prints a command's answer: a table for people or JSON for programs."""
 
 import json
 import re
@@ -10,12 +10,12 @@ from typing import TextIO
 from stacks.outcome import Answer, CheckError, ExitCode
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""All but tab and line feed."""
+"""All control characters except tab and line feed."""
 
 
 def say(command: str, ask: Callable[[], Answer], *, as_json: bool) -> ExitCode:
-    """Runs `ask` and prints its document or its text. Where it raises CheckError, the line goes to
-    the standard error, and into the document."""
+    """Runs `ask` and prints its document or its text. The line of a CheckError is printed to
+    standard error, and is part of the document."""
     try:
         code, document, text = ask()
     except CheckError as error:
@@ -29,13 +29,13 @@ def say(command: str, ask: Callable[[], Answer], *, as_json: bool) -> ExitCode:
 
 
 def for_terminal(text: str, stream: TextIO) -> str:
-    """The text without control characters, if the stream is a terminal: what pods print could move
-    the cursor, rename the window, or write over what is there."""
+    """The text without control characters, if the stream is a terminal: output of pods could move
+    the cursor, rename the window, or overwrite other output."""
     if not stream.isatty():
         return text
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def aside(*, as_json: bool) -> AbstractContextManager[object]:
-    """While a command works towards JSON, what it prints goes to the standard error."""
+    """While a command collects JSON, everything that it prints goes to standard error."""
     return redirect_stdout(sys.stderr) if as_json else nullcontext()

@@ -39,11 +39,11 @@ def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
 def recover(
     stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None, rehearsal: bool
 ) -> ExitCode:
-    """Put the state of STACK in order after an up or destroy that was killed, or that failed.
+    """Repair the state of STACK after an up or destroy that was killed or failed.
 
-    Then run it again. What the cloud created and the state does not have is adopted, not created a
-    second time; a cluster or node pool that the cloud made half way is replaced. Exit code 2: the
-    state is in order, and a cloud could not be asked for what it made half way.
+    Then run that again. Resources that the cloud created and the state does not contain are
+    adopted, not created a second time; a cluster or node pool whose creation did not complete is
+    replaced. Exit code 2: the state is repaired, but a cloud did not answer about incomplete ones.
     """
     if rehearsal:
         return _in_rehearsal(stack, adopt_orphans=adopt_orphans, yes=yes)
@@ -55,7 +55,7 @@ def recover(
 
     program = Path.cwd() if Path("Pulumi.yaml").exists() else ROOT
     try:
-        config = _config(program, stack)  # what is wrong with the stack's file comes first
+        config = _config(program, stack)  # Errors in the stack's file are reported first.
         recovery = put_in_order(
             RecoveringPulumi.signed_in(program, stack),
             clouds=LiveClouds(config=config, endpoint=endpoint),
@@ -71,7 +71,7 @@ def recover(
 
 
 def _in_rehearsal(stack: str, **flags: bool) -> ExitCode:
-    """The same command with the backend, the clouds and the credentials of a kept rehearsal."""
+    """Runs the command with the backend, the clouds and the credentials of a kept rehearsal."""
     from rehearsal.folder import held
     from stacks.capacity.stack_capacity import rehearsed_endpoint
 

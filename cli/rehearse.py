@@ -23,7 +23,7 @@ _folder_option = click.option(
 
 
 def linux_only(command: Callable[..., int]) -> Callable[..., int]:
-    """Refuses the command on other systems, before anything is loaded that only Linux has."""
+    """Refuses the command on other systems, before Linux-only modules are imported."""
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> int:
@@ -90,8 +90,8 @@ def rehearse(
 
 
 def _check(stack: str, *, real_node: bool) -> None:
-    """Raises CheckError unless the stack has a file and, with `real_node`, this machine can be a
-    node of it."""
+    """Raises CheckError unless the stack has a file and, with `real_node`, this machine can be one
+    of its nodes."""
     from stacks.definition.files import ROOT, read_stack
 
     read_stack(ROOT, stack)
@@ -114,7 +114,7 @@ def _check(stack: str, *, real_node: bool) -> None:
 def down(stack: str, folder: Path | None) -> ExitCode:
     """End the rehearsal of STACK that was kept running, and remove what it left.
 
-    Its report stays, for a change's ticket; a second time, that is removed as well.
+    Its report is kept, for instance for a change's ticket; a second run removes it too.
     """
     from rehearsal import held
     from rehearsal.folder import FolderError
@@ -135,7 +135,7 @@ def down(stack: str, folder: Path | None) -> ExitCode:
 @json_option
 @linux_only
 def listed(as_json: bool) -> ExitCode:
-    """The rehearsals of this checkout, whether they run, and where their reports are."""
+    """List the rehearsals of this checkout, whether they run, and where their reports are."""
     from rehearsal import held
 
     def ask() -> Answer:
@@ -158,11 +158,11 @@ def listed(as_json: bool) -> ExitCode:
 )
 @trust_option
 def inventory(stack: str, nodes: Path | None, trust_kubeconfig: bool) -> None:
-    """Write down the existing cluster of STACK, for rehearsals of it.
+    """Record the existing cluster of STACK, for rehearsals of it.
 
-    With existing: NAME on EKS or GKE, the cloud and the cluster are asked for the cluster, its
-    network and nodes, and what its owner runs in it that concerns the stack; nothing is written
-    there. Otherwise kubectl is asked for the cluster's machines.
+    With existing: NAME on EKS or GKE, the cloud and the cluster are queried for the cluster, its
+    network and nodes, and what its owner runs in it that concerns the stack; nothing is changed
+    there. Otherwise, kubectl is used to list the cluster's machines.
     """
     from rehearsal.inventory_file import write
 

@@ -23,9 +23,9 @@ from stacks.outcome import ExitCode
 @json_option
 @linux_only
 def simulate(cloud: str, as_json: bool) -> ExitCode:
-    """Simulate a cloud by itself, and print the environment that points clients at it.
+    """Simulate a cloud, and print the environment that points clients at it.
 
-    It holds nothing at first, and goes on until it is interrupted; then all of it is gone. A
+    It is empty at first, and runs until it is interrupted; then everything in it is deleted. A
     cluster in it gets a real control plane on this machine, and no nodes.
     """
     from rehearsal.held import built
@@ -38,7 +38,7 @@ def simulate(cloud: str, as_json: bool) -> ExitCode:
     with (
         tempfile.TemporaryDirectory(prefix="gpu-cluster-") as folder,
         simulated(cloud, Path(folder)) as environment,
-        suppress(KeyboardInterrupt),  # that is how it is ended
+        suppress(KeyboardInterrupt),  # This is how it is ended.
     ):
         lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
         print(json.dumps(dict(environment), indent=1) if as_json else "\n".join(lines), flush=True)

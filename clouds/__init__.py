@@ -1,1 +1,1 @@
-"""What is known of the clouds' resource types, as data; `read.py` reads it and imports no SDK."""
+"""Facts about the clouds' resource types, as data; `read.py` reads it and imports no SDK."""

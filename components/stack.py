@@ -1,4 +1,4 @@
-"""A stack: settings in, a cluster with everything that runs in it out."""
+"""A stack: declares a cluster with everything that runs in it, from its settings."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,9 +25,9 @@ Resources = list[pulumi.Resource]
 
 
 class GpuStackArgs:
-    """What a stack consists of: the keys of a stack file, in the case of Python's names.
+    """The contents of a stack: the keys of a stack file, in snake_case.
 
-    Values are args such as `EksClusterArgs`, or maps as a stack file has them.
+    Values are args such as `EksClusterArgs`, or maps as in a stack file.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class GpuStackArgs:
 
 
 class GpuStack(pulumi.ComponentResource):
-    """A stack as a component of somebody else's program; one in each program and stack."""
+    """A stack as a component of another program, which can have only one."""
 
     platform: pulumi.Output[str]
     """Key of the platform, such as `eks`."""
@@ -62,7 +62,7 @@ class GpuStack(pulumi.ComponentResource):
             transformations=[*_transformations(settings, resources), _from_the_root]
         )
         super().__init__(self.TOKEN, name, None, pulumi.ResourceOptions.merge(opts, own))
-        # The transformation has seen the component itself too.
+        # The transformation was also called for the component itself.
         resources.clear()
         cluster = _declare(settings, resources, self)
         outputs = exports(cluster)
@@ -74,7 +74,7 @@ class GpuStack(pulumi.ComponentResource):
 
 
 def declare(settings: Settings[Any]) -> Cluster:
-    """Declares everything at the root of the program, as the program of this repository does."""
+    """Declares everything at the root of the program, like the program of this repository."""
     resources: Resources = []
     for transformation in _transformations(settings, resources):
         pulumi.runtime.register_stack_transformation(transformation)
@@ -124,8 +124,8 @@ def _declare(stack: Settings[Any], resources: Resources, parent: pulumi.Resource
 def _transformations(
     settings: Settings[Any], resources: Resources
 ) -> list[pulumi.ResourceTransformation]:
-    """What applies to every resource: objects carry their stack and have their images in one
-    registry; `resources` collects them all."""
+    """Transformations for all resources: objects are marked with their stack and use one image
+    registry; `resources` collects all resources."""
     moved = [use_registry(settings.images)] if settings.images.registry else []
     return [ownership.annotated, recording(resources), *moved]
 
@@ -133,8 +133,8 @@ def _transformations(
 def _from_the_root(
     args: pulumi.ResourceTransformationArgs,
 ) -> pulumi.ResourceTransformationResult | None:
-    """A stack that the program of this repository declared can become a component: what was at the
-    root of the program is the same resource below it."""
+    """Lets a stack that the program of this repository declared become a component: a resource at
+    the root of the program is the same one as below the component."""
     if not isinstance(args.opts.parent, GpuStack):
         return None
     aliases = pulumi.ResourceOptions(aliases=[pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)])

@@ -1,1 +1,1 @@
-"""Rules that every environment of this stack keeps, as a Pulumi policy pack."""
+"""Rules that every environment of this stack satisfies, as a Pulumi policy pack."""

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-# The engine runs this folder as a program; the package and the catalogue are beside it.
+# The engine runs this folder as a program; the package and the catalog are next to it.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pulumi_policy import PolicyPack

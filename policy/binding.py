@@ -1,4 +1,4 @@
-"""A rule, which is a plain function over plain data, as a policy of the engine."""
+"""Converts a rule, a plain function over plain data, into a policy of the engine."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ ResourceRule = Callable[..., Iterator[str]]
 StackRule = Callable[..., Iterator[Finding]]
 
 DECLARED: dict[str, Mapping[str, Any]] = {}
-"""URN -> inputs, as the engine showed them for each resource before it shows the whole stack.
+"""URN -> inputs of each resource, recorded before the engine passes the whole stack to rules.
 
-To the rules over the stack it shows outputs, and for Kubernetes objects of a cluster that does not
-exist yet these are empty: without the inputs such a rule would be silent in the first preview.
+Rules over the stack get outputs, which are empty for Kubernetes objects of a cluster that does not
+exist yet: without the inputs, such a rule would find nothing in the first preview.
 """
 
 
 def plain(value: Any) -> Any:
-    """What the engine gave as plain maps and lists, with `UNKNOWN` for what is not known."""
+    """The engine's values as plain maps and lists, with `UNKNOWN` for values that are not known."""
     if isinstance(value, Mapping):
         return {key: _known(value, key) for key in value}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -52,7 +52,7 @@ def _known(container: Any, key: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule of the pack. What it is for is the first line of its function's docstring."""
+    """A rule of the pack. The first line of its function's docstring is its description."""
 
     name: str
     check: Callable[..., Iterator[Any]]
@@ -61,18 +61,18 @@ class Rule:
     severity: Severity
     schema: Schema
     whole: bool
-    """Whether it sees all resources together, else one at a time."""
+    """Whether it gets all resources together, or one at a time."""
     reads: str = ""
-    """The rule whose settings this one takes; empty for a rule with its own."""
+    """The rule whose settings this one uses; empty for a rule with its own."""
 
     @property
     def settings(self) -> Schema:
-        """What a user may set of it besides its level."""
+        """The settings that a user can change in addition to the level."""
         return {} if self.reads else self.schema
 
     @property
     def reason(self) -> str:
-        """What it is for, in one line."""
+        """Its purpose, in one line."""
         assert self.check.__doc__ is not None
         return self.check.__doc__.partition("\n")[0]
 
@@ -84,7 +84,7 @@ def on_resource(
     severity: Severity,
     schema: Schema | None = None,
 ) -> Rule:
-    """A rule that sees one resource at a time."""
+    """A rule that gets one resource at a time."""
     return Rule(
         name=name, check=check, level=level, severity=severity, schema=schema or {}, whole=False
     )
@@ -99,7 +99,7 @@ def on_stack(
     *,
     reads: str = "",
 ) -> Rule:
-    """A rule that sees all resources of a stack together."""
+    """A rule that gets all resources of a stack together."""
     return Rule(
         name=name,
         check=check,
@@ -112,7 +112,7 @@ def on_stack(
 
 
 def policy(rule: Rule, given: Mapping[str, Any]) -> Policy:
-    """The rule as a policy of the engine; `given` are settings that take the place of defaults."""
+    """The rule as a policy of the engine; `given`: settings that replace defaults."""
     return (_whole if rule.whole else _single)(rule, given)
 
 
@@ -190,6 +190,6 @@ def _schema(schema: Schema, given: Mapping[str, Any]) -> PolicyConfigSchema | No
     properties = {}
     for key, default in _defaults(schema, given).items():
         properties[key] = {**schema[key], "default": default}
-        if default is None:  # which is no value of the setting's type
+        if default is None:  # It has no value of the setting's type.
             del properties[key]["default"]
     return PolicyConfigSchema(properties=properties)

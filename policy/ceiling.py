@@ -1,4 +1,4 @@
-"""Whether a stack's pools stay below the monthly ceiling that is confirmed for it; pure."""
+"""Whether a stack's pools stay below its confirmed monthly ceiling; pure functions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,12 @@ from typing import Literal
 
 RULE = "monthly-ceiling"
 UNCONFIRMED = "ceiling-confirmed"
-"""The rule that advises to confirm one; it reads the settings of `RULE`."""
+"""The rule that advises confirming a ceiling; it uses the settings of `RULE`."""
 MINIMUM = "gpu-pool-minimum"
 PRODUCTION = ("prod", "prod-*", "production", "*-prod")
-"""Names of stacks that several rules mean where no other is set."""
+"""The default stack names of several rules."""
 UNCONFIRMED_DOLLARS = 10_000
-"""What a stack may cost a month before its ceiling has to be confirmed, where no `dollars` are set.
-"""
+"""Monthly cost above which a stack needs a confirmed ceiling, if `dollars` is not set."""
 
 Word = Literal["below", "above", "unconfirmed"]
 
@@ -26,11 +25,11 @@ def judged(
     dollars: float | None,
     stacks: Mapping[str, float],
 ) -> tuple[Word, str]:
-    """The verdict, and a line that says what the pools cost and what to do.
+    """The verdict, and a line with the pools' cost and what to do.
 
-    `costs`: pool -> dollars a month of its machines at the pool's maximum, on demand, since Spot
-    and reserved machines may cost that. `complete`: whether every pool has a price. `stacks`:
-    pattern of stack names -> confirmed ceiling, the first that matches. `dollars`: the ceiling of a
+    `costs`: pool -> dollars per month for its machines at the pool's maximum, on demand, since Spot
+    and reserved machines may cost as much. `complete`: whether every pool has a price. `stacks`:
+    pattern of stack names -> confirmed ceiling, the first match counts. `dollars`: the ceiling of a
     stack without one; None if such a stack is only unconfirmed, above `UNCONFIRMED_DOLLARS`.
     """
     total = sum(costs.values())
@@ -57,12 +56,12 @@ def judged(
 
 
 def confirmed_for(stack: str, dollars: float | None, stacks: Mapping[str, float]) -> float | None:
-    """The stack's ceiling in dollars a month, by the first pattern that matches; else None."""
+    """The stack's ceiling in dollars per month, from the first matching pattern; else None."""
     return next((most for name, most in stacks.items() if fnmatchcase(stack, name)), dollars)
 
 
 def kept_running(pool: str, least: float, stack: str, stacks: Sequence[str]) -> str:
-    """What the rule says of a pool with a minimum, in a stack that is not among `stacks`."""
+    """The rule's message about a pool with a minimum, in a stack that is not in `stacks`."""
     return (
         f"GPU pool {pool} keeps {least:g} node{'' if least == 1 else 's'} running in stack "
         f"{stack}; set its minimum to 0, or allow the stack in policy/config.json "

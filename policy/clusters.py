@@ -1,4 +1,4 @@
-"""Rules on control planes and networks: who may reach them, what they encrypt, how they age."""
+"""Rules on control planes and networks: access, encryption, upgrades."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from policy.reading import (
 
 
 def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float) -> Iterator[str]:
-    """The control plane answers to networks that somebody named.
+    """The control plane is reachable only from networks that are listed explicitly.
 
     `prefix`: of the largest private network; `publicPrefix`: of the largest on the internet.
     """
@@ -38,7 +38,7 @@ def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float
             )
         if private in (True, UNKNOWN):
             return
-        # Without an address there is only the name, which lets in whom IAM does.
+        # Without an address, there is only the name, and IAM decides who gets access.
         by_address = get(props, "controlPlaneEndpointsConfig", "ipEndpointsConfig", "enabled")
         if by_address in (False, UNKNOWN):
             return
@@ -49,7 +49,7 @@ def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float
                 "Cloud, including those of other customers; set gcpPublicCidrsAccessEnabled to "
                 "false"
             )
-        # An empty list admits nobody; none at all admits everybody.
+        # An empty list allows no one; a missing one allows everyone.
         empty = networks is None
     elif resource.type == AWS.cluster:
         public = get(props, "vpcConfig", "endpointPublicAccess")
@@ -72,7 +72,7 @@ def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float
 
 
 def private_nodes(resource: Resource) -> Iterator[str]:
-    """Nodes have no address of their own on the internet."""
+    """Nodes have no public addresses."""
     props = resource.props
     match resource.type:
         case GOOGLE.cluster:
@@ -121,7 +121,7 @@ def private_nodes(resource: Resource) -> Iterator[str]:
 
 
 def open_firewall(resource: Resource, *, publicPrefix: float) -> Iterator[str]:
-    """No firewall rule of the stack lets the whole world in, in one block or in several.
+    """No firewall rule of the stack is open to the whole internet, in one block or in several.
 
     `publicPrefix`: of the largest network on the internet.
     """
@@ -144,7 +144,7 @@ def open_firewall(resource: Resource, *, publicPrefix: float) -> Iterator[str]:
 
 
 def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
-    """Kubernetes secrets are encrypted under a key of one's own: on EKS, on GKE in some stacks."""
+    """Kubernetes secrets are encrypted with the owner's own key: on EKS, on GKE in some stacks."""
     props = resource.props
     if resource.type == AWS.cluster:
         config = get(props, "encryptionConfig")
@@ -164,7 +164,7 @@ def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[
 
 
 def old_credentials(resource: Resource) -> Iterator[str]:
-    """Nobody gets in by a certificate, a password or a rule outside Kubernetes' own."""
+    """No one gets access with a certificate, a password or rules outside of Kubernetes RBAC."""
     props = resource.props
     if resource.type == GOOGLE.cluster:
         if is_on(get(props, "enableLegacyAbac")):
@@ -194,7 +194,7 @@ def old_credentials(resource: Resource) -> Iterator[str]:
 
 
 def audit_log(resource: Resource) -> Iterator[str]:
-    """Who did what to the cluster is written down; on GKE it always is."""
+    """Actions in the cluster are recorded in an audit log; on GKE, they always are."""
     if resource.type != AWS.cluster:
         return
     types = each(resource.props, "enabledClusterLogTypes")
@@ -203,7 +203,7 @@ def audit_log(resource: Resource) -> Iterator[str]:
 
 
 def upgrades(resource: Resource) -> Iterator[str]:
-    """Clusters and nodes get their upgrades, and no fee for an old version comes by surprise."""
+    """Clusters and nodes are upgraded, and no fee for an old version comes as a surprise."""
     props = resource.props
     if resource.type == GOOGLE.cluster:
         channel = get(props, "releaseChannel", "channel")
@@ -223,13 +223,13 @@ def upgrades(resource: Resource) -> Iterator[str]:
         management = get(props, "management")
         flex_start = get(props, "nodeConfig", "flexStart") in (True, UNKNOWN)
         for field in ("autoUpgrade", "autoRepair"):
-            # Nodes of flex-start end by themselves, and GKE refuses to repair them.
+            # Flex-start nodes end automatically, and GKE refuses to repair them.
             if get(management, field) is False and not (field == "autoRepair" and flex_start):
                 yield f"pool {resource.name} has {field} off; set management.{field}"
 
 
 def extended_channel(resource: Resource) -> Iterator[str]:
-    """The fee of a version whose standard support has ended is meant."""
+    """The fee for a version whose standard support has ended is intended."""
     if (
         resource.type == GOOGLE.cluster
         and get(resource.props, "releaseChannel", "channel") == "EXTENDED"
@@ -242,11 +242,11 @@ def extended_channel(resource: Resource) -> Iterator[str]:
 
 
 def deletion_protection(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
-    """Nobody deletes or replaces a cluster of production by mistake."""
+    """A production cluster is not deleted or replaced by mistake."""
     if resource.type not in (GOOGLE.cluster, AWS.cluster) or not is_one_of(resource.stack, stacks):
         return
     given = get(resource.props, "deletionProtection")
-    # Left out, Google Cloud's provider protects; AWS does not.
+    # By default, Google Cloud's provider protects it; AWS does not.
     if given is False or (given is None and resource.type == AWS.cluster):
         yield (
             f"cluster {resource.name} has deletionProtection off, which stack {resource.stack} "

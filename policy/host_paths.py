@@ -1,8 +1,8 @@
-"""Directories of the node that pods may mount: what GPU programs need, and nothing else.
+"""Host directories that pods may mount: those that GPU programs need, and no others.
 
-Everything else on a node is the node's own: container runtimes' sockets, the kubelet's keys and
-the volumes of other pods, kernel interfaces. Reading is enough to take a node over through a
-socket or a key, so an entry is a directory that holds neither.
+Everything else on a node is the node's own: sockets of container runtimes, the kubelet's keys,
+volumes of other pods, kernel interfaces. Even read access to a socket or a key is enough to take
+over a node, so each allowed directory contains neither.
 """
 
 import posixpath
@@ -17,7 +17,7 @@ from policy.system_pods import exemption
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """A directory of the node, with all below it."""
+    """A host directory, with everything below it."""
 
     path: str
     writable: bool = False
@@ -48,21 +48,21 @@ ALLOWED: Sequence[Allowed] = (
     Allowed(path="/datasets", writable=True, why="on-premises: data sets"),
     Allowed(path="/scratch", writable=True, why="on-premises: scratch space"),
 )
-"""/mnt/k8s-disks is not here: EKS nodes with a RAID keep the kubelet and containerd on it. Neither
-is /dev/shm: an `emptyDir` with medium Memory is a pod's own."""
+"""/mnt/k8s-disks is not allowed: EKS nodes with a RAID store the kubelet's and containerd's data on
+it. Neither is /dev/shm: an `emptyDir` with medium Memory belongs to the pod."""
 
 
 def host_paths(
     resource: Resource, *, paths: Sequence[str], exempt: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Pods mount of their node what GPU programs need, and nothing else.
+    """Pods mount only host directories that GPU programs need.
 
     `paths`: more directories that may be mounted, also for writing. `exempt`: patterns of
     `namespace/kind/name` -> controls; here `hostPath`.
     """
     for pods in pods_of(resource):
         if UNKNOWN in (pods.namespace, pods.name) or "hostPath" in exempt_by(pods, exempt):
-            continue  # unknown: it may be one of the exempt
+            continue  # It is not known whether it is exempt.
         known = exemption(pods)
         own = known.paths if known is not None else ()
         for volume in each(pods.spec, "volumes"):

@@ -1,4 +1,4 @@
-"""Rules on permissions: who nodes and pods are, and that nothing may do everything."""
+"""Rules on permissions: the identities of nodes and pods, and the limits of roles."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from policy.reading import UNKNOWN, Resource, each, get, is_off
 
 _PROJECTS = ("gcp:projects/", "gcp:organizations/", "gcp:folder/")
 _HOLDERS = (*_PROJECTS, "gcp:serviceaccount/")
-"""Whose roles are judged: on one bucket, say, an administrator's may be what is needed."""
+"""Resources whose roles are checked: on a single bucket, an administrator's role may be needed."""
 _POLICIES = {
     "aws:iam/rolePolicy:RolePolicy": "policy",
     "aws:iam/policy:Policy": "policy",
@@ -34,12 +34,12 @@ _ESCALATING = (
     "iam.roles.update", "resourcemanager.projects.setIamPolicy",
     "resourcemanager.folders.setIamPolicy", "resourcemanager.organizations.setIamPolicy",
 )  # fmt: skip
-"""Permissions of Google Cloud by which one becomes somebody else, or gives oneself more."""
+"""Google Cloud permissions for impersonating others or for granting oneself more."""
 _EVERYBODY = ("allUsers", "allAuthenticatedUsers")
 
 
 def node_identity(resource: Resource) -> Iterator[str]:
-    """GKE nodes run as an account of their own, and pods can have accounts of theirs."""
+    """GKE nodes use their own service account, and pods can have separate ones."""
     props = resource.props
     if resource.type == GOOGLE.node_pool:
         account = get(props, "nodeConfig", "serviceAccount")
@@ -76,11 +76,11 @@ def too_broad(
     policies: Sequence[str],
     unscoped: Sequence[str],
 ) -> Iterator[str]:
-    """Nothing gets more than it needs.
+    """No role or policy grants more than its holder needs.
 
-    Patterns: `roles` of Google Cloud and `policies` managed by AWS, which nobody gets;
-    `projectRoles`, which nobody gets on a whole project, folder or organization; `unscoped`, the
-    AWS actions that may have resource `*` because they know no other.
+    Patterns: `roles` of Google Cloud and `policies` managed by AWS that are never granted;
+    `projectRoles`, which are never granted on a whole project, folder or organization; `unscoped`,
+    the AWS actions that may have resource `*` because they support no other.
     """
     props = resource.props
     if resource.type.startswith("gcp:"):
@@ -112,7 +112,7 @@ def too_broad(
 
 
 def _grants(resource: Resource, roles: Sequence[str]) -> Iterator[str]:
-    """A grant of whatever service, and the bindings of a policy as a whole."""
+    """The grants of any service, and the bindings of whole policies."""
     props = resource.props
     kind = resource.type.rpartition(":")[2].lower()
     bindings: list[Any] = []
@@ -163,13 +163,13 @@ def _trust(name: str, statement: Any) -> Iterator[str]:
 
 
 def _statements(document: Any) -> list[Any]:
-    """The statements of a policy document, a text; none where it is not known."""
+    """The statements of a policy document in JSON; empty if it is not known."""
     statements = get(_document(document), "Statement")
     return statements if isinstance(statements, list) else [statements]
 
 
 def _document(text: Any) -> Any:
-    """What a policy's text holds; None if it is not known."""
+    """The contents of a policy document in JSON; None if they are not known."""
     try:
         return json.loads(text) if isinstance(text, str) else None
     except ValueError:

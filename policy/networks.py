@@ -1,4 +1,4 @@
-"""Blocks of addresses, judged together: two halves of the internet are the internet."""
+"""IP ranges, checked together: two halves of the internet are the whole internet."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ _PRIVATE = [
 
 
 def too_wide(blocks: Sequence[Any], *, private: float, public: float) -> list[str]:
-    """What is wider than these prefixes allow, blocks that make up a wider one taken together.
+    """Ranges that are wider than these prefixes allow, also several that add up to a wider one.
 
-    Each item is a block as it was given, or several with what they are together:
-    `0.0.0.0/1 and 128.0.0.0/1, together 0.0.0.0/0`. What is unknown or no block is left out.
+    Each item is a range as it was given, or several with their sum: `0.0.0.0/1 and 128.0.0.0/1,
+    together 0.0.0.0/0`. Unknown and invalid ranges are ignored.
     """
     given = {block: network for block in blocks if (network := _network(block)) is not None}
     found = []
@@ -29,7 +29,7 @@ def too_wide(blocks: Sequence[Any], *, private: float, public: float) -> list[st
             if whole.prefixlen >= limit:
                 continue
             inside = {block: one for block, one in given.items() if _within(one, whole)}
-            # Of blocks within each other, the outer ones.
+            # If ranges contain each other, only the outer ones.
             parts = [
                 block
                 for block, one in inside.items()
@@ -50,7 +50,7 @@ def _network(block: Any) -> Network | None:
 def _limit(network: Network, private: float, public: float) -> float:
     if any(_within(network, one) for one in _PRIVATE):
         return private if network.version == 4 else 0
-    # What a provider is given: /16 of IPv4, /32 of IPv6.
+    # Typical allocations to a provider: /16 of IPv4, /32 of IPv6.
     return public if network.version == 4 else 2 * public
 
 

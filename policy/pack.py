@@ -1,4 +1,4 @@
-"""The policy pack: each rule with its name, its weight and its configuration."""
+"""The policy pack: each rule with its name, its level and its configuration."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -233,7 +233,7 @@ RULES: Sequence[Rule] = (
 
 
 def policies(settings: Mapping[str, Mapping[str, Any]]) -> list[Policy]:
-    """The rules as the engine wants them; `settings` are those of `policy/config.json`."""
+    """The rules in the engine's form; `settings` are those of `policy/config.json`."""
     found = []
     for rule in RULES:
         read = {key: settings.get(rule.reads, {}).get(key) for key in rule.schema if rule.reads}
@@ -243,4 +243,4 @@ def policies(settings: Mapping[str, Mapping[str, Any]]) -> list[Policy]:
 
 
 POLICIES = policies({})
-"""The pack without any settings of its user's."""
+"""The pack without a user's settings."""

@@ -14,9 +14,9 @@ _LEVELS = ("baseline", "restricted")
 
 
 def baseline(resource: Resource, *, exempt: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Every pod keeps the Pod Security Standard `baseline`, but for named pods of the system.
+    """Every pod meets the Pod Security Standard `baseline`, except listed system pods.
 
-    `exempt`: patterns of `namespace/kind/name` -> controls that such pods need not keep.
+    `exempt`: patterns of `namespace/kind/name` -> controls that such pods may violate.
     """
     yield from _violations(resource, "baseline", exempt)
 
@@ -24,13 +24,13 @@ def baseline(resource: Resource, *, exempt: Mapping[str, Sequence[str]]) -> Iter
 def restricted(
     resource: Resource, *, stacks: Sequence[str], exempt: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """In the stacks that are named, pods keep the Pod Security Standard `restricted`."""
+    """In the listed stacks, pods meet the Pod Security Standard `restricted`."""
     if is_one_of(resource.stack, stacks):
         yield from _violations(resource, "restricted", exempt)
 
 
 def namespaces(resource: Resource, *, privileged: Sequence[str]) -> Iterator[str]:
-    """Every namespace says which Pod Security Standard the cluster enforces in it.
+    """Every namespace sets the Pod Security Standard that the cluster enforces in it.
 
     `privileged`: namespaces that may enforce none.
     """
@@ -57,7 +57,7 @@ def _violations(
 ) -> Iterator[str]:
     for pods in pods_of(resource):
         if UNKNOWN in (pods.namespace, pods.name):
-            continue  # it may be one of the exempt
+            continue  # It may be an exempt one.
         row = exemption(pods)
         spared = {*(row.controls if row else ()), *exempt_by(pods, exempt)}
         for control in CONTROLS:
@@ -72,6 +72,6 @@ def _violations(
 
 
 def _shares_a_gpu(pods: Pods, line: str) -> bool:
-    """GKE's MPS daemon is reached only in the host's IPC namespace."""
+    """GKE's MPS daemon can only be reached in the host's IPC namespace."""
     strategy = get(pods.spec, "nodeSelector", names.GKE_GPU_SHARING_STRATEGY)
     return line.startswith("hostIPC ") and strategy in ("mps", UNKNOWN)

@@ -1,4 +1,4 @@
-"""Pods in the resources of a stack, and which of its nodes they can reach, as far as is known."""
+"""Pods in the resources of a stack, and the nodes that they can reach, as far as known."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Job": ("spec", "template"),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Kubernetes' own kind -> where its pod's template is."""
+"""Kubernetes kind -> the path of its pod template."""
 _BUILT_IN = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apps", "autoscaling", "batch",
              "core", "extensions", "meta", "networking.k8s.io", "policy",
              "rbac.authorization.k8s.io", "storage.k8s.io")  # fmt: skip
-"""Groups of kinds that are known: of any other, pods are wherever a list of containers is."""
+"""API groups with known kinds: in all others, any map with a list of containers is a pod."""
 _DEPTH = 16
 """Levels of a custom resource that are searched."""
 _SET_BY_OTHERS = ("amazonaws.com", "nvidia.com", "k8s.io", "kubernetes.io", "google.com")
-"""Domains of labels that a cloud, the kubelet or a discovery pod may add to those declared."""
+"""Domains of labels that a cloud, the kubelet or a discovery pod may add to declared ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,46 +39,46 @@ class Pods:
     resource: Resource
     kind: str
     object: Mapping[str, Any]
-    """Of which they are: the resource's, or one of a list."""
+    """The object that creates them: the resource's, or an item of a list."""
     metadata: Mapping[str, Any]
-    """The pods' own; empty where there is none, or it is not known."""
+    """The pods' own metadata; empty if there is none, or if it is not known."""
     spec: Mapping[str, Any]
 
     @property
     def namespace(self) -> Any:
-        """`default` where none is given."""
+        """The namespace; `default` if it is not set."""
         return get(self.object, "metadata", "namespace") or "default"
 
     @property
     def name(self) -> Any:
-        """The object's name; the resource's where Pulumi is to find one."""
+        """The object's name; the resource's if Pulumi generates it."""
         return get(self.object, "metadata", "name") or self.resource.name
 
     @property
     def title(self) -> str:
-        """`deployment sample-gpu-pod`."""
+        """For example `deployment sample-gpu-pod`."""
         name = self.name
         return f"{self.kind.lower()} {name if isinstance(name, str) else self.resource.name}"
 
     @property
     def containers(self) -> list[Any]:
-        """Every container, of whatever sort; an item may be `UNKNOWN`."""
+        """All containers, of any kind; an item may be `UNKNOWN`."""
         sorts = ("initContainers", "containers", "ephemeralContainers")
         return [container for sort in sorts for container in each(self.spec, sort)]
 
     def fits(self, pattern: str) -> bool:
-        """Whether a pattern of `namespace/kind/name` is known to name these pods' object."""
+        """Whether a pattern of `namespace/kind/name` is known to match these pods' object."""
         known = all(isinstance(word, str) for word in (self.namespace, self.name))
         return known and fnmatchcase(f"{self.namespace}/{self.kind}/{self.name}", pattern)
 
 
 def pods_of(resource: Resource) -> list[Pods]:
-    """The pods that a resource makes; none where it makes none or their shape is not known."""
+    """The pods that a resource creates; empty if it creates none, or if they are not known."""
     system, _, token = resource.type.partition(":")
     if system != "kubernetes":
         return []
     group, _, kind = token.rpartition(":")
-    # A patch of an object says what it will be; a list has objects in it.
+    # A patch of an object contains its future state; a list contains objects.
     kind, whole = kind.removesuffix("Patch"), kind.removesuffix("List")
     if kind not in _TEMPLATES and whole in _TEMPLATES:
         objects, kind = each(resource.props, "items"), whole
@@ -102,7 +102,7 @@ def pods_of(resource: Resource) -> list[Pods]:
 
 
 def _templates(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
-    """Whatever looks like a pod's template: a map with a `spec` that has a list of containers."""
+    """Everything that looks like a pod template: a map with a `spec` with a list of containers."""
     if depth == 0:
         return
     if isinstance(value, Mapping):
@@ -117,7 +117,7 @@ def _templates(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
 
 
 def container_name(container: Any) -> str:
-    """The container's name, or what to call it."""
+    """The container's name, or a substitute for it."""
     name = get(container, "name")
     return name if isinstance(name, str) else "?"
 
@@ -131,7 +131,7 @@ def gpus_in(container: Any, part: str) -> Mapping[str, Any] | None:
 
 
 def asks_for_gpu(pods: Pods) -> bool | None:
-    """Whether a container has a GPU in its limits; None if that is not known."""
+    """Whether a container has GPUs in its limits; None if that is not known."""
     limits = [gpus_in(container, "limits") for container in pods.containers]
     if any(
         limit and any(quantity.or_none(amount) != 0 for amount in limit.values())
@@ -142,7 +142,7 @@ def asks_for_gpu(pods: Pods) -> bool | None:
 
 
 def tolerates(pods: Pods, taint: Any) -> bool | None:
-    """Whether the pods pass a taint (key, value, effect); None if that is not known."""
+    """Whether the pods tolerate a taint (key, value, effect); None if that is not known."""
     if taint is UNKNOWN:
         return None
     key, value, effect = taint
@@ -152,21 +152,21 @@ def tolerates(pods: Pods, taint: Any) -> bool | None:
 
 
 def reaches(pods: Pods, pool: Pool) -> bool | None:
-    """Whether the pods' node selector and affinity fit the pool's nodes; None if not known.
+    """Whether the pods' node selector and affinity match the pool's nodes; None if not known.
 
-    Taints are not looked at.
+    Taints are ignored.
     """
     labels = known_labels(pool)
     return None if labels is None else selectors.selects(pods.spec, labels, perhaps=_set_by_others)
 
 
 def installs_driver(pods: Pods) -> bool | None:
-    """Whether this is a DaemonSet that installs NVIDIA's driver on its nodes; None: unknown."""
+    """Whether it is a DaemonSet that installs NVIDIA's driver on its nodes; None: not known."""
     return pods.kind == "DaemonSet" and gpu_daemons.installs_driver(pods.spec)
 
 
 def plugs_devices(pods: Pods) -> bool | None:
-    """Whether this is a DaemonSet that registers NVIDIA's GPUs with the kubelet; None: unknown."""
+    """Whether it is a DaemonSet that registers NVIDIA's GPUs with the kubelet; None: not known."""
     return pods.kind == "DaemonSet" and gpu_daemons.is_device_plugin(pods.spec)
 
 
@@ -186,7 +186,7 @@ def _is_gpu(name: str) -> bool:
 
 
 def _set_by_others(key: str) -> bool:
-    """Whether nodes may have a label of this key although no pool declares it."""
+    """Whether nodes may have a label with this key although no pool declares it."""
     prefix, slash, _ = key.rpartition("/")
     foreign = any(prefix == domain or prefix.endswith(f".{domain}") for domain in _SET_BY_OTHERS)
     return bool(slash) and foreign and key != names.GKE_GPU_DRIVER_VERSION

@@ -1,4 +1,4 @@
-"""A pool as the rules see it, on both clouds: shape, labels, taints, bounds, price."""
+"""A pool as the rules see it, in both clouds: shape, labels, taints, limits, price."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,13 +13,13 @@ from policy.pool_shape import Pool as Pool
 from policy.reading import UNKNOWN, Resource, each, entries, get, number
 
 OWN_MODULES = "INSTALLATION_DISABLED"
-"""The `gpuDriverVersion` with which GKE leaves the driver to somebody else."""
+"""The `gpuDriverVersion` with which GKE does not install the driver."""
 
 
 def pool_of(resource: Resource, resources: Sequence[Resource] = ()) -> Pool | None:
-    """The resource as a pool; None if it is none.
+    """The resource as a pool; None if it is something else.
 
-    `resources`: those of the stack, among which a node group's launch template may be, or the
+    `resources`: those of the stack, which may include a node group's launch template, or the
     cluster that limits a ComputeClass.
     """
     match resource.type:
@@ -71,7 +71,7 @@ def _gke_pool(resource: Resource) -> Pool:
 
 
 def _gke_bounds(props: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Least and most nodes in the whole pool. Without `total...` the counts are per zone."""
+    """Minimum and maximum nodes in the whole pool. Without `total...`, the counts are per zone."""
     scaling = get(props, "autoscaling")
     if scaling is UNKNOWN:
         return UNKNOWN, UNKNOWN
@@ -87,8 +87,8 @@ def _gke_bounds(props: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _zones(props: Mapping[str, Any]) -> Any:
-    """In how many zones the pool has nodes: a region's cluster has its own, or those of its
-    settings."""
+    """The number of zones in which the pool has nodes: in a regional cluster, the cluster's zones
+    or those of its settings."""
     zones: Any = get(props, "nodeLocations")
     if zones is UNKNOWN or zones:
         return UNKNOWN if zones is UNKNOWN else len(zones)
@@ -109,8 +109,8 @@ def _times(count: Any, zones: Any) -> Any:
 def _eks_pool(resource: Resource, resources: Sequence[Resource]) -> Pool:
     props = resource.props
     given = each(props, "instanceTypes")
-    # EKS fills them in from the template, so that a preview does not know them although the
-    # template, and with it what the nodes cost, is known.
+    # EKS copies them from the template, so that a preview does not show them although the template,
+    # and thus the nodes' cost, is known.
     unknown = not given or UNKNOWN in given
     types = (_templates_types(resource, resources) if unknown else []) or given
     known = [name for name in types if isinstance(name, str)]
@@ -128,7 +128,7 @@ def _eks_pool(resource: Resource, resources: Sequence[Resource]) -> Pool:
 
 
 def _templates_types(group: Resource, resources: Sequence[Resource]) -> list[Any]:
-    """The instance type of a group's launch template, where a Capacity Block has it."""
+    """The instance type in a group's launch template, which a Capacity Block uses."""
     used = group.uses.get("launchTemplate", ())
     return [
         kind
@@ -144,7 +144,7 @@ def _taint(taint: Any) -> Any:
 
 
 def known_labels(pool: Pool) -> Mapping[str, Any] | None:
-    """The labels of the pool's nodes as far as the declaration tells; None if it does not."""
+    """The labels of the pool's nodes, if the declaration contains them; else None."""
     if pool.labels is None:
         return None
     labels = dict(pool.labels)

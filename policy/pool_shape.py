@@ -1,4 +1,4 @@
-"""What the rules know of a pool of nodes, regardless of what starts them."""
+"""A pool of nodes as the rules see it, whatever starts its nodes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,17 +14,17 @@ class Pool:
 
     resource: Resource
     gpu: bool
-    """Whether it is known to carry GPUs."""
+    """Whether it is known to have GPUs."""
     labels: Any
     """Declared labels, a map."""
     taints: list[Any]
     """(key, value, effect in Kubernetes spelling) or `UNKNOWN`."""
     least: Any
-    """Nodes that are always there."""
+    """Minimum number of nodes."""
     most: Any
-    """Nodes that there can be; None if nothing limits them."""
+    """Maximum number of nodes; None if there is no limit."""
     price: NodePrice | None
-    """Of one node; None if its shape is not known."""
+    """The price of one node; None if its shape is not known."""
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 
 
 def taint(resource: Resource, *, key: str) -> Iterator[str]:
-    """A GPU pool keeps pods away that use no GPU."""
+    """A GPU pool is tainted, so that pods without a GPU are not scheduled on it."""
     pool = _gpu_pool(resource)
     if pool is None or any(taint is UNKNOWN or UNKNOWN in taint for taint in pool.taints):
         return
@@ -29,7 +29,7 @@ def taint(resource: Resource, *, key: str) -> Iterator[str]:
 
 
 def minimum(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
-    """A GPU pool costs nothing while nobody uses it."""
+    """A GPU pool costs nothing while it is not used."""
     pool = _gpu_pool(resource)
     if pool is None or is_one_of(resource.stack, stacks):
         return
@@ -56,7 +56,7 @@ def size(resource: Resource) -> Iterator[str]:
 
 
 def secure_boot(resource: Resource) -> Iterator[str]:
-    """GKE nodes boot only signed software, except where somebody loads modules of their own."""
+    """GKE nodes boot only signed software, unless the driver's module is installed by others."""
     scaling = get(resource.props, "clusterAutoscaling")
     autopilot = is_on(get(resource.props, "enableAutopilot"))
     if resource.type == GOOGLE.cluster and get(scaling, "enabled") is True and not autopilot:
@@ -87,7 +87,7 @@ def secure_boot(resource: Resource) -> Iterator[str]:
 
 
 def mig_profile(resource: Resource) -> Iterator[str]:
-    """A GPU on GKE is cut only into MIG partitions that its model has."""
+    """A GPU on GKE is only split into MIG partitions that its model supports."""
     asked = []
     if resource.type == GOOGLE.node_pool:
         for accelerator in each(resource.props, "nodeConfig", "guestAccelerators"):
@@ -167,7 +167,7 @@ def metadata(resource: Resource, *, hops: float) -> Iterator[str]:
 
 
 def disks(resource: Resource) -> Iterator[str]:
-    """What nodes write is encrypted; on Google Cloud it always is."""
+    """Data that nodes write is encrypted; on Google Cloud, it always is."""
     props = resource.props
     if resource.type == LAUNCH_TEMPLATE:
         mappings = each(props, "blockDeviceMappings")

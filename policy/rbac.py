@@ -1,4 +1,4 @@
-"""Rules on Kubernetes RBAC: nobody may do everything, and nobody may make himself more."""
+"""Rules on Kubernetes RBAC: no role allows everything, or raising one's own permissions."""
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ _EVERYBODY = {
 }
 _MASTERS = "system:masters"
 _ESCALATING = (
-    # verbs, resources, what it comes to; `*` is reported by itself
+    # Verbs, resources, and the consequence; `*` is reported separately.
     (("escalate", "bind"), ("roles", "clusterroles"), "gives its holder every permission"),
     (("impersonate",), ("*",), "lets its holder act as anybody else"),
     (("create",), ("serviceaccounts/token",), "lets its holder act as any service account"),
@@ -29,9 +29,9 @@ _ESCALATING = (
 
 
 def rbac(resource: Resource, *, roles: Sequence[str]) -> Iterator[str]:
-    """No role allows everything or more than its holder has, and nobody unknown has a role.
+    """No role allows everything or more than its holder has, and none is granted to everyone.
 
-    `roles`: patterns of cluster roles that nobody is bound to.
+    `roles`: patterns of cluster roles that may not be bound.
     """
     if not resource.type.startswith("kubernetes:rbac.authorization.k8s.io/"):
         return

@@ -13,18 +13,18 @@ from components.kube.partial import get as get
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A resource of the stack: its inputs, for rules over the whole stack also its outputs."""
+    """A resource of the stack: its inputs, and for rules over the whole stack also its outputs."""
 
     type: str
     name: str
     """The logical name."""
     props: Mapping[str, Any]
-    """Wire names (camelCase); secrets in plain text, `UNKNOWN` for what is not known."""
+    """Property names in camelCase; secrets in plain text, `UNKNOWN` for unknown values."""
     urn: str = ""
     protect: bool = False
     ignore_changes: Sequence[str] = ()
     provider: str | None = None
-    """Name of the provider resource; None if the engine does not say."""
+    """Name of the provider resource; None if it is not known."""
     uses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Property -> URNs of the resources that its value comes from."""
 
@@ -35,12 +35,12 @@ class Resource:
 
 
 def differs(value: Any, *allowed: Any) -> bool:
-    """Whether this is known to be none of the allowed values."""
+    """Whether the value is known and is not one of the allowed ones."""
     return value is not UNKNOWN and value not in allowed
 
 
 def is_on(value: Any) -> bool:
-    """Whether this is known to be true, also as the text that AWS structures take for it."""
+    """Whether this is known to be true, also as a string in AWS structures."""
     return value is True or value == "true"
 
 
@@ -50,7 +50,7 @@ def is_off(value: Any) -> bool:
 
 
 def number(value: Any) -> float | None:
-    """A number that is known; None otherwise."""
+    """The number if it is known; otherwise None."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     return None

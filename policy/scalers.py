@@ -1,4 +1,4 @@
-"""Pools whose nodes a scaler starts by itself: NodePools of Karpenter and EKS Auto Mode, and
+"""Pools whose nodes a scaler starts itself: NodePools of Karpenter and EKS Auto Mode, and
 ComputeClasses of GKE.
 
 The fields are those of Karpenter 1.14.3 (components/crds), of Auto Mode's NodeClass and of GKE's
@@ -22,7 +22,7 @@ AUTO_NODE_CLASS = "kubernetes:eks.amazonaws.com/v1:NodeClass"
 COMPUTE_CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
 
 Software = tuple[list[str], list[str]]
-"""Who gives the pool its driver, and who its device plugin."""
+"""The providers of the pool's driver, and those of its device plugin."""
 
 _IN_GIB = 2**30
 _OVERHEAD = 0.925
@@ -32,7 +32,7 @@ _IMAGE = ["the image"]
 
 
 def karpenter_pool(resource: Resource) -> Pool:
-    """A NodePool. `spec.replicas`, where it is set, is the number of its nodes."""
+    """A NodePool. If `spec.replicas` is set, it is the number of its nodes."""
     spec = get(resource.props, "spec")
     template = get(spec, "template")
     types, gpu = _required(each(template, "spec", "requirements"))
@@ -44,7 +44,7 @@ def karpenter_pool(resource: Resource) -> Pool:
     if types is None or UNKNOWN in (spec, template):
         most, price = UNKNOWN, None
     elif not types:
-        # It may start whatever the account has: how much that costs has no bound by price.
+        # It may start any instance type of the account, so its cost has no limit.
         most, price = (_nodes(spec, "") if replicas is None else replicas), eks_node([])
     return Pool(
         resource=resource,
@@ -58,7 +58,7 @@ def karpenter_pool(resource: Resource) -> Pool:
 
 
 def _required(requirements: Sequence[Any]) -> tuple[list[str] | None, bool]:
-    """Instance types that are named, None if that is not known; and whether they have GPUs."""
+    """Instance types that are listed, None if they are not known; and whether they have GPUs."""
     types: list[str] | None = []
     gpu = False
     for one in requirements:
@@ -87,7 +87,7 @@ def _of_family(name: str, part: str) -> str:
 
 
 def _nodes(spec: Any, instance_type: str) -> Any:
-    """How many nodes of the instance type `spec.limits` allow; None if they set no bound."""
+    """How many nodes of the instance type `spec.limits` allow; None if there is no limit."""
     limits = entries(spec, "limits")
     if limits is None:
         return UNKNOWN
@@ -115,7 +115,7 @@ def _fitting(limits: Mapping[str, Any], shape: Mapping[str, float]) -> Any:
 
 
 def _dearest(shapes: Sequence[tuple[Any, NodePrice]]) -> tuple[Any, NodePrice | None]:
-    """Of the choices the one that can cost the most; one without a bound or a price decides."""
+    """The choice that can cost the most; one without a limit or a price decides."""
     for nodes, price in shapes:
         if number(nodes) is None or price.most is None:
             return nodes, price
@@ -124,7 +124,7 @@ def _dearest(shapes: Sequence[tuple[Any, NodePrice]]) -> tuple[Any, NodePrice | 
 
 
 def compute_class(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
-    """A ComputeClass that creates node pools; None for one that only uses those that exist."""
+    """A ComputeClass that creates node pools; None for one that only uses existing ones."""
     spec = get(resource.props, "spec")
     if get(spec, "nodePoolAutoCreation", "enabled") is not True:
         return None
@@ -191,7 +191,7 @@ def _choice(rule: Any, limits: Any) -> tuple[Any, NodePrice]:
 
 
 def _cluster_limits(resource: Resource, resources: Sequence[Resource]) -> Any:
-    """Resource -> limit of the nodes of the class's cluster; `UNKNOWN` for a foreign cluster."""
+    """Resource -> limit of the nodes of the class's cluster; `UNKNOWN` for an existing cluster."""
     clusters = list(of_type(resources, GOOGLE.cluster))
     mine = [one for one in clusters if one.name == resource.provider] or clusters
     if len(mine) != 1:
@@ -206,7 +206,7 @@ def _cluster_limits(resource: Resource, resources: Sequence[Resource]) -> Any:
 
 
 def counted_once(pools: Sequence[Pool], costs: Mapping[str, float]) -> dict[str, float]:
-    """Without the classes that share a limit of their cluster with one that can cost more."""
+    """Removes classes that share a limit of their cluster with one that can cost more."""
     shared: dict[tuple[Any, Any], str] = {}
     left = dict(costs)
     for pool in pools:
@@ -223,7 +223,7 @@ def counted_once(pools: Sequence[Pool], costs: Mapping[str, float]) -> dict[str,
 
 
 def software(pool: Pool, resources: Sequence[Resource], *, maybe: bool) -> Software:
-    """What the cloud installs on such nodes. With `maybe`, also what it only may."""
+    """What the cloud installs on such nodes. With `maybe`, also what it may install."""
     if pool.resource.type == COMPUTE_CLASS:
         version = driver_of(pool.resource)
         managed = version in ("default", "latest") or (maybe and version in (None, UNKNOWN))
@@ -247,7 +247,7 @@ def _classes(reference: Any, resources: Sequence[Resource]) -> Iterator[Resource
 
 
 def _families(node_class: Resource) -> Iterator[Any]:
-    """Families of the images that Karpenter chooses; `UNKNOWN` for an image of one's own."""
+    """Families of the images that Karpenter chooses; `UNKNOWN` for a custom image."""
     for term in each(node_class.props, "spec", "amiSelectorTerms"):
         alias = get(term, "alias")
         yield alias.partition("@")[0] if isinstance(alias, str) else UNKNOWN

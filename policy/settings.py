@@ -1,8 +1,8 @@
-"""What a user sets of the rules: `policy/config.json`, committed beside them.
+"""A user's settings of the rules: `policy/config.json`, committed next to them.
 
-Whoever runs the pack gets these settings without a flag: rehearsals, tests in continuous
-integration and `pulumi up --policy-pack policy` alike. The engine's own `--policy-pack-config`
-takes precedence. docs/reference/policies.md lists every rule with its settings.
+Everything that runs the pack uses these settings without a flag: rehearsals, tests in continuous
+integration and `pulumi up --policy-pack policy`. The engine's own `--policy-pack-config` takes
+precedence. docs/reference/policies.md lists every rule with its settings.
 """
 
 import json
@@ -12,11 +12,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the command line reads the settings without the policy SDK
+if TYPE_CHECKING:  # The command line reads the settings without the policy SDK.
     from policy.binding import Rule
 
 LEVEL = "enforcementLevel"
-"""Setting that every rule has, by the name that the engine gives it."""
+"""The setting that every rule has, under the engine's name."""
 FILE = Path(__file__).with_name("config.json")
 ELSEWHERE = "GPU_CLUSTER_POLICY_SETTINGS"
 """Environment variable with the path of another file: the program's own tests set it."""
@@ -29,13 +29,13 @@ _WORDS = {"array": "a list", "object": "a map", "integer": "an integer"}
 
 
 def read(rules: "Sequence[Rule]") -> Mapping[str, Mapping[str, Any]]:
-    """Rule -> its settings. Raises ValueError, in one line, for what no rule has."""
+    """Rule -> its settings. Raises ValueError, in one line, for unknown rules or settings."""
     file, settings = parsed()
     return checked(settings, rules, str(file))
 
 
 def parsed() -> tuple[Path, Any]:
-    """The file, and its JSON as it is. Raises ValueError, in one line."""
+    """The file, and its parsed JSON. Raises ValueError, in one line."""
     file = Path(os.environ.get(ELSEWHERE) or FILE)
     try:
         text = file.read_text()
@@ -48,7 +48,7 @@ def parsed() -> tuple[Path, Any]:
 
 
 def checked(settings: Any, rules: "Sequence[Rule]", file: str) -> Mapping[str, Mapping[str, Any]]:
-    """The settings as they are, if every key is one of a rule's and every value of its type."""
+    """The settings, unchanged, if every key is known and every value has the right type."""
     if not isinstance(settings, dict):
         raise ValueError(f"{file}: is not a map of rules; give {{}} if nothing is set")
     by_name = {rule.name: rule for rule in rules}

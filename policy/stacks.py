@@ -1,4 +1,4 @@
-"""Rules over the whole stack: what only shows when pools, tags, pods and prices come together."""
+"""Rules over the whole stack, which need pools, tags, pods and prices together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ _TEMPLATE = f"{TEMPLATE}/"
 
 
 def tolerations(resources: Sequence[Resource]) -> Iterator[Finding]:
-    """A pod that asks for GPUs passes the taints of a pool that it selects."""
+    """A pod that requests GPUs tolerates the taints of the pool that it selects."""
     pools = [pool for pool in pools_of(resources) if pool.gpu]
     if not pools:
         return
@@ -51,10 +51,10 @@ def tolerations(resources: Sequence[Resource]) -> Iterator[Finding]:
 
 
 def autoscaler_tags(resources: Sequence[Resource]) -> Iterator[Finding]:
-    """An Auto Scaling group at zero is described by its tags as its node group is by itself."""
+    """The tags of an Auto Scaling group describe its nodes as the node group does."""
     tags = list(of_type(resources, TAG))
     for pool in pools_of(resources):
-        # A group that always has a node is read from that node.
+        # A group that always has a node is described by that node.
         if pool.resource.type != AWS.node_pool or not pool.gpu or number(pool.least) != 0:
             continue
         mine = [tag for tag in tags if _tags(tag, pool)]
@@ -114,7 +114,7 @@ def _tags(tag: Resource, pool: Pool) -> bool | None:
 
 
 def one_driver(resources: Sequence[Resource]) -> Iterator[Finding]:
-    """Nobody installs a driver over another's."""
+    """Only one installer installs the driver on a node."""
     for pool, installers, _ in _software(resources):
         if len(installers) > 1:
             yield (
@@ -125,7 +125,7 @@ def one_driver(resources: Sequence[Resource]) -> Iterator[Finding]:
 
 
 def one_device_plugin(resources: Sequence[Resource]) -> Iterator[Finding]:
-    """No two device plugins count the same GPUs."""
+    """Only one device plugin runs on a node."""
     for pool, _, plugins in _software(resources):
         if len(plugins) > 1:
             yield (
@@ -136,11 +136,11 @@ def one_device_plugin(resources: Sequence[Resource]) -> Iterator[Finding]:
 
 
 def gpu_software(resources: Sequence[Resource]) -> Iterator[Finding]:
-    """Somebody of the stack gives every GPU pool its driver and its device plugin."""
+    """Every GPU pool gets a driver and a device plugin from the cloud or the stack."""
     if any(
         resource.type.endswith(":DaemonSet") and not pods_of(resource) for resource in resources
     ):
-        return  # one of which nothing is known yet may be the one
+        return  # A pool of which nothing is known yet may be it.
     for pool, installers, plugins in _software(resources, maybe=True):
         for what, doers in (("driver", installers), ("device plugin", plugins)):
             if not doers:
@@ -154,9 +154,9 @@ def gpu_software(resources: Sequence[Resource]) -> Iterator[Finding]:
 def _software(
     resources: Sequence[Resource], *, maybe: bool = False
 ) -> Iterator[tuple[Pool, list[str], list[str]]]:
-    """GPU pools, with who installs a driver and who runs a device plugin on their nodes.
+    """GPU pools, with the providers of their driver and of their device plugin.
 
-    With `maybe`, also who only may.
+    With `maybe`, also possible ones.
     """
     sets = [pods for resource in resources for pods in pods_of(resource)]
     enough = (True, None) if maybe else (True,)
@@ -186,25 +186,25 @@ def _clouds_part(pool: Pool, *, maybe: bool) -> tuple[list[str], list[str]]:
         )
     version, labels = driver_version(pool), entries(pool.labels or {})
     off = (labels or {}).get(names.GKE_NO_DEFAULT_PLUGIN)
-    # Newer GKE installs a driver where nothing is said, older ones do not.
+    # Newer GKE versions install a driver if it is not set, older ones do not.
     managed = version in ("DEFAULT", "LATEST") or (maybe and version in (None, UNKNOWN))
     own = off is None and pool.labels is not None
     plugin = ["GKE"] if own or (maybe and (off is UNKNOWN or pool.labels is None)) else []
-    # The DaemonSet of GKE's plugin installs its driver too.
+    # The DaemonSet of GKE's plugin also installs its driver.
     return plugin if managed else [], plugin
 
 
 def ceiling(
     resources: Sequence[Resource], *, dollars: float | None, stacks: Mapping[str, float]
 ) -> Iterator[Finding]:
-    """No stack costs more than the ceiling that somebody confirmed for it."""
+    """No stack costs more than its confirmed ceiling."""
     yield from _ceiling("above", resources, dollars, stacks)
 
 
 def confirmed(
     resources: Sequence[Resource], *, dollars: float | None, stacks: Mapping[str, float]
 ) -> Iterator[Finding]:
-    """A ceiling is confirmed for every stack that can cost much."""
+    """A ceiling is confirmed for every stack that can be expensive."""
     yield from _ceiling("unconfirmed", resources, dollars, stacks)
 
 
@@ -245,7 +245,7 @@ def _unlimited(pool: Pool) -> str:
 
 
 def priced(resources: Sequence[Resource]) -> Iterator[Finding]:
-    """The ceiling counts every pool."""
+    """The ceiling includes every pool."""
     for pool in pools_of(resources):
         if pool.price is not None and pool.price.most is None:
             yield (

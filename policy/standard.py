@@ -2,7 +2,7 @@
 
 https://kubernetes.io/docs/concepts/security/pod-security-standards/ and the admission plugin's own
 checks, kubernetes/kubernetes staging/src/k8s.io/pod-security-admission/policy (read 2026-11-21), as
-of Kubernetes 1.34. `HostPath Volumes` is a rule of its own here: `policy.host_paths`.
+of Kubernetes 1.34. `HostPath Volumes` is a separate rule here: `policy.host_paths`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ _DEFAULT_CAPABILITIES = (
     "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD",
     "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 )  # fmt: skip
-"""What a container runtime gives every container: the standard's baseline allows to add them."""
+"""Capabilities that container runtimes grant by default, and that the baseline allows."""
 _SYSCTLS = (
     "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
     "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range",
@@ -35,11 +35,11 @@ _HANDLERS = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postS
              "lifecycle.preStop")  # fmt: skip
 _VOLUMES = ("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "hostPath",
             "persistentVolumeClaim", "projected", "secret")  # fmt: skip
-"""Of restricted; whether a `hostPath` may be is `host-paths`' business here."""
+"""The volume types of `restricted`; the rule `host-paths` decides about `hostPath`."""
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 Found = Iterator[str]
-"""What is wrong, each with the pod as its subject: `sets hostPID`."""
+"""The violations, each a predicate of the pod: `sets hostPID`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +47,17 @@ class Control:
     """One control of the standard."""
 
     id: str
-    """By which an exemption names it."""
+    """The ID that exemptions use."""
     title: str
-    """As the standard's own table has it."""
+    """The title in the standard's own table."""
     level: Level
     allowed: str
-    """What may be there, for people."""
+    """The allowed values, for people."""
     judge: Callable[[Pods], Found]
 
 
 def _only(*allowed: Any, paths: Sequence[str]) -> Callable[[Pods], Found]:
-    """Nothing but these values at these paths, in the pod's spec and in its containers."""
+    """Only these values are allowed at these paths in the pod's spec and in its containers."""
 
     def judge(pods: Pods) -> Found:
         for where, value in _values(pods, paths):
@@ -68,7 +68,7 @@ def _only(*allowed: Any, paths: Sequence[str]) -> Callable[[Pods], Found]:
 
 
 def _values(pods: Pods, paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Where each path leads: `hostPID`; `containers[*].x` is every container, whatever its kind."""
+    """The values at each path: `hostPID`; `containers[*].x` covers every kind of container."""
     for path in paths:
         field = path.removeprefix("containers[*].")
         holders = [("", pods.spec)]
@@ -96,7 +96,7 @@ def _added(*allowed: str) -> Callable[[Pods], Found]:
     def judge(pods: Pods) -> Found:
         for container in pods.containers:
             for one in each(container, "securityContext", "capabilities", "add"):
-                # The runtime takes small letters, and the prefix too.
+                # The runtime also accepts lowercase names and the prefix.
                 if isinstance(one, str) and one.upper().removeprefix("CAP_") not in allowed:
                     yield f"container {container_name(container)} adds the capability {one}"
 
@@ -119,7 +119,7 @@ def _app_armor(pods: Pods) -> Found:
 
 
 def _user_namespace(pods: Pods) -> bool:
-    """Whether the pod has users of its own, or may have: root there is nobody on the node."""
+    """Whether the pod has, or may have, a user namespace, whose root is harmless to the node."""
     return get(pods.spec, "hostUsers") in (False, UNKNOWN)
 
 
@@ -129,7 +129,7 @@ def _proc_mount(pods: Pods) -> Found:
 
 
 def _required(field: str, *allowed: Any) -> Callable[[Pods], Found]:
-    """Each container has one of these values, itself or from the pod."""
+    """Each container has one of these values, set on itself or on the pod."""
 
     def judge(pods: Pods) -> Found:
         steps = field.split(".")

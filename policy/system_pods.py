@@ -1,6 +1,6 @@
-"""The stack's own pods that must have powers over their node: which ones, which powers, and why.
+"""The stack's own pods that need powers over their node, with these powers and the reasons.
 
-Nothing is exempt because of its namespace.
+No pod is exempt because of its namespace.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from policy.pods import Pods
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemPods:
-    """One of them."""
+    """A kind of system pods."""
 
     pattern: str
     """`namespace/kind/name`."""
     controls: Sequence[str]
-    """Controls of `policy.standard` that it need not keep."""
+    """Controls of `policy.standard` that they may violate."""
     paths: Sequence[str]
-    """What it mounts of its node beyond what every pod may."""
+    """Host paths that they mount in addition to those allowed for all pods."""
     why: str
 
 
@@ -60,5 +60,5 @@ SYSTEM_PODS: Sequence[SystemPods] = (
 
 
 def exemption(pods: Pods) -> SystemPods | None:
-    """The row for these pods, None for any other."""
+    """The row for these pods, None if there is none."""
     return next((row for row in SYSTEM_PODS if pods.fits(row.pattern)), None)

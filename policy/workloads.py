@@ -1,4 +1,4 @@
-"""Rules on pods: images, GPUs, privileges, and the cluster that they go to."""
+"""Rules on pods: images, GPUs, privileges, and the target cluster."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,11 +20,11 @@ from policy.reading import UNKNOWN, Resource, each, get, is_one_of
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _SEES_ALL = (_VISIBLE, "DP_DISABLE_HEALTHCHECKS")
-"""Variables by which a pod says that it is about the node's GPUs and not about its own."""
+"""Environment variables of pods that need the node's GPUs and not just their own."""
 
 
 def image(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
-    """The same declaration runs the same program tomorrow; `stacks` must name digests."""
+    """The same declaration always runs the same program; `stacks` must use digests."""
     for pods in pods_of(resource):
         for container in pods.containers:
             reference = get(container, "image")
@@ -43,7 +43,7 @@ def image(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
 
 
 def gpu_limits(resource: Resource) -> Iterator[str]:
-    """A pod on GPU nodes says in its limits how many GPUs it takes."""
+    """A pod on GPU nodes sets the number of its GPUs in its limits."""
     for pods in pods_of(resource):
         for container in pods.containers:
             requests, limits = gpus_in(container, "requests"), gpus_in(container, "limits")
@@ -65,7 +65,7 @@ def gpu_limits(resource: Resource) -> Iterator[str]:
 
 
 def all_gpus(resource: Resource) -> Iterator[str]:
-    """A pod that sees every GPU of its node shares them with whoever was given them."""
+    """A pod that sees every GPU of its node shares them with the pods that own them."""
     for pods in pods_of(resource):
         if pods.kind == "DaemonSet":
             continue
@@ -93,7 +93,7 @@ def all_gpus(resource: Resource) -> Iterator[str]:
 
 
 def explicit_provider(resource: Resource) -> Iterator[str]:
-    """Kubernetes objects go to the stack's cluster, not to whatever the kubeconfig names."""
+    """Kubernetes objects are created in the stack's cluster, not the kubeconfig's current one."""
     provider = resource.provider
     if not resource.type.startswith("kubernetes:") or provider is None:
         return
@@ -105,9 +105,9 @@ def explicit_provider(resource: Resource) -> Iterator[str]:
 
 
 def kubeconfig(resource: Resource, *, commands: Sequence[str]) -> Iterator[str]:
-    """A kubeconfig runs no program of its author's choice on this machine, and reads no file.
+    """A kubeconfig can neither run programs nor read files that its author chose.
 
-    `commands` may sign in as well, whatever their arguments.
+    `commands` are also allowed, with any arguments.
     """
     text = get(resource.props, "kubeconfig")
     if resource.type != "pulumi:providers:kubernetes" or not isinstance(text, str):
@@ -115,7 +115,7 @@ def kubeconfig(resource: Resource, *, commands: Sequence[str]) -> Iterator[str]:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError:
-        return  # the provider says so itself
+        return  # The provider reports that itself.
     users = document.get("users") if isinstance(document, dict) else None
     for entry in users if isinstance(users, list) else ():
         user = get(entry, "user")
@@ -133,7 +133,7 @@ def _goes_to_gpus(pods: Pods) -> bool:
 
 
 def _meant(pods: Pods) -> bool | None:
-    """Whether the pod says that it wants to see GPUs without being given any; `all_gpus` warns."""
+    """Whether the pod is configured to see GPUs without requesting any; `all_gpus` warns."""
     names_known = all(
         variable is not UNKNOWN and get(variable, "name") is not UNKNOWN
         for container in pods.containers

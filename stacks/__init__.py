@@ -1,1 +1,1 @@
-"""A stack's file, read as the engine reads it, and the copy of the program that one may change."""
+"""A stack's file, parsed as the engine parses it, and a copy of the program that may be changed."""

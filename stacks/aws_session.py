@@ -1,4 +1,4 @@
-"""The one AWS session of every command: the account and identity that the stack's provider uses."""
+"""The AWS session of every command: the account and identity that the stack's provider uses."""
 
 import os
 from typing import Any
@@ -11,28 +11,28 @@ from components.eks.provider_args import AwsProviderArgs
 from stacks.capacity.questions import on_this_machine
 
 _SIMULATED = {"aws_access_key_id": "rehearsal", "aws_secret_access_key": "rehearsal"}
-"""What a simulator's requests are signed with: boto3 sends none without a key."""
+"""Keys for signing requests to a simulator: boto3 sends none without a key."""
 _SESSION_NAME = "gpu-cluster"
 
 
 def session(provider: AwsProviderArgs, endpoint: str | None = None) -> boto3.Session:
-    """Signed in as the provider is: `aws:profile`, then the role of `aws:assumeRoles`, whose
-    credentials are renewed before they expire. Nothing is asked before the first call.
+    """Authenticates like the provider: `aws:profile`, then the role of `aws:assumeRoles`, whose
+    credentials are renewed before they expire. Nothing is requested before the first call.
 
-    `endpoint`: the URL of a simulator; one on this machine gets no credential, and one that
-    `AWS_ENDPOINT_URL` names the keys of the environment. Raises botocore's BotoCoreError for a
-    profile that does not exist.
+    `endpoint`: the URL of a simulator; one on this machine gets no real credentials, but the keys
+    of the environment if `AWS_ENDPOINT_URL` is set. Raises botocore's BotoCoreError for a profile
+    that does not exist.
     """
     pointed = on_this_machine(os.environ.get("AWS_ENDPOINT_URL"))
     if pointed or on_this_machine(endpoint):
-        # `gpu-cluster simulate` prints keys beside the address, which say who asks.
+        # `gpu-cluster simulate` prints keys with the address, which identify the client.
         keys = {} if pointed and os.environ.get("AWS_ACCESS_KEY_ID") else _SIMULATED
         return boto3.Session(region_name=provider.region, **keys)
     signed_in = boto3.Session(region_name=provider.region, profile_name=provider.profile)
     if provider.role is None:
         return signed_in
     assumed = botocore.session.Session()
-    # Nothing else is tried: another identity would answer for another account.
+    # No other provider is tried: another identity would answer for another account.
     assumed.get_component("credential_provider").providers = [
         _AssumedRole(signed_in, provider.role)
     ]
@@ -40,7 +40,7 @@ def session(provider: AwsProviderArgs, endpoint: str | None = None) -> boto3.Ses
 
 
 class _AssumedRole:
-    """A role that an identity assumes, as one of botocore's credential providers."""
+    """A role to assume, as one of botocore's credential providers."""
 
     METHOD = "assume-role"
 

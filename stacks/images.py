@@ -1,6 +1,6 @@
-"""Every image that the pods of a stack run, and where each must be in the stack's own registry.
+"""Every image that the pods of a stack run, and its name in the stack's own registry.
 
-Not those of EKS's addons and of GKE's own pods, which the clouds pull from registries of theirs.
+Without those of EKS addons and GKE's own pods, which the clouds pull from their registries.
 """
 
 from collections.abc import Iterator
@@ -34,12 +34,12 @@ def answer(stack: str) -> Answer:
 
 
 def pulled(settings: Settings[Any]) -> list[str]:
-    """The images as pods pull them: from the stack's own registry where it has one."""
+    """The images as pods pull them: from the stack's own registry if it has one."""
     return [settings.images.image(image) for image in sorted(set(references(settings)))]
 
 
 def references(settings: Settings[Any]) -> Iterator[str]:
-    """The images by their own names; those that GKE preloads are in no registry."""
+    """The images by their original names, without preloaded ones, which are in no registry."""
     pools = [one.pool for one in settings.pools.values()]
     if any(pool.device_plugin for pool in pools):
         yield images.DEVICE_PLUGIN.reference

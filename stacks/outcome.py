@@ -1,4 +1,4 @@
-"""How every command ends: an exit code, or an error that says what to do."""
+"""The result of every command: an exit code, or an error that says what to do."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -6,28 +6,28 @@ from typing import Any
 
 
 class ExitCode(IntEnum):
-    """What a command tells the shell."""
+    """The exit code of a command."""
 
     OK = 0
     FINDING = 1
-    """It was done, and something is wrong with what it was about."""
+    """The command was completed and found a problem."""
     UNKNOWN = 2
-    """It could not be done or asked, or what was asked does not know."""
+    """The command could not be completed, or the answer is not known."""
 
 
 Answer = tuple[ExitCode, Mapping[str, Any], str]
-"""Of a command that asks something: exit code, document and text."""
+"""The result of a query: exit code, document and text."""
 INTERRUPTED, CLOSED = 130, 141
-"""Exit codes after Ctrl-C, and where the reader has gone: 128 and the signal, as the shell has
-it."""
+"""Exit codes after Ctrl-C, and if the reader of the output is gone: 128 and the signal, as in
+shells."""
 
 
 class CheckError(Exception):
-    """What was asked for cannot be done at all; one line that says what to do."""
+    """The request cannot be carried out at all; one line that says what to do."""
 
 
 def worst(codes: Iterable[int]) -> ExitCode:
-    """Of several answers: what is wrong counts before what is not known."""
+    """The exit code for several results: problems count before unknown answers."""
     found = set(codes)
     if ExitCode.FINDING in found:
         return ExitCode.FINDING

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 COLUMNS = 80
-"""Of a terminal that nobody has widened: tables and paragraphs are laid out for it."""
+"""Width of a default terminal, for which tables and paragraphs are formatted."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns as wide as their widest cell; None shows as `-`. Cells of numbers align right."""
+    """Columns as wide as their widest cell; None is shown as `-`. Numbers are right-aligned."""
     cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     columns = list(zip(*rows, strict=True)) or [()] * len(head)
     numeric = [

@@ -1,1 +1,1 @@
-"""What continuous integration needs: previews without credentials, and their comment."""
+"""Commands for continuous integration: previews without credentials, and their comment."""

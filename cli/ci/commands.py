@@ -1,4 +1,4 @@
-"""`gpu-cluster ci`: what the workflows run."""
+"""`gpu-cluster ci`: the commands that the workflows run."""
 
 import json
 from pathlib import Path
@@ -11,13 +11,13 @@ from stacks.outcome import ExitCode
 
 @click.group()
 def ci() -> None:
-    """What the workflows of continuous integration run."""
+    """Commands for the workflows of continuous integration."""
 
 
 @ci.command(epilog="Example: gpu-cluster ci changed origin/main")
 @click.argument("revision", metavar="REV")
 def changed(revision: str) -> None:
-    """Print what has changed since REV: whether code has, and which stacks are concerned.
+    """Print whether code has changed since REV, and which stacks are affected.
 
     Before anything is installed, python -m stacks.definition.changed REV prints the same.
     """
@@ -30,7 +30,7 @@ def changed(revision: str) -> None:
 @stack_argument
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def offline(stack: str, folder: Path) -> None:
-    """Copy the program for STACK to FOLDER, so that a preview needs nobody's key.
+    """Copy the program for STACK to FOLDER, so that a preview needs no key.
 
     Secrets of the stack's file and of its kept state, .github/states/STACK.json, are placeholders.
     """
@@ -42,9 +42,9 @@ def offline(stack: str, folder: Path) -> None:
 @ci.command(epilog="Example: gpu-cluster ci open-state exported.json > .github/states/dev.json")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True, dir_okay=False))
 def open_state(file: Path) -> None:
-    """Print the export of a stack without its secrets: what may be kept in a repository.
+    """Print the export of a stack without its secrets, so that a repository can contain it.
 
-    FILE is what pulumi stack export printed, - for standard input.
+    FILE is the output of pulumi stack export, - for standard input.
     """
     from cli.ci.kept_state import opened
     from cli.ci.offline import export
@@ -56,10 +56,10 @@ def open_state(file: Path) -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--base", metavar="REV", help="The revision to compare the cost with.")
 def preview_comment(folder: Path, base: str | None) -> ExitCode:
-    """Print the previews in FOLDER and what the stacks cost as one comment, in Markdown.
+    """Print the previews in FOLDER and the costs of the stacks as one comment, in Markdown.
 
-    FOLDER holds STACK.json, the output of pulumi preview --json, for each stack; where the base was
-    previewed too, STACK.base.json; and where the base has other policies, the same preview under
+    FOLDER contains STACK.json, the output of pulumi preview --json, for each stack; if the base was
+    previewed too, STACK.base.json; and if the base has other policies, the same preview under
     those, STACK.policies.json. Exit code 1: a cluster or GPU pool would be replaced or deleted, or
     only the base's policies refuse the change. 2: a preview failed or cannot be read.
     """

@@ -1,7 +1,7 @@
-"""An exported state without its secrets: each is a placeholder of its own shape.
+"""An exported state without its secrets: each is replaced by a placeholder of the same type.
 
-The shape is what the SDK says of the property, since a provider that finds text where its resource
-has a map refuses the state. What the program declared beside it in plain text is taken over.
+The type is that of the property in the SDK, because a provider refuses a state with text instead of
+a map. Parts of a secret that the program declared in plain text are kept.
 """
 
 import base64
@@ -18,10 +18,10 @@ from stacks.definition.files import PLACEHOLDER
 
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"
-"""By which the engine knows a secret among the values of a state."""
+"""The key that marks a secret among the values of a state."""
 NOWHERE = '{"apiVersion": "v1", "kind": "Config"}'
-"""In place of a kubeconfig: one of no cluster. Of another cluster's, all that is in the cluster
-would be replaced; what is none at all, the Kubernetes provider refuses."""
+"""Replaces a kubeconfig: it has no cluster. With that of another cluster, everything in the cluster
+would be replaced; an invalid one is refused by the Kubernetes provider."""
 NOBODY = """-----BEGIN CERTIFICATE-----
 MIIBJjCBzKADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMMBm5vYm9keTAg
 Fw0yNjAxMDEwMDAwMDBaGA8yMTI2MDEwMTAwMDAwMFowETEPMA0GA1UEAwwGbm9i
@@ -32,16 +32,16 @@ MBEwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNJADBGAiEA+dwl3wuu8BVz
 UBu13J+AXqNIrg==
 -----END CERTIFICATE-----
 """
-"""In place of a cluster's CA: one that signed nothing, whose key nobody has. The Kubernetes
-provider reads it before it looks for the cluster."""
+"""Replaces a cluster's CA: it has signed nothing, and its key was deleted. The Kubernetes provider
+parses it before it connects to the cluster."""
 _ATTRIBUTION = {"goog-pulumi-provisioned": "true"}
-"""What Pulumi's Google provider adds to the labels of everything (its default label)."""
+"""The default label that Pulumi's Google provider adds to everything."""
 _LABELS = ("effectiveLabels", "pulumiLabels")
 _RAW_DELTA = "__pulumi_raw_state_delta"
 
 
 def opened(state: Any) -> Any:
-    """An export of a stack, or a part of it, without secrets and without the way to their key."""
+    """An export of a stack, or a part of it, without secrets and the reference to their key."""
     if isinstance(state, dict):
         if "urn" in state and "type" in state:
             return _resource(state)
@@ -68,7 +68,7 @@ def _resource(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _open(value: Any, kind: Any, declared: Any, key: str = "") -> Any:
-    """`kind` is the SDK's type, or a map of them; `declared` what the inputs have there."""
+    """`kind` is the SDK's type, or a map of them; `declared`: the corresponding inputs."""
     if _is_secret(value):
         return _placeholder(kind, declared, key)
     if isinstance(value, dict):
@@ -83,7 +83,7 @@ def _open(value: Any, kind: Any, declared: Any, key: str = "") -> Any:
 
 
 def _placeholder(kind: Any, declared: Any, key: str) -> Any:
-    """A value of this kind that says nothing; with what is declared in it in plain text."""
+    """A meaningless value of this kind, with the parts of it that are declared in plain text."""
     if properties := _members(kind):
         given = declared if isinstance(declared, Mapping) else {}
         return {
@@ -117,8 +117,8 @@ def _has_secret(value: Any) -> bool:
 
 
 def _without_raw_delta(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the bridge's note of how its own format differs: that is of the values as they were,
-    and holds some of them. A state without it is as older versions of the bridge wrote it."""
+    """Removes the bridge's record of format differences, which contains some of the original
+    values. A state without it is like one of older versions of the bridge."""
     kept = {name: each for name, each in outputs.items() if name != _RAW_DELTA}
     if isinstance(meta := kept.get("__meta"), str) and _RAW_DELTA in meta:
         notes = {name: each for name, each in json.loads(meta).items() if name != _RAW_DELTA}

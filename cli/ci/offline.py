@@ -1,7 +1,7 @@
-"""A copy of the program that needs nobody's key.
+"""A copy of the program that needs no key.
 
-Secrets of the stack's file and of its kept state, `.github/states/STACK.json`, are placeholders in
-it: the same in both, so that passing on a secret is not a change.
+Secrets of the stack's file and of its kept state, `.github/states/STACK.json`, are replaced by the
+same placeholders in both, so that a secret that is passed on is not a change.
 """
 
 import json
@@ -17,7 +17,7 @@ STATE = "state.json"
 
 
 def export(file: Path) -> object:
-    """What `pulumi stack export` printed; raises StackError where it is none."""
+    """The output of `pulumi stack export`; raises StackError if the file is not one."""
     try:
         state = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
     except OSError as error:
@@ -30,7 +30,7 @@ def export(file: Path) -> object:
 
 
 def copy(stack: str, folder: Path, root: Path = ROOT) -> None:
-    """Makes the folder; with `state.json` in it where a state is kept."""
+    """Creates the folder; with `state.json` in it if a state is kept."""
     copy_program(root, stack, folder)
     state = root / ".github" / "states" / f"{stack}.json"
     if state.is_file():

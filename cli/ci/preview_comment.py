@@ -1,6 +1,6 @@
 """Previews and costs as one comment, in Markdown.
 
-No value of a property is in it, but what the program itself warns of: it names plain values only.
+It contains no property values except in warnings of the program itself, which only have plain ones.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from stacks.engine.plan import VERBS, Change, Plan, read_plan
 from stacks.outcome import CheckError, ExitCode
 
 MARK = "<!-- gpu-cluster: preview -->"
-"""By which the next run finds the comment, to write over it."""
+"""The mark by which the next run finds the comment, to replace it."""
 MOST = 60_000
-"""Characters; GitHub takes 65,536 in a comment."""
+"""Maximum length; GitHub accepts 65,536 characters in a comment."""
 _DONE = {"replace": "replaced", "delete": "deleted", "update": "updated", "create": "created"}
 
 
@@ -29,30 +29,31 @@ class Section:
     plan: Plan
     base: Plan | None = None
     judged: Plan | None = None
-    """The same change under the policies of the base, where those differ."""
+    """The same change under the policies of the base, if those differ."""
     cost: tuple[Bill | None, Bill] | None = None
-    """None where it cannot be known, `(None, after)` where the stack is new."""
+    """None if it is not known, `(None, after)` if the stack is new."""
     why_no_cost: str = ""
     compared: bool = False
-    """Whether there is a base at all."""
+    """Whether there is a base."""
 
     @property
     def changes(self) -> list[Change]:
-        """What this revision changes, without what the base would change as well."""
+        """The changes of this revision, without those that the base would make as well."""
         known = set(self.base.changes) if self.base else set()
         return [change for change in self.plan.changes if change not in known]
 
     @property
     def losses(self) -> list[Change]:
-        """The clusters and pools that would go, also if the base would do it: they go anyway."""
+        """The clusters and pools that would be deleted, even if the base would delete them too."""
         return self.plan.losses
 
     @property
     def refused_by_base(self) -> list[str]:
-        """What the policies of the base say against it, and those of this revision do not."""
+        """The errors of the base's policies that those of this revision do not report."""
         if self.judged is None:
             return []
-        # A preview that a policy refuses says in the end that it failed, which says nothing new.
+        # A preview refused by a policy also ends with the message that it failed, which adds
+        # nothing.
         failed = bool(self.plan.errors)
         return [
             line
@@ -62,8 +63,8 @@ class Section:
 
 
 def exit_code(sections: Sequence[Section]) -> ExitCode:
-    """2 if a preview failed, else 1 if a cluster or GPU pool would go or only the base's policies
-    refuse the change, else 0."""
+    """2 if a preview failed, else 1 if a cluster or GPU pool would be deleted or only the base's
+    policies refuse the change, else 0."""
     if any(section.plan.errors for section in sections):
         return ExitCode.UNKNOWN
     if any(section.refused_by_base for section in sections):
@@ -77,7 +78,7 @@ def exit_code(sections: Sequence[Section]) -> ExitCode:
 
 
 def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Section]:
-    """Reads the previews; raises CheckError where there is none."""
+    """Reads the previews; raises CheckError if there are none."""
     beside = (".base.json", ".policies.json")
     files = sorted(f for f in folder.glob("*.json") if not f.name.endswith(beside))
     if not files:
@@ -102,7 +103,7 @@ def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Secti
 
 
 def _plan(file: Path) -> Plan:
-    """The file's plan; where it is none, one that failed: the comment has the other stacks."""
+    """The file's plan; if it is unreadable, a failed one, so that the comment shows the others."""
     try:
         return read_plan(file.read_text(), file.name)
     except CheckError as error:
@@ -120,7 +121,7 @@ def _costs(stack: str, base: str | None, root: Path) -> tuple[tuple[Bill | None,
 
 
 def comment(sections: Sequence[Section]) -> str:
-    """The comment: what would be lost, a table of the stacks, then each stack's changes."""
+    """The comment: possible losses, a table of the stacks, then each stack's changes."""
     parts = [MARK, "## Preview"]
     losses = [(section, change) for section in sections for change in section.losses]
     if losses:
@@ -241,7 +242,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def code(text: str) -> str:
-    """As code in a table's cell, whatever is in the text."""
+    """The text as inline code in a table cell, whatever it contains."""
     flat = " ".join(text.split()).replace("|", "\\|")
     ticks = "`" * (1 + max((len(run) for run in _runs(flat)), default=0))
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""
@@ -249,7 +250,7 @@ def code(text: str) -> str:
 
 
 def block(text: str) -> str:
-    """As a block of code."""
+    """The text as a code block."""
     fence = "`" * max(3, 1 + max((len(run) for run in _runs(text)), default=0))
     return f"{fence}\n{text[:4000]}\n{fence}"
 

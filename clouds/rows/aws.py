@@ -1,4 +1,4 @@
-"""The rows of `aws.yaml`, whose header says what each word means."""
+"""The rows of `aws.yaml`, whose header explains the keys."""
 
 import re
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ class Tags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class More:
-    """A further request that describes a part of a resource."""
+    """An additional request that describes a part of a resource."""
 
     call: str
     outputs: Names
@@ -70,7 +70,7 @@ class More:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One resource type. The fields are the words of `aws.yaml`."""
+    """One resource type. The fields are the keys of `aws.yaml`."""
 
     api: str
     id: str
@@ -96,15 +96,15 @@ class Row:
 def rows() -> Mapping[str, Row]:
     """Resource type token -> its row.
 
-    Raises ValueError for a row with a word that there is not, or without one that it needs.
+    Raises ValueError for a row with an unknown key, or without a required one.
     """
     return {token: _row(token, words) for token, words in read("rows/aws").items()}
 
 
 def filled(text: str, values: Mapping[str, Any]) -> str:
-    """A text of a row with its placeholders filled in: paths such as `tag.key`.
+    """A text of a row with its placeholders replaced: paths such as `tag.key`.
 
-    Raises KeyError for a value that is missing.
+    Raises KeyError for a missing value.
     """
     return PLACEHOLDER.sub(lambda found: str(at(values, found[1])), text)
 
@@ -133,5 +133,5 @@ def _row(token: str, words: Mapping[str, Any]) -> Row:
 
 
 def _call(words: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """A request that needs nothing but its name is written as the name."""
+    """A request that needs only its name can be written as the name."""
     return {"call": words} if isinstance(words, str) else words

@@ -1,4 +1,4 @@
-"""The rows of `google.yaml`: how each resource type is reached."""
+"""The rows of `google.yaml`: how to reach each resource type."""
 
 import re
 from collections.abc import Mapping
@@ -19,24 +19,24 @@ class Request:
     differs."""
 
     fields: tuple[str, ...] = ()
-    """Of the body, in the provider's order. Without any, every difference counts, and the whole
+    """Fields of the body, in the provider's order. If empty, every difference counts, and the whole
     body is sent."""
     verb: str = ""
-    """A POST to this method of the resource."""
+    """A method of the resource, to which a POST is sent."""
     mask: bool = False
-    """Whether `updateMask` names the fields that differ."""
+    """Whether `updateMask` lists the fields that differ."""
     whole: bool = False
-    """Whether the whole body is sent, and not only `fields`."""
+    """Whether the whole body is sent, not only `fields`."""
     without: tuple[str, ...] = ()
-    """Fields that the whole body does not have."""
+    """Fields that are removed from the whole body."""
     empty: Mapping[str, Any] = field(default_factory=dict)
-    """What is sent for a field that has no value."""
+    """The values that are sent for fields without a value."""
     sparse: bool = False
-    """Whether false, 0 and what is empty are left out."""
+    """Whether false, 0 and empty values are omitted."""
     fingerprint: bool = False
-    """Whether the resource's present fingerprint is sent with it."""
+    """Whether the resource's current fingerprint is sent with it."""
     ends_partial: bool = False
-    """Whether the provider's `d.Partial(false)` is in front of it."""
+    """Whether the provider calls `d.Partial(false)` before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,55 +45,55 @@ class Row:
 
     token: str
     service: str
-    """As the variable of its endpoint names it, e.g. `COMPUTE`."""
+    """The service in the variable of its endpoint, e.g. `COMPUTE`."""
     api: tuple[str, str] = ("", "")
-    """The document that the provider speaks, e.g. `("compute", "beta")`."""
+    """The API document that the provider uses, e.g. `("compute", "beta")`."""
     schema: str
     """The resource's message in that document; the last part of the token if the row has none."""
     noun: str
-    """As the provider's errors have it; `schema` if the row has none."""
+    """Its name in the provider's errors; `schema` if the row has none."""
     base: str = ""
-    """What paths begin with below the endpoint, e.g. `v3/`."""
+    """The prefix of paths below the endpoint, e.g. `v3/`."""
     place: str = ""
     """Its collection, e.g. `projects/{project}/regions/{region}/subnetworks`."""
     key: str = "name"
     """The property that is the last part of its path."""
     id: str = ""
-    """The provider's id; the place and the key if the row has none, empty if the API or the
-    provider's code makes it."""
+    """The provider's id; place and key if the row has none, empty if the API or the provider's code
+    generates it."""
     named_by_api: bool = False
-    """Whether the API chooses the name, and so the id."""
+    """Whether the API chooses the name, and thus the id."""
     query: str = ""
-    """The parameter of a create's query that has the key."""
+    """The query parameter of a create request that has the key."""
     names: Names = field(default_factory=dict)
-    """What the API calls otherwise. A `name` without a field is the last part of the API's."""
+    """Properties with other names in the API. A `name` without a field is the end of the API's."""
     inside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """A block of the API that the provider flattens -> the properties in it."""
+    """A block of the API that the provider flattens -> its properties."""
     blocks: Mapping[str, Names] = field(default_factory=dict)
-    """A block -> what is called otherwise in it."""
+    """A block -> its properties with other names in the API."""
     own: tuple[str, ...] = ()
-    """GKE: the provider's own properties, and those that it puts together by hand: no field."""
+    """GKE: the provider's own properties, and those that its code composes, without a field."""
     by_hand: tuple[str, ...] = ()
-    """GKE: properties with a field that the provider reads and sends by hand."""
+    """GKE: properties with a field that the provider's code reads and sends."""
     kept: tuple[str, ...] = ()
-    """Properties that a state has from the inputs."""
+    """Properties that the state copies from the inputs."""
     unset: Mapping[str, Any] = field(default_factory=dict)
-    """What a state has for properties that the API leaves out."""
+    """The state's values for properties that the API omits."""
     links: Mapping[str, str] = field(default_factory=dict)
-    """Property that names another resource -> the collection of a bare name."""
+    """Property that refers to another resource -> the collection for a bare name."""
     labels: bool = False
-    """Whether `labels` come with the provider's own, as `pulumiLabels` and `effectiveLabels`."""
+    """Whether `labels` include the provider's own, as `pulumiLabels` and `effectiveLabels`."""
     keyed: Mapping[str, str] = field(default_factory=dict)
-    """A list that the API has as a map -> the property that is the key."""
+    """A list that is a map in the API -> the property that is the key."""
     upper: tuple[str, ...] = ()
-    """Properties that the API has in capitals."""
+    """Properties that are uppercase in the API."""
     partial: bool = False
-    """Whether the provider's update begins with `d.Partial(true)`. After one that failed the state
-    is mostly the old one then, and for other types the one that was planned."""
+    """Whether the provider's update begins with `d.Partial(true)`. After a failure, the state is
+    then mostly the old one, and for other types the planned one."""
     update: tuple[Request, ...] = ()
     """Requests of an update, in the provider's order."""
     provider: Mapping[str, Any] = field(default_factory=dict)
-    """What the provider replaces, fills in and refuses of this type alone, in the words of
+    """What the provider replaces, fills in and refuses only for this type, in the terms of
     `clouds/overrides.yaml` and with its `why`, `source` and `read`; unless the SDK or
     `clouds/generated` has it."""
 

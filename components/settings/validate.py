@@ -1,4 +1,4 @@
-"""What only shows once pools, workloads, queues and jobs are known together.
+"""Checks that need pools, workloads, queues and jobs together.
 
 Each function raises ValueError with one line that begins with the key's path.
 """
@@ -17,12 +17,12 @@ from ..platforms import PLATFORMS
 from .model import Settings
 
 _START_MINUTES = 15
-"""How long a node may take from its request until pods run there, with driver and images."""
+"""How many minutes pass from the request of a node until pods run on it, with driver and images."""
 
 
 def check_names(settings: Settings[Any]) -> None:
-    """Refuses a workload or service under the name of a training job or of a Job that measures
-    GPUs, and a service under that of a workload: their pods would have the same labels."""
+    """Refuses a workload or service with the name of a training job or of a Job that measures GPUs,
+    and a service with that of a workload: their pods would have the same labels."""
     test = settings.gpu_test
     measuring = {job_name(pool): pool for pool in test.pools} if test else {}
     services: Mapping[str, ServiceArgs] = settings.running["services"]
@@ -42,7 +42,7 @@ def check_names(settings: Settings[Any]) -> None:
 
 def check_namespaces(settings: Settings[Any]) -> None:
     """Refuses a namespace that nothing creates, and pods that one of the stack's own would refuse.
-    Which namespaces somebody else's cluster has, nobody here knows."""
+    The namespaces of an existing cluster are not known here."""
     created = {name: args for name, args in settings.namespaces.items() if not args.existing}
     for key, namespaces in settings.own.access.editors.items():
         for position, name in enumerate(namespaces):
@@ -74,10 +74,10 @@ def check_namespaces(settings: Settings[Any]) -> None:
 
 
 def check_groups(settings: Settings[Any]) -> list[str]:
-    """Refuses groups that may submit jobs, and so any pod, in a namespace that does not enforce the
-    Pod Security Standard `baseline`.
+    """Refuses groups that may submit jobs, and thus any pod, in a namespace that does not enforce
+    the Pod Security Standard `baseline`.
 
-    Returns a warning for each namespace of an existing cluster that somebody else creates.
+    Returns a warning for each namespace of an existing cluster that the stack does not create.
     """
     created = {name: args for name, args in settings.namespaces.items() if not args.existing}
     warnings = []
@@ -103,7 +103,7 @@ def check_groups(settings: Settings[Any]) -> list[str]:
 
 
 def warnings(settings: Settings[Any]) -> list[str]:
-    """What is accepted and may not be meant. Each line begins with the key's path."""
+    """Warnings about valid settings that may not be intended, each starting with the key's path."""
     return [
         *map(_with_namespace, settings.own.warnings(settings.runs)),
         *check_groups(settings),
@@ -119,14 +119,14 @@ def warnings(settings: Settings[Any]) -> list[str]:
 
 
 def _with_namespace(line: str) -> str:
-    """A platform's warning with the whole path of its key, which may be another provider's. An
+    """A platform's warning with the full path of its key, which may be another provider's. An
     environment variable has no path."""
     key = line.partition(": ")[0]
     return line if ":" in key or key.isupper() else f"{NAMESPACE}:{line}"
 
 
 def _in_team_quotas(settings: Settings[Any]) -> Iterator[str]:
-    """Services in a team's namespace, whose GPUs its ResourceQuota counts with those of jobs."""
+    """Warns of services in a team's namespace, whose ResourceQuota counts their GPUs too."""
     queues = settings.batch.queues if settings.batch else {}
     teams = {
         namespace: (name, queue)
@@ -148,9 +148,9 @@ def _in_team_quotas(settings: Settings[Any]) -> Iterator[str]:
 
 
 def _past_queues(settings: Settings[Any]) -> Iterator[str]:
-    """Workloads that take GPUs which a queue hands out, without waiting in it. A training job is
-    refused for it; a job of an older stack has run by then, and Kueue gives no queue to one that
-    has."""
+    """Warns of workloads that use GPUs of a queue without waiting in it. A training job that does
+    is refused; a job of an older stack has already run, and Kueue accepts no such job in a
+    queue."""
     if settings.batch is None:
         return
     kinds = {
@@ -170,8 +170,8 @@ def _past_queues(settings: Settings[Any]) -> Iterator[str]:
 
 
 def _left_requests(settings: Settings[Any]) -> Iterator[str]:
-    """Queues that stop jobs while these wait for the nodes of a queued pool. Kueue keeps the
-    request of a job that it has stopped until the job asks again (kubernetes-sigs/kueue v0.16.2,
+    """Warns of queues that stop jobs while these wait for the nodes of a queued pool. Kueue keeps
+    the request of a stopped job until the job requests nodes again (kubernetes-sigs/kueue v0.16.2,
     pkg/controller/admissionchecks/provisioning; PR 12522 deletes it in 0.17.7, 2026-11-24)."""
     if settings.batch is None:
         return
@@ -230,7 +230,7 @@ def _without_pods(settings: Settings[Any]) -> Iterator[str]:
 
 
 def _overfull(settings: Settings[Any]) -> Iterator[str]:
-    """Pods that never end and do not all fit: a job's wait for GPUs, these would wait forever."""
+    """Warns of pods that never end and do not all fit: some of them would wait forever."""
     services: Mapping[str, ServiceArgs] = settings.running["services"]
     lasting = {
         f"{NAMESPACE}:workloads.{name}": args.pods
@@ -279,8 +279,8 @@ def _check_members(settings: Settings[Any]) -> None:
 
 
 def check_restricted_namespace(path: str, name: str, created: Mapping[str, NamespaceArgs]) -> None:
-    """Refuses to let people create pods where nothing keeps these from taking the node, or the
-    rights of a controller. `path` is the key of the namespace, `created` what the stack creates."""
+    """Refuses to let people create pods in a namespace that does not keep pods from taking over the
+    node or a controller's permissions. `path`: its key, `created`: the stack's namespaces."""
     given = created[name].pod_security if name in created else None
     if given != "baseline":
         what = "is not one of this stack's" if given is None else f"enforces only {given}"
@@ -292,7 +292,7 @@ def check_restricted_namespace(path: str, name: str, created: Mapping[str, Names
 
 
 def _named(settings: Settings[Any]) -> Iterator[tuple[str, str, bool]]:
-    """Every namespace that is named: the key's path, the name, whether its pods use the host."""
+    """Every namespace in the settings: the key's path, its name, whether its pods use the host."""
     for room, entries in (
         ("serviceAccounts", settings.auxiliary.accounts),
         ("volumeClaims", settings.auxiliary.claims),
@@ -301,7 +301,7 @@ def _named(settings: Settings[Any]) -> Iterator[tuple[str, str, bool]]:
             yield f"{NAMESPACE}:{room}.{name}.namespace", entry.namespace, False
     for key, namespaces in settings.own.access.viewers.items():
         for position, namespace in enumerate(namespaces):
-            # Those of controllers come with what the stack installs.
+            # Namespaces of controllers are created with what the stack installs.
             if not names.RESERVED_NAMESPACE.fullmatch(namespace):
                 yield f"{NAMESPACE}:cluster.{key}[{position}]", namespace, False
     for name, queue in (settings.batch.queues if settings.batch else {}).items():

@@ -1,4 +1,4 @@
-"""What of an AWS account would make an EKS environment's first update fail; nothing is written."""
+"""Problems of an AWS account that would fail an EKS environment's first update; read-only."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ _SIGN_IN = "; sign in: aws sso login, or aws configure sso, and name the profile
 
 
 CLUSTER_TAGS = ("eks:cluster-name", "eks:eks-cluster-name")
-"""Tags of the nodes of a cluster, with its name: those of managed node groups have the first, those
-of Karpenter (1.14.3, pkg/apis/v1/labels.go and pkg/utils/utils.go) and of Auto Mode the second."""
+"""Tags of the nodes of a cluster, with its name: managed node groups set the first, Karpenter
+(1.14.3, pkg/apis/v1/labels.go and pkg/utils/utils.go) and Auto Mode the second."""
 
 
 def nodes_of(ec2: Any, cluster: str) -> list[Any]:
@@ -43,17 +43,17 @@ def nodes_of(ec2: Any, cluster: str) -> list[Any]:
 
 
 def wanted(settings: EksSettings) -> list[Wanted]:
-    """Every instance type of a pool, with the zones that must have it.
+    """Every instance type of a pool, with the zones that must offer it.
 
-    EKS refuses a node group for one that lacks it, at any size, when the control plane stands and
-    is paid for. In an existing VPC the zones are those of its subnets, whose IDs stand for them.
+    EKS refuses a node group with a type that a zone does not offer, at any size, after the control
+    plane was created and billed. In an existing VPC, the IDs of subnets stand for their zones.
     """
     cluster, region, system = settings.cluster, settings.region, settings.cluster.system_nodes
     pools = [("system", system.instance_types, cluster.network.places)] if system else []
     pools += [
         (name, pool.args.instance_types, tuple(pool.places))
         for name, pool in settings.pools.items()
-        # What is reserved is asked for by its reservation.
+        # Reserved machines are checked with their reservation.
         if pool.args.reservation is None
     ]
     return [
@@ -64,7 +64,7 @@ def wanted(settings: EksSettings) -> list[Wanted]:
 
 
 def offer(ec2: Any, wanted: Wanted) -> Offer:
-    """Which zones have it. Zone names differ by account, and so does the answer."""
+    """The zones that offer it. Zone names differ by account, and so does the answer."""
     (kind,) = wanted.types
     try:
         wanted = replace(wanted, zones=zones_of(ec2, wanted.zones))
@@ -80,13 +80,13 @@ def offer(ec2: Any, wanted: Wanted) -> Offer:
 
 
 def listed(ec2: Any, noun: str, rows: str, filters: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """What `describe_<noun>` of EC2 finds, on however many pages."""
+    """The results of EC2's `describe_<noun>`, from all pages."""
     pages = ec2.get_paginator(f"describe_{noun}").paginate(Filters=filters)
     return [row for page in pages for row in page[rows]]
 
 
 def zones_of(ec2: Any, places: tuple[str, ...]) -> tuple[str, ...]:
-    """Zones as they are, and those of subnets."""
+    """The zones, with subnets replaced by their zones."""
     if not places[0].startswith("subnet-"):
         return places
     rows = ec2.describe_subnets(SubnetIds=list(places))["Subnets"]
@@ -94,10 +94,10 @@ def zones_of(ec2: Any, places: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:
-    """A finding where whoever runs Pulumi is not among `admins`: the creator gets nothing. None for
-    a cluster of another owner, whose access entries say who may use it.
+    """A finding if the identity that runs Pulumi is not in `admins`, because the creator has no
+    access. None for an existing cluster, whose access entries decide who may use it.
 
-    What signs in is the role that the provider assumes, or who this check runs as.
+    The identity is the role that the provider assumes, or the one that runs this check.
     """
     who = settings.provider.role
     if not settings.cluster.admins:
@@ -119,8 +119,8 @@ def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:
 
 
 def spot_role(iam: Any, settings: EksSettings) -> Iterator[Finding]:
-    """A finding where Karpenter is to buy Spot and the account has not got the role of that: its
-    controller may not create it, as EKS does for node groups and for Auto Mode.
+    """A finding if Karpenter is to buy Spot and the account lacks the role for it: its controller
+    may not create it, as EKS does for node groups and for Auto Mode.
 
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
     (read 2026-11-24)
@@ -147,8 +147,8 @@ def spot_role(iam: Any, settings: EksSettings) -> Iterator[Finding]:
 
 
 def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Iterator[Finding]:
-    """A finding where disks are encrypted with a key that who starts the nodes may not use, so that
-    none starts (AsgInstanceLaunchFailures, Client.InternalError); or that the driver may not use.
+    """A finding if the identity that starts nodes may not use the key of their disks, so that none
+    starts (AsgInstanceLaunchFailures, Client.InternalError); or if the driver may not use it.
 
     https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html
     and https://docs.aws.amazon.com/eks/latest/userguide/auto-kms.html, read 2026-11-24.
@@ -156,7 +156,7 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
     key, about = settings.cluster.disks_encryption_key, "cluster.disksEncryptionKey"
     try:
         if key is None:
-            # The alias or the ARN, also of AWS's own key.
+            # The alias or the ARN, also for AWS's own key.
             default = str(ec2.get_ebs_default_kms_key_id()["KmsKeyId"])
             if not default.endswith("alias/aws/ebs") and not _is_awss(kms, default):
                 yield Finding(
@@ -171,7 +171,7 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
                    if one.get("Effect") == "Allow"]  # fmt: skip
         roles = _launchers(eks, settings)
         if not all(any(role in principal for principal in granted) for role in roles):
-            # A grant gives the right as well as the policy does.
+            # A grant gives the permission just like the policy.
             pages = kms.get_paginator("list_grants").paginate(KeyId=key)
             granted += [
                 str(one.get("GranteePrincipal")) for page in pages for one in page["Grants"]
@@ -188,7 +188,7 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
         if any(role in principal for principal in granted):
             continue
         who = "IAM of the account" if role == _IAM else role
-        # IAM lets a role use the key where the policy names the account.
+        # IAM can let a role use the key if the policy names the account.
         by_iam = role not in arns and any(arns[_IAM] in one for one in granted)
         if by_iam or any("*" in one for one in granted):
             what = "IAM lets" if by_iam else "the conditions of its policy let"
@@ -210,9 +210,9 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
 
 
 def _launchers(eks: Any, settings: EksSettings) -> list[str]:
-    """Who starts nodes, and needs a key of their disks: what the ARN of the principal contains. The
-    stack's own roles have the right in IAM, and IAM decides where the key's policy names the
-    account: so does that of a Karpenter of the cluster's owner, whose role no setting names."""
+    """Parts of the ARNs of the principals that start nodes and need the key of their disks. The
+    stack's own roles have the permission in IAM, which decides if the key's policy names the
+    account; so does IAM for an existing Karpenter, whose role no setting names."""
     cluster = settings.cluster
     if cluster.scaler == "cluster-autoscaler":
         return [_AUTO_SCALING]
@@ -227,7 +227,7 @@ def _is_awss(kms: Any, key: str) -> bool:
 
 _AUTO_SCALING = "AWSServiceRoleForAutoScaling"
 _IAM = ":root"
-"""How the ARN of the principal ends by which a key's policy leaves it to IAM who uses the key."""
+"""The end of the principal's ARN with which a key's policy delegates access to IAM."""
 _AUTO_SCALING_PATH = f"autoscaling.amazonaws.com/{_AUTO_SCALING}"
 _USE = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
 
@@ -244,7 +244,7 @@ def buckets(s3: Any, accounts: Mapping[str, ServiceAccountArgs], region: str) ->
         except Exception as error:
             yield Finding(about=about, word="unknown", reason=unknown(error).reason)
             continue
-        # S3 names it also to those whom it tells nothing else.
+        # S3 returns the region even if it refuses everything else.
         there = answer.get("HTTPHeaders", {}).get("x-amz-bucket-region", region)
         if answer["HTTPStatusCode"] == 404:
             yield Finding(
@@ -263,7 +263,7 @@ def buckets(s3: Any, accounts: Mapping[str, ServiceAccountArgs], region: str) ->
 
 
 def _is(who: str, admin: str) -> bool:
-    """Whether an admin's ARN is that of who signs in. A session names its role without the path."""
+    """Whether an admin's ARN matches this identity. A session names its role without the path."""
     service, account, name = who.split(":", 5)[2:3] + who.split(":", 5)[4:]
     kind, _, rest = name.partition("/")
     if service != "sts" or kind != "assumed-role":
@@ -278,11 +278,11 @@ def _is(who: str, admin: str) -> bool:
 
 
 def unknown(error: Exception) -> Unknown:
-    """A refusal or failure of AWS in one line; raises what is neither."""
+    """A refusal or failure of AWS in one line; raises any other error."""
     if isinstance(error, botocore.exceptions.ClientError):
         code, said = (error.response["Error"].get(key, "") for key in ("Code", "Message"))
         denied = "AccessDenied" in code or "Unauthorized" in code
-        # What SignatureDoesNotMatch says has many lines.
+        # The message of SignatureDoesNotMatch has many lines.
         reason = " ".join(f"{code} {said}".split())
         if code == "InvalidSubnetID.NotFound":
             return Unknown(reason=f"no answer: {reason}", said=True)

@@ -1,6 +1,6 @@
-"""Whether an EKS cluster of another owner takes a stack's GPU pools; nothing is written.
+"""Whether a stack's GPU pools can be added to an existing EKS cluster; read-only.
 
-Asked are EKS and EC2. What is in the cluster, `stacks.live.conflicts` asks.
+Queries EKS and EC2. The contents of the cluster are checked by `stacks.live.conflicts`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,9 +25,9 @@ Row = Mapping[str, Any]
 def findings(
     eks: Any, ec2: Any, settings: Settings[EksSettings], owner: str, *, simulated: bool = False
 ) -> list[Finding]:
-    """A finding for each thing that is missing or in the way; none for a cluster that the stack
+    """A finding for each thing that is missing or in conflict; none for a cluster that the stack
     creates. `owner`: the stack, `<project>/<stack>`. `simulated`: whether a simulator answers,
-    whose cluster is reached elsewhere."""
+    whose cluster has another address."""
     args = settings.own.cluster
     if not isinstance(args, EksExistingClusterArgs):
         return []
@@ -42,7 +42,7 @@ def findings(
 
 
 def kubeconfig_of(eks: Any, settings: EksSettings) -> str:
-    """How the cluster is reached, as the program writes it; raises what the client raises."""
+    """The kubeconfig that the program would write; raises the client's exceptions."""
     row, provider = eks.describe_cluster(name=settings.cluster.name)["cluster"], settings.provider
     return kubeconfig(
         name=settings.cluster.name,
@@ -58,7 +58,7 @@ def _lines(
     eks: Any, ec2: Any, settings: Settings[EksSettings], args: EksExistingClusterArgs, owner: str,
     simulated: bool,
 ) -> Iterator[str]:  # fmt: skip
-    """Each with the key in front."""
+    """The findings' lines, each starting with the key."""
     name = args.existing
     try:
         row = eks.describe_cluster(name=name)["cluster"]
@@ -90,7 +90,7 @@ def _lines(
     yield from _network(ec2, row["resourcesVpcConfig"], args)
     yield from _addons(eks, settings, args)
     yield from _pools(eks, settings, name, owner)
-    if mode == "API":  # otherwise aws-auth, which EKS does not know, may name a group
+    if mode == "API":  # With other modes, aws-auth, which EKS does not show, may list a group.
         yield from _members(eks, settings, name)
 
 
@@ -161,7 +161,7 @@ def _addons(
 
 
 def _pools(eks: Any, settings: Settings[EksSettings], name: str, owner: str) -> Iterator[str]:
-    """Pools whose nodes pods could not tell from those of another stack."""
+    """Pools whose nodes cannot be distinguished from those of another stack."""
     for group in node_groups(eks, name):
         pool = (group.get("labels") or {}).get(POOL_LABEL)
         theirs = (group.get("tags") or {}).get(AWS_TAG)
@@ -174,8 +174,8 @@ def _pools(eks: Any, settings: Settings[EksSettings], name: str, owner: str) -> 
 
 
 def _members(eks: Any, settings: Settings[EksSettings], name: str) -> Iterator[str]:
-    """Teams in whose Kubernetes groups nobody is, by the access entries of the cluster; none if an
-    OIDC identity provider may say who is."""
+    """Teams whose Kubernetes groups have no members in the cluster's access entries; none if an
+    OIDC identity provider may define members."""
     queues = settings.batch.queues if settings.batch else {}
     wanted = {group: team for team, queue in queues.items() for group in queue.groups}
     if (
@@ -206,7 +206,7 @@ def node_groups(eks: Any, cluster: str) -> Iterator[Row]:
 
 
 def security_groups_of_nodes(ec2: Any, cluster: str) -> set[str]:
-    """IDs, of the instances that are a cluster's nodes."""
+    """The security groups' IDs of the instances that are a cluster's nodes."""
     return {
         group["GroupId"]
         for instance in nodes_of(ec2, cluster)

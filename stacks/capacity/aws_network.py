@@ -1,8 +1,8 @@
-"""Whether the subnets of an existing VPC have what an EKS cluster needs; nothing is written.
+"""Whether the subnets of an existing VPC meet the requirements of an EKS cluster; read-only.
 
-Asked is EC2: `DescribeSubnets`, `DescribeInstances`, `DescribeVpcAttribute`, `DescribeRouteTables`,
-`DescribeVpcEndpoints`. Source of the demands: AWS, "View Amazon EKS networking requirements for VPC
-and subnets".
+Queries EC2: `DescribeSubnets`, `DescribeInstances`, `DescribeVpcAttribute`, `DescribeRouteTables`,
+`DescribeVpcEndpoints`. Source of the requirements: AWS, "View Amazon EKS networking requirements
+for VPC and subnets".
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +16,13 @@ from stacks.capacity.verdict import Finding
 
 _AT = "cluster.network.subnetIds"
 _LEAST_ADDRESSES = 6
-"""Free ones that EKS wants of each subnet of the control plane."""
+"""Free addresses that EKS requires in each subnet of the control plane."""
 _ANYWHERE = "0.0.0.0/0"
 _PRIVATE_EXITS = (
     "NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId", "CoreNetworkArn",
     "LocalGatewayId", "VpcPeeringConnectionId", "CarrierGatewayId",
 )  # fmt: skip
-"""Where a route may take a private address to."""
+"""Targets of a route that private addresses can use."""
 
 Row = Mapping[str, Any]
 
@@ -32,8 +32,8 @@ def findings(
     settings: EksSettings,
     claims: Mapping[str, tuple[str | None, Sequence[str]]] | None = None,
 ) -> list[Finding]:
-    """A finding for each thing that is missing, or that nobody says; none for a VPC that the stack
-    makes. `claims`: name -> its disk's zone, and the pools whose pods mount it."""
+    """A finding for each requirement that is not met or not known; none for a VPC that the stack
+    creates. `claims`: name -> its disk's zone, and the pools whose pods mount it."""
     wanted = settings.cluster.network.subnet_ids
     if not wanted:
         return []
@@ -60,7 +60,7 @@ def _findings(
     vpcs = sorted({row["VpcId"] for row in rows.values()})
     if len(vpcs) > 1:
         yield _wrong(f"they are in {' and '.join(vpcs)}; name subnets of one VPC")
-    # The control plane of a cluster of another owner stands in whatever subnets it has.
+    # The control plane of an existing cluster is in whatever subnets it has.
     system = settings.cluster.system_pool
     control = [rows[subnet] for subnet in wanted if subnet in rows and system is not None]
     zones = sorted({row["AvailabilityZone"] for row in control})
@@ -93,7 +93,7 @@ def _apart(
     rows: Mapping[str, Row],
     claims: Mapping[str, tuple[str | None, Sequence[str]]],
 ) -> Iterator[Finding]:
-    """Whether a claim's disk is in the zone where each pool that mounts it starts its nodes."""
+    """Whether a claim's disk is in the zone in which each pool that mounts it starts its nodes."""
     for claim, (zone, pools) in claims.items():
         for pool in pools if zone else ():
             subnets = [rows[place] for place in settings.pools[pool].places if place in rows]
@@ -112,8 +112,8 @@ def _apart(
 
 
 def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterator[Finding]:
-    """Whether the subnets have the addresses that nodes at their maximum hold: first each pool's,
-    then all of them together."""
+    """Whether the subnets have enough addresses for the maximum number of nodes: first for each
+    pool, then for all of them together."""
     cluster, pods = settings.cluster, LEAST_ADDRESSES + SPARE_ADDRESSES
     system, grouped = cluster.system_nodes, cluster.scaler == "cluster-autoscaler"
     groups = [
@@ -154,7 +154,7 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
 
 
 def _held(ec2: Any, cluster: str) -> dict[str, int]:
-    """Subnet -> addresses that nodes of this cluster have there already."""
+    """Subnet -> addresses that existing nodes of this cluster use in it."""
     found: dict[str, int] = {}
     for instance in nodes_of(ec2, cluster):
         for interface in instance["NetworkInterfaces"]:
@@ -190,8 +190,8 @@ def route_tables(ec2: Any, vpc: str) -> list[Row]:
 
 
 def way_out(subnet: Row, tables: Sequence[Row]) -> Literal["nat", "internet", "none"]:
-    """How nodes of a subnet reach the internet: `nat` stands for everything that takes private
-    addresses there. `tables`: those of its VPC."""
+    """How nodes of a subnet reach the internet: `nat` stands for everything that private addresses
+    can use. `tables`: the route tables of its VPC."""
     table = _table_of(tables, subnet["SubnetId"])
     if _no_way_out(subnet, table) or table is None:
         return "none"
@@ -208,7 +208,7 @@ def _table_of(tables: Sequence[Row], subnet: str) -> Row | None:
 
 
 def _no_way_out(subnet: Row, table: Row | None) -> str:
-    """Why nodes of the subnet reach nothing outside; empty where they do."""
+    """Why nodes of the subnet cannot reach the internet; empty if they can."""
     if table is None:
         return "it has no route table"
     name = table["RouteTableId"]

@@ -1,4 +1,4 @@
-"""What EC2 says of Capacity Reservations and Capacity Blocks; nothing is written."""
+"""The state of Capacity Reservations and Capacity Blocks in EC2; read-only."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ _STATES: Mapping[str, State] = {
     "assessing": "later",
     "delayed": "later",
 }
-"""Of the others nothing comes any more."""
+"""Reservations in other states provide no machines any more."""
 _PLATFORM, _TENANCY = "Linux/UNIX", "default"
 _KINDS = {"default": "reservation", "capacity-block": "capacity-block"}
 _NOT_THERE = (
@@ -31,7 +31,7 @@ _NOT_THERE = (
 
 
 def wanted(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], places: str) -> list[Wanted]:
-    """What pools want out of reservations. `places`: the setting that says where pools are."""
+    """The reservations that pools name. `places`: the setting with the pools' zones or subnets."""
     return [
         Wanted(
             pool=name,
@@ -39,7 +39,7 @@ def wanted(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], places: str) 
             types=tuple(pool.args.instance_types),
             places=places,
             zones=tuple(pool.places),
-            # A choice among several may be fewer machines than the pool has.
+            # As one of several choices, it may have fewer machines than the pool.
             nodes=0 if pool.args.fallback else pool.pool.bounds[1],
             kind=next(filter(is_reserved, pool.args.purchases)),
         )
@@ -51,7 +51,7 @@ def wanted(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], places: str) 
 def reserved(ec2: Any, groups: Any, one: Wanted, own: Iterable[Mapping[str, Any]]) -> Reserved:
     """The reservation, or those of a resource group. `own`: the instances of the stack's own nodes.
 
-    In an existing VPC the zones are those of the pool's subnets.
+    In an existing VPC, the zones are those of the pool's subnets.
     """
     hint = _hint(one)
     try:
@@ -102,8 +102,8 @@ def _held(row: Mapping[str, Any], own: int) -> Held:
 
 
 def _refusal(row: Mapping[str, Any]) -> str:
-    """Why no node group gets a machine of it, whatever its type: EKS's images are Linux/UNIX, and
-    its nodes have default tenancy (botocore, CapacityReservation)."""
+    """Why no node group can use it, whatever its type: EKS's images are Linux/UNIX, and its nodes
+    have default tenancy (botocore, CapacityReservation)."""
     platform, tenancy = row.get("InstancePlatform", _PLATFORM), row.get("Tenancy", _TENANCY)
     if (platform, tenancy) == (_PLATFORM, _TENANCY):
         return ""

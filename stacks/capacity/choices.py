@@ -1,6 +1,6 @@
-"""Which choice of a pool's order of fallback a node would come from now, as far as the API tells.
+"""The choice in a pool's order of fallback that a new node would use, as far as APIs tell.
 
-Quotas and reservations are asked for. Whether the cloud has a machine, no API says.
+Quotas and reservations are queried. No API tells whether the cloud has a machine available.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ def lines(
     cluster: str,
     need: Callable[[ResolvedPool[Any], str], Need],
 ) -> Iterator[str]:
-    """A line for each pool with an order, with the first choice that has room and why. `need`: what
-    a node of the pool takes of a quota, by how it is bought."""
+    """A line for each pool with an order: the first choice with capacity, and why. `need`: how much
+    of a quota a node of the pool uses, by the way of buying it."""
     wanted = {one.pool: one for one in reservations}
     for name, pool in pools.items():
         if not pool.args.fallback:
@@ -35,7 +35,7 @@ def lines(
                 else _quota(cloud, need(pool, way))
             )
             ways.setdefault(words, []).append(way)
-            # An earlier choice that may have room leaves open whether a later one is reached.
+            # If an earlier choice may have capacity, it is not known whether a later one is used.
             if room is None:
                 first = first or "it is not known which choice has room"
             elif room:
@@ -48,7 +48,7 @@ def lines(
 
 
 def _reserved(found: reserved.Reserved) -> tuple[bool | None, str]:
-    """Whether it has room, None if nobody knows, and why."""
+    """Whether it has capacity, None if that is not known, and why."""
     if found.word in ("wrong", "unknown"):
         return None if found.word == "unknown" else False, found.reason
     return found.free > 0, f"{found.free} machines of {found.wanted.reservation} are free"

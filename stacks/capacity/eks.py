@@ -1,8 +1,8 @@
-"""What the node groups of an EKS cluster can count against EC2's vCPU quotas, and the answers.
+"""The usage of EC2's vCPU quotas by the node groups of an EKS cluster, and the answers.
 
-Limits come from Service Quotas. Use is counted from the instances that run, as EC2 counts it:
-the default vCPUs of each instance type, by family and market. What else would make the first
-update fail is asked by `aws_account` and `aws_network`.
+Limits come from Service Quotas. Usage is counted from the running instances, like EC2 does: the
+default vCPUs of each instance type, by family and market. Other problems of the first update are
+checked by `aws_account` and `aws_network`.
 """
 
 import re
@@ -42,7 +42,7 @@ _COUNTED = ("pending", "running", "shutting-down", "stopping")
 
 
 def questions(settings: Settings[EksSettings], endpoint: str | None) -> Questions:
-    """As `stacks.capacity.questions.Capacity` has it."""
+    """Implements `stacks.capacity.questions.Capacity`."""
     own = settings.own
     found, notes = needs(own.pools, own.cluster.system_nodes, region=own.region)
     places = "subnetIds" if own.cluster.network.subnet_ids else "zones"
@@ -90,7 +90,7 @@ def needs(
     *,
     region: str,
 ) -> tuple[list[Need], list[str]]:
-    """One need per quota code, in vCPUs, and what is left out of them."""
+    """One need per quota code, in vCPUs, and notes about what is not counted."""
     quotas: dict[str, dict[str, int]] = {}
     notes = []
     if system is not None:
@@ -109,7 +109,7 @@ def needs(
                 f"pool {name}: not counted, because its nodes use {pool.reservation}, which "
                 "counted when it was created"
             )
-        # Of an order of fallback, each choice may have to give all the nodes.
+        # Each choice of an order of fallback may have to provide all nodes.
         for bought in pool.purchases:
             for kind in pool.instance_types if bought in ("spot", "on-demand") else ():
                 _count(quotas, name, kind, nodes=resolved.pool.bounds[1], spot=bought == "spot")
@@ -120,7 +120,7 @@ def needs(
 
 
 def one_node(pool: ResolvedPool[EksGpuNodeGroupArgs], way: str, *, region: str) -> Need:
-    """What a node of the pool takes of a quota if it is bought in this way."""
+    """How much of a quota a node of the pool uses if it is bought in this way."""
     quotas: dict[str, dict[str, int]] = {}
     for kind in pool.args.instance_types:
         _count(quotas, pool.pool.name, kind, nodes=1, spot=way == "spot")
@@ -134,7 +134,7 @@ def _count(
     quota, row = quota_of(kind, spot=spot), catalog.instance_type(kind)
     assert quota is not None and row is not None  # noqa: PT018  the pool has checked it
     counted = quotas.setdefault(quota, {})
-    # Of several instance types EC2 may take the largest every time.
+    # If there are several instance types, EC2 may always use the largest.
     counted[name] = max(counted.get(name, 0), row.vcpu * nodes)
 
 
@@ -146,7 +146,7 @@ def _link(quota: str, region: str) -> str:
 
 
 class AwsQuotas:
-    """Answers from Service Quotas and EC2; nothing is ever written."""
+    """Answers from Service Quotas and EC2; read-only."""
 
     def __init__(
         self, quotas: Any, ec2: Any, sts: Any = None, groups: Any = None, kms: Any = None,
@@ -163,7 +163,7 @@ class AwsQuotas:
 
     @classmethod
     def of(cls, provider: AwsProviderArgs, endpoint: str | None) -> "AwsQuotas":
-        """In the account that the provider uses; `endpoint`: the URL of a simulator.
+        """For the account that the provider uses; `endpoint`: the URL of a simulator.
 
         Raises ValueError with one line.
         """
@@ -177,7 +177,7 @@ class AwsQuotas:
         return cls(*clients)
 
     def answer(self, need: Need) -> Known | Unknown:
-        """What AWS says of a need's quota."""
+        """AWS's answer about a need's quota."""
         code = need.quota.split()[0]
         if not code.startswith("L-"):
             return Unknown(reason="it is uncertain which quota these instances count against")
@@ -186,8 +186,8 @@ class AwsQuotas:
             try:
                 found = self._quotas.get_service_quota(**asked)
             except self._quotas.exceptions.NoSuchResourceException:
-                # So it answers for a quota that nobody ever changed in this account and region
-                # (https://github.com/aws/aws-cli/issues/6629).
+                # Service Quotas raises it for a quota that was never changed in this account and
+                # region (https://github.com/aws/aws-cli/issues/6629).
                 found = self._quotas.get_aws_default_service_quota(**asked)
         except Exception as error:
             return unknown(error)
@@ -202,11 +202,11 @@ class AwsQuotas:
         return None if isinstance(used, Unknown) else used
 
     def offer(self, wanted: Wanted) -> Offer:
-        """Which zones have a pool's instance type."""
+        """The zones that offer a pool's instance type."""
         return aws_account.offer(self.ec2, wanted)
 
     def reserved(self, wanted: Reservation, cluster: str) -> Reserved:
-        """What EC2 says of a pool's reservation."""
+        """The state of a pool's reservation in EC2."""
         if self._instances is None:
             self._instances = self._ask_instances()
         instances = () if isinstance(self._instances, Unknown) else self._instances
@@ -219,9 +219,9 @@ class AwsQuotas:
         accounts: Mapping[str, ServiceAccountArgs],
         claims: Mapping[str, tuple[str | None, Sequence[str]]],
     ) -> list[Finding]:
-        """What else would fail: the identity that signs in is not an admin, a subnet lacks
-        something or is not where a disk is, a disk's key lets no node start, a bucket does not
-        exist or is elsewhere, the account lacks the role of Spot."""
+        """Other problems: the current identity is not an admin, a subnet lacks something or is not
+        in a disk's zone, a disk's key prevents nodes from starting, a bucket does not exist or is
+        in another region, the account lacks the role for Spot."""
         return [
             *aws_account.signed_in(self._sts, settings),
             *aws_network.findings(self.ec2, settings, claims),
@@ -239,7 +239,7 @@ class AwsQuotas:
             self._vcpus[instance["InstanceType"]]
             for instance in self._instances
             if _quota_of(instance) == quota
-            # What is reserved counts for the reservation, whoever runs in it.
+            # Reserved machines count against the reservation, whoever uses them.
             and (cluster is None or (_cluster(instance) == cluster and not _reserved(instance)))
         )
 
@@ -268,9 +268,9 @@ class AwsQuotas:
 
 
 def quota_of(kind: str, *, spot: bool) -> str | None:
-    """The quota of an instance type, its code first; None for one that has none here.
+    """The quota of an instance type, starting with its code; None if it has none here.
 
-    Where the code is uncertain there is none: `Spot p6-b200`.
+    If the code is uncertain, only the name: `Spot p6-b200`.
     """
     if catalog.quota_group(kind) is None:
         return None

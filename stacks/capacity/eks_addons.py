@@ -1,7 +1,7 @@
-"""Whether the versions of a cluster's addons fit its Kubernetes version; nothing is written.
+"""Whether the versions of a cluster's addons match its Kubernetes version; read-only.
 
-`DescribeAddonVersions` of EKS knows; `ListAddons` and `DescribeAddon` say what an existing cluster
-runs, which EKS leaves as it is when the cluster is upgraded.
+EKS lists them in `DescribeAddonVersions`; `ListAddons` and `DescribeAddon` return what an existing
+cluster runs, which EKS does not change when the cluster is upgraded.
 """
 
 import re
@@ -20,10 +20,10 @@ _AT = "cluster.addonVersions"
 
 @dataclass(frozen=True, slots=True)
 class _Fitting:
-    """The versions of an addon that fit a Kubernetes version."""
+    """The versions of an addon that are compatible with a Kubernetes version."""
 
     versions: tuple[str, ...]
-    """The newest one first."""
+    """The newest version first."""
     default: str | None
 
     def __str__(self) -> str:
@@ -34,10 +34,11 @@ class _Fitting:
 def compare(
     eks: Any, settings: EksSettings, *, simulated: bool = False
 ) -> tuple[list[Finding], list[str]]:
-    """A finding for each version that does not fit `cluster.version`, pinned or running without a
-    pin, and a note for each pinned one that a newer one could replace.
+    """A finding for each version that is not compatible with `cluster.version`, pinned or running
+    without a pin, and a note for each pin with a newer version.
 
-    `simulated`: a simulated account runs addons, but does not have EKS's list: pins are not judged.
+    `simulated`: a simulated account runs addons, but does not have EKS's list: pins are not
+    checked.
     """
     cluster = settings.cluster
     if not isinstance(cluster, EksClusterArgs):

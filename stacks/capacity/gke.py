@@ -1,4 +1,4 @@
-"""What the GPU node pools of a GKE Standard cluster count against quotas, and need of zones."""
+"""The quota usage of GPU node pools on GKE Standard, and the zones that they need."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ Pools = Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]
 
 
 def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Questions:
-    """As `stacks.capacity.questions.Capacity` has it."""
+    """Implements `stacks.capacity.questions.Capacity`."""
     own = settings.own
     region = region_of(own.cluster.location)
     found, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
@@ -95,7 +95,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
 
 
 def one_node(pool: ResolvedPool[GkeGpuNodePoolArgs], way: str, *, region: str) -> Need:
-    """What a node of the pool takes of a quota if it is bought in this way."""
+    """How much of a quota a node of the pool uses if it is bought in this way."""
     metric = metric_of(ACCELERATORS[pool.pool.accelerator], way)
     counted = {pool.pool.name: pool.pool.gpus_per_node}
     return Need(quota=metric, scope=region, unit="GPUs", pools=counted, link="")
@@ -107,8 +107,8 @@ def pool_gpus(pools: Pools) -> dict[str, int]:
 
 
 def reservations(pools: Pools) -> list[Reservation]:
-    """What pools want out of reservations. GKE looks for one in each of a node pool's zones; a
-    choice among several is taken where it is, and may be fewer machines than the pool has."""
+    """The reservations that pools name. GKE looks for one in each of a node pool's zones; one of
+    several choices is used in its own zone, and may have fewer machines than the pool."""
     return [
         Reservation(
             pool=name,
@@ -125,7 +125,7 @@ def reservations(pools: Pools) -> list[Reservation]:
 
 
 def system(cluster: GkeClusterArgs, region: str) -> list[Wanted]:
-    """The machine of the system nodes, and the zones that must have it."""
+    """The machine of the system nodes, and the zones that must offer it."""
     zonal = cluster.location != region
     zones = (cluster.location,) if zonal else tuple(cluster.zones or ())
     machine = cluster.system_pool.machine_type
@@ -133,9 +133,9 @@ def system(cluster: GkeClusterArgs, region: str) -> list[Wanted]:
 
 
 def wanted(pools: Pools, region: str) -> list[Wanted]:
-    """What each pool's nodes are, in which zones.
+    """The machine of each pool's nodes, and its zones.
 
-    A machine type that comes with its GPUs says where those are.
+    A machine type that includes GPUs determines the zones of these.
     """
     return [
         Wanted(

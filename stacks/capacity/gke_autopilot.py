@@ -1,4 +1,4 @@
-"""What the stack's own pods on GKE Autopilot count against quotas, and need of a region."""
+"""The quota usage of the stack's own pods on GKE Autopilot, and what they need of a region."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +21,7 @@ Pools = Mapping[str, ResolvedPool[GkeAutopilotPoolArgs]]
 
 
 def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) -> Questions:
-    """As `stacks.capacity.questions.Capacity` has it."""
+    """Implements `stacks.capacity.questions.Capacity`."""
     own = settings.own
     region = region_of(own.cluster.location)
     gpus = filled_gpus(own.pools, settings.pod_groups)
@@ -55,7 +55,7 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
 
 
 def filled_gpus(pools: Pools, pod_groups: Iterable[PodGroup]) -> dict[str, int]:
-    """Pool -> physical GPUs of the nodes that the stack's own pods fill: nothing else bounds it."""
+    """Pool -> physical GPUs of the nodes that the stack's own pods fill, the only limit."""
     gpus = dict.fromkeys(pools, 0)
     for pods in pod_groups:
         if not pods.gpus:
@@ -69,7 +69,7 @@ def filled_gpus(pools: Pools, pod_groups: Iterable[PodGroup]) -> dict[str, int]:
 
 
 def wanted(pools: Pools, region: str) -> list[Wanted]:
-    """GKE chooses machine and zone: any zone of the region with the accelerator will do."""
+    """GKE chooses machine and zone: any zone of the region with the accelerator is enough."""
     return [
         Wanted(pool=name, types=(one.pool.accelerator,), region=region)
         for name, one in pools.items()

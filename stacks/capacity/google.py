@@ -1,7 +1,7 @@
-"""What the GPU pools of a GKE cluster can count against Google Cloud's quotas, and the answers; and
-which zones offer their machines and accelerators.
+"""The usage of Google Cloud's quotas by the GPU pools of a GKE cluster, with the answers, and the
+zones that offer their machines and accelerators.
 
-Asked is the Compute Engine REST API: v1 `regions.get`, `projects.get`, and `aggregatedList` of
+Queries the Compute Engine REST API: v1 `regions.get`, `projects.get`, and `aggregatedList` of
 `instances`, `acceleratorTypes`, `machineTypes` and `reservations`.
 """
 
@@ -22,7 +22,7 @@ KEYS = ("gcp:project",)
 ALL_REGIONS = "all regions"
 _PREEMPTIBLE = ("spot", "flex-start")
 _CLUSTER_LABEL = "goog-k8s-cluster-name"
-"""GKE puts it on the virtual machines of its nodes."""
+"""The label that GKE sets on the virtual machines of its nodes."""
 
 
 def needs(
@@ -32,19 +32,19 @@ def needs(
     project: str,
     region: str,
 ) -> tuple[list[Need], list[str]]:
-    """One need per regional metric and one for the whole project, and what is left out of them.
+    """One need per regional metric and one for the project, and notes about what is not counted.
 
-    `gpus`: pool -> physical GPUs, at the most.
+    `gpus`: pool -> maximum number of physical GPUs.
     """
     link = f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
     metrics: dict[str, dict[str, int]] = {}
     notes = []
     for name, pool in pools.items():
-        # A pool with an order of fallback needs room in its last choice, or it may wait; the others
-        # are in choices.
+        # A pool with an order of fallback needs quota for its last choice, or it may wait; the
+        # others are in choices.
         way = pool.args.order[-1]
         if way == "reservation":
-            # The reservation itself was counted when it was made.
+            # The reservation itself was counted when it was created.
             notes.append(
                 f"pool {name}: not counted, because its nodes use reservation "
                 f"{pool.args.reservation}"
@@ -74,13 +74,13 @@ def needs(
 
 
 def metric_of(gpu_model: catalog.Accelerator, way: str) -> str:
-    """The regional metric of GPUs that are bought in a way, in the words of `capacityType`."""
+    """The regional metric for GPUs bought in this way, a value of `capacityType`."""
     preemptible = way in _PREEMPTIBLE
     return gpu_model.quota_metric_preemptible if preemptible else gpu_model.quota_metric
 
 
 class GoogleQuotas:
-    """Answers from the Compute Engine API; nothing is ever written."""
+    """Answers from the Compute Engine API; read-only."""
 
     def __init__(self, project: str, region: str, api: GoogleApi) -> None:
         self._project = project
@@ -88,7 +88,7 @@ class GoogleQuotas:
         self._api = api
 
     def answer(self, need: Need) -> Known | Unknown:
-        """What the API says of a need's quota."""
+        """The API's answer about a need's quota."""
         where = "" if need.scope == ALL_REGIONS else f"/regions/{need.scope}"
         found = self._api.get("compute", f"projects/{self._project}{where}")
         if isinstance(found, Unknown):
@@ -132,12 +132,12 @@ class GoogleQuotas:
         return sum(
             _gpus_counted(one, need)
             for zone, one in found
-            # A cluster elsewhere may have the same name.
+            # A cluster in another region may have the same name.
             if zone.startswith(f"{self._region}-")
         )
 
     def offer(self, wanted: Wanted) -> Offer:
-        """Which zones of Google Cloud have all that a pool's nodes are made of."""
+        """The zones of Google Cloud that have everything that a pool's nodes consist of."""
         everywhere: set[str] | None = None
         for name in wanted.types:
             collection = "acceleratorTypes" if name in catalog.ACCELERATORS else "machineTypes"
@@ -153,8 +153,8 @@ class GoogleQuotas:
         return Offer(wanted=wanted, zones=tuple(sorted(everywhere or ())))
 
     def reserved(self, wanted: reservations.Wanted, cluster: str) -> reservations.Reserved:
-        """What the project that owns a reservation says of it, and which of its machines are nodes
-        of the stack's own cluster."""
+        """The state of a reservation in the project that owns it, and how many of its machines are
+        nodes of the stack's own cluster."""
         path = parse(wanted.reservation)
         owner = path.owner or self._project
         found = self._api.aggregated(owner, "reservations", f"name={path.name}")
@@ -177,8 +177,8 @@ def _on_standard_quota(
     """The answer for a project without preemptible quota, whose Spot and flex-start machines count
     against the standard one (docs.cloud.google.com/compute/docs/instances/create-use-spot: "To
     prevent Spot VMs from consuming your quotas for standard VMs' CPUs, GPUs, and disks, consider
-    requesting preemptible quota", read 2026-11-23). That it never asked for any is not told: one
-    that was granted and lowered to 0 is a limit."""
+    requesting preemptible quota", read 2026-11-23). The API does not tell whether it was never
+    requested: a quota that was granted and lowered to 0 is a limit."""
     if need.units > standard.limit:
         return standard
     lacks = "is 0" if preemptible else "is not listed"
@@ -194,7 +194,7 @@ def _gpus_counted(instance: Mapping[str, Any], need: Need) -> int:
     if instance.get("status") in ("TERMINATED", "SUSPENDED"):
         return 0
     if specific(instance):
-        return 0  # it is the reservation that counts
+        return 0  # The reservation counts instead.
     scheduling = instance.get("scheduling", {})
     preemptible = bool(scheduling.get("preemptible")) or scheduling.get("provisioningModel") in (
         "SPOT",

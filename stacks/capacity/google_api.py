@@ -1,4 +1,4 @@
-"""Google Cloud's APIs, asked with Google's own authentication library; nothing is ever written.
+"""Read-only requests to Google Cloud's APIs with Google's own authentication library.
 
 The generated client, google-cloud-compute, would be 70 MB for a few reads, and its releases need a
 protobuf that the policy SDK refuses.
@@ -37,19 +37,19 @@ _SERVICES = {
     "container": ("https://container.googleapis.com/v1", "container/v1"),
     "iam": ("https://iam.googleapis.com/v1", "iam/v1"),
     "storage": ("https://storage.googleapis.com/storage/v1", "storage/v1"),
-    # Dashboards are of another version than alert policies.
+    # Dashboards have another API version than alert policies.
     "monitoring": ("https://monitoring.googleapis.com", "monitoring"),
 }
-"""API -> its base, and below a simulator's URL."""
+"""API -> its base URL, and its path below a simulator's URL."""
 
 
 Answered = tuple[int, Any]
-"""HTTP status, and the body as JSON; None where it is none."""
+"""HTTP status, and the body as JSON; None if it is not JSON."""
 
 
 class GoogleApi:
-    """Asks with whatever credentials somebody has signed in with. `endpoint`: the URL of a
-    simulator, which gets none."""
+    """Sends requests with Application Default Credentials. `endpoint`: the URL of a simulator,
+    which gets none."""
 
     def __init__(self, endpoint: str | None = None, scopes: Sequence[str] = SCOPES) -> None:
         self._scopes = scopes
@@ -58,8 +58,8 @@ class GoogleApi:
         self._answers: dict[tuple[str, str], Mapping[str, Any] | Unknown] = {}
 
     def get(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
-        """What a GET of a path below the API's base answers, asked once; Unknown with the reason
-        where that is nothing."""
+        """The answer to a GET of a path below the API's base, requested only once; Unknown with the
+        reason if there is none."""
         key = (service, path)
         if key not in self._answers:
             asked = self._ask("GET", service, path)
@@ -69,7 +69,7 @@ class GoogleApi:
     def aggregated(
         self, project: str, collection: str, wanted: str
     ) -> list[tuple[str, Mapping[str, Any]]] | Unknown:
-        """(zone or region, resource) of everything that a filter finds, wherever it is."""
+        """(zone or region, resource) of everything that matches a filter, wherever it is."""
         query = {"filter": wanted, "maxResults": "500"}
         listed: list[tuple[str, Mapping[str, Any]]] = []
         page = ""
@@ -85,7 +85,7 @@ class GoogleApi:
                 return listed
 
     def listed(self, path: str) -> list[Mapping[str, Any]] | Unknown:
-        """Every resource in a list of Compute Engine's, on however many pages."""
+        """All resources in a list of Compute Engine's, from all pages."""
         rows: list[Mapping[str, Any]] = []
         page = ""
         while True:
@@ -98,14 +98,14 @@ class GoogleApi:
                 return rows
 
     def found(self, service: str, path: str) -> Mapping[str, Any] | Unknown | None:
-        """As `get`, and None for what is not there."""
+        """Like `get`, but None for a resource that does not exist."""
         asked = self._ask("GET", service, path)
         if isinstance(asked, Unknown):
             return asked
         return None if asked[0] == 404 else _body(asked)
 
     def policy(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
-        """An IAM policy, for which Resource Manager wants a POST."""
+        """An IAM policy, for which Resource Manager requires a POST."""
         verb = "POST" if service == "cloudresourcemanager" else "GET"
         asked = self._ask(verb, service, path)
         return asked if isinstance(asked, Unknown) else _body(asked)
@@ -132,12 +132,13 @@ class GoogleApi:
             return response.status, None
 
     def _session(self) -> google.auth.transport.urllib3.AuthorizedHttp | Unknown:
-        """Signed in, or why not. Where nobody is, each look for credentials takes seconds."""
+        """An authenticated session, or why there is none; searching in vain takes seconds."""
         if self._http is None:
             try:
                 self._http = self._signed_in()
             except google.auth.exceptions.DefaultCredentialsError:
-                # A file that is named wins over what signing in leaves, and may be wrong or gone.
+                # A file that is set explicitly takes precedence over a login, and may be wrong or
+                # missing.
                 named = os.environ.get(_NAMED)
                 instead = f"fix or unset {_NAMED} ({named}), or then " if named else ""
                 self._http = Unknown(
@@ -156,7 +157,7 @@ class GoogleApi:
 
 
 def _page_token(page: str) -> dict[str, str]:
-    """What a request says of the page that it asks for: nothing of the first."""
+    """The query parameters for a page; none for the first."""
     return {"pageToken": page} if page else {}
 
 

@@ -1,4 +1,4 @@
-"""Whether the buckets that pods use exist, can be written to by pods, and are near the cluster."""
+"""Whether the buckets that pods use exist, are writable for pods, and are near the cluster."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -8,14 +8,14 @@ from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.verdict import Finding, Unknown
 
 _MULTI_REGIONS = {"US": "us-", "EU": "europe-", "ASIA": "asia-"}
-"""Multi-region -> how the names of its regions begin."""
+"""Multi-region -> the prefix of its regions' names."""
 
 
 def findings(
     accounts: Mapping[str, ServiceAccountArgs], *, region: str, api: GoogleApi
 ) -> tuple[list[Finding], list[str]]:
-    """A finding for each bucket that an account could not use, and a note for each that is far
-    from `region`. Dual-regions are not judged."""
+    """A finding for each bucket that an account could not use, and a note for each that is far from
+    `region`. Dual-regions are not checked."""
     found, notes = [], []
     for account, args in accounts.items():
         for bucket, right in args.buckets.items():
@@ -30,7 +30,7 @@ def findings(
                 continue
             uniform = (row.get("iamConfiguration") or {}).get("uniformBucketLevelAccess") or {}
             if not uniform.get("enabled"):
-                # Federated identities, which pods are, need it: cloud.google.com,
+                # Federated identities, such as pods, need it: cloud.google.com,
                 # federated-identity-supported-services. So do conditions:
                 # cloud.google.com/storage/docs/access-control/iam.
                 word: Literal["wrong", "unknown"] = "unknown"

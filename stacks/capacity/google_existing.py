@@ -1,7 +1,7 @@
-"""Whether a GKE cluster of another owner takes a stack's GPU pools; nothing is written.
+"""Whether a stack's GPU pools can be added to an existing GKE cluster; read-only.
 
-Asked is the Kubernetes Engine API: `clusters.get`, and `clusters.list` for a cluster that is not
-there. What is in the cluster, `stacks.live.conflicts` asks.
+Queries the Kubernetes Engine API: `clusters.get`, and `clusters.list` for a cluster that does not
+exist. The contents of the cluster are checked by `stacks.live.conflicts`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,9 +31,9 @@ Row = Mapping[str, Any]
 def findings(
     api: GoogleApi, settings: Settings[GkeSettings], owner: str, *, simulated: bool = False
 ) -> list[Finding]:
-    """A finding for each thing that is missing or in the way; none for a cluster that the stack
+    """A finding for each thing that is missing or in conflict; none for a cluster that the stack
     creates. `owner`: the stack, `<project>/<stack>`. `simulated`: whether a simulator answers,
-    whose cluster is reached elsewhere."""
+    whose cluster has another address."""
     own, args = settings.own, settings.own.cluster
     if not isinstance(args, GkeExistingClusterArgs):
         return []
@@ -52,8 +52,8 @@ def findings(
 
 
 def kubeconfig_of(api: GoogleApi, settings: GkeSettings) -> str:
-    """How the cluster is reached, as the program writes it; raises CheckError if Google Cloud does
-    not say."""
+    """The kubeconfig that the program would write; raises CheckError if Google Cloud does not
+    answer."""
     args = settings.cluster
     assert isinstance(args, GkeExistingClusterArgs)
     row = api.get("container", args.path_in(settings.project))
@@ -75,14 +75,14 @@ def _dns(row: Row) -> Row:
 
 
 def has_address(row: Row) -> bool:
-    """Whether the control plane is reached by an IP address, public or private; an answer that
-    says nothing of endpoints is older than the choice."""
+    """Whether the control plane is reached by an IP address, public or private; an answer without
+    endpoints is from before there was a choice."""
     endpoints = row.get("controlPlaneEndpointsConfig")
     return not endpoints or bool((endpoints.get("ipEndpointsConfig") or {}).get("enabled"))
 
 
 def found_in(row: Row) -> FoundCluster:
-    """What the API says of a cluster; it leaves out what is false, 0 or empty."""
+    """The API's answer about a cluster; it omits values that are false, 0 or empty."""
     monitoring = row.get("monitoringConfig") or {}
     scaling = row.get("autoscaling") or {}
     limits = scaling.get("resourceLimits") if scaling.get("enableNodeAutoprovisioning") else None
@@ -135,7 +135,7 @@ def _lines(
     owner: str,
     simulated: bool,
 ) -> Iterator[str]:
-    """Each with the key in front."""
+    """The findings' lines, each starting with the key."""
     own, found = settings.own, found_in(row)
     stack = google_label(*owner.split("/", 1))
     status = row.get("status")

@@ -1,7 +1,6 @@
-"""What accounts of Google's and of the nodes need in projects that are not the stack's; nothing is
-written.
+"""The roles that accounts of Google's and of the nodes need in other projects; read-only.
 
-Asked are the IAM policies of the Cloud KMS key, its key ring and project, and of the Artifact
+Queries the IAM policies of the Cloud KMS key, its key ring and project, and of the Artifact
 Registry repository.
 """
 
@@ -26,7 +25,7 @@ def findings(
 
 
 def _secrets_key(key: str | None, project: str, api: GoogleApi) -> Iterator[Finding]:
-    """Without the role GKE does not create the cluster (terraform-provider-google-beta,
+    """Without the role, GKE does not create the cluster (terraform-provider-google-beta,
     resource_container_cluster_test.go, grants it first)."""
     found = KMS_KEY.fullmatch(key or "")
     if found is None or key is None:

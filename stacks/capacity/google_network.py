@@ -1,7 +1,7 @@
-"""Whether an existing network of Google Cloud has what a GKE cluster needs; nothing is written.
+"""Whether an existing Google Cloud network meets the requirements of a GKE cluster; read-only.
 
-Asked are the Compute Engine API of the network's project (`subnetworks`, `routers`, `routes`), that
-of the cluster's (`projects.getXpnHost`), and Resource Manager (the project's number, the host's
+Queries the Compute Engine API of the network's project (`subnetworks`, `routers`, `routes`) and of
+the cluster's (`projects.getXpnHost`), and Resource Manager (the project's number, the host's
 policy).
 """
 
@@ -16,18 +16,18 @@ from stacks.capacity.verdict import Finding, Unknown
 
 _AT = "cluster.network"
 _NODE_ADDRESSES = 256
-"""Of the pods' range, a /24 for each node of GKE Standard."""
+"""Addresses of the pods' range for each node of GKE Standard: a /24."""
 _RESERVED = 4
-"""Addresses of a subnetwork that no node gets."""
+"""Addresses of a subnetwork that nodes cannot use."""
 _HOST_USER, _NETWORK_USER = "roles/container.hostServiceAgentUser", "roles/compute.networkUser"
 _ANYWHERE, _GATEWAY = "0.0.0.0/0", "default-internet-gateway"
 _GOOGLE_RANGES = ("199.36.153.8/30", "199.36.153.4/30")
 """private.googleapis.com and restricted.googleapis.com (cloud.google.com,
 configure-private-google-access, read 2026-11-22)."""
 _GOOGLE_REGISTRIES = (".pkg.dev", ".gcr.io")
-"""What Private Google Access reaches of registries."""
+"""Registries that Private Google Access reaches."""
 _COLLECTIVE = ("group:", "domain:", "principalSet:")
-"""Members that may stand for an agent; who is in them is not asked."""
+"""Members that may include an agent; their own members are not checked."""
 
 Policy = Mapping[str, Any] | Unknown
 
@@ -41,9 +41,9 @@ def findings(
     images: Iterable[str],
     api: GoogleApi,
 ) -> Sequence[Finding]:
-    """A finding for each thing that is missing, or that nobody says; none for a network that the
-    stack makes. `nodes`: the most that the cluster has; None where nothing bounds them; `images`:
-    what its pods run, as they pull it."""
+    """A finding for each requirement that is not met or not known; none for a network that the
+    stack creates. `nodes`: maximum number of nodes, None if there is no limit; `images`: those of
+    the cluster's pods, as they are pulled."""
     if not network.existing:
         return []
     asked = _Asked(api, network, project, region, nodes)
@@ -59,7 +59,7 @@ def _unknown(key: str, reason: str) -> Finding:
 
 
 class _Asked:
-    """What the APIs say of one network."""
+    """The API's answers about one network."""
 
     def __init__(
         self, api: GoogleApi, network: GkeNetworkArgs, project: str, region: str, nodes: int | None
@@ -70,7 +70,7 @@ class _Asked:
         self._row = api.found("compute", self._name)
 
     def subnetwork(self) -> Iterator[Finding]:
-        """Whether it is there, in that network, with those ranges, and large enough."""
+        """Whether it exists, in that network, with those ranges, and is large enough."""
         name, row = self._network.subnetwork, self._row
         if isinstance(row, Unknown):
             yield _unknown("subnetwork", row.reason)
@@ -172,12 +172,12 @@ class _Asked:
             return
         routes, first = _routes(asked, vpc)
         if _elsewhere(first):
-            return  # a firewall, a VPN or another network takes them out
+            return  # Traffic leaves through a firewall, a VPN or another network.
         if peers := [one["name"] for one in ours if one.get("bgpPeers")]:
             yield _unknown("subnetwork", f"{none}; it was not checked whether a BGP peer of "
                                          f"{peers[0]} provides internet access")  # fmt: skip
             return
-        # In a network of its own project GKE turns it on for private nodes.
+        # In a network of its own project, GKE enables it for private nodes.
         if not self._row.get("privateIpGoogleAccess") and self._host != self._project:
             yield _wrong(
                 "subnetwork",
@@ -202,7 +202,7 @@ class _Asked:
 
 
 def has_nat(routers: Iterable[Mapping[str, Any]], subnetwork: str) -> bool:
-    """Whether a Cloud NAT of these routers takes out a subnetwork of their network."""
+    """Whether a Cloud NAT of these routers serves a subnetwork of their network."""
     nats = [nat for router in routers for nat in router.get("nats", ())]
     listed = [[_last(one["name"]) for one in nat.get("subnetworks", ())] for nat in nats]
     return any(not names or subnetwork in names for names in listed)
@@ -211,8 +211,8 @@ def has_nat(routers: Iterable[Mapping[str, Any]], subnetwork: str) -> bool:
 def way_out(
     api: GoogleApi, name: str, row: Mapping[str, Any]
 ) -> Literal["nat", "google", "firewall", "none"] | Unknown:
-    """How private nodes of a subnetwork reach what is outside. `name`: `projects/...`, `row`: as
-    Compute Engine has it."""
+    """How private nodes of a subnetwork reach external hosts. `name`: `projects/...`, `row`: the
+    subnetwork as Compute Engine returns it."""
     vpc, project = _last(row["network"]), name.split("/")[1]
     routers = api.listed(f"{name.partition('/subnetworks/')[0]}/routers")
     asked = api.listed(f"projects/{project}/global/routes")
@@ -231,8 +231,8 @@ def way_out(
 def _routes(
     listed: Iterable[Mapping[str, Any]], vpc: str
 ) -> tuple[list[Mapping[str, Any]], Mapping[str, Any] | None]:
-    """The routes of a network, and which of them leads to the internet, if any does."""
-    # A route with tags is for machines that have them; GKE's do not by themselves.
+    """The routes of a network, and the one that leads to the internet, if any."""
+    # A route with tags applies to machines with these; GKE's have none by default.
     routes = [one for one in listed if _last(one["network"]) == vpc and not one.get("tags")]
     out = (one for one in routes if one["destRange"] == _ANYWHERE)
     return routes, min(out, key=_order, default=None)
@@ -247,7 +247,7 @@ def _order(route: Mapping[str, Any]) -> int:
 
 
 def _out_of_reach(none: str, images: Iterable[str]) -> Iterator[Finding]:
-    """A finding where nodes that reach only Google cannot pull an image."""
+    """A finding if nodes that only reach Google cannot pull an image."""
     hosts = {_registry(image) for image in images}
     outside = sorted(host for host in hosts if not f".{host}".endswith(_GOOGLE_REGISTRIES))
     if outside:
@@ -260,7 +260,7 @@ def _out_of_reach(none: str, images: Iterable[str]) -> Iterator[Finding]:
 
 
 def _registry(image: str) -> str:
-    """The host that an image is pulled from; what names none is Docker Hub's."""
+    """The host that an image is pulled from; without one, it is Docker Hub's."""
     host, slash, _ = image.partition("/")
     return host if slash and is_registry(host) else "docker.io"
 
@@ -268,7 +268,7 @@ def _registry(image: str) -> str:
 def granted(
     about: str, policies: Sequence[Policy], role: str, agent: str, where: str, fix: str
 ) -> Iterator[Finding]:
-    """A finding if an agent has a role in none of the policies, any one of which would do."""
+    """A finding if an agent has a role in none of the policies, any of which would be enough."""
     known = [policy for policy in policies if not isinstance(policy, Unknown)]
     members = {
         member

@@ -1,4 +1,4 @@
-"""A reservation of Compute Engine as its API describes it, `compute.reservations` of v1."""
+"""A Compute Engine reservation as its API describes it, `compute.reservations` of v1."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,15 +12,15 @@ _STATES: Mapping[str, State] = {"READY": "active", "CREATING": "later", "UPDATIN
 
 
 def machine(machine_type: str, accelerator: str, count: int) -> str:
-    """A machine in words: of N1, with the GPUs that are attached to it."""
+    """A description of a machine; for N1, with the GPUs that are attached to it."""
     row = catalog.machine_type(machine_type)
     built_in = row is not None and row.accelerator is not None
     return machine_type if built_in else f"{machine_type} with {count} {accelerator}"
 
 
 def held(row: Mapping[str, Any], zone: str, own: int, project: str, owner: str) -> Held:
-    """What `project` has of a reservation of the project `owner`; `own`: machines in it that are
-    its own nodes."""
+    """The share of `project` in a reservation of the project `owner`; `own`: machines in it that
+    are its own nodes."""
     sku = row.get("specificReservation", {})
     properties = sku.get("instanceProperties", {})
     kind = str(properties.get("machineType", "unknown"))
@@ -70,7 +70,7 @@ def _refusal(row: Mapping[str, Any], project: str, owner: str) -> str:
 def own_nodes(
     reservation: str, zone: str, instances: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> int:
-    """How many of a cluster's machines in a zone come out of a reservation."""
+    """The number of a cluster's machines in a zone that use a reservation."""
     name = parse(reservation).name
     return sum(where == zone and name in _names(instance) for where, instance in instances)
 
@@ -81,6 +81,6 @@ def _names(instance: Mapping[str, Any]) -> list[str]:
 
 
 def specific(instance: Mapping[str, Any]) -> bool:
-    """Whether a machine comes out of a reservation that it names."""
+    """Whether a machine uses a reservation that it names."""
     affinity = instance.get("reservationAffinity") or {}
     return affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION"

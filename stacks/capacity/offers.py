@@ -1,4 +1,4 @@
-"""Whether the cloud offers what the pools need in the zones where they need it; pure."""
+"""Whether the cloud offers what the pools need in the required zones; pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,25 +18,25 @@ _CODES: Mapping[Word, ExitCode] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What the nodes of a pool are, and where they may be."""
+    """What the nodes of a pool consist of, and where they may be."""
 
     pool: str
     types: tuple[str, ...]
-    """The cloud's names of what a node takes, all of it: machine type, accelerator."""
+    """The cloud's names for everything that a node needs: machine type, accelerator."""
     region: str
     zones: tuple[str, ...] = ()
-    """Zones that each must have it; none named: any zone of the region will do."""
+    """Zones that must all offer it; if empty, any zone of the region is enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What is wanted, and where the cloud says that it is."""
+    """The requirement, and the zones that offer it."""
 
     wanted: Wanted
     zones: tuple[str, ...] | Unknown
-    """Every zone that has all of the types, of whatever region the cloud was asked for; sorted."""
+    """Every zone that offers all types, in whatever region the cloud was queried for; sorted."""
     regional: bool = False
-    """Whether the cloud was asked for the region alone, as AWS is: its zones are of no other."""
+    """Whether the cloud was queried for the region only, as AWS is: all zones are in it."""
 
     @property
     def word(self) -> Word:
@@ -50,7 +50,7 @@ class Offer:
 
     @property
     def reason(self) -> str:
-        """Why it is not offered, or not known, and where else it is."""
+        """Why it is not offered, or not known, and which other zones offer it."""
         if isinstance(self.zones, Unknown):
             return self.zones.reason
         if self.word == "offered":
@@ -68,7 +68,7 @@ class Offer:
 
     @property
     def in_region(self) -> list[str]:
-        """The region's zones that have all of it."""
+        """The region's zones that offer all of it."""
         assert not isinstance(self.zones, Unknown)
         there = f"{self.wanted.region}-"
         return [zone for zone in self.zones if self.regional or zone.startswith(there)]
@@ -91,8 +91,8 @@ def exit_code(offers: Sequence[Offer]) -> ExitCode:
 
 
 def text(offers: Sequence[Offer], once: str = "") -> str:
-    """The table, then a line for each that is not offered or not known; empty without any. What is
-    not known because of `once` has none."""
+    """The table, then a line for each that is not offered or not known; empty if there are none.
+    What is not known because of `once` has no line."""
     if not offers:
         return ""
     rows = [

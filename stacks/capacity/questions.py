@@ -1,4 +1,4 @@
-"""What a stack's platform wants asked of its cloud, and who asks."""
+"""The questions of a stack's platform to its cloud, and the client that answers them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -13,12 +13,12 @@ from stacks.capacity.verdict import Finding, Known, Need, Unknown
 
 
 def on_this_machine(url: str | None) -> bool:
-    """Whether a URL leads to a simulator, which gets no credential of anybody's and needs none."""
+    """Whether a URL points to a simulator, which neither gets nor needs real credentials."""
     return url is not None and urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 def simulator(cloud: str) -> str | None:
-    """The URL of the simulator on this machine that the environment names; None for the cloud."""
+    """The URL of the simulator on this machine in the environment; None for the real cloud."""
     url = os.environ.get(CLOUDS[cloud].endpoint) if cloud in CLOUDS else None
     if url is None or not on_this_machine(url):
         return None
@@ -36,37 +36,38 @@ class Cloud(Protocol):
     def offer(self, wanted: Wanted) -> Offer: ...
 
     def reserved(self, wanted: reserved.Wanted, cluster: str) -> reserved.Reserved:
-        """`cluster`: the stack's own, whose nodes do not count as somebody else's."""
+        """`cluster`: the stack's own, whose nodes are not counted as others'."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
-    """Whom to ask, and what."""
+    """The client to query, and the questions."""
 
     cloud: Cloud
     needs: Sequence[Need]
     wanted: Sequence[Wanted]
-    """What the cloud has to offer, and where."""
+    """What the cloud has to offer, and in which zones."""
     reservations: Sequence[reserved.Wanted] = ()
-    """What pools want out of reservations."""
+    """The reservations that pools name."""
     notes: Sequence[str] = ()
-    """What is left out of the needs."""
+    """Notes about what is not counted in the needs."""
     findings: Sequence[Finding] = ()
-    """What else was found on the way."""
+    """Other problems that were found."""
     existing: Callable[[str], Sequence[Finding]] = lambda owner: ()
-    """What of a cluster of another owner does not fit the stack `<project>/<stack>`."""
+    """Called with `<project>/<stack>`; returns reasons why an existing cluster does not suit it."""
     kubeconfig: Callable[[], str] | None = None
-    """How a cluster of another owner is reached before the stack's first update."""
+    """The kubeconfig of an existing cluster before the stack's first update."""
 
 
 class Capacity(Protocol):
     """The module that `Platform.capacity` names."""
 
     KEYS: Sequence[str]
-    """Keys of the cloud's own namespace that are needed in plain text."""
+    """Keys in the cloud's own namespace that are needed in plain text."""
 
     def questions(self, settings: Any, endpoint: str | None) -> Questions:
-        """Of a stack with these `Settings`; `endpoint`: the URL of a simulator of the cloud's API.
+        """The questions for a stack with these `Settings`; `endpoint`: the URL of a simulator of
+        the cloud's API.
 
-        Raises ValueError with one line where nobody can be asked.
+        Raises ValueError with one line if no client can be created.
         """

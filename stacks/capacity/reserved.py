@@ -1,4 +1,4 @@
-"""Whether the reservations that pools name are there, and hold what the pools want; pure."""
+"""Whether the reservations that pools name exist, and have enough machines; pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,50 +22,50 @@ _CODES: Mapping[Word, ExitCode] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A pool, and the reservation that its nodes come out of."""
+    """A pool and the reservation that its nodes use."""
 
     pool: str
     reservation: str
-    """As the settings name it."""
+    """The name in the settings."""
     types: tuple[str, ...]
-    """What a node may be: the cloud's names of machines, with what is attached to them."""
+    """The cloud's names of possible machines, with what is attached to them."""
     places: str
-    """The setting that says where the pool is."""
+    """The setting with the pool's zones or subnets."""
     zones: tuple[str, ...]
     each_zone: bool = False
-    """Whether each of them must have it, rather than one."""
+    """Whether each of the zones must have it, rather than one."""
     nodes: int
-    """The pool at its `maxNodes`."""
+    """The pool's `maxNodes`."""
     kind: str = "reservation"
     """The pool's `capacityType`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A reservation, as the cloud describes it."""
+    """A reservation as the cloud describes it."""
 
     name: str
     type: str
     zone: str
     zone_id: str = ""
-    """The same in every account, where the cloud has such IDs."""
+    """The zone's ID, the same in every account, if the cloud has such IDs."""
     total: int
     free: int
     own: int = 0
-    """Machines in it that are this stack's nodes."""
+    """The number of its machines that are this stack's nodes."""
     state: State
     said: str
-    """The cloud's own word for the state."""
+    """The cloud's own name for the state."""
     kind: str = "reservation"
-    """The `capacityType` that it is for."""
+    """The `capacityType` for which it can be used."""
     start: datetime | None = None
     end: datetime | None = None
     refusal: str = ""
-    """Why this project or account may not use it; empty where it may."""
+    """Why this project or account may not use it; empty if it may."""
 
     @property
     def window(self) -> str:
-        """From when to when, as people write it; empty for what has no end."""
+        """Its start and end for people; empty if it has no end."""
         if self.start is not None and self.state == "later":
             return f"from {_time(self.start)}" + (f" to {_time(self.end)}" if self.end else "")
         return f"until {_time(self.end)}" if self.end else ""
@@ -77,13 +77,13 @@ def _time(when: datetime | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserved:
-    """What a pool wants out of a reservation, and what the cloud says of that."""
+    """The reservation that a pool needs, and the cloud's answer."""
 
     wanted: Wanted
     held: tuple[Held, ...] | Unknown
-    """Empty where there is none of this name; several in a group, or of one name in many zones."""
+    """Empty if none has this name; several for a group, or for one name in many zones."""
     hint: str = ""
-    """The command that finds one."""
+    """The command that lists reservations."""
 
     @property
     def word(self) -> Word:
@@ -96,7 +96,7 @@ class Reserved:
 
     @property
     def free(self) -> int:
-        """Machines that the pool could get now."""
+        """The number of machines that the pool could get now."""
         held = () if isinstance(self.held, Unknown) else self.held
         return sum(one.free for one in held if one.state == "active" and not self._unfit(one))
 
@@ -139,7 +139,7 @@ class Reserved:
         return "enough", ""
 
     def _unfit(self, one: Held) -> str:
-        """Why the pool gets no node out of it."""
+        """Why the pool cannot use it."""
         wanted = self.wanted
         if one.refusal:
             return one.refusal
@@ -187,13 +187,13 @@ def _document(one: Held) -> dict[str, Any]:
 
 
 def exit_code(reserved: Sequence[Reserved]) -> ExitCode:
-    """1 if a pool gets no nodes or too few, else 2 if something is not known, else 0."""
+    """1 if a pool gets no or too few nodes, else 2 if something is not known, else 0."""
     return worst(_CODES[one.word] for one in reserved)
 
 
 def text(reserved: Sequence[Reserved], once: str = "") -> str:
-    """The table, then a line for each that is not simply enough; empty without any. What is not
-    known because of `once` has none."""
+    """The table, then a line for each that is not just enough; empty if there are none. What is not
+    known because of `once` has no line."""
     if not reserved:
         return ""
     rows = [row for one in reserved for row in _rows(one)]

@@ -1,6 +1,5 @@
-"""Whether the cloud lets the pools of a stack grow to `maxNodes`: GPU quotas, what zones offer, and
-the reservations that pools name. On AWS also whether who signs in may use the cluster.
-"""
+"""Whether the cloud lets the pools of a stack grow to `maxNodes`: GPU quotas, offers of zones, and
+the reservations that pools name. On AWS also whether the current identity may use the cluster."""
 
 import json
 import socket
@@ -22,10 +21,10 @@ from stacks.outcome import Answer, CheckError, worst
 def answer(
     stack: str, endpoint: str | None = None, *, rehearsal: bool = False, trusted: bool = False
 ) -> Answer:
-    """Exit code, document and text. Raises CheckError where there is nothing to ask.
+    """Exit code, document and text. Raises CheckError if the stack has nothing to check.
 
-    Of an existing cluster, the cluster itself is asked: that of the kept rehearsal, or the stack's
-    own, as `stacks.live.cluster.kubeconfig_of` has it.
+    An existing cluster is queried itself: that of the kept rehearsal, or the stack's own, according
+    to `stacks.live.cluster.kubeconfig_of`.
     """
     config = config_of(stack)
     head = {"stack": stack, "platform": platform_of(config)}
@@ -84,7 +83,7 @@ def answer(
 def _installed(
     stack: str, config: Mapping[str, Any], *, rehearsal: bool, trusted: bool
 ) -> list[Finding]:
-    """What an existing cluster has that the stack would install."""
+    """Software in an existing cluster that the stack would install."""
     batch = settings_of(stack, config, kubeconfig=NOWHERE).batch
     if batch is None:
         return []
@@ -102,7 +101,7 @@ def _installed(
 def _conflicts(
     stack: str, settings: Settings[Any], asked: Questions, owner: str, *, rehearsal: bool
 ) -> list[Finding]:
-    """What an existing cluster of a cloud has that is in the way of the stack."""
+    """Conflicts of an existing cluster in a cloud with the stack."""
     from stacks.live.cluster import kubeconfig_of
     from stacks.live.conflicts import conflicts
     from stacks.live.controllers import foreign_controllers
@@ -123,7 +122,7 @@ def _conflicts(
 def _questions(
     stack: str, config: Mapping[str, Any], settings: Settings[Any], endpoint: str | None
 ) -> Questions:
-    # Only the stack's own cloud is imported.
+    # Only the module of the stack's own cloud is imported.
     module = cast(Capacity, import_module(PLATFORMS[settings.platform].capacity))
     for key in module.KEYS:
         if PLACEHOLDER in str(config.get(key)):
@@ -138,8 +137,8 @@ def _questions(
 
 
 def rehearsed_endpoint(stack: str) -> str | None:
-    """Where the stack's kept rehearsal simulates the cloud's API; None for a stack without a cloud,
-    of which there is nothing to ask."""
+    """The address at which the stack's kept rehearsal simulates the cloud's API; None for a stack
+    without a cloud."""
     platform = PLATFORMS.get(platform_of(config_of(stack)))
     if platform is not None and platform.cloud is None:
         return None
@@ -148,7 +147,7 @@ def rehearsed_endpoint(stack: str) -> str | None:
         api = json.loads(file.read_text()).get("cloudApi")
         if not api:
             raise CheckError(f"the rehearsal of {stack} simulates no cloud API")
-        # The file stays when the rehearsal has ended.
+        # The file remains after the rehearsal has ended.
         address = urlsplit(api)
         socket.create_connection((str(address.hostname), address.port or 80), timeout=5.0).close()
     except (OSError, ValueError):

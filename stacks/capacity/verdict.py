@@ -1,4 +1,4 @@
-"""Whether a quota is enough for what the pools can grow to; pure, whatever the cloud."""
+"""Whether a quota is enough for the maximum size of the pools; pure functions for any cloud."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ _CODES = {
     "wrong": ExitCode.FINDING,
     "unknown": ExitCode.UNKNOWN,
 }
-"""Word of a verdict or a finding -> what it makes of the exit code."""
+"""Word of a verdict or a finding -> the resulting exit code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What the stack's pools together can count against one quota."""
+    """The maximum usage of one quota by all of the stack's pools."""
 
     quota: str
-    """The cloud's name or code of it."""
+    """The cloud's name or code for it."""
     scope: str
-    """Where it holds, e.g. `us-central1` or `all regions`."""
+    """Its scope, for instance `us-central1` or `all regions`."""
     unit: Literal["GPUs", "vCPUs"]
     pools: Mapping[str, int]
     """Pool -> units at its `maxNodes`."""
     link: str
-    """Where to raise it."""
+    """The page on which it can be raised."""
 
     @property
     def units(self) -> int:
@@ -38,27 +38,27 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What the cloud says of a quota."""
+    """The cloud's answer about a quota."""
 
     limit: float
     use: float | None
-    """What counts against it now, this stack's own nodes included; None where it is not said."""
+    """The current usage, including this stack's own nodes; None if the cloud does not tell."""
     own: float | None = None
-    """This stack's own part of the use; None where it is not known."""
+    """This stack's part of the usage; None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The cloud did not say."""
+    """The cloud did not answer, or not with a number."""
 
     reason: str
     said: bool = False
-    """Whether a finding says it in full, so that it is not repeated for each pool."""
+    """Whether a finding explains it in full, so that it is not repeated for each pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something beside the quotas that would make the first update fail, or that nobody knows."""
+    """Another problem that would fail the first update, or that could not be checked."""
 
     about: str
     """`pool train-gpu`, or the key of a setting."""
@@ -74,7 +74,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One quota, what is needed of it, and whether that is there."""
+    """One quota, the units needed, and whether they are available."""
 
     need: Need
     answer: Known | Unknown
@@ -100,7 +100,7 @@ class Verdict:
 
 
 def needs_own_use(need: Need, answer: Known | Unknown) -> bool:
-    """Whether the verdict depends on how much of the use is this stack's own."""
+    """Whether the verdict depends on this stack's part of the usage."""
     return (
         isinstance(answer, Known)
         and answer.use is not None
@@ -109,7 +109,7 @@ def needs_own_use(need: Need, answer: Known | Unknown) -> bool:
 
 
 def judge(need: Need, answer: Known | Unknown) -> Verdict:
-    """The verdict. Where the numbers allow two, it is `unknown`."""
+    """The verdict. If the numbers allow two, it is `unknown`."""
     word, reason = _judge(need, answer)
     return Verdict(need=need, answer=answer, word=word, reason=reason)
 
@@ -150,22 +150,22 @@ class Judged(Protocol):
 
 
 def no_answer(judged: Sequence[Judged]) -> str:
-    """Why the cloud answered nothing at all, where that is one reason, such as no credentials, to
-    be said once; empty where some of it is known, or there is one answer alone."""
+    """The reason why the cloud answered nothing, if it is always the same, such as missing
+    credentials, to be shown once; empty if something is known, or if there is only one answer."""
     first = judged[0].reason if len(judged) > 1 else ""
     same = all(one.word == "unknown" and first in one.reason for one in judged)
     return first if same else ""
 
 
 def exit_code(verdicts: Sequence[Verdict], findings: Sequence[Finding] = ()) -> ExitCode:
-    """1 if a quota is too little or something is wrong, else 2 if one is not known, else 0."""
+    """1 if a quota is too small or something is wrong, else 2 if one is not known, else 0."""
     words = [*(verdict.word for verdict in verdicts), *(finding.word for finding in findings)]
     return worst(_CODES[word] for word in words)
 
 
 def text(verdicts: Sequence[Verdict], notes: Sequence[str], once: str = "") -> str:
-    """The table, then a line for each quota that is not enough, then the notes; without the lines
-    of those whose reason is `once`, which is said for all."""
+    """The table, then a line for each quota that is not enough, then the notes; without lines for
+    those with the reason `once`, which is shown only once."""
     rows = [
         [document[key] for key in ("quota", "scope", "unit", "need", "limit", "use", "verdict")]
         for document in (verdict.document() for verdict in verdicts)

@@ -1,1 +1,1 @@
-"""What a stack costs, from list prices."""
+"""The cost of a stack, from list prices."""

@@ -1,4 +1,4 @@
-"""A stack's bill from list prices: what it costs idle and full. What is unknown stays unknown."""
+"""A stack's bill from list prices: its cost idle and full. Unknown prices remain unknown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 from components.catalog.prices import HOURS_PER_MONTH
 
 Purchase = Literal["on-demand", "spot", "configured"]
-"""How GPU nodes are bought: all on demand, all as Spot, or each pool as its settings say."""
+"""How GPU nodes are bought: all on demand, all as Spot, or each pool according to its settings."""
 Bought = Literal["on-demand", "spot", "other"]
 """How the settings buy a pool's nodes; `other` has its own price, which is not known here."""
 Time = Literal["idle", "full"]
@@ -19,14 +19,14 @@ TIMES: tuple[Time, ...] = ("idle", "full")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One thing that a piece is billed for. Dollars per hour; None where not known, never 0."""
+    """One thing that a unit is billed for. Dollars per hour; None if not known, never 0."""
 
     name: str
     on_demand: float | None
     spot: float | None
     source: str
     uncertain: bool = False
-    """From general knowledge: good for an estimate."""
+    """Whether the price is general knowledge: good for an estimate."""
 
 
 def fixed(name: str, hourly: float | None, source: str, *, uncertain: bool = False) -> Part:
@@ -36,7 +36,7 @@ def fixed(name: str, hourly: float | None, source: str, *, uncertain: bool = Fal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGpu:
-    """What a pod gets for one `nvidia.com/gpu`, and how many of those a piece has."""
+    """What a pod gets for one `nvidia.com/gpu`, and how many of those a unit has."""
 
     what: str
     """`1/4 of nvidia-tesla-t4`."""
@@ -45,19 +45,19 @@ class PodGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A line of the bill: so many pieces, idle and full, of these parts."""
+    """A line of the bill: a number of units, idle and full, with these parts."""
 
     name: str
     what: str
     parts: Sequence[Part]
     idle: float | None
-    """Pieces; None where nothing says how many."""
+    """The number of units; None if it is not known."""
     full: float | None
     bought: Bought = "on-demand"
     pod_gpu: PodGpu | None = None
-    """Of a GPU pool; nothing else changes with how GPUs are bought."""
+    """Set for GPU pools; nothing else depends on how GPUs are bought."""
     reserved: bool = False
-    """Whether its machines are paid for already, so that they cannot be Spot."""
+    """Whether its machines are already paid for, so that they cannot be Spot."""
 
     @property
     def gpus(self) -> bool:
@@ -65,22 +65,22 @@ class Item:
         return self.pod_gpu is not None
 
     def hourly(self, purchase: Purchase) -> float | None:
-        """Dollars per hour of one piece: of those parts whose price is known, and None where that
-        of the first part, such as the machine, is not."""
+        """Dollars per hour for one unit: the parts with a known price; None if the price of the
+        first part, such as the machine, is not known."""
         prices = self._prices(purchase)
         if not prices or prices[0] is None:
             return None
         return sum(price for price in prices if price is not None)
 
     def missing(self, purchase: Purchase, time: Time) -> list[str]:
-        """The parts without a known price, where `cost` is a lower bound for want of them."""
+        """The parts without a known price, because of which `cost` is a lower bound."""
         if not self.cost(purchase, time):
             return []
         prices = zip(self.parts, self._prices(purchase), strict=True)
         return [part.name for part, price in prices if price is None]
 
     def _prices(self, purchase: Purchase) -> list[float | None]:
-        """Of each part; empty where the nodes are bought in a way whose price is not known."""
+        """The prices of all parts; empty if that of this way of buying nodes is not known."""
         fixed = purchase == "configured" or (purchase == "spot" and self.reserved)
         bought = purchase if self.gpus and not fixed else self.bought
         if bought == "other":
@@ -88,13 +88,13 @@ class Item:
         return [part.spot if bought == "spot" else part.on_demand for part in self.parts]
 
     def per_gpu(self, purchase: Purchase) -> float | None:
-        """Dollars per hour of one `nvidia.com/gpu` of a piece that gives all of them to pods; as
-        `hourly`."""
+        """Dollars per hour for one `nvidia.com/gpu` of a unit whose pods use all of them,
+        calculated as `hourly`."""
         hourly = self.hourly(purchase)
         return None if hourly is None or self.pod_gpu is None else hourly / self.pod_gpu.per_piece
 
     def cost(self, purchase: Purchase, time: Time) -> float | None:
-        """Dollars per hour of all pieces, as `hourly`; None where the count is not known either."""
+        """Dollars per hour for all units, as `hourly`; also None if their number is not known."""
         pieces = self.idle if time == "idle" else self.full
         if pieces == 0:
             return 0.0
@@ -104,11 +104,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metered:
-    """What is billed by use, of which nobody knows how much there will be."""
+    """A price for usage whose amount is not known."""
 
     name: str
     dollars: float | None
-    """Per `unit`; None where the price is not known here."""
+    """Dollars per `unit`; None if the price is not known here."""
     unit: str
     source: str = ""
 
@@ -123,9 +123,9 @@ class Total:
     """A sum over all items."""
 
     hour: float
-    """Dollars; of those items whose cost is known."""
+    """Dollars for the items with a known cost."""
     missing: Sequence[str]
-    """Items, and parts of items, whose cost is not known: with any, the sum is a lower bound."""
+    """Items, and parts of items, with unknown cost: if there are any, the sum is a lower bound."""
 
     @property
     def month(self) -> float:
@@ -134,16 +134,16 @@ class Total:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """All that a stack is billed for."""
+    """Everything that a stack is billed for."""
 
     items: Sequence[Item] = ()
     metered: Sequence[Metered] = ()
     notes: Sequence[str] = field(default_factory=list)
     other_region: str = ""
-    """A line if the prices are those of another region than the stack's."""
+    """A note if the prices are those of another region than the stack's."""
 
     def total(self, purchase: Purchase, time: Time) -> Total:
-        """Everything, each pool at its minimum or at its maximum."""
+        """The sum of everything, with each pool at its minimum or at its maximum."""
         costs = {item.name: item.cost(purchase, time) for item in self.items}
         return Total(
             hour=sum(cost for cost in costs.values() if cost is not None),
@@ -158,7 +158,7 @@ class Bill:
         )
 
     def document(self) -> dict[str, Any]:
-        """For machines: dollars per hour, None for what is not known."""
+        """The bill for programs: dollars per hour, None if not known."""
         return {
             "items": [
                 {
@@ -218,12 +218,12 @@ class Prices(Protocol):
     """The module that `Platform.cost` names."""
 
     def bill(self, settings: Any, today: date) -> Bill:
-        """Of a stack with these `Settings`; `today` decides what is in extended support."""
+        """A stack's bill for these `Settings`; `today` decides what is in extended support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How an item's cost changes, as configured, in dollars a month; None where not known."""
+    """How an item's configured cost changes, in dollars per month; None if not known."""
 
     name: str
     before: Mapping[Time, float | None]
@@ -235,7 +235,7 @@ class Change:
         return None if before is None or after is None else after - before
 
     def document(self) -> dict[str, Any]:
-        """For machines."""
+        """The change for programs."""
         return {
             "name": self.name,
             **{
@@ -250,7 +250,7 @@ class Change:
 
 
 def changes(before: Bill, after: Bill) -> list[Change]:
-    """The items whose cost differs, or may: those that are new or gone are compared with 0."""
+    """The items whose cost differs, or may differ: new and removed ones are compared with 0."""
     old = {item.name: item for item in before.items}
     new = {item.name: item for item in after.items}
     found = []

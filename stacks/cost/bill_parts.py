@@ -1,4 +1,4 @@
-"""Lines of a bill from the catalogue's prices, as both clouds have them."""
+"""Lines of a bill from the catalog's prices, for both clouds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ def node_pool(
     bought: Bought,
     pool: GpuPool | None = None,
 ) -> Item:
-    """A pool of `nodes`, least and most; `extra` is what a node has besides its machine."""
+    """A pool of `nodes`, minimum and maximum; `extra`: parts of a node besides its machine."""
     machine = Part(
         name="machine",
         on_demand=price.on_demand,
@@ -44,7 +44,7 @@ def node_pool(
 
 
 def pod_gpu(pool: GpuPool) -> PodGpu:
-    """A pod's GPU, as the pool shares its GPUs."""
+    """A pod's GPU, according to the pool's sharing."""
     what, sharing = pool.accelerator, pool.sharing
     if sharing and sharing.partition:
         what = f"{sharing.partition} of {what}"
@@ -54,8 +54,8 @@ def pod_gpu(pool: GpuPool) -> PodGpu:
 
 
 def gpu_pool(item: Item, capacity: str) -> list[Item]:
-    """A GPU pool's lines. What is reserved is billed whether it runs or not: its machines at their
-    most, apart from its disks, which come and go with the nodes."""
+    """A GPU pool's lines. A reservation is billed whether it is used or not: its machines at their
+    maximum, but not its disks, which are created and deleted with the nodes."""
     if capacity not in ("reservation", "capacity-block"):
         return [item]
     machine, *disks = item.parts
@@ -72,8 +72,8 @@ def gpu_pool(item: Item, capacity: str) -> list[Item]:
 
 
 def unused_reservation(item: Item, capacity: str) -> Item:
-    """The line of the machines that a pool reserves and that none of its nodes uses: none when
-    full, and an unknown number when idle."""
+    """The line for the machines that a pool reserves and its nodes do not use: none when full, and
+    an unknown number when idle."""
     return replace(
         item,
         name=f"{item.name} reservation",
@@ -88,8 +88,8 @@ def unused_reservation(item: Item, capacity: str) -> Item:
 
 
 def bought_as(capacity: str) -> Bought:
-    """What a pool's `capacityType` means on the bill: what is reserved costs what it costs on
-    demand."""
+    """The meaning of a pool's `capacityType` on the bill: reserved machines cost the on-demand
+    price."""
     if capacity == "spot":
         return "spot"
     return "on-demand" if capacity in ("on-demand", "reservation") else "other"
@@ -103,7 +103,7 @@ _NOTES = {
     "price that is unknown",
     "flex-start": "capacityType flex-start has its own price, which is unknown",
 }
-"""`capacityType` -> what the bill has to say of it."""
+"""`capacityType` -> its note on the bill."""
 _UNUSED = (
     "what its reservation holds is billed at the on-demand price from the moment it is reserved, "
     "whether used or not; how many machines those are is not known here, so that idle costs at "
@@ -112,7 +112,7 @@ _UNUSED = (
 
 
 def pool_notes(pools: Mapping[str, Any]) -> list[str]:
-    """A line for each pool that is bought in another way than on demand or as Spot."""
+    """A note for each pool that is bought in another way than on demand or as Spot."""
     return [
         f"pool {name}: {_NOTES[pool.capacity_type]}"
         for name, pool in pools.items()
@@ -123,7 +123,7 @@ def pool_notes(pools: Mapping[str, Any]) -> list[str]:
 def choice_notes(
     name: str, order: Sequence[str], counted: str, price: NodePrice, *, unused: bool = False
 ) -> list[str]:
-    """A line with the price of each choice of a pool's order of fallback; none without an order.
+    """A note with the price of each choice of a pool's order of fallback; none without an order.
     `unused`: whether the bill has its reservation as `unused_reservation`."""
     if not order:
         return []
@@ -142,40 +142,40 @@ def choice_notes(
 
 
 def other_region(cloud: str, region: str) -> str:
-    """A line if the prices are those of another region; else empty."""
+    """A note if the prices are those of another region; else empty."""
     priced = CLOUDS[cloud].price_region
     return "" if region == priced else f"prices are those of {priced}; prices in {region} differ"
 
 
 def always(name: str, what: str, part: Part) -> Item:
-    """One piece, idle and full."""
+    """One unit, both idle and full."""
     return Item(name=name, what=what, parts=[part], idle=1, full=1)
 
 
 def hourly(name: str, price: Price) -> Part:
-    """What is billed by the hour."""
+    """A part that is billed by the hour."""
     return fixed(name, price.dollars, price.source, uncertain=price.uncertain)
 
 
 def monthly(name: str, price: Price, amount: float) -> Part:
-    """So many GB, or keys, of what is billed by the month."""
+    """A part with this many GB, or keys, that is billed by the month."""
     dollars = amount * price.dollars / HOURS_PER_MONTH
     return fixed(name, dollars, price.source, uncertain=price.uncertain)
 
 
 def metered(name: str, price: Price) -> Metered:
-    """What is billed by use, at a price that is known."""
+    """Usage at a known price."""
     return Metered(name=name, dollars=price.dollars, unit=price.per, source=price.source)
 
 
 def price_of(cloud: str, name: str) -> Price:
-    """The catalogue's price."""
+    """The catalog's price."""
     return PRICES[cloud, name]
 
 
 def claims(cloud: str, given: Mapping[str, VolumeClaimArgs]) -> list[Item]:
-    """The volumes of the stack's own claims; those of a class of the user's own at no known price.
-    On EKS the class that is not named is this stack's, of gp3."""
+    """The volumes of the stack's own claims; those of a class that the user created have no known
+    price. On EKS, the default class is this stack's, with gp3."""
     items = []
     for name, claim in given.items():
         gib, what, price = float(quantity.parse(claim.size) / 2**30), claim.size, "ebs-gp3"
@@ -193,7 +193,7 @@ def claims(cloud: str, given: Mapping[str, VolumeClaimArgs]) -> list[Item]:
 
 
 def bucket_notes(accounts: Mapping[str, ServiceAccountArgs]) -> list[str]:
-    """A line where pods use buckets, which are billed by what they hold and what is asked."""
+    """A note if pods use buckets, which are billed by stored data and requests."""
     names = sorted({bucket for account in accounts.values() for bucket in account.buckets})
     if not names:
         return []

@@ -1,4 +1,4 @@
-"""A bill, and the difference of two, for people."""
+"""A bill, and the difference of two, as text."""
 
 import csv
 import io
@@ -14,11 +14,11 @@ _PER = (1, HOURS_PER_MONTH)
 _SHARES: tuple[tuple[Purchase, int], ...] = (
     ("on-demand", 1), ("on-demand", HOURS_PER_MONTH), ("spot", 1),
 )  # fmt: skip
-"""How a GPU's price is shown: a table has to be readable in 80 columns."""
+"""The columns with a GPU's price: the table has to fit into 80 columns."""
 
 
 def shown(bill: Bill) -> str:
-    """The bill on demand and with Spot nodes, what it comes to as configured, what is missing."""
+    """The bill on demand and with Spot nodes, the configured cost, and what is not known."""
     if not bill.items:
         return "\n".join(bill.notes)
     lines = [table(["ITEM", "WHAT"], [[item.name, item.what] for item in bill.items]), ""]
@@ -39,7 +39,7 @@ def shown(bill: Bill) -> str:
 
 
 def compared(before: Bill, after: Bill) -> str:
-    """Each item whose cost changes, and the sums, in dollars a month as configured."""
+    """Each item with a changed cost, and the sums, in dollars per month as configured."""
     changed = changes(before, after)
     if not changed:
         return "no cost changes"
@@ -58,7 +58,7 @@ def compared(before: Bill, after: Bill) -> str:
 
 
 def csv_rows(items: Sequence[Mapping[str, Any]]) -> str:
-    """The items of a bill's document for a spreadsheet, in dollars an hour as configured."""
+    """The items of a bill's document for a spreadsheet, in dollars per hour as configured."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n").writerow
     write(
@@ -78,7 +78,7 @@ def money(dollars: float) -> str:
 
 
 def _at(dollars: float, per: int) -> str:
-    """An hour shows four digits: two would hide what a small thing costs."""
+    """Hourly amounts have four decimals: with two, small amounts would disappear."""
     return f"${dollars:,.4f}" if per == 1 else money(dollars * per)
 
 
@@ -128,7 +128,7 @@ def _shares(pools: Sequence[Item]) -> str:
 
 
 def _money_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int) -> str:
-    """The first columns hold words, the others money, which aligns right."""
+    """The first columns contain text, the others money, which is right-aligned."""
     widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
     padded = [
         [cell if at < words else cell.rjust(widths[at]) for at, cell in enumerate(row)]

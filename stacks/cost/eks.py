@@ -1,4 +1,4 @@
-"""What an EKS environment costs."""
+"""The cost of an EKS environment."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -29,7 +29,7 @@ from stacks.cost.bill_parts import (
 
 
 def _gpu_disk(pool: EksGpuNodeGroupArgs) -> list[Part]:
-    """The volume, and what it has above what comes with every gp3."""
+    """The volume, and its throughput and IOPS beyond those included in every gp3 volume."""
     throughput = pool.disk_throughput - eks.GP3_THROUGHPUT[0]
     iops = pool.disk_iops - eks.GP3_IOPS[0]
     return [
@@ -53,7 +53,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         price, last = eks_node(pool.instance_types), pool.purchases[-1]
         groups = cluster.scaler == "cluster-autoscaler"
         unused = not groups and bool(pool.fallback) and pool.reservation is not None
-        # Each node group may reach maxNodes; Karpenter's pool is dearest as its last choice
+        # Each node group may reach maxNodes; Karpenter's pool costs most with its last choice
         for group, bought in (
             [(group, one.capacity_type) for group, one in pool.node_groups(name).items()]
             if groups
@@ -123,7 +123,7 @@ def _on_nvme(pools: Mapping[str, EksGpuNodeGroupArgs]) -> Iterator[str]:
 def _cluster(
     args: EksClusterArgs, region: str, today: date
 ) -> tuple[list[Item], list[Item], list[str]]:
-    """What is listed before and after the pools, and notes, of a cluster that the stack creates."""
+    """The lines before and after the pools, and notes, for a cluster that the stack creates."""
     system, support = args.system_nodes, eks.support(args.version, today)
     fee = price_of(
         "aws", "eks-cluster-extended-support" if support == "extended" else "eks-cluster"

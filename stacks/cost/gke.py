@@ -1,4 +1,4 @@
-"""What a GKE Standard environment costs."""
+"""The cost of a GKE Standard environment."""
 
 from datetime import date
 
@@ -21,7 +21,7 @@ from stacks.cost.google import by_use, cloud_nat, disk, fee, google_notes
 
 
 def bill(settings: Settings[GkeSettings], today: date) -> Bill:
-    """The bill of a GKE Standard cluster, or of what a stack adds to somebody else's."""
+    """The bill of a GKE Standard cluster, or of what a stack adds to an existing one."""
     cluster = settings.own.cluster
     pools = {name: pool.args for name, pool in settings.own.pools.items()}
     items = [
@@ -83,8 +83,8 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
 def _cluster(
     args: GkeClusterArgs, bounds: list[tuple[int, int]]
 ) -> tuple[list[Item], list[Item], list[str]]:
-    """What is listed before and after the pools, and notes, of a cluster that the stack creates.
-    `bounds`: nodes of each of its pools at the least and at the most."""
+    """The lines before and after the pools, and notes, for a cluster that the stack creates.
+    `bounds`: minimum and maximum number of nodes of each of its pools."""
     system = args.system_pool
     zonal = args.region != args.location
     before = [

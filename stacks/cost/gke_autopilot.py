@@ -1,4 +1,4 @@
-"""What a GKE Autopilot environment costs."""
+"""The cost of a GKE Autopilot environment."""
 
 from datetime import date
 
@@ -10,7 +10,7 @@ from stacks.cost.google import by_use, cloud_nat, fee, google_notes
 
 
 def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
-    """An Autopilot cluster's bill: its pods have no price here, and no number."""
+    """An Autopilot cluster's bill: its pods have no known price or number."""
     cluster = settings.own.cluster
     pods = [
         Item(

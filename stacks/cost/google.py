@@ -1,4 +1,4 @@
-"""Lines that the bills of GKE Standard and Autopilot have in common."""
+"""Lines that the bills of GKE Standard and Autopilot share."""
 
 from dataclasses import replace
 
@@ -9,17 +9,17 @@ from stacks.cost.bill import Item, Metered, Part, fixed
 from stacks.cost.bill_parts import always, hourly, metered, monthly, price_of
 
 NAT_ADDRESSES = 1
-"""Of a Cloud NAT gateway: with 64 ports for each, one address serves 1,008 machines."""
+"""Addresses of a Cloud NAT gateway: with 64 ports per machine, one address serves 1,008."""
 
 
 def fee(what: str) -> Item:
-    """The control plane."""
+    """The control plane's fee."""
     return always("control plane", what, hourly("fee", price_of("google", "gke-cluster")))
 
 
 def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -> list[Item]:
-    """The gateway counts machines up to a most; it has an address while a machine uses it. That of
-    an existing network is its project's."""
+    """The gateway is billed by machines up to a maximum, and has an address while a machine uses
+    it. That of an existing network is billed to its project."""
     if network.existing:
         return []
     per_machine, most = price_of("google", "cloud-nat-per-vm"), price_of("google", "cloud-nat-most")
@@ -46,7 +46,7 @@ def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -
 def by_use(
     network: GkeNetworkArgs | None, *, prometheus: bool, alerts: bool = False
 ) -> list[Metered]:
-    """What is billed by use. `network`: None for that of somebody else's cluster."""
+    """What is billed by usage. `network`: None for that of an existing cluster."""
     nat = metered("traffic through NAT", price_of("google", "cloud-nat-data"))
     logs = Metered(name="VPC flow logs", dollars=None, unit="GiB")
     return [
@@ -61,7 +61,7 @@ def by_use(
 
 
 def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
-    """What a GKE bill leaves out; `free`: the free tier may cover this kind of cluster."""
+    """What a GKE bill does not include; `free`: the free tier may cover this kind of cluster."""
     notes = []
     if cluster.network.existing:
         notes.append(

@@ -1,6 +1,6 @@
-"""Which machines of which cloud carry a GPU, where, for how much and against which quota.
+"""The machines with a GPU in each cloud: zones, prices and quotas.
 
-All of it from the catalog: nobody is asked, and what the catalog does not know is None.
+All of it comes from the catalog and works offline; what the catalog does not know is None.
 """
 
 import difflib
@@ -27,7 +27,7 @@ _SOLD: Mapping[Blocks, tuple[str, ...]] = {
     "also": ("on-demand", "spot", "reservation", "capacity-block"),
     "only": ("capacity-block",),
 }
-"""Whether EC2 sells an instance type in Capacity Blocks -> what `capacityType` may say."""
+"""Whether EC2 sells an instance type in Capacity Blocks -> possible values of `capacityType`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,38 +37,38 @@ class Offer:
     cloud: str
     """Key of `CLOUDS`."""
     gpu: str
-    """The catalog's model."""
+    """The catalog's GPU model."""
     gpus: int
-    """On one machine."""
+    """The number of GPUs on one machine."""
     machine: str
     accelerator: str
-    """What `gpuPools.<name>.accelerator` may say."""
+    """The value for `gpuPools.<name>.accelerator`."""
     vcpu: int
     memory_gib: float
     zones: tuple[str, ...] | None
-    """Those of the region that was asked for, or all; None where they are not known."""
+    """The zones in the requested region, or all; None if they are not known."""
     more_zones: bool
     """Whether there are more zones than are known."""
     on_demand: float | None
-    """Dollars an hour, the whole machine; None where it is not known or not sold so."""
+    """Dollars per hour for the whole machine; None if not known or not sold this way."""
     spot: float | None
     price_source: str
     uncertain: bool
-    """Whether the price is from general knowledge or derived."""
+    """Whether the price is general knowledge or derived."""
     quota: str
-    """The cloud's name of the quota that on-demand machines count against."""
+    """The cloud's name for the quota that on-demand machines count against."""
     spot_quota: str | None
-    """The same of Spot machines; None where it is not known."""
+    """The same for Spot machines; None if it is not known."""
     sold: tuple[str, ...]
-    """What `capacityType` may say."""
+    """Possible values of `capacityType`."""
     autopilot: bool
-    """Whether a pod on GKE Autopilot may have so many of the GPU."""
+    """Whether a pod on GKE Autopilot may have this many of the GPU."""
 
 
 def offers(gpu: str | None = None, region: str | None = None) -> list[Offer]:
     """Every machine with this GPU in this region or zone, by cloud, GPU and size.
 
-    Raises StackError for a GPU, region or zone that nobody has.
+    Raises StackError for an unknown GPU, region or zone.
     """
     wanted = _clouds(region)
     found = [*(google(region) if "google" in wanted else ()), *(aws() if "aws" in wanted else ())]
@@ -82,7 +82,7 @@ def offers(gpu: str | None = None, region: str | None = None) -> list[Offer]:
 
 
 def google(place: str | None = None) -> Iterator[Offer]:
-    """Google Cloud's, in a region or zone or anywhere."""
+    """Google Cloud's offers, in a region or zone or anywhere."""
     for card in gke.ACCELERATORS.values():
         if card.retired:
             continue
@@ -110,7 +110,7 @@ def google(place: str | None = None) -> Iterator[Offer]:
 
 
 def _n1(accelerator: str, count: int) -> gke.MachineType:
-    """A machine of N1 that carries so many of an accelerator."""
+    """An N1 machine that can have this many of an accelerator."""
     size = _N1[min(count.bit_length() - 1, len(_N1) - 1)]
     machine, limit = gke.machine_type(size), n1_attach_limit(accelerator, count)
     assert machine is not None
@@ -119,7 +119,7 @@ def _n1(accelerator: str, count: int) -> gke.MachineType:
 
 
 def aws() -> Iterator[Offer]:
-    """AWS's; which zones have them differs by account."""
+    """AWS's offers; the zones that have them differ by account."""
     for name, row in eks.INSTANCE_TYPES.items():
         if eks.refusal(name) is None:
             assert row.gpu_model is not None
@@ -138,7 +138,7 @@ def aws() -> Iterator[Offer]:
 
 
 def answer(gpu: str | None, region: str | None) -> Answer:
-    """The offers as a document and as text; a finding where there is none."""
+    """The offers as a document and as text; a finding if there are none."""
     found = offers(gpu, region)
     document = {
         "offers": [asdict(offer) for offer in found],
@@ -161,7 +161,7 @@ def answer(gpu: str | None, region: str | None) -> Answer:
 
 
 def sources(cloud: str, found: Sequence[Offer]) -> str:
-    """Where the facts of a cloud are from, and when they were read."""
+    """The sources of a cloud's facts, and when they were read."""
     rows = [offer for offer in found if offer.cloud == cloud]
     said = sorted({offer.price_source for offer in rows if offer.price_source})
     if cloud == "google":
@@ -180,7 +180,7 @@ def sources(cloud: str, found: Sequence[Offer]) -> str:
 
 
 def elsewhere(gpu: str | None, region: str) -> str:
-    """That a region has none, and which have."""
+    """The message that a region has none, with regions that have some."""
     every = offers(gpu)
     regions = sorted({_region(zone) for offer in every for zone in offer.zones or ()})
     where = f"Google Cloud has it in {', '.join(regions)}" if regions else "Google Cloud has none"
@@ -200,8 +200,8 @@ def _row(offer: Offer) -> list[object]:
 
 
 def _grouped(what: str, some: Sequence[Offer], tell: Callable[[Offer], str]) -> list[str]:
-    """A line for each text that is told of offers, with their names, as often as a terminal's width
-    wants it broken: GPUs, or machines where those of one GPU differ."""
+    """A line for each text that `tell` returns, with the names of its offers, wrapped to the width
+    of a terminal: GPUs, or machines if those with one GPU differ."""
     by_gpu: dict[str, set[str]] = {}
     for offer in some:
         by_gpu.setdefault(offer.gpu, set()).add(tell(offer))
@@ -228,7 +228,7 @@ def _dollars(offer: Offer, price: float | None, way: str) -> str:
 
 
 def _zones(offer: Offer, region: str | None) -> str:
-    """The zones, or without a region how many in which regions."""
+    """The zones, or without a region their number in each region."""
     if offer.zones is None:
         return "unknown"
     regions = sorted({_region(zone) for zone in offer.zones})
@@ -237,7 +237,7 @@ def _zones(offer: Offer, region: str | None) -> str:
 
 
 def _clouds(region: str | None) -> tuple[str, ...]:
-    """The clouds that have a region or zone of this name."""
+    """The clouds that have a region or zone with this name."""
     if region is None:
         return tuple(CLOUDS)
     if gke.is_zone(region) or gke.is_region(region):
@@ -259,15 +259,15 @@ def _region(zone: str) -> str:
 
 
 def _plain(word: str) -> str:
-    """A GPU's name as people shorten it: `nvidia-tesla-t4`, `NVIDIA T4` and `t4` are one."""
+    """A GPU's name as people shorten it: `nvidia-tesla-t4`, `NVIDIA T4` and `t4` are the same."""
     return re.sub(r"[^a-z0-9]", "", re.sub(r"nvidia|tesla", "", word.lower()))
 
 
 def _words(offer: Offer) -> set[str]:
-    """What the GPU or its machine may be called."""
+    """Possible names for the GPU or its machine."""
     model = _plain(offer.gpu)
     without_memory = re.sub(r"[0-9]+gb$", "", model)
-    # A machine of N1 carries any GPU that one attaches.
+    # An N1 machine can have any of several GPUs attached.
     machine = {_plain(offer.machine)} - {_plain(name) for name in _N1}
     return {model, without_memory, _plain(offer.accelerator), *machine}
 

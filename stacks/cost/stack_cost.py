@@ -1,4 +1,4 @@
-"""What a stack costs per hour and month, at minimum and maximum size, from list prices."""
+"""The cost of a stack per hour and month, at minimum and maximum size, from list prices."""
 
 import subprocess
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ from stacks.outcome import Answer, CheckError, ExitCode
 def answer(
     stack: str, *, compare: str | None = None, ceiling: float | None = None, root: Path = ROOT
 ) -> Answer:
-    """Exit code, document and text. Raises CheckError where there is nothing to price."""
+    """Exit code, document and text. Raises CheckError if the stack has nothing to price."""
     bill = bill_at(stack, config_of(stack, root))
-    # Uncertain prices are of no list, and marked.
+    # Uncertain prices come from no price list, and are marked.
     said = priced_on(
         part.source for item in bill.items for part in item.parts if not part.uncertain
     )
@@ -44,8 +44,9 @@ def answer(
 
 
 def bill_at(stack: str, config: Mapping[str, Any], *, at: str = "") -> Bill:
-    """The bill of a stack's config. Raises CheckError with the program's line if that is wrong."""
-    # Its settings want a kubeconfig, and none of its nodes is this stack's.
+    """The bill for a stack's config. Raises CheckError with the program's error if it is
+    invalid."""
+    # Its settings need a kubeconfig, and none of its nodes belong to this stack.
     platform = PLATFORMS.get(platform_of(config))
     if platform is not None and platform.cloud is None:
         return Bill(notes=["an existing cluster is billed to somebody else"])
@@ -53,13 +54,13 @@ def bill_at(stack: str, config: Mapping[str, Any], *, at: str = "") -> Bill:
         settings = settings_of(stack, config)
     except CheckError as error:
         raise CheckError(f"{at}: {error}" if at else str(error)) from None
-    # Only the stack's own cloud is imported.
+    # Only the module of the stack's own cloud is imported.
     prices = cast(Prices, import_module(PLATFORMS[settings.platform].cost))
     return prices.bill(settings, date.today())
 
 
 def config_at(stack: str, revision: str, root: Path = ROOT) -> dict[str, Any] | None:
-    """The stack's config in a git revision; None where the revision has no such stack."""
+    """The stack's config in a git revision; None if the revision does not contain the stack."""
     file = f"Pulumi.{stack}.yaml"
     if revision.startswith("-") or _git(root, "rev-parse", "--verify", f"{revision}^{{commit}}"):
         raise CheckError(
@@ -72,7 +73,7 @@ def config_at(stack: str, revision: str, root: Path = ROOT) -> dict[str, Any] | 
 
 
 def judged(bill: Bill, ceiling: float | None) -> tuple[ExitCode, str]:
-    """Exit code and a line, where there is a ceiling: dollars a month, every pool full."""
+    """Exit code and a line, if there is a ceiling: dollars per month with every pool full."""
     if ceiling is None:
         return ExitCode.OK, ""
     total = bill.total("configured", "full")

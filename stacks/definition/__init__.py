@@ -1,1 +1,1 @@
-"""What a stack's file says: found, read, checked, copied and written."""
+"""A stack's file: found, parsed, checked, copied and written."""

@@ -1,7 +1,7 @@
 """`python -m stacks.definition.changed REV`: what a pull request has changed since REV.
 
-Prints `code=true` where something other than stacks' own files has changed, and `stacks=...` with
-the environments that it touches. Standard library only: it runs before anything is installed.
+Prints `code=true` if anything except stacks' own files has changed, and `stacks=...` with the
+affected environments. Standard library only: it runs before anything is installed.
 """
 
 import re
@@ -23,18 +23,18 @@ _OF_EVERY_STACK = re.compile(
 )
 
 _SETTINGS_OF_POLICIES = "policy/config.json"
-"""A user's own values, such as a monthly ceiling: they concern stacks, not the program's tests."""
+"""A user's own values, such as a monthly ceiling: they affect stacks, not the program's tests."""
 
 
 def report(revision: str) -> str:
-    """The two lines; raises StackError where git does not know the revision, or a stack file's name
-    is no stack's."""
+    """The two lines; raises StackError if git does not have the revision, or if the name of a stack
+    file is invalid."""
     done = _git("diff", "--name-only", f"{revision}...HEAD", "--")
     if done.returncode:
         raise StackError(
             f"{revision}: this repository has no such revision; fetch it, or name another"
         )
-    # Not what else is in the folder: a pull request has what is committed.
+    # Not other files in the folder: a pull request contains what is committed.
     here = _git("ls-files", "--", ":(glob)Pulumi.*.yaml").stdout.splitlines()
     code, stacks = touched(done.stdout.splitlines(), here)
     return f"code={str(code).lower()}\nstacks={' '.join(stacks)}"
@@ -45,9 +45,9 @@ def _git(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def touched(files: Sequence[str], stack_files: Sequence[str]) -> tuple[bool, list[str]]:
-    """Whether these files concern the developers' tests, and the stacks to rehearse.
+    """Whether these files affect the developers' tests, and the stacks to rehearse.
 
-    `stack_files`: those that are there now. Raises StackError where one's name is no stack's.
+    `stack_files`: the existing ones. Raises StackError if one has an invalid name.
     """
     named: set[str] = set()
     code = every = False

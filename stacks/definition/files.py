@@ -1,4 +1,4 @@
-"""A stack's file: where it is, and what the engine reads in it."""
+"""A stack's file: its location, and its contents as the engine reads them."""
 
 import difflib
 import os
@@ -15,23 +15,23 @@ from stacks.definition.names import StackError, stack_name
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "stacks"
 SAMPLES = tuple(sorted(each.name.split(".")[1] for each in EXAMPLES.glob("Pulumi.*.yaml")))
-"""The environments that come with the program. Its own tests, faults and measurements take these,
-as `examples/stacks` has them: what has a file at the root is a user's, to edit in place, and
-changes nothing for them."""
+"""The environments that come with the program. Its own tests, faults and measurements use these,
+from `examples/stacks`: the files at the root belong to users, who can edit them without an effect
+on these."""
 INSTEAD = "GPU_CLUSTER_STACKS"
-"""Names a folder whose stack files take the place of those at the root."""
+"""Names a folder whose stack files replace those at the root."""
 KEYS = ("config", "environment", "encryptionsalt", "encryptedkey", "secretsprovider")
-"""What the engine knows in a stack's file: `ProjectStack` in sdk/go/common/workspace/project.go of
-pulumi v3.259.0, read on 2026-11-21. It ignores everything else."""
+"""The keys that the engine reads in a stack's file: `ProjectStack` in
+sdk/go/common/workspace/project.go of pulumi v3.259.0, read on 2026-11-21. It ignores all others."""
 PLACEHOLDER = "rehearsal-placeholder"
-"""Stands for every encrypted value: nobody's passphrase or key is here."""
+"""Replaces every encrypted value, because no passphrase or key is available here."""
 
 
 _TAG = "tag:yaml.org,2002:"
 _TAGS = {"str", "int", "float", "bool", "null", "seq", "map", "merge", "timestamp", "binary"}
 _DEEPEST = 60
 _MOST_VALUES = 100_000
-"""What aliases may unfold to: the largest file of a person's has some hundreds of values."""
+"""Maximum number of values after aliases are expanded: the largest files have some hundreds."""
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9_]+")
 _LONGEST_NUMBER = 400
 _REMEDIES = {
@@ -43,16 +43,16 @@ _REMEDIES = {
     "mapping values are not allowed": "check the indentation; quote a text that has ': ' in it",
     "found undefined alias": "set its anchor, &NAME, above it",
 }
-"""Part of PyYAML's words -> what to do."""
+"""Part of PyYAML's message -> what to do."""
 
 
 class NotYaml(StackError):
-    """What a stack file's text cannot have."""
+    """A stack file's text is invalid."""
 
     def __init__(self, line: int, column: int, words: str) -> None:
         super().__init__(f"is not YAML: line {line}, column {column}: {words}")
         self.line, self.column = line, column
-        """From 1."""
+        """Both start at 1."""
         self.words = words
 
 
@@ -62,12 +62,12 @@ class _Problem(yaml.MarkedYAMLError):
 
 
 class EngineLoader(yaml.SafeLoader):
-    """Reads what the engine reads: `yes`, `12:30` and dates are text to it, and a key of `config`
-    without a namespace is the project's (`stackConfigNamespacedWithProject` in
+    """Parses a file like the engine: `yes`, `12:30` and dates are strings, and a key of `config`
+    without a namespace gets the project's (`stackConfigNamespacedWithProject` in
     sdk/go/common/workspace of pulumi v3.259.0).
 
-    Raises yaml.YAMLError, also for tags, and for aliases that contain themselves or unfold to more
-    than anybody writes.
+    Raises yaml.YAMLError, also for tags, and for aliases that contain themselves or expand to more
+    than a limit.
     """
 
     _depth = 0
@@ -127,10 +127,10 @@ EngineLoader.add_constructor(f"{_TAG}binary", EngineLoader.text)
 
 
 def _check(node: yaml.Node, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """How many values a node is, and how many levels, once its aliases are unfolded. `known`: those
-    that were counted; zeros for a node that is being counted.
+    """The number of values in a node and its depth, after aliases are expanded. `known`: nodes that
+    were counted; zeros for a node that is being counted.
 
-    An alias names an anchor above it, so that this goes no deeper than the text.
+    An alias refers to an anchor above it, so the recursion is no deeper than the text.
     """
     if (counted := known.get(id(node))) is not None:
         if not counted[0]:
@@ -158,7 +158,7 @@ def _check(node: yaml.Node, known: dict[int, tuple[int, int]]) -> tuple[int, int
 
 
 def _check_number(node: yaml.ScalarNode) -> None:
-    """Refuses numbers that are not what they look like, or longer than any."""
+    """Refuses numbers that are not what they look like, or that are too long."""
     text = node.value
     if _LEADING_ZERO.fullmatch(text):
         digits = text.lstrip("-+0_").replace("_", "") or "0"
@@ -172,7 +172,7 @@ def _check_number(node: yaml.ScalarNode) -> None:
 
 
 def _name_namespaces(root: yaml.Node) -> None:
-    """Gives keys of `config` the namespace that the engine gives them."""
+    """Adds to keys of `config` the namespace that the engine adds."""
     for key, value in root.value if isinstance(root, yaml.MappingNode) else ():
         if key.value == "config" and isinstance(value, yaml.MappingNode):
             for name, _ in value.value:
@@ -186,7 +186,7 @@ def composed(text: bytes) -> yaml.Node | None:
 
 
 def _read(text: bytes) -> tuple[yaml.Node | None, Any]:
-    """The nodes of a stack file, and what they say; raises NotYaml."""
+    """The nodes of a stack file, and their values; raises NotYaml."""
     try:
         plain = text.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -197,7 +197,7 @@ def _read(text: bytes) -> tuple[yaml.Node | None, Any]:
         words = f"the character U+{ord(bad[0]):04X} is not allowed in YAML; remove it"
         raise NotYaml(before.count("\n") + 1, column, words)
     try:
-        # What is constructed of a node changes it where keys are merged, with `<<`.
+        # Constructing a value changes its node if keys are merged with `<<`.
         return yaml.compose(plain, EngineLoader), yaml.load(plain, EngineLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -206,7 +206,7 @@ def _read(text: bytes) -> tuple[yaml.Node | None, Any]:
 
 
 def _words(error: yaml.MarkedYAMLError, line: int, text: str) -> str:
-    """PyYAML's words, and what to do."""
+    """PyYAML's message, and what to do."""
     problem = str(error.problem).removeprefix("but ")
     for number, row in enumerate(text.split("\n")[: line + 1], 1):
         if space := _strange_space(row.partition("#")[0]):
@@ -216,7 +216,7 @@ def _words(error: yaml.MarkedYAMLError, line: int, text: str) -> str:
 
 
 def _strange_space(text: str) -> str | None:
-    """What to say of a blank that looks like a space and is none to YAML; None if there is none."""
+    """The message about a character that only looks like a space; None if there is none."""
     for column, letter in enumerate(text, 1):
         if letter.isspace() and letter not in " \t\r":
             name = unicodedata.name(letter, "control character").lower()
@@ -225,17 +225,17 @@ def _strange_space(text: str) -> str | None:
 
 
 def use_examples() -> None:
-    """From here on this process and what it starts read the samples, not a user's files."""
+    """Makes this process and its children read the samples instead of a user's files."""
     use_instead(EXAMPLES)
 
 
 def use_instead(folder: Path) -> None:
-    """From here on this process and what it starts read the stack files of that folder."""
+    """Makes this process and its children read the stack files in that folder."""
     os.environ[INSTEAD] = str(folder)
 
 
 def folder_of(source: Path) -> Path:
-    """Where the stack files of a program's folder are."""
+    """The folder with the stack files of a program."""
     return Path(os.environ.get(INSTEAD) or source) if source == ROOT else source
 
 
@@ -251,7 +251,7 @@ def stacks(source: Path) -> list[str]:
 
 
 def stack_file(source: Path, stack: str) -> Path:
-    """The stack's own file; raises StackError where it has none, or the name is no stack's."""
+    """The stack's own file; raises StackError if there is none, or if the name is invalid."""
     file = folder_of(source) / f"Pulumi.{stack_name(stack)}.yaml"
     if not file.is_file():
         known = ", ".join(stacks(source)) or "none"
@@ -260,10 +260,10 @@ def stack_file(source: Path, stack: str) -> Path:
 
 
 def read_stack(source: Path, stack: str) -> dict[str, Any]:
-    """The stack's file, as the engine reads it.
+    """The stack's file as the engine parses it.
 
-    Raises StackError where there is none, it is no YAML, or has a key beside `config` that the
-    engine would ignore without a word.
+    Raises StackError if there is none, if it is not YAML, or if it has a key next to `config` that
+    the engine would silently ignore.
     """
     file = stack_file(source, stack)
     try:
@@ -279,7 +279,7 @@ def read_stack(source: Path, stack: str) -> dict[str, Any]:
 
 
 def document_in(text: bytes, name: str) -> dict[str, Any]:
-    """What a stack file's text says, whatever its keys; raises StackError where it is no YAML."""
+    """The contents of a stack file's text, with any keys; raises StackError if it is not YAML."""
     try:
         _, document = _read(text)
     except NotYaml as error:
@@ -290,7 +290,7 @@ def document_in(text: bytes, name: str) -> dict[str, Any]:
 
 
 def _misplaced(key: str) -> str:
-    """What is wrong with a key beside `config`."""
+    """What is wrong with a key next to `config`."""
     if space := _strange_space(key):
         return f"has {space}"
     if ":" in key:
@@ -301,7 +301,7 @@ def _misplaced(key: str) -> str:
 
 
 def without_secrets(document: Any) -> Any:
-    """A stack file's content with a placeholder for every encrypted value, and no key to them."""
+    """A stack file's content with placeholders for encrypted values, and without their key."""
     if isinstance(document, dict):
         if set(document) == {"secure"}:
             return PLACEHOLDER

@@ -1,4 +1,4 @@
-"""What a stack may be called: its name becomes part of paths and of commands."""
+"""Valid names of a stack, which become parts of paths and of commands."""
 
 import re
 
@@ -12,9 +12,9 @@ class StackError(CheckError):
 
 
 def stack_name(text: str) -> str:
-    """The name as it was given; raises StackError where no stack can be called that.
+    """The name, unchanged; raises StackError if it is not a valid name of a stack.
 
-    The engine takes letters, digits, hyphens, underscores and periods, 100 at most; a name that
+    The engine accepts letters, digits, hyphens, underscores and periods, at most 100; a name that
     begins with a period or a hyphen, or has two periods in a row, would be a path or a flag here.
     """
     if not NAME.fullmatch(text) or ".." in text:

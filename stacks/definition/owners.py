@@ -1,4 +1,4 @@
-"""No two stacks of a folder declare the same cluster: commands refuse it, and a preview warns."""
+"""No two stacks of a folder may declare the same cluster: commands refuse it, a preview warns."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from stacks.definition.names import StackError
 
 
 def refuse_shared(source: Path, stack: str, config: Mapping[str, Any]) -> None:
-    """Raises StackError where another stack file of the folder declares the same cluster."""
+    """Raises StackError if another stack file in the folder declares the same cluster."""
     mine = owned(config)
     if mine is None:
         return

@@ -1,19 +1,19 @@
-"""Where a key stands in a stack's file: paths as messages have them, lines as editors do."""
+"""The position of a key in a stack's file: paths as in messages, lines as in editors."""
 
 from collections.abc import Iterator
 
 import yaml
 
 Position = tuple[int, int]
-"""Line and column, from 1."""
+"""Line and column; both start at 1."""
 _MERGE = "tag:yaml.org,2002:merge"
 
 
 def position(root: yaml.Node | None, path: str) -> Position:
-    """Where the key at `path` is, such as `config.aws:region` or `config.a.taints[0].key`.
+    """The position of the key at `path`, such as `config.aws:region` or `config.a.taints[0].key`.
 
-    A key that is not there has the position of the last one on its path that is. Keys may have
-    points in them, so that the longest one that fits is taken.
+    A missing key has the position of the last existing one on its path. Keys may contain periods,
+    so the longest match is used.
     """
     if root is None:
         return 1, 1
@@ -48,7 +48,7 @@ def _index(node: yaml.Node, rest: str) -> tuple[yaml.Node, yaml.Mark, str] | Non
 
 
 def _pairs(node: yaml.Node) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
-    """The keys of a map with their values, those that `<<` brings included."""
+    """The keys of a map with their values, including those merged with `<<`."""
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         if key.tag == _MERGE:
             for each in value.value if isinstance(value, yaml.SequenceNode) else [value]:
@@ -58,9 +58,10 @@ def _pairs(node: yaml.Node) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
 
 
 def duplicates(root: yaml.Node | None, path: str = "") -> Iterator[tuple[str, Position, int]]:
-    """Every key that a map has twice: its path, where the second is, and the line of the first.
+    """Every duplicate key of a map: its path, the position of the second, and the line of the
+    first.
 
-    The engine refuses such a file; PyYAML takes the last one without a word.
+    The engine refuses such a file; PyYAML silently uses the last one.
     """
     if isinstance(root, yaml.SequenceNode):
         for number, item in enumerate(root.value):

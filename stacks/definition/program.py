@@ -1,4 +1,4 @@
-"""A copy of the Pulumi program for one stack: the committed files are never written."""
+"""A copy of the Pulumi program for one stack, so that committed files are never changed."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ Mutation = Callable[[Path], None]
 def copy_program(source: Path, stack: str, target: Path, mutate: Mutation | None = None) -> None:
     """Copies the program and the stack's file; `mutate` may then change the copy.
 
-    Raises StackError where the stack has no file, or one that cannot be used.
+    Raises StackError if the stack has no file, or an unusable one.
     """
     document = read_stack(source, stack)
     file = stack_file(source, stack)
@@ -28,25 +28,25 @@ def copy_program(source: Path, stack: str, target: Path, mutate: Mutation | None
     for name in FILES:
         shutil.copy2(source / name, target / name)
     for name in FOLDERS:
-        # Not the files under which another process compiles a module: they are gone at once.
+        # Not the temporary files of another process that compiles a module.
         shutil.copytree(source / name, target / name, ignore=shutil.ignore_patterns("*.pyc.*"))
     (target / ".venv").symlink_to(source / ".venv")
     shutil.copy2(file, target / file.name)
     for name in files_named(document):
         named, copy = (source / name).resolve(), target / name
-        if named.is_file():  # the program itself says what is wrong with another
+        if named.is_file():  # The program itself reports what is wrong with other paths.
             copy.parent.mkdir(parents=True, exist_ok=True)
             if named.is_relative_to(source.resolve()):
                 shutil.copy2(named, copy)
             else:
-                copy.symlink_to(named)  # which the program refuses, as it would the original
+                copy.symlink_to(named)  # The program refuses it, as it would the original.
     if mutate is not None:
         mutate(target)
     _write_without_secrets(target / file.name)
 
 
 def files_named(document: Mapping[str, Any]) -> list[str]:
-    """The files of the repository that a stack's file names, for volumes of its pods."""
+    """The files in the repository that a stack's file names for volumes of its pods."""
     found: list[str] = []
     config = document.get("config") or {}
     for room in (key for key, block in RUNNING.items() if block.takes_files):

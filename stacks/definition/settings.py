@@ -1,4 +1,4 @@
-"""A stack's settings without an engine, and its outputs through one."""
+"""A stack's settings, without an engine, and its outputs, from one."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from stacks.outcome import CheckError
 ROOT = files.ROOT
 CLUSTER = "gpu-cluster:cluster"
 REACHED_BY = ("kubeconfig", "kubeconfigFile", "context", "endpoint", "certificateAuthority")
-"""Settings of an existing cluster that say how it is reached."""
+"""Settings of an existing cluster that tell how to reach it."""
 OUTPUT_SECONDS = 60.0
 NOWHERE = json.dumps(
     {
@@ -31,27 +31,27 @@ NOWHERE = json.dumps(
         "current-context": "a",
     }
 )
-"""A kubeconfig for settings that are read where there is none of the user's: in a check of the file
-alone, and before a rehearsal's own cluster has one."""
+"""A kubeconfig for reading settings when the user's is not available: when only the file is
+checked, and before a rehearsal's own cluster has one."""
 
 
 def config_of(stack: str, root: Path = ROOT) -> dict[str, Any]:
-    """The `config` of `Pulumi.<stack>.yaml`. Raises CheckError where there is none."""
+    """The `config` of `Pulumi.<stack>.yaml`. Raises CheckError if there is none."""
     config = config_from(read_stack(root, stack), f"Pulumi.{stack}.yaml")
     refuse_shared(root, stack, config)
     return config
 
 
 def config_in(text: bytes, name: str) -> dict[str, Any]:
-    """The `config` in the text of an earlier stack file, with a placeholder for what is encrypted.
+    """The `config` in the text of an earlier stack file, with placeholders for encrypted values.
 
-    Raises CheckError where there is none.
+    Raises CheckError if there is none.
     """
     return config_from(document_in(text, name), name)
 
 
 def config_from(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The `config` of a stack file that has been read, with a placeholder for what is encrypted.
+    """The `config` of a parsed stack file, with placeholders for encrypted values.
 
     Raises CheckError if there is none.
     """
@@ -63,13 +63,13 @@ def config_from(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def platform_of(config: Mapping[str, Any]) -> str:
-    """The stack's platform, a key of `PLATFORMS`, as its file has it, right or wrong."""
+    """The stack's platform in its file, a key of `PLATFORMS`, valid or not."""
     cluster = config.get(CLUSTER)
     return platform_in(cluster) if isinstance(cluster, dict) else ""
 
 
 def is_existing(config: Mapping[str, Any]) -> bool:
-    """Whether the stack's cluster is reached by a kubeconfig of the user's."""
+    """Whether the stack's cluster is reached with a kubeconfig of the user's."""
     platform = PLATFORMS.get(platform_of(config))
     return platform is not None and platform.cloud is None
 
@@ -77,10 +77,10 @@ def is_existing(config: Mapping[str, Any]) -> bool:
 def settings_of(
     stack: str, config: Mapping[str, Any], *, kubeconfig: str | None = None
 ) -> Settings[Any]:
-    """The settings, read as the program reads them. Raises CheckError with the program's line.
+    """The settings, parsed like in the program. Raises CheckError with the program's message.
 
-    `kubeconfig` (content) takes the place of the one that an existing cluster's settings name, and
-    is judged as one of the stack file's own: `NOWHERE` for whoever asks the cluster otherwise.
+    `kubeconfig` (content) replaces the one that an existing cluster's settings name, and is checked
+    like one in the stack file: `NOWHERE` for callers that reach the cluster in another way.
     """
     if kubeconfig is not None:
         config = with_kubeconfig(config, kubeconfig)
@@ -91,8 +91,8 @@ def settings_of(
 
 
 def with_kubeconfig(config: Mapping[str, Any], kubeconfig: str) -> dict[str, Any]:
-    """The config with the content of this kubeconfig for an existing cluster's; of another platform
-    as it is."""
+    """The config with the content of this kubeconfig, for an existing cluster; unchanged for other
+    platforms."""
     if not is_existing(config):
         return dict(config)
     others = {key: value for key, value in config[CLUSTER].items() if key not in REACHED_BY}
@@ -100,11 +100,11 @@ def with_kubeconfig(config: Mapping[str, Any], kubeconfig: str) -> dict[str, Any
 
 
 def own_kubeconfig(stack: str, config: Mapping[str, Any], *, trusted: bool = False) -> str | None:
-    """The kubeconfig that an existing cluster's settings name, which is there before the stack is.
+    """The kubeconfig that an existing cluster's settings name, which exists before the stack.
 
     None if the stack creates its cluster, or if the kubeconfig is encrypted. Raises CheckError if
-    it comes with the stack's file and signs in by a command, unless it is `trusted`: who wrote the
-    file chose the server that gets the credential.
+    it comes from the stack's file and authenticates with a command, unless it is `trusted`: the
+    file's author chose the server that gets the credential.
     """
     if not is_existing(config) or config[CLUSTER].get("kubeconfig") == PLACEHOLDER:
         return None
@@ -140,12 +140,12 @@ def kubeconfig_output(stack: str) -> str:
 
 
 def flat(config: Mapping[str, Any]) -> dict[str, str]:
-    """The config as the engine hands it to the program."""
+    """The config as the engine passes it to the program."""
     return {key: _text(value) for key, value in config.items()}
 
 
 def _text(value: object) -> str:
-    """A value as the engine hands it to the program: JSON where it is structured."""
+    """A value as the engine passes it to the program: JSON if it is structured."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict | list):

@@ -1,8 +1,8 @@
 """Everything that is wrong in a stack's file, each with its line; no engine, no cloud, no SDK.
 
-The program stops at the first thing that it refuses. Here, what is refused is put right or left out
-as far as nothing else depends on it, and the rest is read again: at most one finding for each pool,
-workload, queue and job besides its misspelt keys, and none behind one of the cluster.
+The program stops at the first error. Here, an invalid part is corrected or removed if nothing else
+depends on it, and the rest is read again: at most one finding for each pool, workload, queue and
+job in addition to its misspelt keys, and none after one of the cluster.
 """
 
 import copy
@@ -33,7 +33,7 @@ from stacks.definition.settings import CLUSTER, NOWHERE, flat, with_kubeconfig
 from stacks.outcome import Answer, ExitCode
 
 _MOST = 100
-"""Findings after which nothing more is read."""
+"""The number of findings after which reading stops."""
 _HINT = re.compile(
     r"there is no such key; did you mean '([^']+)'|is called (\S+) now"
     r"|: is only available on [^;]+; use (\S+) on"
@@ -54,20 +54,20 @@ _DEPENDED_ON = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something wrong, and where."""
+    """A problem and its position."""
 
     file: str
     line: int
     column: int
     message: str
-    """The key's path, what was given, what is allowed, what to do."""
+    """The key's path, its value, what is allowed, what to do."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
 
 
 def answer(stack: str) -> Answer:
-    """The findings of a stack's file at the root, as a document and as text."""
+    """The findings in a stack's file at the root, as a document and as text."""
     file, found = stack_file(ROOT, stack), findings(stack)
     text = "\n".join(map(str, found)) or f"{file.name}: no problems found"
     document = {"file": file.name, "findings": [asdict(finding) for finding in found]}
@@ -75,9 +75,9 @@ def answer(stack: str) -> Answer:
 
 
 def findings(stack: str, source: Path = ROOT) -> list[Finding]:
-    """What is wrong with the stack's file, in the order of its lines.
+    """What is wrong with the stack's file, ordered by line.
 
-    Raises StackError where there is no such file, or it cannot be read.
+    Raises StackError if there is no such file, or if it cannot be read.
     """
     file = stack_file(source, stack)
     try:
@@ -104,7 +104,7 @@ def findings(stack: str, source: Path = ROOT) -> list[Finding]:
 
 
 def _wrong(source: Path, stack: str, file: Path) -> Iterator[tuple[str, str]]:
-    """Path from the file's top, and message, of whatever is wrong with its content."""
+    """Path from the file's top, and message, of everything that is wrong with its content."""
     try:
         read_stack(source, stack)
     except StackError as error:
@@ -112,7 +112,7 @@ def _wrong(source: Path, stack: str, file: Path) -> Iterator[tuple[str, str]]:
         yield message.partition(": ")[0], message
     try:
         document = document_in(file.read_bytes(), file.name)
-    except StackError:  # said above
+    except StackError:  # Already reported above.
         return
     config = without_secrets(document.get("config") or {})
     if not isinstance(config, dict):
@@ -126,8 +126,8 @@ def _wrong(source: Path, stack: str, file: Path) -> Iterator[tuple[str, str]]:
 
 
 def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
-    """What the program says of the config, and of the rest of it once that is put right.
-    `source`: where the files are that it names."""
+    """The program's errors about the config, and about the rest after each has been corrected.
+    `source`: the folder of the files that it names."""
     plain: dict[str, Any] = json.loads(json.dumps(config, default=str))
     rest: dict[str, Any] | None = (
         plain if _has_kubeconfig(plain) else with_kubeconfig(plain, NOWHERE)
@@ -140,14 +140,14 @@ def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
             from_config(flat(rest), source)
             return
         except ValueError as error:
-            # Of a value that does not fit the name that was guessed, nothing is known.
+            # The value belongs to a guessed name, so an error in it means nothing.
             if str(error).partition(": ")[0] not in guessed:
                 yield str(error)
             rest = _put_right(rest, str(error), guessed)
 
 
 def _has_kubeconfig(config: Mapping[str, Any]) -> bool:
-    """Whether the kubeconfig comes with the stack's file, so that it can be checked as well."""
+    """Whether the kubeconfig comes from the stack's file, so that it can be checked as well."""
     cluster = config.get(CLUSTER)
     if not isinstance(cluster, dict):
         return False
@@ -159,8 +159,8 @@ def _has_kubeconfig(config: Mapping[str, Any]) -> bool:
 
 
 def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[str, Any] | None:
-    """The config without what the message is about; None where the rest depends on that.
-    `guessed` gets the path of a key that is now called as was meant."""
+    """The config without what the message is about; None if the rest depends on it. The paths of
+    keys that were renamed by a guess are added to `guessed`."""
     path = message.partition(": ")[0]
     if nobodys := _NOBODYS.search(message):
         made = config.get("gpu-cluster:namespaces") or {}
@@ -176,8 +176,8 @@ def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[
     made = config.get("gpu-cluster:namespaces")
     name = _entry(made, path, "gpu-cluster:namespaces.")
     if name is not None and isinstance(made, dict):
-        # Whatever names it names something that the file declares; a wrong name is nobody's, unless
-        # it is the name of a namespace that may exist.
+        # References to this name are to a declared namespace; a wrong name has no references,
+        # unless it is the name of a namespace that may exist.
         reserved = names.RESERVED_NAMESPACE.fullmatch(name)
         wrong_name = path.endswith(f".{name}") and isinstance(made.pop(name), dict) and not reserved
         made |= {} if wrong_name else {name: _EXISTING}
@@ -198,7 +198,7 @@ def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[
 
 
 def _entry(entries: Any, path: str, prefix: str) -> str | None:
-    """The name of the entry that the path is in; names may have points in them."""
+    """The name of the entry that contains the path; names may contain periods."""
     if not isinstance(entries, dict) or not path.startswith(prefix):
         return None
     rest = path.removeprefix(prefix)
@@ -207,7 +207,7 @@ def _entry(entries: Any, path: str, prefix: str) -> str | None:
 
 
 def _rename(config: dict[str, Any], path: str, message: str, guessed: set[str]) -> bool:
-    """Gives a misspelt key the name that was meant, or drops it; whether it was found."""
+    """Gives a misspelt key its likely name, or removes it; returns whether it was found."""
     holder, key = _holder(config, path)
     if holder is None:
         return False
@@ -223,7 +223,7 @@ def _rename(config: dict[str, Any], path: str, message: str, guessed: set[str]) 
 
 
 def _holder(value: Any, path: str) -> tuple[dict[str, Any] | None, str]:
-    """The map that has the key at the end of the path, and the key."""
+    """The map with the key at the end of the path, and the key."""
     while True:
         if isinstance(value, list) and path.startswith("["):
             number, _, path = path[1:].partition("]")
@@ -241,7 +241,7 @@ def _holder(value: Any, path: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def _without(config: dict[str, Any], room: str, name: str) -> dict[str, Any]:
-    """The config without an entry and without what names it, which nothing can be said of."""
+    """The config without an entry and without its users, which can no longer be checked."""
     rest = copy.deepcopy(config)
     batch = rest.get("gpu-cluster:batch")
     queues = batch.get("queues") if isinstance(batch, dict) else None
@@ -253,7 +253,7 @@ def _without(config: dict[str, Any], room: str, name: str) -> dict[str, Any]:
     if room == "gpuPools":
         lost |= _without_share(rest, name)
     if isinstance(batch, dict) and not queues and not rest.get("gpu-cluster:teams"):
-        batch.pop("priorities", None)  # of the queues that were lost
+        batch.pop("priorities", None)  # Those of the lost queues.
     for kind in _NAMED:
         _drop(rest.get(f"gpu-cluster:{kind}"), lambda one: one.get("queue") in lost)
     if room == "gpuPools":
@@ -264,7 +264,7 @@ def _without(config: dict[str, Any], room: str, name: str) -> dict[str, Any]:
 
 
 def _without_share(config: dict[str, Any], pool: str) -> set[str]:
-    """Drops what teams have of a pool, and teams that have nothing else; returns their names."""
+    """Removes teams' shares of a pool, and teams with no other share; returns their names."""
     teams = config.get("gpu-cluster:teams")
 
     def only(team: Any) -> bool:
@@ -274,8 +274,8 @@ def _without_share(config: dict[str, Any], pool: str) -> set[str]:
 
 
 def _drop(entries: Any, names_it: Callable[[Any], bool]) -> set[str]:
-    """Drops the entries that name something, and returns their names; others are looked at when
-    the program reads them, whatever their form."""
+    """Removes the entries that name something, and returns their names; others are checked when the
+    program reads them, whatever their form."""
     gone = set()
     for key, block in list(entries.items()) if isinstance(entries, dict) else ():
         try:

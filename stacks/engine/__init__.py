@@ -1,1 +1,1 @@
-"""What the engine does with a stack: its commands, plans, states and URNs."""
+"""Using the engine for a stack: its commands, plans, states and URNs."""

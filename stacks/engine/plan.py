@@ -1,7 +1,7 @@
-"""What a `pulumi preview --json` would do, resource by resource; pure.
+"""The changes in a `pulumi preview --json`, resource by resource; pure functions.
 
-Both of its formats are read: the document, and the stream of events that it prints with
-PULUMI_ENABLE_STREAMING_JSON_PREVIEW, which alone has what policies report.
+Both of its formats are supported: the document, and the stream of events that it prints with
+PULUMI_ENABLE_STREAMING_JSON_PREVIEW, the only one that contains policy reports.
 """
 
 import json
@@ -17,7 +17,7 @@ from stacks.outcome import CheckError
 
 Verb = Literal["create", "update", "replace", "delete"]
 VERBS: tuple[Verb, ...] = ("replace", "delete", "update", "create")
-"""The dearest first."""
+"""The most expensive one first."""
 
 _VERB_OF: Mapping[str, Verb] = {
     "create": "create",
@@ -37,12 +37,12 @@ _GPU_POOLS = {platform.gpu_pool for platform in PLATFORMS.values()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What would happen to one resource."""
+    """The change of one resource."""
 
     urn: str
     verb: Verb
     paths: tuple[str, ...] = ()
-    """Properties that differ; of a replacement, those that force it. Never a value."""
+    """Properties that differ; for a replacement, those that force it. Never a value."""
 
     @property
     def type(self) -> str:
@@ -54,7 +54,7 @@ class Change:
 
     @property
     def loss(self) -> Literal["cluster", "GPU pool", "system pool"] | None:
-        """What would be gone for a while, or for good; None for everything else."""
+        """What would be lost temporarily or permanently; None for everything else."""
         if self.verb not in ("replace", "delete"):
             return None
         if self.type in _CLUSTERS:
@@ -71,22 +71,22 @@ class Plan:
 
     changes: Sequence[Change]
     same: int
-    """Resources that stay as they are."""
+    """Number of unchanged resources."""
     errors: Sequence[str]
-    """What the engine, the program and mandatory policies complained of."""
+    """Errors of the engine, the program and mandatory policies."""
     advice: Sequence[str] = ()
-    """What advisory policies report."""
+    """Reports of advisory policies."""
     warnings: Sequence[str] = ()
-    """What the program and the providers warn of."""
+    """Warnings of the program and the providers."""
 
     @property
     def recycled(self) -> list[str]:
-        """The warnings of pools whose nodes an update drains and replaces, without their code."""
+        """The warnings about pools whose nodes an update replaces, without their code."""
         return self._coded(recycled=True)
 
     @property
     def noted(self) -> list[str]:
-        """The program's other warnings of what the update does, without their code."""
+        """The program's other warnings about effects of the update, without their code."""
         return self._coded(recycled=False)
 
     def _coded(self, *, recycled: bool) -> list[str]:
@@ -109,7 +109,7 @@ class Plan:
 
 
 def read_plan(text: str, source: str) -> Plan:
-    """The plan in a preview's output; raises CheckError where it is none."""
+    """The plan in a preview's output; raises CheckError if it is something else."""
     try:
         documents = [json.loads(text)] if text.lstrip().startswith("{\n") else _lines(text)
     except ValueError as error:
@@ -121,7 +121,7 @@ def read_plan(text: str, source: str) -> Plan:
         counts, diagnostics = first.get("changeSummary"), first.get("diagnostics") or []
         return Plan(
             changes=_changes(first.get("steps") or []),
-            # Steps that change nothing are counted and not listed.
+            # Steps that change nothing are counted but not listed.
             same=int((counts or {}).get("same", 0)),
             errors=_messages("error", diagnostics) or ([] if counts else _unfinished(diagnostics)),
             warnings=_messages("warning", diagnostics),
@@ -164,13 +164,13 @@ def _from_events(events: Sequence[Mapping[str, Any]]) -> Plan:
 
 def _unfinished(diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
     """The engine ends every preview with a summary: one that was killed, or whose language host
-    could not be started, has none, and what it planned until then is not everything."""
+    could not be started, has none, and its plan is incomplete."""
     said = "the preview did not finish: the engine printed no summary"
     return [*_messages("info#err", diagnostics), said]
 
 
 def _last_line(message: str) -> str:
-    """A policy's message begins with what the policy is for, and ends with what is wrong."""
+    """A policy's message begins with the policy's description, and ends with what is wrong."""
     return message.strip().rpartition("\n")[2]
 
 
@@ -182,7 +182,7 @@ def _changes(steps: Sequence[Mapping[str, Any]]) -> list[Change]:
             continue
         change = Change(urn=step["urn"], verb=verb, paths=_paths(step))
         known = changes.get(change.urn)
-        # A replacement is three steps in the engine's eyes, and one thing in everybody else's.
+        # The engine lists a replacement as three steps, but it is one change.
         if known is None or not known.paths or VERBS.index(verb) < VERBS.index(known.verb):
             changes[change.urn] = change
     return list(changes.values())
@@ -191,7 +191,7 @@ def _changes(steps: Sequence[Mapping[str, Any]]) -> list[Change]:
 def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
     detailed = step.get("detailedDiff") or {}
     kinds = {path: str(each.get("diffKind") or each.get("kind")) for path, each in detailed.items()}
-    # The engine's own list of reasons has only top-level properties.
+    # The engine's own list of reasons only has top-level properties.
     forcing = [path for path, kind in kinds.items() if kind.endswith("replace")]
     return tuple(forcing or step.get("replaceReasons") or step.get("diffReasons") or detailed or ())
 
@@ -206,5 +206,5 @@ def _messages(severity: str, diagnostics: Sequence[Mapping[str, Any]]) -> list[s
 
 
 def codes(message: str) -> list[str]:
-    """The codes by which a message of the program is known, such as `REPLACE-CLUSTER`."""
+    """The codes that identify a message of the program, such as `REPLACE-CLUSTER`."""
     return _CODE.findall(message)

@@ -1,14 +1,14 @@
-"""The one driver of the engine's command line: what it is called with, and why it refuses.
+"""The only driver of the engine's command line: its arguments, and the reasons for its errors.
 
 `rehearsal.engine` adds events and killing, `stacks.recovery.engine` the repair of a backend.
 
-Why not `pulumi.automation` (tried with 3.259, `onprem` on 2 busy cores): each of its `up`s asks for
-the outputs twice and for the history, 1.5 to 2.0 s on top of 4.1 to 4.8 s, and reading an output
-takes two commands instead of one; it selects the stack, and the person's next `pulumi up` is of
-another one than before; it exports a state with its secrets in plain text, and writes those to a
+Why not `pulumi.automation` (tried with 3.259, `onprem` on 2 busy cores): each of its `up`s queries
+the outputs twice and the history, 1.5 to 2.0 s in addition to 4.1 to 4.8 s, and reading an output
+takes two commands instead of one; it selects the stack, so that the user's next `pulumi up` applies
+to another one than before; it exports a state with its secrets in plain text, and writes those to a
 file to import it; its command adds this process's environment, with its cloud credentials, and can
 be neither killed nor interrupted; an operation that its events do not list is an error. With all
-that overridden, the flags of four commands would be left to it.
+that overridden, only the flags of four commands would be left to it.
 """
 
 import json
@@ -23,16 +23,16 @@ import tools
 from stacks.engine.state import Deployment
 
 LONGEST_LINE = 500
-"""Characters of a line that people still read."""
+"""Maximum length of a readable line."""
 _REMEDIES = (
     ("PULUMI_ACCESS_TOKEN must be set", "you are not signed in to a backend: run `pulumi login`"),
     ("passphrase must be set", "set PULUMI_CONFIG_PASSPHRASE, the passphrase of the backend"),
 )
-"""Part of what the engine says -> what to do."""
+"""Part of the engine's message -> what to do."""
 
 
 class EngineError(Exception):
-    """The engine refused; one line that says why, or what to do."""
+    """The engine failed; one line that says why, or what to do."""
 
 
 @dataclass(kw_only=True)
@@ -44,13 +44,13 @@ class Pulumi:
     """The folder of `Pulumi.yaml`."""
     stack: str
     environment: dict[str, str]
-    """All that the engine gets: nothing of this process's own is added."""
+    """The engine's whole environment: nothing of this process's own is added."""
     seconds: float | None = None
-    """How long a command may take; None: as long as it does."""
+    """Timeout of a command; None for no limit."""
 
     @classmethod
     def signed_in(cls, program: Path, stack: str, *, seconds: float | None = None) -> Self:
-        """The engine as the person who runs this has it. Raises tools.ToolError without one."""
+        """The engine with the user's environment. Raises tools.ToolError if it is missing."""
         command, in_front = tools.pulumi()
         path = os.pathsep.join([*map(str, in_front), os.environ.get("PATH", os.defpath)])
         environment = {**os.environ, "PATH": path, "PULUMI_SKIP_UPDATE_CHECK": "true"}
@@ -59,8 +59,8 @@ class Pulumi:
         )
 
     def execute(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs one command; `environment` is added to its own. Raises EngineError without an
-        answer in time."""
+        """Runs one command; `environment` is added to its own. Raises EngineError after a
+        timeout."""
         try:
             return subprocess.run(
                 [self.command, *arguments, "--non-interactive"],
@@ -82,33 +82,33 @@ class Pulumi:
         return self.execute(*arguments, "--stack", self.stack, **environment)
 
     def must(self, *arguments: str) -> str:
-        """Its standard output; raises EngineError with the engine's own words."""
+        """Returns its standard output; raises EngineError with the engine's own message."""
         return self._output(self.run(*arguments), arguments[0])
 
     def init(self) -> None:
-        """Makes the stack, empty, with secrets by passphrase."""
+        """Creates the stack, empty, with a passphrase for secrets."""
         command = ("stack", "init", self.stack, "--secrets-provider", "passphrase")
         self._output(self.execute(*command), "stack init")
 
     def export(self, *, secrets: bool = False) -> Deployment:
-        """The state; with `secrets` these are in plain text."""
+        """The state; with `secrets`, these are in plain text."""
         shown = ["--show-secrets"] if secrets else []
         deployment: Deployment = json.loads(self.must("stack", "export", *shown))
         return deployment
 
     def write(self, deployment: Deployment) -> subprocess.CompletedProcess[str]:
-        """Replaces the state, by a file that only this user can read."""
+        """Replaces the state, through a file that only this user can read."""
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(deployment, file)
             file.flush()
             return self.run("stack", "import", "--file", file.name)
 
     def load(self, deployment: Deployment) -> None:
-        """Replaces the state; raises EngineError with the engine's own words."""
+        """Replaces the state; raises EngineError with the engine's own message."""
         self._output(self.write(deployment), "stack import")
 
     def outputs(self) -> dict[str, Any]:
-        """The stack's outputs, secrets in plain text."""
+        """The stack's outputs, with secrets in plain text."""
         outputs: dict[str, Any] = json.loads(
             self.must("stack", "output", "--json", "--show-secrets")
         )
@@ -121,7 +121,7 @@ class Pulumi:
 
 
 def remedy(text: str) -> str:
-    """What to do about what the engine says; empty where that is not known."""
+    """What to do about the engine's message; empty if that is not known."""
     return next((how for part, how in _REMEDIES if part in text), "")
 
 
@@ -135,7 +135,7 @@ def reason(stderr: str, stdout: str = "") -> str:
 
 
 def errors(stdout: str) -> list[str]:
-    """The errors among the diagnostics of JSON output; empty where that is something else."""
+    """The errors among the diagnostics of JSON output; empty if it is something else."""
     try:
         document = json.loads(stdout)
     except ValueError:

@@ -1,6 +1,6 @@
-"""A stack's state, as `pulumi stack export` prints it: the one place that knows its format.
+"""A stack's state, as `pulumi stack export` prints it: the only module that knows its format.
 
-A resource is a dict as the engine writes it, since recovery writes it back with all that is in it.
+A resource is a dict as the engine writes it, because recovery writes it back unchanged.
 """
 
 import json
@@ -11,43 +11,43 @@ from typing import Any
 from stacks.engine.urn import of_reference
 
 Deployment = dict[str, Any]
-"""What `pulumi stack export` prints, and `pulumi stack import` reads."""
+"""The output of `pulumi stack export`, and the input of `pulumi stack import`."""
 Row = dict[str, Any]
 """A resource in it: `urn`, `type`, `custom`, `id`, `inputs`, `outputs`, `parent`, `provider`,
 `dependencies`."""
 ROOT_TYPE = "pulumi:pulumi:Stack"
 PROVIDER_TYPE = "pulumi:providers:"
-"""What the type of every provider begins with; its package follows."""
+"""The prefix of the type of every provider, followed by its package."""
 
 AWAITS_REPLACEMENT = "pendingReplacement"
-"""The engine's mark on a row that it deletes, or has deleted, before it makes the replacement."""
+"""The engine's mark on a resource that it deletes, or has deleted, before replacing it."""
 
 
 def resources(deployment: Mapping[str, Any]) -> list[Row]:
-    """The resources, each behind all that it depends on; empty before the first `up`."""
+    """The resources, each after all of its dependencies; empty before the first `up`."""
     rows: list[Row] = deployment["deployment"].get("resources") or []
     return rows
 
 
 def pending(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The operations that began and were never reported done, in the order in which they began:
-    `type` (`creating`, ...) and `resource`."""
+    """The operations that were started but not reported as done, in the order in which they were
+    started: `type` (`creating`, ...) and `resource`."""
     operations: list[dict[str, Any]] = deployment["deployment"].get("pending_operations") or []
     return operations
 
 
 def in_backend(folder: Path, project: str, stack: str) -> list[Row]:
-    """The resources in a backend of files, `file://FOLDER`: asking the engine takes longer.
+    """The resources in a file backend, `file://FOLDER`: running the engine takes longer.
 
-    Raises OSError, ValueError or KeyError where there is no whole state of the stack.
+    Raises OSError, ValueError or KeyError if there is no complete state of the stack.
     """
     file = folder / ".pulumi" / "stacks" / project / f"{stack}.json"
     return resources({"deployment": json.loads(file.read_text())["checkpoint"]["latest"]})
 
 
 def identities(deployment: Mapping[str, Any], type_token: str) -> set[str]:
-    """The cloud's names of all resources of a type that the state has, without those that were
-    deleted to be replaced: a replacement may have the same name."""
+    """The cloud's names of all resources of a type in the state, without those that were deleted to
+    be replaced: a replacement may have the same name."""
     return {
         row["id"]
         for row in resources(deployment)
@@ -56,12 +56,12 @@ def identities(deployment: Mapping[str, Any], type_token: str) -> set[str]:
 
 
 def waits_for(row: Mapping[str, Any]) -> list[str]:
-    """URNs of what has to be there before the engine makes the resource."""
+    """URNs of the resources that must exist before the engine creates this one."""
     provider, _ = of_reference(row.get("provider") or "")
     return [*(row.get("dependencies") or ()), *([provider] if provider else [])]
 
 
 def needs(row: Mapping[str, Any]) -> set[str]:
-    """URNs of the parent, the provider and everything else that a resource depends on."""
+    """URNs of the parent, the provider and all other dependencies of a resource."""
     parent = row.get("parent")
     return {*waits_for(row), *([parent] if parent else [])}

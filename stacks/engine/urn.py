@@ -1,4 +1,4 @@
-"""A resource's URN, `urn:pulumi:STACK::PROJECT::PARENT$TYPE::NAME`: the one place that reads it.
+"""A resource's URN, `urn:pulumi:STACK::PROJECT::PARENT$TYPE::NAME`: the only module that parses it.
 
 https://www.pulumi.com/docs/iac/concepts/resources/names/#urns
 """
@@ -11,19 +11,19 @@ _START, _BETWEEN, _WITHIN = "urn:pulumi:", "::", "$"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Urn:
-    """The parts of a URN. `str` gives the URN again."""
+    """The parts of a URN. `str` returns the URN again."""
 
     stack: str
     project: str
     parents: tuple[str, ...] = ()
-    """Types of the components around it, the outermost first; the stack is none of them."""
+    """Types of the enclosing components, the outermost first, without the stack."""
     type: str
     name: str
-    """May contain anything, also what divides the parts."""
+    """May contain anything, even the separators."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises ValueError where the text is no URN."""
+        """Raises ValueError if the text is not a URN."""
         parts = text.removeprefix(_START).split(_BETWEEN, 3)
         if not text.startswith(_START) or len(parts) < 4:
             raise ValueError(f"{text!r} is not a valid URN: urn:pulumi:STACK::PROJECT::TYPE::NAME")
@@ -37,17 +37,17 @@ class Urn:
 
     @property
     def package(self) -> str:
-        """`gcp` of `gcp:container/cluster:Cluster`."""
+        """The package, such as `gcp` for `gcp:container/cluster:Cluster`."""
         return self.type.partition(":")[0]
 
     @property
     def label(self) -> str:
-        """Type and name, as people know a resource."""
+        """Type and name, as shown to people."""
         return f"{self.type} {self.name}"
 
 
 def reference(provider: str, identity: str) -> str:
-    """How a resource's `provider` names it: its URN and its ID."""
+    """The form in which a resource's `provider` refers to it: its URN and its ID."""
     return f"{provider}{_BETWEEN}{identity}"
 
 

@@ -1,1 +1,1 @@
-"""`gpu-cluster new`: the file of a new environment, and what each platform asks for it."""
+"""`gpu-cluster new`: the file of a new environment, and the questions for each platform."""

@@ -16,12 +16,12 @@ QUESTIONS = (Question("admin", "ARN of the IAM role that runs Pulumi", ADMIN),)
 
 
 def provider(choices: Choices) -> list[str]:
-    """As `Environment` has it."""
+    """Implements `Environment`."""
     return [f"  aws:region: {scalar(choices.location)}"]
 
 
 def parts(choices: Choices) -> Parts:
-    """As `Environment` has it."""
+    """Implements `Environment`."""
     offer = offer_for(choices, "aws")
     subnets = ", ".join(map(scalar, choices.subnet_ids))
     zones = list(choices.zones) or [f"{choices.location}a", f"{choices.location}b"]

@@ -1,4 +1,4 @@
-"""A new environment on an EKS cluster that somebody else created."""
+"""A new environment on an existing EKS cluster."""
 
 from components.eks.cluster_args import DEFAULT_VERSION
 from stacks.environments.eks import LOCATION
@@ -13,13 +13,13 @@ QUESTIONS = (
 
 
 def provider(choices: Choices) -> list[str]:
-    """As `Environment` has it."""
+    """Implements `Environment`."""
     yours = YOURS if choices.location == LOCATION else ""
     return [f"  aws:region: {scalar(choices.location)}{yours}"]
 
 
 def parts(choices: Choices) -> Parts:
-    """As `Environment` has it."""
+    """Implements `Environment`."""
     offer = offer_for(choices, "aws")
     version = choices.kubernetes_version or DEFAULT_VERSION
     subnets = choices.subnet_ids or (SUBNET,)

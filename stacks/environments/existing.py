@@ -1,4 +1,4 @@
-"""A new environment on a cluster that somebody else creates."""
+"""A new environment on an existing cluster."""
 
 from stacks.environments.new_stack import NODE_LABEL, Choices, Parts, Question, scalar
 
@@ -10,12 +10,12 @@ QUESTIONS = (
 
 
 def provider(choices: Choices) -> list[str]:
-    """As `Environment` has it."""
+    """Implements `Environment`."""
     return []
 
 
 def parts(choices: Choices) -> Parts:
-    """As `Environment` has it."""
+    """Implements `Environment`."""
     key, value = choices.node_label
     return (
         "An existing cluster, reached by the current kubeconfig ($KUBECONFIG)",

@@ -1,4 +1,4 @@
-"""A new environment on GKE Standard, or on a cluster there that somebody else created."""
+"""A new environment on GKE Standard, or on an existing cluster there."""
 
 from components.catalog import gke
 from stacks.environments.new_stack import (
@@ -20,13 +20,13 @@ QUESTIONS = (Question("project", "Google Cloud project's ID", PROJECT),)
 
 
 def provider(choices: Choices) -> list[str]:
-    """As `Environment` has it."""
+    """Implements `Environment`."""
     yours = YOURS if choices.project == PROJECT else ""
     return [f"  gcp:project: {scalar(choices.project)}{yours}"]
 
 
 def parts(choices: Choices) -> Parts:
-    """As `Environment` has it."""
+    """Implements `Environment`."""
     offer = offer_for(choices, "google")
     pool = [f"machineType: {offer.machine}"]
     if gke.MACHINE_TYPES.get(offer.machine) is None:

@@ -16,7 +16,7 @@ LOCATION = "us-central1"
 
 
 def parts(choices: Choices) -> Parts:
-    """As `Environment` has it."""
+    """Implements `Environment`."""
     offer = offer_for(choices, "google", autopilot=True)
     return (
         f"GKE Autopilot: a pod gets a node with {offer.gpu} GPUs while it runs",

@@ -1,4 +1,4 @@
-"""A new environment's file: little text, nothing that the program would refuse."""
+"""A new environment's file: short, and with nothing that the program would refuse."""
 
 import os
 import re
@@ -26,10 +26,10 @@ ADMIN = "arn:aws:iam::123456789012:role/deployer"
 NETWORKS = {"office": "203.0.113.0/24"}
 NODE_LABEL = ("nvidia.com/gpu.present", "true")
 GPU = "t4"
-"""What stands for the user's own where nothing is said, as in the samples."""
+"""Placeholders for values that are not given, as in the samples."""
 POOL = "gpus"
 Parts = tuple[str, list[str], list[str], int]
-"""What the file is about, lines of the cluster, lines of the pool, GPUs of a pod that tries one."""
+"""The file's comment, lines of the cluster, lines of the pool, GPUs of a pod that tries one."""
 OPTIONS: Mapping[str, str] = {
     "admins": "--admin",
     "authorizedNetworks": "--network",
@@ -52,32 +52,32 @@ OPTIONS: Mapping[str, str] = {
     "vpc": "--vpc",
     "zones": "--zone",
 }
-"""Key of a stack's file -> the option of `gpu-cluster new` that fills it in."""
+"""Key of a stack's file -> the option of `gpu-cluster new` that sets it."""
 YOURS = " # yours instead of this example"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What an environment is to be."""
+    """The choices for a new environment."""
 
     platform: str
-    """As in `cluster.platform`."""
+    """The platform as in `cluster.platform`."""
     existing: str = ""
-    """The name of a cluster that somebody else created, on GKE or EKS."""
+    """The name of an existing cluster on GKE or EKS."""
     name: str = ""
-    """The cluster's; left out, derived from the environment's."""
+    """The cluster's name; if empty, derived from the environment's."""
     project: str = PROJECT
     admin: str = ADMIN
     """ARN of the IAM role or user that runs Pulumi."""
     location: str = ""
-    """A zone or region; left out, that of the platform's module."""
+    """A zone or region; if empty, that of the platform's module."""
     zones: Sequence[str] = ()
-    """Of an EKS cluster; left out, the first two by name."""
+    """Zones of an EKS cluster; if empty, the first two by name."""
     gpu: str = GPU
-    """A model, as `gpu-cluster offers` knows it."""
+    """A GPU model as in `gpu-cluster offers`."""
     max_nodes: int = 2
     networks: Mapping[str, str] = field(default_factory=dict)
-    """Who may reach the control plane: name -> CIDR; left out, an example."""
+    """Networks that may reach the control plane: name -> CIDR; if empty, an example."""
     private_endpoint: bool = False
     """Whether the control plane has no public address."""
     subnet_ids: Sequence[str] = ()
@@ -87,11 +87,11 @@ class Choices:
     kubernetes_version: str = ""
     """On EKS, the version of an existing cluster."""
     network: Mapping[str, str] = field(default_factory=dict)
-    """On GKE, an existing subnetwork: what `cluster.network` has."""
+    """On GKE, an existing subnetwork: the contents of `cluster.network`."""
     node_label: tuple[str, str] = NODE_LABEL
-    """What an existing cluster's GPU nodes have, and no others."""
+    """A label that only an existing cluster's GPU nodes have."""
     gpus_per_node: int = 1
-    """Of an existing cluster."""
+    """GPUs per node of an existing cluster."""
 
     @property
     def row(self) -> str:
@@ -103,8 +103,8 @@ class Choices:
 def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict[str, Any]]:
     """Writes the environment's file; returns it and its config.
 
-    Raises StackError, and writes nothing, where there is such a file, the program would refuse what
-    it says, or another stack of the folder has the cluster.
+    Raises StackError, and writes nothing, if the file exists, if the program would refuse it, or if
+    another stack in the folder has the same cluster.
     """
     file = folder_of(source) / f"Pulumi.{stack_name(stack)}.yaml"
     if file.exists():
@@ -125,9 +125,9 @@ def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict
 
 
 def by_options(refusal: str) -> str:
-    """The program's refusal of a file that is not written, with options instead of its keys."""
+    """The program's error about a file that is not written, with options instead of keys."""
     path, colon, reason = refusal.partition(": ")
-    # Of a path such as gpu-cluster:cluster.admins[0], the last key that is an option's.
+    # In a path such as gpu-cluster:cluster.admins[0], the last key that has an option.
     keys = re.findall(r"\w+", path.partition(":")[2])
     option = next((OPTIONS[key] for key in reversed(keys) if key in OPTIONS), path)
     reason = reason.replace("set privateEndpoint: true", "give --private-endpoint")
@@ -137,7 +137,7 @@ def by_options(refusal: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something that `gpu-cluster new` asks for a platform."""
+    """A question of `gpu-cluster new` for a platform."""
 
     key: str
     """The field of `Choices`."""
@@ -153,18 +153,18 @@ class Environment(Protocol):
     """The module that `Platform.environment` names."""
 
     LOCATION: str
-    """Where a cluster is if nothing is said; empty if the question makes no sense."""
+    """The default location of a cluster; empty if the question makes no sense."""
     QUESTIONS: Sequence[Question]
 
     def provider(self, choices: Choices) -> list[str]:
         """Lines of the config for the cloud's provider."""
 
     def parts(self, choices: Choices) -> Parts:
-        """What the file says of cluster and pool."""
+        """The file's lines about cluster and pool."""
 
 
 def environment_of(platform: str) -> Environment:
-    """Raises StackError for a platform of which no file can be written."""
+    """The platform's module; raises StackError for one without files to write."""
     name = PLATFORMS[platform].environment
     if not name:
         raise StackError(f"no file can be written for {platform} yet; write one by hand")
@@ -172,7 +172,7 @@ def environment_of(platform: str) -> Environment:
 
 
 def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
-    """The file's text; raises StackError for a platform or GPU that there is not."""
+    """The file's text; raises StackError for an unknown platform or GPU."""
     if choices.platform not in WRITTEN:
         raise StackError(
             f"{choices.platform!r} is not a valid platform; allowed: {', '.join(WRITTEN)}"
@@ -210,7 +210,7 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
 
 
 def reachable(choices: Choices) -> list[str]:
-    """Who may reach the control plane, and that nobody deletes it by mistake."""
+    """Lines for the access to the control plane, and for the deletion protection."""
     networks, yours = choices.networks, ""
     if not networks and not choices.private_endpoint:
         networks, yours = NETWORKS, YOURS
@@ -227,7 +227,7 @@ def reachable(choices: Choices) -> list[str]:
 
 
 def added(choices: Choices, offer: Offer, cloud: str) -> str:
-    """What the file of an existing cluster is about."""
+    """The comment in the file of an existing cluster."""
     return (
         f"{offer.gpu} GPUs on {choices.existing}, an existing {cloud} cluster; they cost nothing "
         "until a pod needs them"
@@ -235,14 +235,14 @@ def added(choices: Choices, offer: Offer, cloud: str) -> str:
 
 
 def network(choices: Choices) -> list[str]:
-    """The existing subnetwork of a GKE cluster."""
+    """The lines about the existing subnetwork of a GKE cluster."""
     keys = [f"  {key}: {scalar(name)}" for key, name in choices.network.items()]
     return ["network:", *keys] if keys else []
 
 
 def _check_existing(choices: Choices) -> None:
-    """Refuses what the owner of an existing cluster has decided, and what only such a cluster
-    takes."""
+    """Refuses options that the owner of an existing cluster has decided, or that only apply to an
+    existing one."""
     added = PLATFORMS[choices.row].added
     if choices.existing and not added:
         raise StackError(f"--existing: is for gke and eks, not for {choices.platform}; drop it")
@@ -265,7 +265,7 @@ def _check_existing(choices: Choices) -> None:
 
 
 def _check_network(choices: Choices) -> None:
-    """Refuses what only another platform has a use for."""
+    """Refuses network options of other platforms."""
     cloud = PLATFORMS[choices.platform].cloud
     if choices.network and cloud != "google":
         raise StackError("a subnetwork is for gke and gke-autopilot; on eks give --subnet-id")
@@ -276,9 +276,9 @@ def _check_network(choices: Choices) -> None:
 
 
 def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer:
-    """The smallest machine with the GPU where the cluster is.
+    """The smallest machine with the GPU in the cluster's location.
 
-    Raises StackError where it is nowhere there, with where it is.
+    Raises StackError if there is none, with locations that have one.
     """
     region = choices.location
     if cloud == "google":
@@ -295,7 +295,7 @@ def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer
             f"{choices.gpu}: {what} does not have this GPU; gpu-cluster offers lists all GPUs"
         )
     place = region if autopilot else choices.location
-    # AWS says for an account alone what a region has.
+    # AWS only tells an account what a region offers.
     there = every
     if cloud == "google":
         found = offers(choices.gpu, place)
@@ -325,11 +325,11 @@ def capacity(offer: Offer) -> list[str]:
 
 
 def _name(stack: str) -> str:
-    """A cluster's name that every platform takes, from the environment's."""
+    """A cluster name that every platform accepts, from the environment's."""
     return f"gpu-{re.sub('[^a-z0-9]+', '-', stack.lower()).strip('-')}"[:40].rstrip("-")
 
 
 def scalar(value: str) -> str:
-    """A string as YAML has it, in quotes where it would be something else without."""
+    """A string in YAML, with quotes if it would otherwise be parsed as something else."""
     dumped: str = yaml.safe_dump(value, width=1000)
     return dumped.removesuffix("\n").removesuffix("\n...")

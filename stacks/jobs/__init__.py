@@ -1,1 +1,1 @@
-"""Training jobs that are submitted to a stack's cluster by those who use it."""
+"""Training jobs that users of a stack's cluster submit."""

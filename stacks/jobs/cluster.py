@@ -25,7 +25,7 @@ _PLURAL = "jobsets"
 
 
 def kubeconfig_text(given: Path | None) -> str:
-    """The content of a given file, of the first of $KUBECONFIG, or of ~/.kube/config."""
+    """The content of the given file, of the first in $KUBECONFIG, or of ~/.kube/config."""
     named = str(given) if given else os.environ.get("KUBECONFIG", "") or "~/.kube/config"
     file = Path(named.split(os.pathsep)[0]).expanduser()
     try:
@@ -45,8 +45,8 @@ class JobCluster:
         self._custom = kubernetes.client.CustomObjectsApi(client)
 
     def published(self) -> Published:
-        """What the stack published. Raises CheckError where there is nothing of it."""
-        # The API server answers the same for a namespace that does not exist.
+        """What the stack published. Raises CheckError if there is nothing."""
+        # The API server gives the same answer for a namespace that does not exist.
         what = f"to read ConfigMap {CONFIG_MAP} in namespace {self.namespace}, which may not exist"
         with _refusals(what, fix="give --namespace, that of your queue, or "):
             try:
@@ -69,12 +69,12 @@ class JobCluster:
                 ) from None
 
     def check_free(self, job: Job) -> None:
-        """Raises CheckError if the namespace has a job of that name, which `submit` refuses."""
+        """Raises CheckError if the namespace has a job with that name, which `submit` refuses."""
         if any(one["metadata"]["name"] == job.name for one in self.jobs()):
             raise self._taken(job)
 
     def submit(self, job: Job) -> None:
-        """Makes the job. Where the cluster refuses any of it, nothing of it stays."""
+        """Creates the job. If the cluster refuses any part, all of it is removed again."""
         with _refusals("to submit it", job.name), ExitStack() as undo:
             try:
                 for each in job.before:
@@ -91,12 +91,12 @@ class JobCluster:
                 "uid": uid,
             }  # fmt: skip
             for each in job.before:
-                # They go with the job, whoever deletes it.
+                # They are deleted with the job, whoever deletes it.
                 self._ask("patch", each, {"metadata": {"ownerReferences": [owner]}})
             undo.pop_all()
 
     def jobs(self) -> list[Object]:
-        """Every JobSet of the namespace."""
+        """All JobSets in the namespace."""
         try:
             return items(
                 asked(
@@ -115,7 +115,7 @@ class JobCluster:
             raise CheckError(f"{error}{fix if denied else ''}") from None
 
     def cancel(self, name: str) -> None:
-        """Deletes a job that was submitted, and its pods. Raises CheckError for any other."""
+        """Deletes a job that was submitted, and its pods. Raises CheckError for any other job."""
         job = self._job(name)
         if (job["metadata"].get("labels") or {}).get(SUBMITTED) != "true":
             raise CheckError(
@@ -129,7 +129,7 @@ class JobCluster:
             self._delete_job_set(name)
 
     def log(self, name: str, worker: int, *, follow: bool) -> Iterator[str]:
-        """What a worker of the job printed, line by line; of several attempts the last."""
+        """The log of a worker of the job, line by line; of several attempts, the last."""
         self._job(name)
         pods = [
             pod
@@ -182,8 +182,8 @@ class JobCluster:
         return found[name]
 
     def _made(self, each: Object) -> bool:
-        """Makes what stands before a job; False where a submit that was killed left it. Raises
-        ApiException where it is anybody else's."""
+        """Creates a prerequisite of a job; False if one is left from a submit that was killed.
+        Raises ApiException if it belongs to something else."""
         try:
             self._ask("create", each, each)
         except ApiException as error:
@@ -193,7 +193,7 @@ class JobCluster:
         return True
 
     def _is_left(self, each: Object) -> bool:
-        """Whether it was submitted, and no job owns it."""
+        """Whether it was submitted, and is not owned by a job."""
         with suppress(ApiException):
             found = self._ask("read", each).metadata
             return SUBMITTED in (found.labels or {}) and not found.owner_references
@@ -223,7 +223,7 @@ class JobCluster:
 
 
 def state(job: Object) -> str:
-    """How far a JobSet is, in a word or two."""
+    """The state of a JobSet, in a word or two."""
     if job["metadata"].get("deletionTimestamp"):
         return "ending"
     status = job.get("status") or {}
@@ -240,7 +240,7 @@ def state(job: Object) -> str:
 
 
 def row(job: Object) -> dict[str, Any]:
-    """What `job list` says of a JobSet."""
+    """The row of a JobSet in `job list`."""
     (workers,) = [one for one in job["spec"]["replicatedJobs"] if one["name"] == WORKERS] or [{}]
     labels = job["metadata"].get("labels") or {}
     template = (workers.get("template") or {}).get("spec") or {}
@@ -256,15 +256,15 @@ def row(job: Object) -> dict[str, Any]:
 
 
 def _quietly(call: Callable[..., object], *arguments: object) -> None:
-    """Takes back what was made: what refused the job is told, not what this call meets."""
+    """Cleans up; errors of this call are ignored, because the first error is reported."""
     with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
         call(*arguments)
 
 
 @contextmanager
 def _refusals(what: str, job: str = "", fix: str = "") -> Iterator[None]:
-    """Raises CheckError where the cluster refuses `what`, or does not answer; `fix`: what may help
-    the user who lacks a right."""
+    """Raises CheckError if the cluster refuses `what`, or does not respond; `fix`: a hint for users
+    who lack a permission."""
     about = f"{job}: " if job else ""
     try:
         yield

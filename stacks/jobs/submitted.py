@@ -1,6 +1,6 @@
-"""A job file, judged by what the stack published, as the objects that the cluster gets. Pure.
+"""Converts a job file, checked against what the stack published, into Kubernetes objects. Pure.
 
-The same classes read it, refuse it and render it as `trainingJobs` of a stack's file.
+The same classes parse, check and render it as `trainingJobs` in a stack's file.
 """
 
 from collections.abc import Mapping
@@ -22,24 +22,24 @@ from stacks.outcome import CheckError
 
 ROOM = "trainingJobs"
 SUBMITTED = "gpu-cluster/submitted"
-"""Label of all that was submitted: only that is listed as a user's, and can be cancelled."""
+"""Label of everything that was submitted: only this is listed as a user's, and can be cancelled."""
 
 Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A training job, and what stands before it."""
+    """A training job and its prerequisites."""
 
     name: str
     namespace: str
     before: list[Object]
-    """NetworkPolicy and ConfigMaps, in the order in which they are made."""
+    """NetworkPolicy and ConfigMaps, in the order of their creation."""
     job_set: Object
 
 
 def jobs_in(file: Path, published: Published, namespace: str) -> list[Job]:
-    """The jobs of a file. Raises CheckError, in the words of the settings, for what cannot run."""
+    """The jobs in a file. Raises CheckError, with the message of the settings, for invalid ones."""
     try:
         document = yaml.safe_load(file.read_text())
     except OSError as error:
@@ -55,7 +55,7 @@ def jobs_in(file: Path, published: Published, namespace: str) -> list[Job]:
 def read(
     document: object, published: Published, namespace: str, root: Path
 ) -> Mapping[str, TrainingArgs]:
-    """The settings of a file's jobs; those that name no namespace get this one."""
+    """The settings of a file's jobs; those without a namespace get this one."""
     if not isinstance(document, dict) or set(document) != {ROOM}:
         raise CheckError(
             f"{ROOM}: is missing, or is not the only key; a job file has exactly one key, {ROOM}, "
@@ -94,7 +94,7 @@ def read(
 
 
 def _of_namespace(published: Published, namespace: str, root: Path) -> Available:
-    """What jobs of a namespace may name: its own queues and their pools, not other teams'."""
+    """The objects that jobs in a namespace may name: its own queues and their pools only."""
     queues = published.batch.queues
     own = {name: queue for name, queue in queues.items() if namespace in queue.namespaces}
     others = {pool for name, queue in queues.items() if name not in own for pool in queue.pools}

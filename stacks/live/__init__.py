@@ -1,1 +1,1 @@
-"""What a live cluster answers about its GPUs."""
+"""Queries to a live cluster about its GPUs."""

@@ -1,4 +1,4 @@
-"""A stack's live cluster: which kubeconfig, and what the API server answers or why it does not."""
+"""A stack's live cluster: its kubeconfig, and the API server's answers or errors."""
 
 import json
 import logging
@@ -17,22 +17,22 @@ from stacks.definition.settings import ROOT, config_of, kubeconfig_output, own_k
 from stacks.outcome import CheckError
 
 TIMEOUT_SECONDS = (5.0, 30.0)
-"""To connect, and to read."""
+"""Timeout of connecting, and of reading."""
 _INSTALL = {
     "gke-gcloud-auth-plugin": "gcloud components install gke-gcloud-auth-plugin",
     "aws": "install the AWS CLI",
 }
-"""Command by which a kubeconfig signs in -> where it comes from."""
+"""Command with which a kubeconfig authenticates -> where to get it."""
 _SIGN_IN = {
     "gke-gcloud-auth-plugin": "gcloud auth application-default login",
     "aws": "aws sso login, and name the profile in AWS_PROFILE",
 }
-"""Command by which a kubeconfig signs in -> how it gets credentials."""
+"""Command with which a kubeconfig authenticates -> how it gets credentials."""
 
 
 def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool, trusted: bool = False) -> str:
-    """The content of a given file, of the stack's kept rehearsal, or else of the stack's output; of
-    an existing cluster before the first `pulumi up`, what its settings name.
+    """The content of the given file, of the stack's kept rehearsal, or else of the stack's output;
+    for an existing cluster before the first `pulumi up`, of the one that its settings name.
 
     Raises CheckError if there is none, or if `own_kubeconfig` does not trust it.
     """
@@ -40,7 +40,7 @@ def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool, trusted: b
         folder = ROOT / ".rehearsal" / stack
         given = folder / "kubeconfig"
         if not given.exists():
-            # The rehearsal's runner outlives its cluster, whose kubeconfig goes with it.
+            # The rehearsal's runner outlives its cluster, whose kubeconfig is deleted with it.
             raise CheckError(
                 f"the kept rehearsal of {stack} has no cluster, because its stack was destroyed; "
                 f"end it with gpu-cluster down {stack}"
@@ -69,9 +69,10 @@ def _of_stack(stack: str, trusted: bool) -> str:
 
 
 def client_of(kubeconfig: str) -> Any:
-    """A client for the cluster; raises CheckError where the kubeconfig cannot be used."""
+    """A client for the cluster; raises CheckError if the kubeconfig cannot be used."""
     given = kubernetes.client.Configuration()
-    # Where packets are dropped each try takes long. Only before there is a client does it count.
+    # If packets are dropped, each try takes long. The setting is only read when a client is
+    # created.
     given.retries = urllib3.Retry(1)
     try:
         document = yaml.safe_load(kubeconfig)
@@ -85,7 +86,7 @@ def client_of(kubeconfig: str) -> Any:
     ) as error:  # fmt: skip
         raise CheckError(f"the kubeconfig cannot be used: {_line(error)}") from None
     if command is not None and said:
-        # The client itself would go on without credentials, and be refused as nobody.
+        # The client would continue without credentials, and be refused as anonymous.
         how = f"; sign in: {_SIGN_IN[command]}" if command in _SIGN_IN else ""
         raise CheckError(
             f"the kubeconfig signs in by running {command}, which returned no credentials: "
@@ -95,13 +96,13 @@ def client_of(kubeconfig: str) -> Any:
 
 
 def _signs_in_by(kubeconfig: Any) -> str | None:
-    """The command that signs in, if any; raises CheckError where it is not installed."""
+    """The command that authenticates, if any; raises CheckError if it is not installed."""
     try:
         contexts = {one["name"]: one["context"] for one in kubeconfig["contexts"]}
         users = {one["name"]: one["user"] for one in kubeconfig["users"]}
         command = str(users[contexts[kubeconfig["current-context"]]["user"]]["exec"]["command"])
     except (KeyError, TypeError):
-        return None  # without a command, or no kubeconfig, which the client says
+        return None  # There is no command, or the kubeconfig is invalid, which the client reports.
     if not shutil.which(command):
         how = f": {_INSTALL[command]}" if command in _INSTALL else ""
         raise CheckError(f"the kubeconfig signs in by running {command}, which is not on PATH{how}")
@@ -110,7 +111,7 @@ def _signs_in_by(kubeconfig: Any) -> str | None:
 
 @contextmanager
 def _errors_logged() -> Iterator[list[str]]:
-    """What the client only logs, and to the root logger: that the command gave no credentials."""
+    """Collects errors that the client only logs, such as a command without credentials."""
     said: list[str] = []
 
     def keep(record: logging.LogRecord) -> bool:
@@ -126,14 +127,14 @@ def _errors_logged() -> Iterator[list[str]]:
 
 
 def items(body: bytes) -> list[Any]:
-    """The items in a list's body; raises CheckError where something else has answered."""
+    """The items of a list in an answer; raises CheckError if the answer is something else."""
     return page(body)[0]
 
 
 def page(body: bytes) -> tuple[list[Any], str]:
-    """The items in a list's body, and where the list goes on: empty at its end.
+    """The items of a list in an answer, and its continue token, empty on the last page.
 
-    Raises CheckError where something else has answered.
+    Raises CheckError if the answer is something else.
     """
     try:
         document = json.loads(body)
@@ -149,10 +150,10 @@ def page(body: bytes) -> tuple[list[Any], str]:
 
 
 def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:
-    """The body of an answer, as it came; raises CheckError where the cluster refuses or is mute."""
+    """The body of an answer, unparsed; raises CheckError if the cluster refuses or is silent."""
     try:
         answer = ask(*given, _preload_content=False, _request_timeout=TIMEOUT_SECONDS, **query)
-        body: bytes = answer.data  # only now is it read: the connection may break meanwhile
+        body: bytes = answer.data  # The body is read only now: the connection may break.
     except kubernetes.client.ApiException as error:
         denied = "not allowed to look: " if error.status in (401, 403) else ""
         raise CheckError(

@@ -1,4 +1,4 @@
-"""What is in a cluster of another owner that a stack would also put there, or that it lacks."""
+"""Objects in an existing cluster that a stack would also create, or that it needs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ _NO_OPERANDS = "nvidia.com/gpu.deploy.operands"
 "Preventing installation of operands on some nodes", 2026-11-24."""
 _DISCOVERY = "--node-group-auto-discovery=asg:tag="
 _OF_EKS = ("k8s.io/cluster-autoscaler/enabled", "eks:cluster-name", "eks:nodegroup-name")
-"""Tags that EKS puts on the Auto Scaling group of every managed node group."""
+"""Tags that EKS sets on the Auto Scaling group of every managed node group."""
 
 Object = Mapping[str, Any]
 Conflict = tuple[str, str]
-"""A setting, and what is in its way."""
+"""A setting and what conflicts with it."""
 
 
 def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str, str]:
-    """Setting -> what is in its way. `owner`: the stack, `<project>/<stack>`.
+    """Setting -> what conflicts with it. `owner`: the stack, `<project>/<stack>`.
 
-    Raises CheckError if the cluster cannot be asked.
+    Raises CheckError if the cluster does not answer.
     """
     cluster = in_cluster(kubeconfig, owner)
     found = dict(_namespaces(cluster.namespaces, settings, owner))
@@ -49,11 +49,11 @@ def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCluster:
-    """What a cluster has of the kinds that a stack may share with others."""
+    """The objects in a cluster of kinds that a stack may share with others."""
 
     namespaces: list[Object]
     definitions: list[Object]
-    """These and the namespaces also of the stack itself, the rest only of others."""
+    """Definitions and namespaces include the stack's own, the other fields do not."""
     daemons: list[Object]
     deployments: list[Object]
     storage_classes: list[Object]
@@ -65,7 +65,7 @@ class InCluster:
 
 
 def in_cluster(kubeconfig: str, owner: str) -> InCluster:
-    """Reads a cluster; `owner`: the stack. Raises CheckError if the cluster cannot be asked."""
+    """Reads a cluster; `owner`: the stack. Raises CheckError if the cluster does not answer."""
     client = client_of(kubeconfig)
     apps = kubernetes.client.AppsV1Api(client)
     core, storage = kubernetes.client.CoreV1Api(client), kubernetes.client.StorageV1Api(client)
@@ -138,12 +138,12 @@ def _device_plugins(
 
 
 def is_plugin(daemon: Object) -> bool:
-    """Whether it is NVIDIA's device plugin, and its pods get past the taint of GPU nodes."""
+    """Whether it is NVIDIA's device plugin, with pods that tolerate the taint of GPU nodes."""
     return _PLUGIN in " ".join(_images(daemon)) and _tolerates(daemon)
 
 
 def is_installer(daemon: Object) -> bool:
-    """Whether it is Google's installer of drivers."""
+    """Whether it is Google's driver installer."""
     return str(daemon["metadata"]["name"]).startswith(_INSTALLER)
 
 
@@ -161,8 +161,8 @@ def _left(pool: GpuPool) -> bool:
 
 
 def _installers(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conflict]:
-    """Google's installer of drivers, which the stack would install as well; on nodes on which GKE
-    installs the driver, it does not run."""
+    """Conflicts with Google's driver installer, which the stack would install as well; it does not
+    run on nodes on which GKE installs the driver."""
     theirs = [one for one in daemons if is_installer(one)]
     for name, one in settings.pools.items():
         if theirs and one.pool.installer is not None:
@@ -175,7 +175,7 @@ def _installers(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conf
 
 
 def _tolerates(daemon: Object) -> bool:
-    """Whether its pods get past the taint of GPU nodes."""
+    """Whether its pods tolerate the taint of GPU nodes."""
     given = daemon["spec"]["template"]["spec"].get("tolerations") or []
     return any(one.get("key") in (None, "nvidia.com/gpu") for one in given)
 
@@ -215,7 +215,7 @@ def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iter
 
 
 def _discovered(autoscaler: Object) -> Iterator[set[str]]:
-    """The tags by each of which together it finds groups."""
+    """Sets of tags; it finds groups that have all tags of a set."""
     for each in _containers(autoscaler):
         for word in (*(each.get("command") or ()), *(each.get("args") or ())):
             if word.startswith(_DISCOVERY):

@@ -1,4 +1,4 @@
-"""Whether somebody else has installed a controller that a stack would install."""
+"""Whether a controller that a stack would install is already installed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +14,13 @@ _WORDS = {
     "kueue": ("batch.queues", "Kueue", "name its queues in the label kueue.x-k8s.io/queue-name"),
     "jobset": ("batch.jobSet", "JobSet", "create JobSets of your own instead of trainingJobs"),
 }
-"""Controller -> the setting that installs it, its name, and what to do without that."""
+"""Controller -> the setting that installs it, its name, and what to do without the setting."""
 
 
 def foreign_controllers(kubeconfig: str, batch: BatchArgs, owner: str) -> dict[str, str]:
-    """Setting -> why `pulumi up` would end at it. `owner`: the stack, `<project>/<stack>`.
+    """Setting -> why `pulumi up` would fail at it. `owner`: the stack, `<project>/<stack>`.
 
-    Raises CheckError if the cluster cannot be asked.
+    Raises CheckError if the cluster does not answer.
     """
     wanted = {"kueue": bool(batch.queues), "jobset": batch.job_set}
     api = kubernetes.client.ApiextensionsV1Api(client_of(kubeconfig))
@@ -40,7 +40,7 @@ def foreign_controllers(kubeconfig: str, batch: BatchArgs, owner: str) -> dict[s
 
 
 def _who(definition: Mapping[str, Any]) -> str:
-    """By its mark, else by whoever wrote it last."""
+    """Who installed it, according to its labels, or else the last writer."""
     if stack := owner_of(definition):
         return f"stack {stack}"
     labels = definition["metadata"].get("labels") or {}

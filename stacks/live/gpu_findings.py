@@ -1,6 +1,6 @@
 """What a GPU node lacks or has twice, and the command that fixes it: label, driver, plugin, taint.
 
-Pure, like `gpu_nodes`. One cause gives one finding: without its label a node gets no plugin.
+Pure, like `gpu_nodes`. One cause gives one finding: without its label, a node gets no plugin.
 """
 
 import json
@@ -29,7 +29,7 @@ from stacks.live.gpu_nodes import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that a GPU node lacks, or has of two owners."""
+    """Something that a GPU node lacks, or has from two owners."""
 
     node: str
     lacks: Literal["label", "driver", "plugin", "taint", "gpus"]
@@ -44,7 +44,7 @@ def findings(
     daemon_sets: Sequence[Object],
     pools: Sequence[GpuPool],
 ) -> list[Finding]:
-    """What is wrong with one node; `pods` are its own. Nothing for a node without GPUs."""
+    """The problems of one node; `pods` are its own. Empty for a node without GPUs."""
     if row.gpu_sign is None:
         return []
     pool = next((pool for pool in pools if pool.name == row.pool), None)
@@ -68,7 +68,7 @@ def _owners(
     daemon_sets: Sequence[Object],
     pool: GpuPool | None,
 ) -> Iterator[Finding]:
-    """Two that do the same for the node, now or once the stack's own DaemonSets are there."""
+    """Two programs with the same purpose on the node, now or after the next `pulumi up`."""
     here = f"kubectl get pods -A --field-selector spec.nodeName={row.name}"
     plugins = {_daemon(state): state for state in plugin_pods(pods)}
     installers = {_daemon(state): state for state in installer_pods(pods)}
@@ -105,13 +105,13 @@ def _owners(
 
 
 def _daemon(state: PodState) -> str:
-    """What created the pod: a DaemonSet that is updated may have two on a node."""
+    """The owner of the pod: during an update, a DaemonSet may have two pods on a node."""
     owners = state.pod["metadata"].get("ownerReferences") or [{}]
     return str(owners[0].get("uid") or f"{state.namespace}/{state.name}")
 
 
 def _is_anothers_plugin(daemon_set: Object) -> bool:
-    """A stack of version 0.1.0 has no mark on its own, which are known by their names."""
+    """DaemonSets of stacks of version 0.1.0 have no mark, but are recognized by their names."""
     name = daemon_set["metadata"]["name"]
     unmarked = owner_of(daemon_set) is None and not re.fullmatch(
         r"nvidia-device-plugin(-on-.*)?", name
@@ -126,7 +126,7 @@ def _lands_on(daemon_set: Object, node: Object) -> bool:
 
 
 def _untolerated(spec: Mapping[str, Any], node: Object) -> Mapping[str, Any] | None:
-    """The first of the node's taints that keeps such a pod away."""
+    """The first of the node's taints that such a pod does not tolerate."""
     tolerations = spec.get("tolerations") or []
     for taint in taints_of(node):
         fields = {"key": taint["key"], "value": taint.get("value"), "effect": taint["effect"]}
@@ -136,10 +136,9 @@ def _untolerated(spec: Mapping[str, Any], node: Object) -> Mapping[str, Any] | N
 
 
 def _could_be(node: Object, pools: Sequence[GpuPool]) -> list[GpuPool]:
-    """The pools that a node in none of them may belong to, the fewest missing labels first.
+    """The pools that a node without a pool may belong to, the fewest missing labels first.
 
-    In a cloud, the node says of which of the cloud's own pools it is; another stack's nodes are
-    none of our business.
+    In a cloud, the node's labels name its cloud pool; another stack's nodes are ignored.
     """
     labels = labels_of(node)
     owners = (names.GKE_NODEPOOL, names.EKS_NODEGROUP, names.NODE_POOL)
@@ -202,7 +201,7 @@ def _plugin(
     pool: GpuPool | None,
 ) -> Finding | None:
     if any(state.word == "starting" for state in [*installer_pods(pods), *plugin_pods(pods)]):
-        return None  # on their way
+        return None  # Its pods are still starting.
     for state in plugin_pods(pods):
         what = "offers no GPUs: the driver is missing or does not work"
         message = f"its device plugin {state.namespace}/{state.name} " + (
@@ -235,7 +234,7 @@ def _no_pod(
     lacks: Literal["driver", "plugin"],
     what: str,
 ) -> Finding:
-    """Why no DaemonSet among these has a pod on the node."""
+    """Why none of these DaemonSets has a pod on the node."""
 
     def finding(message: str, command: str) -> Finding:
         return Finding(node=row.name, lacks=lacks, message=message, command=command)
@@ -276,8 +275,8 @@ def _no_pod(
 
 
 def _selector(daemon_set: Object) -> dict[str, str]:
-    """Labels by which one more label would bring the DaemonSet's pods to a node: of alternatives,
-    and of requirements that several labels meet, none."""
+    """Labels of which a node needs just one more to get the DaemonSet's pods; without alternatives,
+    and requirements that several labels satisfy."""
     spec = daemon_set["spec"]["template"]["spec"]
     wanted = dict(spec.get("nodeSelector") or {})
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
@@ -290,7 +289,7 @@ def _selector(daemon_set: Object) -> dict[str, str]:
 
 
 def _taints(row: GpuNode, node: Object, pool: GpuPool | None) -> list[Finding]:
-    """The pool's taints that the node has not; of a GPU node in no pool, the GPU taint."""
+    """The pool's taints that the node lacks; for a GPU node without a pool, the GPU taint."""
     wanted: Sequence[Taint] = pool.taints if pool is not None else (GPU_TAINT,)
     there = {(taint["key"], taint["effect"]) for taint in taints_of(node)}
     found = []

@@ -1,6 +1,6 @@
-"""What a node says of its GPUs: whether it looks like a GPU node, model, counts, driver, plugin.
+"""A node's GPUs: whether it looks like a GPU node, model, counts, driver, plugin.
 
-Pure: nodes, pods and DaemonSets are plain API objects.
+Pure functions: nodes, pods and DaemonSets are plain API objects.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ Object = Mapping[str, Any]
 
 _NFD_LABELS = (
     names.NFD_NVIDIA_PCI,
-    # With the class of the device in front, as node feature discovery has it by default.
+    # With the prefix of the device class, which node feature discovery adds by default.
     "feature.node.kubernetes.io/pci-0300_10de.present",
     "feature.node.kubernetes.io/pci-0302_10de.present",
 )
@@ -56,9 +56,9 @@ class GpuNode:
 
     name: str
     gpu_sign: str | None
-    """What makes it look like a GPU node; None for any other."""
+    """The reason why it looks like a GPU node; None if it does not."""
     pool: str | None
-    """The pool of the stack whose selector finds it."""
+    """The pool of the stack whose selector matches it."""
     launched_by: str | None
     """`Karpenter` or `EKS Auto Mode` with the NodePool's name; None for any other node."""
     model: str | None
@@ -67,7 +67,7 @@ class GpuNode:
     driver: str | None
     plugin: str | None
     state: str
-    """`ready`, `not ready`, and `cordoned` where no new pod may come."""
+    """`ready`, `not ready`, and `cordoned` if no new pods can be scheduled."""
 
     @property
     def allocatable(self) -> int:
@@ -101,7 +101,7 @@ def gpu_node(node: Object, pods: Sequence[Object], pools: Iterable[GpuPool]) -> 
 
 
 def launched_by(node: Object) -> str | None:
-    """Who launched the node's machine for a NodePool, and for which."""
+    """What launched the node's machine, with the name of the NodePool."""
     labels = labels_of(node)
     if (pool := labels.get(names.NODE_POOL)) is None:
         return None
@@ -118,13 +118,13 @@ def taints_of(node: Object) -> list[Mapping[str, str]]:
 
 
 def selects(selector: Mapping[str, str], node: Object) -> bool:
-    """Whether a node selector finds the node."""
+    """Whether a node selector matches the node."""
     labels = labels_of(node)
     return all(labels.get(key) == value for key, value in selector.items())
 
 
 def gpu_sign(node: Object) -> str | None:
-    """The first thing that says that the node has NVIDIA GPUs, or None."""
+    """The first sign that the node has NVIDIA GPUs, or None."""
     labels = labels_of(node)
     for resource in _gpu_resources(node):
         return f"capacity {resource}"
@@ -142,7 +142,7 @@ def gpu_sign(node: Object) -> str | None:
 
 
 def model(node: Object) -> str | None:
-    """The GPU's name from the source that knows it best."""
+    """The GPU's name from the most precise source."""
     labels = labels_of(node)
     for key in (_PRODUCT, names.GKE_ACCELERATOR, names.EKS_ACCELERATOR):
         if labels.get(key):
@@ -151,14 +151,14 @@ def model(node: Object) -> str | None:
 
 
 def requested(pod: Object, resource: str) -> int:
-    """Units of a resource that the scheduler holds for the pod; 0 once it has ended."""
+    """Units of a resource that the scheduler reserves for the pod; 0 once it has ended."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return 0
     return int(requests(pod["spec"]).get(resource, 0))
 
 
 def plugin_pods(pods: Iterable[Object]) -> list[PodState]:
-    """NVIDIA's or GKE's device plugin among a node's pods."""
+    """Pods of NVIDIA's or GKE's device plugin among a node's pods."""
     return [pod_state(pod) for pod in pods if is_device_plugin(pod["spec"])]
 
 
@@ -168,7 +168,7 @@ def installer_pods(pods: Iterable[Object]) -> list[PodState]:
 
 
 def pod_state(pod: Object) -> PodState:
-    """Ready, on its way, or failing for a reason that waiting does not fix."""
+    """Whether it is ready, starting, or failing for a reason that waiting does not fix."""
     status = pod.get("status", {})
     for container in [
         *(status.get("initContainerStatuses") or []),
@@ -194,7 +194,7 @@ def _gpu_resources(node: Object) -> list[str]:
     return [
         name
         for name in sorted(capacity)
-        # A plugin that left keeps its resource at zero: it was a GPU node once.
+        # A plugin that was removed leaves its resource at zero: it was a GPU node before.
         if name in plain or name.startswith(names.MIG_RESOURCE_PREFIX)
     ]
 

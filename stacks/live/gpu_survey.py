@@ -1,4 +1,4 @@
-"""Every node's GPUs, and what GPU nodes lack, as the cluster's API server has them."""
+"""Every node's GPUs, and what GPU nodes lack, according to the cluster's API server."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,16 +17,16 @@ from stacks.table import table
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One thing that is said of a node, or of each GPU resource on it."""
+    """A property of a node, or of each GPU resource on it."""
 
     title: str
-    """In the table; empty where only the JSON has it."""
+    """The title in the table; empty if only the JSON has it."""
     key: str
-    """In the JSON; empty where it is the resource's own name, which is a key there."""
+    """The key in the JSON; empty if the resource's own name is the key."""
     of: Callable[[GpuNode, str], object]
-    """Its value for a node and a resource on it."""
+    """Returns the value for a node and a resource on it."""
     each: bool = False
-    """Whether every resource has its own."""
+    """Whether each resource has its own value."""
 
 
 COLUMNS = (
@@ -44,11 +44,11 @@ COLUMNS = (
     Column("PLUGIN", "plugin", lambda node, _: node.plugin),
     Column("STATE", "state", lambda node, _: node.state),
 )
-"""What is shown, in the table's order."""
+"""The columns in the table's order."""
 
 
 def answer(stack: str, kubeconfig: str) -> Answer:
-    """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
+    """Exit code, document and text. Raises CheckError if the cluster does not answer."""
     settings = settings_of(stack, config_of(stack), kubeconfig=NOWHERE)
     pools = [resolved.pool for resolved in settings.pools.values()]
     nodes, pods, daemon_sets = _ask(kubeconfig)
@@ -106,7 +106,7 @@ def _free(_: int, allocatable: int, requested: int) -> int:
 
 
 def _ask(kubeconfig: str) -> tuple[list[Object], list[Object], list[Object]]:
-    """Nodes, pods on nodes and DaemonSets, as the API server has them."""
+    """Nodes, pods on nodes and DaemonSets from the API server."""
     client = client_of(kubeconfig)
     core, apps = kubernetes.client.CoreV1Api(client), kubernetes.client.AppsV1Api(client)
     return (

@@ -1,4 +1,4 @@
-"""What the GPU acceptance test found, from the logs of its Jobs."""
+"""The results of the GPU acceptance test, from the logs of its Jobs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,11 +14,11 @@ from stacks.outcome import Answer, CheckError, ExitCode, worst
 Object = Mapping[str, Any]
 
 _LINES = 2000
-"""Of a log: the program prints fewer, libraries may add theirs."""
+"""Lines of a log to read: the program prints fewer, but libraries may add some."""
 
 
 def answer(stack: str, kubeconfig: str) -> Answer:
-    """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
+    """Exit code, document and text. Raises CheckError if the cluster does not answer."""
     args = settings_of(stack, config_of(stack), kubeconfig=NOWHERE).gpu_test
     if args is None:
         raise CheckError(
@@ -30,22 +30,22 @@ def answer(stack: str, kubeconfig: str) -> Answer:
 
 
 def outcomes(args: GpuTestArgs, kubeconfig: str) -> list[dict[str, Any]]:
-    """What came of each pool's Job, in the cluster's own words."""
+    """The result of each pool's Job, according to the cluster."""
     client = client_of(kubeconfig)
     return [_pool(client, args, pool) for pool in args.pools]
 
 
 def exit_code(pools: Sequence[Mapping[str, Any]]) -> ExitCode:
-    """The worst of the pools': what is broken counts before what is not known."""
+    """The worst exit code of the pools: a broken GPU counts before an unknown one."""
     return worst(pool["exit"] for pool in pools)
 
 
 def outcome(
     pool: str, job: Object | None, pods: Sequence[Object], log: str, unread: str = ""
 ) -> dict[str, Any]:
-    """What one pool's Job came to: the program's own document, or why there is none.
+    """The result of one pool's Job: the program's own document, or why there is none.
 
-    `unread` says why its log could not be read.
+    `unread`: why its log could not be read.
     """
     document = result_in(log)
     if document is not None:
@@ -59,7 +59,7 @@ def outcome(
 
 
 def newest(pods: Sequence[Object]) -> list[Object]:
-    """The pod that was made last, in a list; empty where there is none."""
+    """The most recently created pod, in a list; empty if there is none."""
     return sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))[-1:]
 
 
@@ -112,7 +112,7 @@ def _pool(client: Any, args: GpuTestArgs, pool: str) -> dict[str, Any]:
             try:
                 log = _log(core, args.namespace, pod["metadata"]["name"])
             except CheckError as error:
-                # Its node is gone, or it is simulated: the pod itself still says how it ended.
+                # Its node is gone, or it is simulated: the pod's status still shows how it ended.
                 unread = str(error)
     return outcome(pool, jobs[0] if jobs else None, pods, log, unread)
 

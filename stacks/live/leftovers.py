@@ -1,11 +1,11 @@
 """What a destroy of the cluster would leave in the cloud.
 
 The cloud's controllers create load balancers, firewall rules and disks for Services, Ingresses,
-Gateways and PersistentVolumeClaims, and remove them with those objects, not with the cluster: they
-would bill on, and keep the network from being deleted.
+Gateways and PersistentVolumeClaims, and delete them with those objects, not with the cluster: they
+would still be billed, and prevent the deletion of the network.
 
-A volume counts only if a provisioner of the cluster created what is behind it. A bucket, and
-whatever else existed before its PersistentVolume, is somebody's data and never mentioned here.
+A volume counts only if a provisioner in the cluster created its storage. A bucket, or anything else
+that existed before its PersistentVolume, is a user's data and never mentioned here.
 """
 
 import json
@@ -27,7 +27,7 @@ from stacks.outcome import Answer, CheckError, ExitCode
 Object = Mapping[str, Any]
 
 _NEG, _NEGS = "cloud.google.com/neg", "standalone NEGs, one for each zone and port"
-"""GKE's annotation for network endpoint groups of a Service of any type, and what they are.
+"""GKE's annotation for network endpoint groups of any type of Service, and their name for users.
 https://docs.cloud.google.com/kubernetes-engine/docs/how-to/standalone-neg, read 2026-11-23."""
 _DRIVERS = {
     "pd.csi.storage.gke.io": ("persistent disk", "disk snapshot"),
@@ -39,38 +39,38 @@ _DRIVERS = {
 }
 """CSI driver -> what it creates for a claim, and for a VolumeSnapshot."""
 _BUCKETS = ("gcsfuse.csi.storage.gke.io", "s3.csi.aws.com")
-"""CSI drivers that mount buckets and create none."""
+"""CSI drivers that mount existing buckets and create none."""
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-"""A provisioner's annotation on each PersistentVolume whose storage it created itself:
+"""A provisioner's annotation on each PersistentVolume whose storage it created:
 `AnnDynamicallyProvisioned` of sig-storage-lib-external-provisioner."""
 _GATEWAYS = ("gateway.networking.k8s.io", "v1", "gateways")
 _NODE_POOLS, _NODE_CLAIMS = (("karpenter.sh", "v1", kind) for kind in ("nodepools", "nodeclaims"))
 _ON_EC2 = "karpenter.k8s.aws"
-"""The group of the node classes by which Karpenter launches EC2 instances. Those of EKS Auto Mode
-have another, and EKS ends their instances with the cluster."""
+"""The API group of the node classes with which Karpenter launches EC2 instances. Those of EKS Auto
+Mode have another, and EKS terminates their instances with the cluster."""
 _SNAPSHOTS = ("snapshot.storage.k8s.io", "v1", "volumesnapshotcontents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """An object that has something in the cloud."""
+    """A Kubernetes object with resources in the cloud."""
 
     kind: str
     name: str
     """`namespace/name`."""
     what: str
-    """What is in the cloud, in the cloud's words, with its name or address if that is known."""
+    """What is in the cloud, in the cloud's terms, with its name or address if that is known."""
     remove: str | None
-    """The command that removes the object, and with it what is in the cloud. None if the object's
-    own policy keeps its data: then nothing has to be done before a destroy."""
+    """The command that deletes the object with its cloud resources. None if the object's own policy
+    keeps its data: then nothing has to be done before a destroy."""
     keep: str | None = None
-    """The command after which the data outlives the object; None for what holds no data."""
+    """The command after which the data outlives the object; None if there is no data."""
 
 
 def answer(stack: str, kubeconfig: str) -> Answer:
-    """Exit code, document and text; 1 only if something has to be decided before a destroy.
+    """Exit code, document and text; 1 only if there is a decision to make before a destroy.
 
-    Raises CheckError if the cluster cannot be asked.
+    Raises CheckError if the cluster does not answer.
     """
     platform = platform_of(config_of(stack))
     row = PLATFORMS.get(platform)
@@ -113,9 +113,9 @@ def leftovers(
 ) -> list[Leftover]:
     """What the objects of a cluster leave in this cloud, sorted.
 
-    `snapshots` are VolumeSnapshotContents, `node_pools` and `node_claims` Karpenter's. `owner`,
-    `<project>/<stack>`, is whose claims and NodePools are omitted: its destroy deletes them with
-    their disks and instances.
+    `snapshots` are VolumeSnapshotContents, `node_pools` and `node_claims` Karpenter's. Claims and
+    NodePools of `owner`, `<project>/<stack>`, are omitted: its destroy deletes them with their
+    disks and instances.
     """
     found = [
         _balancer(cloud, kind, one)
@@ -146,7 +146,7 @@ def leftovers(
 
 
 def text(found: Sequence[Leftover]) -> str:
-    """Some lines for each, and what to do with all of them."""
+    """Some lines for each, and what to do about all of them."""
     if not found:
         return (
             "nothing: no Service, Ingress, Gateway, volume, snapshot or NodePool has resources in "
@@ -186,16 +186,16 @@ def _balancer(cloud: str, kind: str, one: Object) -> Leftover:
 
 
 def _exposed(service: Object) -> bool:
-    """Whether a Service asks for network endpoint groups that no Ingress owns."""
+    """Whether a Service requests network endpoint groups that no Ingress owns."""
     note = (service["metadata"].get("annotations") or {}).get(_NEG, "{}")
     try:
         return bool(json.loads(note).get("exposed_ports"))
     except (ValueError, AttributeError):
-        return True  # GKE refuses such an annotation today; what it created before is still there
+        return True  # GKE refuses it today, but groups from before still exist
 
 
 def _of_volume(volume: Object, claims: set[str], owned: set[str]) -> Leftover | None:
-    """What a volume leaves; None if it was not created for a claim, or goes with the stack."""
+    """What a volume leaves; None if no claim created it, or it is deleted with the stack."""
     name, spec = volume["metadata"]["name"], volume["spec"]
     csi = spec.get("csi") or {}
     provisioner = (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY)
@@ -237,8 +237,8 @@ def _of_snapshot(content: Object) -> Leftover:
 
 
 def _of_node_pool(pool: Object, claims: Sequence[Object]) -> Iterator[Leftover]:
-    """The instances of a NodePool of somebody else's: the stack's destroy ends Karpenter, which
-    would terminate them, and deletes the cluster, and nothing deletes them then."""
+    """The instances of a NodePool outside the stack: its destroy deletes Karpenter, which would
+    terminate them, and the cluster; then nothing terminates them."""
     name, template = pool["metadata"]["name"], pool["spec"]["template"]["spec"]
     if (template.get("nodeClassRef") or {}).get("group") != _ON_EC2:
         return
@@ -282,7 +282,7 @@ def _addresses(one: Object) -> list[str]:
 def _custom_objects(
     client: Any, *kinds: tuple[str, str, str]
 ) -> dict[tuple[str, str, str], list[Object]]:
-    """The objects of each kind (group, version, plural); none of a kind that is not served."""
+    """The objects of each kind (group, version, plural); empty for a kind that is not served."""
     groups = _groups(asked(kubernetes.client.ApisApi(client).get_api_versions))
     served = {each["groupVersion"] for group in groups for each in group["versions"]}
     ask = kubernetes.client.CustomObjectsApi(client).list_cluster_custom_object

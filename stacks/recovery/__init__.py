@@ -1,1 +1,1 @@
-"""What an interrupted `pulumi up` or `pulumi destroy` leaves behind, put in order again."""
+"""Repairs what an interrupted `pulumi up` or `pulumi destroy` leaves behind."""

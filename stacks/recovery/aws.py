@@ -1,6 +1,5 @@
-"""The id of an AWS resource that was being made. Where AWS chose it, AWS is asked: by name, place
-in the network, or tags. Nothing is ever written.
-"""
+"""The id of an AWS resource that was being created. If AWS chose it, AWS is queried by name, place
+in the network, or tags. Read-only."""
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -13,13 +12,13 @@ from stacks.recovery.state import check_own, check_within
 Inputs = Mapping[str, Any]
 Rows = Iterable[Mapping[str, Any]]
 _GONE = ("deleting", "deleted", "failed")
-"""States, in lower case, of what is going by itself: a NAT gateway that failed goes within an
+"""States, in lowercase, of resources that will disappear: a failed NAT gateway does within an
 hour."""
 _NOT_FOUND = ("NotFound", "NotFoundException", "NoSuchEntity", "NonExistentQueue")
 
 
 class Aws:
-    """Finds resources of one account and region."""
+    """Finds resources in one account and region."""
 
     def __init__(self, client: Callable[[str], Any]) -> None:
         self._client = client
@@ -43,31 +42,31 @@ class Aws:
         }
 
     def knows(self, type_token: str) -> bool:
-        """Whether AWS can be asked for resources of this type."""
+        """Whether AWS can be queried for resources of this type."""
         row = rows().get(type_token)
         told = row is not None and ("{" in row.id or row.found_by is not None)
         return type_token in self._finders or told
 
     def find(self, type_token: str, inputs: Inputs) -> list[str] | None:
-        """Ids of what may be it, none where AWS has no such thing; None where its type or its
-        inputs do not tell. Raises LookupError in AWS's words."""
-        import botocore.exceptions  # not everybody is on AWS
+        """Ids of possible matches, empty if AWS has none; None if they cannot be determined from
+        the type or the inputs. Raises LookupError with AWS's message."""
+        import botocore.exceptions  # Imported late: only stacks on AWS need it.
 
         try:
             if finder := self._finders.get(type_token):
                 return finder(inputs)
             return self._by_row(rows()[type_token], inputs) if self.knows(type_token) else None
-        except KeyError:  # an input that it would be known by
+        except KeyError:  # An input that would identify it is missing.
             return None
         except botocore.exceptions.ClientError as error:
             if error.response["Error"]["Code"].endswith(_NOT_FOUND):
-                return []  # what it would be part of is not there
+                return []  # The resource that it would be part of does not exist.
             raise LookupError(f"AWS: {error}") from None
         except botocore.exceptions.BotoCoreError as error:
             raise LookupError(f"AWS: {error}") from None
 
     def _by_row(self, row: Row, i: Inputs) -> list[str]:
-        """By an id that the inputs tell, else by the filters of the row."""
+        """By an id that follows from the inputs, else by the filters of the row."""
         from botocore import xform_name
 
         if "{" in row.id:
@@ -82,14 +81,14 @@ class Aws:
         if row.api == "ec2":
             filters = [{"Name": name, "Values": [text]} for name, text in wanted.items()]
             found = describe(Filters=filters)[rows_at]
-        else:  # other services have no filters, and show the tags
+        else:  # Other services have no filters, but return the tags.
             found = [each for each in describe()[rows_at] if wanted.items() <= _tags(each).items()]
         key = row.id.rpartition(".")[2]
         return [each[key] for each in found if str(each.get("State")).lower() not in _GONE]
 
     def caller(self) -> tuple[str, str]:
-        """The account that answers, 12 digits, and the ARN of the identity that asks. Raises
-        LookupError in AWS's words."""
+        """The account that answers, 12 digits, and the ARN of the current identity. Raises
+        LookupError with AWS's message."""
         import botocore.exceptions
 
         try:
@@ -99,8 +98,8 @@ class Aws:
         return row["Account"], row["Arn"]
 
     def described(self, identity: str) -> Mapping[str, Any]:
-        """A cluster or node group of EKS as AWS describes it; empty where there is none. Raises
-        LookupError in AWS's words."""
+        """An EKS cluster or node group as AWS describes it; empty if there is none. Raises
+        LookupError with AWS's message."""
         import botocore.exceptions
 
         cluster, _, group = identity.partition(":")
@@ -119,7 +118,7 @@ class Aws:
         return dict(row)
 
     def _ec2(self, noun: str, rows: str, key: str, **filters: object) -> list[str]:
-        """Ids of what `describe_<noun>` finds by these filters, `tags` among them."""
+        """Ids in the results of `describe_<noun>` with these filters, including `tags`."""
         tags = filters.pop("tags", None)
         wanted = {name.replace("_", "-"): str(value) for name, value in filters.items()}
         if isinstance(tags, Mapping):
@@ -132,7 +131,7 @@ class Aws:
         return [self._client("sqs").get_queue_url(QueueName=i["name"])["QueueUrl"]]
 
     def _internet_gateway(self, i: Inputs) -> list[str]:
-        # Not by its VPC: it is made first and attached then.
+        # Not by its VPC: it is created first and attached afterwards.
         rows = self._client("ec2").describe_internet_gateways(Filters=_tagged(i))[
             "InternetGateways"
         ]
@@ -166,7 +165,7 @@ class Aws:
     def _ingress_rule(self, i: Inputs) -> list[str]:
         place = [{"Name": "group-id", "Values": [i["securityGroupId"]]}]
         rows = self._client("ec2").describe_security_group_rules(Filters=place)
-        # EC2 has no two rules that are alike in this.
+        # EC2 has no two rules with the same values of these.
         asked = (False, i["ipProtocol"], i["cidrIpv4"], i["fromPort"], i["toPort"])
         names = ("IsEgress", "IpProtocol", "CidrIpv4", "FromPort", "ToPort")
         return [
@@ -189,7 +188,7 @@ class Aws:
                 key = kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]
             except botocore.exceptions.ClientError as error:
                 if error.response["Error"]["Code"] == "AccessDeniedException":
-                    continue  # whoever makes a key may look at it: it is another team's
+                    continue  # The creator of a key may read it, so it is another team's.
                 raise
             if key.get("Description") == i.get("description") and (
                 key["KeyState"] != "PendingDeletion"
@@ -198,7 +197,7 @@ class Aws:
         return [key for key in found if self._carries(key, _label(i))]
 
     def _carries(self, key: str, label: str | None) -> bool:
-        """Whether a key has the stack's own tag, where there is one to have."""
+        """Whether a key has the stack's own tag, if the stack sets one."""
         if label is None:
             return True
         tags = self._client("kms").list_resource_tags(KeyId=key)["Tags"]
@@ -224,7 +223,7 @@ class Aws:
         check_own(f"log group {name}", _label(i), tags.get(AWS_TAG))
         return [name]
 
-    # EKS goes on making what was asked of it; nothing can be done with it before it is done.
+    # EKS completes a creation in any case; nothing can be done with the resource before that.
 
     def _cluster(self, i: Inputs) -> list[str]:
         eks, name = self._client("eks"), i["name"]
@@ -256,14 +255,14 @@ class Aws:
         for row in _pages(eks, "list_pod_identity_associations", "associations", **place):
             given = {"clusterName": i["clusterName"], "associationId": row["associationId"]}
             role = eks.describe_pod_identity_association(**given)["association"]["roleArn"]
-            # In a cluster of another owner it may be theirs, and would be deleted with the stack.
+            # In an existing cluster, it may be the owner's, and would be deleted with the stack.
             check_within(f"pod identity of {i['serviceAccount']}", role, i["roleArn"])
             found.append(row["associationId"])
         return found
 
 
 def _tags(row: Mapping[str, Any]) -> dict[str, str]:
-    """The tags of a description, under the names that filters have for them."""
+    """The tags of a description, with the names that filters use for them."""
     return {f"tag:{tag['Key']}": tag["Value"] for tag in row.get("Tags") or ()}
 
 
@@ -279,8 +278,8 @@ def _pages(client: Any, call: str, rows: str, **request: Any) -> list[Any]:
 
 
 def _until(eks: Any, noun: str, **names: str) -> None:
-    """Waits until it is active. What failed cannot become part of the stack: an `up` would find
-    nothing to change in it."""
+    """Waits until it is active. A failed one cannot become part of the stack, because an `up` would
+    find nothing to change in it."""
     import botocore.exceptions
 
     try:
@@ -298,7 +297,7 @@ def _tagged(i: Inputs) -> list[dict[str, Any]]:
 
 
 def _is_group(name: str, row: Mapping[str, Any], i: Inputs) -> bool:
-    """Each node group of this stack has a launch template of its own."""
+    """Whether it is the node group; each of this stack's has its own launch template."""
     if "nodeGroupName" in i:
         return bool(name == i["nodeGroupName"])
     template = (i.get("launchTemplate") or {}).get("id")
@@ -307,7 +306,7 @@ def _is_group(name: str, row: Mapping[str, Any], i: Inputs) -> bool:
 
 
 def route_id(i: Inputs) -> str:
-    """The id that the provider makes up: the table and a checksum of the destination.
+    """The id that the provider generates: the table and a checksum of the destination.
 
     https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/ec2/vpc_route.go
     """

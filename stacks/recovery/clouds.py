@@ -1,4 +1,4 @@
-"""The clouds themselves, asked with whatever credentials the person has signed in with."""
+"""The real clouds, queried with the user's own credentials."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +7,13 @@ from stacks.recovery.aws import Aws
 
 
 class LiveClouds:
-    """Implements `stacks.recovery.command.Clouds`. Each SDK is loaded when it is needed."""
+    """Implements `stacks.recovery.command.Clouds`. Each SDK is imported on first use."""
 
     def __init__(
         self, *, config: Mapping[str, str] | None = None, endpoint: str | None = None
     ) -> None:
         self._config = config or {}
-        """The stack's, as the engine hands it to the program: it says who the AWS provider is."""
+        """The stack's config, as the program gets it, which identifies the AWS provider."""
         self._endpoint = endpoint
         """URL of a simulator of the cloud."""
         self._google: Any = None
@@ -43,10 +43,10 @@ class LiveClouds:
         from stacks.capacity.verdict import Unknown
 
         if self._google is None:
-            # The one scope that all of Compute Engine, GKE and Cloud Monitoring take.
+            # The one scope that is enough for Compute Engine, GKE and Cloud Monitoring.
             scope = "https://www.googleapis.com/auth/cloud-platform"
             self._google = GoogleApi(self._endpoint or simulator("google"), [scope])
         found = self._google.found(service, path)
         if isinstance(found, Unknown):
             raise LookupError(f"Google Cloud: {found.reason}")
-        return found or {}  # what it would be part of is not there
+        return found or {}  # The resource that it would be part of does not exist.

@@ -1,5 +1,5 @@
-"""Recovery, step by step: unlock, see what may be there, adopt it, read what was interrupted, and
-let the next update replace what the cloud made half way."""
+"""Recovery, step by step: unlock, find resources that may exist, adopt them, read interrupted ones,
+and let the next update replace those whose creation did not complete."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -30,13 +30,13 @@ _ACCOUNT = re.compile(r"arn:[^:]+:[^:]+:[^:]*:(?P<account>\d{12}):")
 
 
 class Clouds(Protocol):
-    """Who can be asked what there is."""
+    """The clouds that can be queried."""
 
     def aws(self, region: str) -> Aws: ...
 
     def google(self, service: str, path: str) -> Mapping[str, Any]:
-        """What a GET of an API, such as `compute`, answers, empty if there is no such thing;
-        raises LookupError in Google's words."""
+        """The answer to a GET of an API, such as `compute`, empty if the resource does not exist;
+        raises LookupError with Google's message."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,15 +45,15 @@ class Recovery:
 
     operations: list[Interrupted] = field(default_factory=list)
     adopted: dict[str, str] = field(default_factory=dict)
-    """URN -> the cloud's name of what was orphaned and is in the state now."""
+    """URN -> the cloud's name of a resource that was orphaned and is in the state now."""
     failed: dict[str, str] = field(default_factory=dict)
-    """URN of what the cloud made half way -> why; the next update replaces it."""
+    """URN of a resource whose creation failed -> why; the next update replaces it."""
     default_pools: list[str] = field(default_factory=list)
-    """URNs of clusters with GKE's default node pool still there; the next update removes it."""
+    """URNs of clusters that still have GKE's default node pool; the next update removes it."""
     notes: list[str] = field(default_factory=list)
-    """What is left for people to look at, a line each."""
+    """Lines about things that the user should look at."""
     unknown: list[str] = field(default_factory=list)
-    """What a cloud could not be asked, a line each."""
+    """Lines about questions that a cloud did not answer."""
 
 
 def recover(
@@ -65,10 +65,10 @@ def recover(
     confirm_unlock: Callable[[str], bool] = lambda holder: True,
     log: Callable[[str], None] = lambda line: None,
 ) -> Recovery:
-    """Puts the state in order. `clouds` asks them; `adopt_orphans` also looks for what an earlier
-    run made although it was told otherwise; `confirm` is shown what may be adopted before anything
-    is written; `confirm_unlock` says whether a run that is not known to be over, by what is known
-    of it, is; `log` gets a line of what was done. Raises EngineError."""
+    """Repairs the state. `clouds` queries them; `adopt_orphans` also searches for resources that an
+    earlier run created although it got an error; `confirm` is called with possible adoptions before
+    anything is written; `confirm_unlock` decides whether the described run, which may be still
+    active, is over; `log` is called with a line per action. Raises EngineError."""
     preview = pulumi.preview() if adopt_orphans else {}
     confirmed: dict[str, str] | None = None
     clouds = _OwnAccount(clouds, log)
@@ -84,7 +84,7 @@ def recover(
             break
         if not are_dead(holder, pulumi.backend_folder()) and not confirm_unlock(holder):
             raise RecoveryError("nothing was changed: let that run finish, then recover")
-        # Its last words may have come after the export: look again.
+        # The run may have written after the export, so read the state again.
         pulumi.must("cancel", "--yes")
         log(f"unlocked: it was {holder}")
     read = [one.urn for one in recovery.operations if one.urn in candidates or _is_kept(one)]
@@ -114,14 +114,14 @@ def recover(
 
 
 class _OwnAccount:
-    """The clouds, with AWS only if it answers for the account of the stack's resources: what is
-    missing in another account was not "not created"."""
+    """The clouds, with AWS only if it is the account of the stack's resources: a resource that is
+    missing in another account may still exist."""
 
     def __init__(self, clouds: Clouds, log: Callable[[str], None]) -> None:
         self.google = clouds.google
         self.aws = cache(self._aws)
         self.accounts: set[str] = set()
-        """Accounts that the state's own ARNs name; none for a stack without a resource yet."""
+        """Accounts in the state's own ARNs; empty for a stack without resources yet."""
         self._clouds = clouds
         self._log = log
         self._said: set[str] = set()
@@ -153,8 +153,8 @@ def _accounts(deployment: Deployment) -> set[str]:
 def _without_others(
     pulumi: RecoveringPulumi, recovery: Recovery, candidates: Mapping[str, str]
 ) -> set[str]:
-    """The URNs in the state once it has no Kubernetes object with another stack's annotation, or
-    none: what was read tells, and nothing else asks the cluster."""
+    """The URNs in the state after Kubernetes objects with another stack's annotation, or none, have
+    been removed from it: only the refreshed state shows the annotation."""
     deployment = pulumi.export()
     rows = {row["urn"]: row for row in resources(deployment) if not row.get("delete")}
     others = set()
@@ -188,12 +188,12 @@ def _duplicates(deployment: Deployment, clouds: Clouds) -> list[str]:
 
 
 def _is_kept(one: Interrupted) -> bool:
-    """Whether the state has the resource, so that it can be read."""
+    """Whether the state contains the resource, so that it can be refreshed."""
     return one.operation in ("updating", "deleting") and one.custom
 
 
 def _candidates(deployment: Deployment, recovery: Recovery, clouds: Clouds) -> dict[str, str]:
-    """URN -> the cloud's name of each thing that may have been made."""
+    """URN -> the cloud's name of each resource that may have been created."""
     found = {}
     for one in recovery.operations:
         if not one.may_be_there:
@@ -238,7 +238,7 @@ def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
 
 
 def _write(pulumi: RecoveringPulumi, deployment: Deployment) -> str | None:
-    """Replaces the state. Where a run that may be gone still locks it, says whose that was."""
+    """Replaces the state. If a run, perhaps a dead one, still locks it, returns its description."""
     done = pulumi.write(deployment)
     if not done.returncode:
         return None

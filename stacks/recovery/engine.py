@@ -1,4 +1,4 @@
-"""The engine as recovery uses it: on a backend that a killed run has left half written."""
+"""The engine for recovery: on a backend that a killed run may have left inconsistent."""
 
 import json
 import subprocess
@@ -12,11 +12,11 @@ _CONSEQUENCE = ("preview failed", "update failed", "an unhandled error occurred"
 
 
 class RecoveryError(EngineError):
-    """The stack cannot be recovered as it is; one line that says what to do."""
+    """The stack cannot be recovered in its current state; one line that says what to do."""
 
 
 class RecoveringPulumi(Pulumi):
-    """Repairs the backend's files where the engine cannot read them."""
+    """Repairs the backend's files if the engine cannot read them."""
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         done = super().run(*arguments, **environment)
@@ -25,32 +25,32 @@ class RecoveringPulumi(Pulumi):
         return done
 
     def preview(self) -> dict[str, Any]:
-        """What `pulumi preview --json` says; raises RecoveryError with what is wrong, the cause
-        first, where it fails: all that it printed is then in a file."""
+        """The output of `pulumi preview --json`; if it fails, raises RecoveryError with the errors,
+        the cause first, after saving the whole output to a file."""
         done = self.run("preview", "--json")
         if not done.returncode:
             plan: dict[str, Any] = json.loads(done.stdout or "{}")
             return plan
         with tempfile.NamedTemporaryFile(
             "w", prefix="pulumi-preview-", suffix=".json", delete=False
-        ) as file:  # readable only by this user
+        ) as file:  # Only this user can read the file.
             file.write(done.stdout or done.stderr)
         wrong = _causes_first(done.stdout) or [reason(done.stderr, "")]
         raise RecoveryError("\n".join([f"pulumi preview: {wrong[0]}", *wrong[1:],
                                        f"its complete output is in {file.name}"]))  # fmt: skip
 
     def backend_folder(self) -> Path | None:
-        """Where a backend of files has the states; None for any other backend."""
+        """The folder with the states of a file backend; None for any other backend."""
         url = json.loads(self.execute("whoami", "--json").stdout).get("url", "")
         if not url.startswith("file://"):
             return None
         return Path(url.removeprefix("file://").partition("?")[0]).expanduser() / ".pulumi"
 
     def _repair_files(self) -> bool:
-        """Removes what a kill left half written in a backend of files; whether there was any.
+        """Removes incomplete files from a file backend; returns whether there were any.
 
-        Beside each file lies one with its attributes, which is not written in one go: left empty,
-        the state, itself whole, cannot be read. `file://...?metadata=skip` does without them.
+        Next to each file is one with attributes, not written atomically: if it is empty, the state,
+        itself complete, cannot be read. `file://...?metadata=skip` does without them.
         """
         if (folder := self.backend_folder()) is None:
             return False
@@ -61,8 +61,8 @@ class RecoveringPulumi(Pulumi):
 
 
 def _causes_first(text: str) -> list[str]:
-    """The errors in `pulumi preview --json`, a line each. What a resource says is the cause; that
-    the preview failed, which the engine adds, comes last."""
+    """The errors in `pulumi preview --json`, one per line. A resource's error is the cause; the
+    engine's own message that the preview failed comes last."""
     lines = [" ".join(error.split()).removeprefix("error: ") for error in errors(text)]
     found = dict.fromkeys(line for line in lines if line)
     return sorted(found, key=lambda line: line.startswith(_CONSEQUENCE))

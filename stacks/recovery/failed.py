@@ -1,5 +1,5 @@
-"""What a cloud made half way and keeps. An `up` passes it by: it stands in the state, and to its
-provider nothing of it changes."""
+"""Resources that a cloud keeps although their creation failed. An `up` ignores them: they are in
+the state, and the provider sees no change."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,14 +11,14 @@ from stacks.recovery.google import Get
 
 _REMOVES = "removeDefaultNodePool"
 _FAILED = ("ERROR", "FAILED", "CREATE_FAILED")
-"""Not RUNNING_WITH_ERROR or DEGRADED: those are up, and the cloud repairs them."""
+"""Without RUNNING_WITH_ERROR and DEGRADED: those are running, and the cloud repairs them."""
 
 
 def failed(
     deployment: Deployment, google: Get, aws: Callable[[str], Aws]
 ) -> Iterator[tuple[str, str]]:
-    """URN, and the cloud's reason, of each cluster and each group of nodes that failed; raises
-    LookupError in the words of a cloud that does not say."""
+    """URN, and the cloud's reason, of each failed cluster and node group; raises LookupError with
+    the message of a cloud that does not answer."""
     for row in resources(deployment):
         if row.get("delete") or not row.get("id"):
             continue
@@ -34,10 +34,10 @@ def failed(
 
 
 def keep_default_pool(deployment: Deployment, google: Get) -> list[str]:
-    """URNs of the clusters that still have the node pool that GKE makes with each, and that the
-    program has removed: Google's provider removes it once the cluster is made, and was ended before
-    that. In `deployment` they are then as it left them, so that the next update sees the
-    difference; that removes the pool, and nothing else. Raises LookupError as `failed` does."""
+    """URNs of the clusters that still have GKE's default node pool, which the program removes:
+    Google's provider deletes it after creating the cluster, and was interrupted before that. In
+    `deployment`, they are changed so that the next update sees the difference, and deletes only the
+    pool. Raises LookupError as `failed` does."""
     found = []
     for row in resources(deployment):
         removes = (row.get("inputs") or {}).get(_REMOVES)

@@ -1,6 +1,6 @@
-"""The id of a Google Cloud or Kubernetes resource that was being made: its inputs say it.
+"""The id of a Google Cloud or Kubernetes resource that was being created, from its inputs.
 
-Where its generated name is not known any more, Google is asked what there is. Nothing is written.
+If its generated name is not known any more, Google is queried. Read-only.
 """
 
 import json
@@ -18,8 +18,8 @@ Inputs = Mapping[str, Any]
 
 
 def identity(type_token: str, inputs: Inputs) -> str | None:
-    """The id that the provider gives it; None for a type whose ids Google chooses, and where the
-    inputs do not say it."""
+    """The id that the provider gives it; None for a type whose ids Google chooses, and if it does
+    not follow from the inputs."""
     if make := _IDENTITIES.get(type_token):
         return make(inputs)
     row = rows().get(type_token)
@@ -32,7 +32,7 @@ def identity(type_token: str, inputs: Inputs) -> str | None:
 
 
 def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
-    """The inputs with the project, region and zone that the provider's settings add."""
+    """The inputs with the project, region and zone from the provider's settings."""
     given = {name: provider[name] for name in ("project", "region", "zone") if provider.get(name)}
     if zone := given.pop("zone", None):
         given.setdefault("region", region_of(zone))
@@ -40,20 +40,20 @@ def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
 
 
 Get = Callable[[str, str], Mapping[str, Any]]
-"""API, such as `compute`, and path -> what a GET answers, as JSON, empty if there is no such
-thing; raises LookupError in Google's words."""
+"""API, such as `compute`, and path -> the answer to a GET, as JSON, empty if the resource does not
+exist; raises LookupError with Google's message."""
 
 
 def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | None:
-    """Ids of what the provider may have made under a name of its own finding, `name-0123abc`, or
-    under a number that Google gave it; None for a type that is not known here."""
+    """Ids of resources that the provider may have created with a generated name, `name-0123abc`, or
+    with a number from Google; None for an unsupported type."""
     ours = re.compile(re.escape(name) + "-[0-9a-f]{7}")
     region = f"projects/{inputs['project']}/regions/{inputs.get('region')}"
     rows: list[Any]
     match type_token:
         case "gcp:compute/network:Network":
             place = f"projects/{inputs['project']}/global/networks"
-            # A network carries no label. One that already has subnetworks is somebody's.
+            # A network has no labels. One that already has subnetworks belongs to others.
             rows = [
                 row for row in _all(get, "compute", place, "items") if not row.get("subnetworks")
             ]
@@ -72,7 +72,7 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
             place = _node_pool({**inputs, "name": ""}).rstrip("/")
             rows = list(get("container", place).get("nodePools") or ())
             wanted = _stack_of(inputs.get("nodeConfig"))
-            # In a cluster of another owner; in the stack's own, a pool carries no label.
+            # In an existing cluster; in the stack's own, a pool has no label.
             rows = [row for row in rows if wanted in (None, _stack_of(row.get("config")))]
         case "gcp:monitoring/dashboard:Dashboard":
             dashboard = json.loads(inputs["dashboardJson"])
@@ -91,14 +91,14 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
 
 
 def _stack_of(config: Any) -> str | None:
-    """The stack that the labels of a node pool's machines name."""
+    """The stack in the labels of a node pool's machines."""
     label: str | None = ((config or {}).get("resourceLabels") or {}).get(GOOGLE_LABEL)
     return label
 
 
 def _own(rows: list[Any], what: str, title: str, wanted: str | None, labels: str) -> list[str]:
-    """The names of those with this title that are the stack's; raises NotOursError where there are
-    others alone."""
+    """The names of the stack's own resources with this title; raises NotOursError if there are only
+    others."""
     alike = [row for row in rows if row.get("displayName") == title]
     found = {row["name"]: (row.get(labels) or {}).get(GOOGLE_LABEL) for row in alike}
     own = [name for name, label in found.items() if wanted in (None, label)]
@@ -108,9 +108,9 @@ def _own(rows: list[Any], what: str, title: str, wanted: str | None, labels: str
 
 
 def check(type_token: str, identity: str, inputs: Inputs, get: Get) -> None:
-    """Raises NotOursError where something of this name is there that is not this stack's.
+    """Raises NotOursError if a resource with this name exists but is not this stack's.
 
-    What has no mark of its own is the stack's within a network, router or cluster of the stack's.
+    A resource without its own mark is the stack's if its network, router or cluster is.
     """
     match type_token:
         case "gcp:container/cluster:Cluster":
@@ -129,7 +129,7 @@ def check(type_token: str, identity: str, inputs: Inputs, get: Get) -> None:
 
 
 def _all(get: Get, service: str, path: str, key: str) -> list[Any]:
-    """The rows of every page."""
+    """The items of all pages."""
     rows: list[Any] = []
     page = ""
     while True:
@@ -141,7 +141,7 @@ def _all(get: Get, service: str, path: str, key: str) -> list[Any]:
 
 
 def kubernetes_identity(inputs: Inputs) -> str:
-    """`namespace/name`, or the name alone of what has no namespace."""
+    """`namespace/name`, or only the name for a resource without a namespace."""
     metadata = inputs["metadata"]
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
@@ -159,7 +159,7 @@ def _node_pool(i: Inputs) -> str:
 
 
 def _condition(i: Inputs) -> str:
-    """Without its title, a grant under a condition would be taken for one without."""
+    """Without the title, a conditional grant would be confused with an unconditional one."""
     return f"/{i['condition']['title']}" if i.get("condition") else ""
 
 
@@ -175,4 +175,4 @@ _IDENTITIES: Mapping[str, Callable[[Inputs], str]] = {
     ),
     "gcp:container/nodePool:NodePool": _node_pool,
 }
-"""Resource type -> id, for those that their row in `clouds` does not say."""
+"""Resource type -> id, for types whose row in `clouds` does not define it."""

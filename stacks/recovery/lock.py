@@ -1,10 +1,10 @@
 """Who holds the lock of a state, and whether that run is over.
 
-A lock names a host and a process, and no boot or machine. Machines of one image share their host
-name, and containers can be given one, so the name alone proves nothing. A lock's run is known to
-be over in two cases: its host name is the ID of the container that this runs in; or the backend's
-folder is on a disk of this machine and no process of the machine has its ID. Otherwise a person
-has to know.
+A lock names a host and a process, but neither boot nor machine. Machines from one image share their
+host name, and containers can be given one, so the name alone proves nothing. A lock's run is known
+to be over in two cases: its host name is the ID of the container in which this runs; or the
+backend's folder is on a disk of this machine and no process on it has the lock's ID. Otherwise the
+user has to decide.
 """
 
 import os
@@ -14,14 +14,14 @@ from pathlib import Path
 
 _HOLDER = re.compile(r"created by (?P<user>[^@\s]+)@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
 _LOCAL_DISKS = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs", "zfs")
-"""File systems of one machine; of any other, such as NFS, another machine may write the lock."""
+"""File systems of one machine; on others, such as NFS, another machine may write the lock."""
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
-"""PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h: not that of a container."""
+"""PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h: outside of containers."""
 _PROC = Path("/proc")
 
 
 def holders(refusal: str) -> str:
-    """What the engine's refusal says of who holds the locks; empty if it names nobody."""
+    """The holders of the locks according to the engine's error; empty if it names none."""
     return ", ".join(found[0] for found in _HOLDER.finditer(refusal))
 
 
@@ -34,7 +34,7 @@ def running_here(locks: str) -> str:
 
 
 def are_dead(locks: str, backend: Path | None) -> bool:
-    """Whether every lock's run is known to be over; `backend`: the state's folder, if it is one."""
+    """Whether every lock's run is known to be over; `backend`: the folder of a file backend."""
     found = list(_HOLDER.finditer(locks))
     host = socket.gethostname()
     if not found or any(each["host"] != host or _alive(int(each["pid"])) for each in found):
@@ -51,14 +51,14 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's
+    except PermissionError:  # It is another user's process.
         return True
     return True
 
 
 def _own_container(mounts: Path = _PROC / "self/mountinfo") -> str | None:
-    """The short ID of the container that this runs in, which its runtime makes the host name of;
-    None outside of one."""
+    """The short ID of the container in which this runs, which its runtime uses as the host name;
+    None outside of containers."""
     try:
         found = re.search(r"/containers/(?:\S+/)?([0-9a-f]{12})[0-9a-f]{52}/", mounts.read_text())
     except OSError:
@@ -67,19 +67,19 @@ def _own_container(mounts: Path = _PROC / "self/mountinfo") -> str | None:
 
 
 def _on_local_disk(folder: Path, mounts: Path = _PROC / "self/mountinfo") -> bool:
-    """Whether the file system of a folder is one that only this machine writes to."""
+    """Whether a folder is on a file system that only this machine can write to."""
     found = (Path(), "")
     for line in mounts.read_text().splitlines():
         mount, _, source = line.partition(" - ")
         point = Path(mount.split()[4].replace("\\040", " "))
-        # Of several mounts on one point the last is the one that is seen.
+        # If several are mounted at one point, the last is visible.
         if folder.resolve().is_relative_to(point) and len(point.parts) >= len(found[0].parts):
             found = (point, source.split()[0])
     return found[1] in _LOCAL_DISKS
 
 
 def _sees_every_process(proc: Path = _PROC) -> bool:
-    """Whether this runs outside of containers, and may look at other people's processes."""
+    """Whether this runs outside of containers, and may see other users' processes."""
     try:
         own = str((proc / "self/ns/pid").readlink())
         (proc / "1/status").read_text()
@@ -89,12 +89,12 @@ def _sees_every_process(proc: Path = _PROC) -> bool:
 
 
 def _in_a_container(pid: int, proc: Path = _PROC) -> bool:
-    """Whether a process of any container on this machine has this ID there: a container may share
+    """Whether a process in any container on this machine has this ID there: a container may share
     the machine's host name and the backend's folder."""
     for status in proc.glob("[0-9]*/status"):
         try:
             found = re.search(r"^NSpid:\s+(.+)$", status.read_text(), re.MULTILINE)
-        except OSError:  # it ended meanwhile
+        except OSError:  # It has ended.
             continue
         if found and str(pid) in found[1].split()[1:]:
             return True

@@ -1,7 +1,7 @@
-"""Orphaned resources: a run made them and was told that it failed, so the state has none of them.
+"""Orphaned resources: a run created them but got an error, so they are not in the state.
 
-Only the program names them. A provider that gives up waiting forgets what it made; the state then
-has no trace of it. The next `up` finds the name taken, or makes another one under another name.
+Only the program names them. A provider that stops waiting forgets what it created, and the state
+has no trace of it. The next `up` finds the name taken, or creates another under a new name.
 """
 
 import json
@@ -14,13 +14,13 @@ from stacks.recovery.aws import Aws
 from stacks.recovery.state import NotOursError
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""How the engine writes a value that only an update will know."""
+"""The engine's placeholder for a value that is known only during an update."""
 
 
 def with_orphans(deployment: Deployment, preview: Mapping[str, Any]) -> Deployment:
-    """The state with everything that `pulumi preview --json` would create as if it had begun.
+    """The state in which all that `pulumi preview --json` would create is a started operation.
 
-    Left out is what cannot have been made: its inputs, its parent or its provider are not there.
+    Without resources that cannot exist, because their inputs, parent or provider do not exist yet.
     """
     known = {row["urn"] for row in resources(deployment)}
     begun = [*pending(deployment)]
@@ -29,7 +29,7 @@ def with_orphans(deployment: Deployment, preview: Mapping[str, Any]) -> Deployme
         row = step.get("newState") or {}
         if step["op"] != "create" or row["urn"] in taken or not row.get("custom"):
             continue
-        if not row.get("provider"):  # a provider itself, which no cloud makes
+        if not row.get("provider"):  # It is a provider, which no cloud creates.
             continue
         if needs(row) <= known and UNKNOWN not in json.dumps([row["inputs"], row["provider"]]):
             begun.append({"type": "creating", "resource": row, "orphaned": True})
@@ -38,9 +38,9 @@ def with_orphans(deployment: Deployment, preview: Mapping[str, Any]) -> Deployme
 
 
 def duplicates(deployment: Deployment, aws: Mapping[str, Aws]) -> Iterator[str]:
-    """A line for each thing on AWS that looks like one of the stack's and is not in the state.
+    """A line for each resource in AWS that looks like one of the stack's and is not in the state.
 
-    `aws`: region -> what asks there.
+    `aws`: region -> the client for it.
     """
     seen = set()
     for row in resources(deployment):
@@ -49,9 +49,9 @@ def duplicates(deployment: Deployment, aws: Mapping[str, Aws]) -> Iterator[str]:
             continue
         try:
             found = aws[region].find(row["type"], row.get("inputs") or {}) or ()
-        except NotOursError:  # another stack's is not a twin of this one's
+        except NotOursError:  # A resource of another stack is not a duplicate.
             continue
-        except LookupError as error:  # the state is in order; this is only not known
+        except LookupError as error:  # The state is correct; only this question has no answer.
             if (line := f"{row['type']}: {error}") not in seen:
                 seen.add(line)
                 yield line

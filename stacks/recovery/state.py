@@ -1,7 +1,7 @@
-"""What a killed engine left in the state: operations that began and were never reported done.
+"""What a killed engine left in the state: operations that were started but not reported as done.
 
-The engine writes each operation down before it asks the cloud, so whatever a killed run may have
-made is named there, with its inputs and its generated name.
+The engine records each operation before it calls the cloud, so everything that a killed run may
+have created is named there, with its inputs and its generated name.
 """
 
 from collections.abc import Mapping
@@ -22,20 +22,20 @@ from stacks.engine.urn import Urn, reference
 
 _ALERT = "gcp:monitoring/alertPolicy:AlertPolicy"
 _UNREAD = "adopted, but not refreshed yet: run gpu-cluster recover again"
-"""An error of its initialisation, to the engine: the next refresh takes it away."""
+"""Marks an unread resource as an initialization error, which a refresh removes."""
 _NEW = ("id", "outputs", "initErrors")
-"""What adoption adds to a resource that was being made."""
+"""Fields that adoption adds to a resource that was being created."""
 
 
 class NotOursError(Exception):
-    """What is there under this name says that it is another stack's, or nobody's."""
+    """An existing resource with this name belongs to another stack, or has no owner."""
 
 
 def check_own(identity: str, wanted: str | None, found: str | None) -> None:
-    """Raises NotOursError where `identity` is there and does not carry the stack's own label.
+    """Raises NotOursError if `identity` exists and does not have the stack's own label.
 
-    `wanted`: the label in the inputs; None for those of a program that gave none, whose operation
-    the state then has under its name.
+    `wanted`: the label in the inputs; None if the program set none, in which case the state has the
+    operation under its name.
     """
     if wanted is not None and found != wanted:
         whose = f"is labelled {found}" if found else "has no label of a stack"
@@ -43,8 +43,8 @@ def check_own(identity: str, wanted: str | None, found: str | None) -> None:
 
 
 def check_within(identity: str, found: object, wanted: object) -> None:
-    """Raises NotOursError where `identity` is part of something else than the stack's own: by the
-    last parts of their names, as the one may be a URL and the other none."""
+    """Raises NotOursError if `identity` does not belong to the stack's own resource: compares the
+    last parts of their names, because one may be a URL."""
     theirs, ours = (str(name).rpartition("/")[2] for name in (found, wanted))
     if theirs != ours:
         raise NotOursError(
@@ -54,18 +54,18 @@ def check_within(identity: str, found: object, wanted: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupted:
-    """One operation that began."""
+    """An operation that was started."""
 
     urn: str
     operation: str
     """`creating`, `updating`, `deleting`, `reading` or `importing`."""
     inputs: Mapping[str, Any]
     custom: bool
-    """Whether a provider made it: a component is made by nobody."""
+    """Whether a provider creates it, unlike a component."""
     provider: Mapping[str, Any] = field(default_factory=dict)
     """The inputs of its provider: project, region."""
     orphaned: bool = False
-    """Whether only the program says that it may be there; a generated name is then another one."""
+    """Whether only the program says that it may exist; then a generated name is different."""
 
     @property
     def type(self) -> str:
@@ -74,18 +74,18 @@ class Interrupted:
 
     @property
     def name(self) -> str:
-        """Type and name, as people know it."""
+        """Type and name, as shown to people."""
         return Urn.parse(self.urn).label
 
     @property
     def may_be_there(self) -> bool:
-        """Whether a cloud or cluster may have made it, and the state does not know."""
+        """Whether a cloud or cluster may have created it without a record in the state."""
         made = self.operation == "creating" and self.custom
         return made and not self.type.startswith(PROVIDER_TYPE)
 
 
 def interrupted(deployment: Deployment) -> list[Interrupted]:
-    """Every operation that the state has as begun, in the order in which they began."""
+    """Every operation that the state records as started, in that order."""
     providers = {
         reference(row["urn"], row.get("id", "")): row.get("inputs") or {}
         for row in resources(deployment)
@@ -105,8 +105,8 @@ def interrupted(deployment: Deployment) -> list[Interrupted]:
 
 
 def reopened(deployment: Deployment) -> Deployment:
-    """The state with what an earlier recovery adopted, and was ended before it read that, as an
-    operation that began: nobody knows yet whether it is there."""
+    """The state in which resources that an interrupted recovery adopted, but did not read, are
+    started operations again, because it is not known whether they exist."""
     found = deepcopy(deployment)
     body = found["deployment"]
     rows: list[dict[str, Any]] = body.get("resources") or []
@@ -124,11 +124,11 @@ def reopened(deployment: Deployment) -> Deployment:
 
 
 def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
-    """The state without operations that began, and with what `found` (URN -> the cloud's name) says
-    may be there; a refresh then reads it, or finds that it is not there and forgets it."""
+    """The state without started operations, and with the resources in `found` (URN -> the cloud's
+    name); a refresh then reads them, or removes those that do not exist."""
     adopted = deepcopy(deployment)
     body = adopted["deployment"]
-    # The engine never drops a row with both marks; earlier versions left some.
+    # The engine never removes a row with both marks; earlier versions left some.
     rows: list[dict[str, Any]] = [
         row
         for row in body.get("resources") or ()
@@ -138,7 +138,7 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
     for operation in body.pop("pending_operations", None) or ():
         row = operation["resource"]
         if operation["type"] == "deleting":
-            # With the mark, the engine takes it to be gone, and makes the next one beside it.
+            # With the mark, the engine assumes it is deleted, and creates its successor too early.
             for each in rows:
                 if each["urn"] == row["urn"]:
                     each.pop(AWAITS_REPLACEMENT, None)
@@ -156,7 +156,7 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
 
 def _name_cluster(row: Mapping[str, Any]) -> None:
     """Gives an imported node pool the full name of its cluster: `pulumi import` writes the short
-    one, and the provider, to which that is another cluster, would replace the pool
+    name, which the provider considers another cluster, so it would replace the pool
     (resource_container_node_pool.go, `cluster`: ForceNew without a DiffSuppressFunc)."""
     whole = str(row.get("id") or "").partition("/nodePools/")[0]
     for part in ("inputs", "outputs"):
@@ -166,26 +166,26 @@ def _name_cluster(row: Mapping[str, Any]) -> None:
 
 
 def auto_named(inputs: Mapping[str, Any]) -> bool:
-    """Whether a provider of the Terraform bridge made up the name, or the engine did."""
+    """Whether the name was generated, by a provider of the Terraform bridge or by the engine."""
     return "name" in (inputs.get("__defaults") or ())
 
 
 def _outputs(row: Mapping[str, Any], identity: str) -> dict[str, Any]:
-    """As far as they are known. A provider of the Terraform bridge reads by them rather than by the
-    name alone, and keeps what the cloud does not tell: `deletionProtection`, say. The Kubernetes
-    provider has a format of its own and starts from the name."""
+    """The known outputs. A provider of the Terraform bridge needs them to read the resource, and
+    keeps those that the cloud does not return, such as `deletionProtection`. The Kubernetes
+    provider has another format and starts from the name."""
     if row["type"].startswith("kubernetes:"):
         return {}
     inputs = row.get("inputs") or {}
     known = {name: value for name, value in inputs.items() if not name.startswith("__")}
-    # By its name, which Google chooses, the provider reads an alert policy, and by nothing else
-    # (resource_monitoring_alert_policy.go): without one, it takes it to be gone.
+    # The provider reads an alert policy only by its name, which Google chooses
+    # (resource_monitoring_alert_policy.go): without it, it assumes that the policy is gone.
     return known | ({"name": identity} if row["type"] == _ALERT else {})
 
 
 def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
-    """Puts a resource behind all that it depends on, and before what depends on it. The engine
-    deletes next what it replaces, unless that was deleted before the replacement was begun."""
+    """Inserts a resource after its dependencies, and before its dependents. The engine then deletes
+    the one that it replaces, unless it was deleted before the replacement."""
     for other in rows:
         if other["urn"] == row["urn"] and not other.get("delete"):
             behind = max(
