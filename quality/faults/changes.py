@@ -100,9 +100,15 @@ class Table:
     not_here: Mapping[str, str] = field(default_factory=dict)
     """Keys that cannot be changed in an existing stack -> why."""
     not_applied: Mapping[str, str] = field(default_factory=dict)
-    """Keys whose changes are only previewed -> why."""
+    """Keys whose changes, and those of the keys below them, are only previewed -> why."""
     stays: frozenset[str] = frozenset()
     """Keys whose changes cannot be undone."""
+
+    def only_previewed(self, key: str) -> str | None:
+        """Why a change of the key is not applied; None if it is."""
+        parts = key.split(".")
+        above = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+        return next((self.not_applied[name] for name in above if name in self.not_applied), None)
 
 
 @cache
@@ -223,7 +229,7 @@ def applied(
         for number, (change, effect) in enumerate(zip(planned.changes, found, strict=True)):
             if effect.refused or effect.wrong or change.key.partition(".")[0] not in MADE:
                 continue
-            if reason := planned.not_applied.get(change.key):
+            if reason := planned.only_previewed(change.key):
                 yield number, replace(effect, not_made=reason)
                 continue
             if set(last.because) & set(effect.because):

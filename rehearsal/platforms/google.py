@@ -17,6 +17,7 @@ from rehearsal.simulators.google_inventory import (
     buckets,
     gke_cluster,
     networks,
+    node_accounts,
     not_granted,
 )
 from rehearsal.simulators.reservations import reservations
@@ -31,6 +32,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
     existing, notes = networks(of.stack, of.settings, of.inventories)
     foreign, described = gke_cluster(of.stack, of.settings, of.inventories)
     reserved, more = reservations(of.stack, of.settings, folder=of.inventories)
+    accounts = node_accounts(of.settings)
     cloud = google.GoogleCloud(
         control_plane=of.control_plane,
         faults=of.faults,
@@ -39,6 +41,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         quota_suffices=True,
         buckets=buckets(of.stack, of.inventories),
         not_granted=not_granted(of.stack, of.inventories),
+        accounts=accounts,
         stock=stock(
             of.stack,
             of.inventories,
@@ -71,7 +74,12 @@ def serve(of: Rehearsed) -> RunningSimulator:
             # A DNS endpoint's certificate is signed by a CA that every machine trusts.
             "SSL_CERT_FILE": str(of.control_plane.pki.ca),
         },
-        notes=(*notes, *described, *more),
+        notes=(
+            *notes,
+            *described,
+            *more,
+            *(f"this service account is simulated: {email}" for email in sorted(accounts)),
+        ),
     )
 
 

@@ -151,6 +151,15 @@ def not_granted(stack: str, folder: Path = INVENTORIES) -> frozenset[str]:
     return frozenset(names)
 
 
+def node_accounts(settings: Settings[Any] | None) -> frozenset[str]:
+    """Emails of the service accounts that the stack's pools name for their nodes."""
+    own = settings.own if settings else None
+    if not isinstance(own, GkeSettings):
+        return frozenset()
+    named = (pool.args.service_account for pool in own.pools.values())
+    return frozenset(email for email in named if email is not None)
+
+
 def gke_cluster(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[GkeCluster | None, list[str]]:

@@ -73,19 +73,22 @@ class GoogleCloud(CloudState):
         quota_suffices: bool = False,
         buckets: Mapping[str, Bucket] | None = None,
         not_granted: frozenset[str] = frozenset(),
+        accounts: frozenset[str] = frozenset(),
         stock: Sequence[Stock] = (),
         blocks: Sizes | None = None,
     ) -> None:
         """`existing`: networks that exist before the stack; `reservations`: those bought before it.
         With `quota_suffices`, every pool can grow to its maximum unless `faults` sets a quota.
-        `buckets`: those that differ from the default, by name. `not_granted`: as in `CloudState`.
-        `stock`: machines in limited number. `blocks`: where in the network machines are."""
+        `buckets`: those that differ from the default, by name. `not_granted` and `accounts`: as
+        in `CloudState`. `stock`: machines in limited number. `blocks`: where in the network
+        machines are."""
         super().__init__(
             control_plane=control_plane,
             faults=faults or NoFaults(),
             reservations=reservations,
             buckets=buckets or {},
             not_granted=not_granted,
+            accounts=accounts,
         )
         self._quota_suffices = quota_suffices
         self._gpu_request_shapes: set[GpuRequestShape] = set()

@@ -28,6 +28,7 @@ class CloudState(ABC):
         reservations: Sequence[Reservation],
         buckets: Mapping[str, Bucket],
         not_granted: frozenset[str],
+        accounts: frozenset[str],
     ) -> None:
         self.control_plane = control_plane
         self.faults = faults
@@ -36,6 +37,8 @@ class CloudState(ABC):
         self.not_granted = not_granted
         """Cloud KMS keys on which GKE's service agent has no role, as `projects/...`, and
         repositories on which the nodes' account has none, as in an image's name."""
+        self.accounts = accounts
+        """Emails of service accounts that exist before the stack."""
         self.lock = threading.RLock()
         self.operations = Operations()
         self.resources: dict[str, CloudResource] = {}
@@ -111,7 +114,7 @@ class CloudState(ABC):
         raise bad_request(f"Service account '{email}' does not exist")
 
     def _accounts(self) -> set[str]:
-        return {one.state["email"] for one in self.of("iam.serviceAccounts")}
+        return {one.state["email"] for one in self.of("iam.serviceAccounts")} | self.accounts
 
     def check_member(self, member: str, project: str) -> None:
         """Raises ApiError if an IAM member does not exist."""

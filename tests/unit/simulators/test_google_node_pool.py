@@ -457,6 +457,8 @@ def test_nodes_run_as_an_account_that_exists() -> None:
     email = stack.up(ACCOUNT, "gpu-nodes", {})["email"]
     stack.pool(nodeConfig=t4(serviceAccount=email))
     stack.pool("foreign", nodeConfig=t4(serviceAccount="x@other.iam.gserviceaccount.com"))
+    stack.cloud.accounts = frozenset({"before@p.iam.gserviceaccount.com"})
+    stack.pool("before", nodeConfig=t4(serviceAccount="before@p.iam.gserviceaccount.com"))
 
 
 @pytest.mark.parametrize(

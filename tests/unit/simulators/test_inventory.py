@@ -12,7 +12,7 @@ from quality.faults.changes import STACKS as MORE
 from rehearsal.existing import ExistingCluster
 from rehearsal.inventory_file import from_nodes
 from rehearsal.program_copy import prepared
-from rehearsal.simulators.google_inventory import networks
+from rehearsal.simulators.google_inventory import networks, node_accounts
 from rehearsal.simulators.inventory import (
     checked_machines,
     controllers,
@@ -22,6 +22,7 @@ from rehearsal.simulators.inventory import (
     machines,
     network,
 )
+from stacks.definition.files import EXAMPLES
 from stacks.definition.names import StackError
 from stacks.definition.settings import config_in, settings_of
 
@@ -389,3 +390,15 @@ def test_nodes_become_an_inventory() -> None:
 def test_what_is_no_list_of_nodes_is_one_line(text: str) -> None:
     with pytest.raises(StackError, match=r"^that is not a list of nodes; give the output of"):
         from_nodes(text, set())
+
+
+def test_the_accounts_that_pools_name_for_their_nodes_exist() -> None:
+    """The stack creates none of them; its own account is not among them."""
+    dev = EXAMPLES / "Pulumi.dev.yaml"
+    config = config_in(dev.read_bytes(), dev.name)
+    assert node_accounts(settings_of("dev", config)) == frozenset()
+    email = "nodes@my-project.iam.gserviceaccount.com"
+    (pool,) = config["gpu-cluster:gpuPools"].values()
+    pool["serviceAccount"] = email
+    assert node_accounts(settings_of("dev", config)) == {email}
+    assert node_accounts(settings("lab")) == frozenset()
