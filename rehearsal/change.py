@@ -165,7 +165,7 @@ class ChangeRehearsal(Rehearsal):
         return [name for name in names if name not in known]
 
     def change(self) -> Mapping[str, Any] | None:
-        """What the change did, for the report; None if the change has not run yet."""
+        """The effects of the change, for the report; None if the change has not run yet."""
         ups = [outcome for outcome in self.outcomes if outcome.operation == "up"]
         if self.began is None or not ups:
             return None

@@ -31,7 +31,7 @@ KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "GOGC", POLICY_SETTING
 proxy or home."""
 
 _WRAPPED = re.compile(r"^(?:1 error occurred:\s+\* |creating urn:pulumi:\S+: )+")
-"""What a provider and the engine prefix to the reason when a create fails partway."""
+"""Prefixes that a provider and the engine put before the reason when a create fails partway."""
 
 QUIET = frozenset({"same", "read", "refresh"})
 """Operations that change nothing."""

@@ -148,8 +148,7 @@ def _said(item: Object) -> Object:
 
 
 def disturbed(api: Api, before: Mapping[str, str]) -> list[str]:
-    """What the stack changed in another owner's cluster, and which of the stack's objects
-    remain."""
+    """The changes that the stack made in another owner's cluster, and its objects that remain."""
     now = owners_objects(api)
     found = not_as_before(before.keys(), now.keys(), before, now)
     return [f"{line} in the cluster" if line in now else line for line in found]

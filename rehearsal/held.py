@@ -35,7 +35,7 @@ REHEARSALS = ROOT / ".rehearsal"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What to rehearse, and how."""
+    """The stack to rehearse, and the options."""
 
     stack: str
     folder: str

@@ -12,7 +12,7 @@ from stacks.engine.state import ROOT_TYPE
 from stacks.engine.urn import Urn
 
 NARROWEST = 12
-"""The least columns of a table's cell on a narrow terminal."""
+"""The minimum width of a table cell, in columns, on a narrow terminal."""
 
 
 @dataclass(slots=True, kw_only=True)

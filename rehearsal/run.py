@@ -131,8 +131,8 @@ def _rehearsal(
 
 
 def leftovers(sandbox: Sandbox) -> list[str]:
-    """Processes and files of an ended sandbox that remain; empty unless the sandbox has a
-    defect."""
+    """Processes and ports of an ended sandbox that are still open, and traces of its real node;
+    empty unless something is wrong with the sandbox."""
     found = [
         f"process {pid} of the rehearsal was still running" for pid in end_leftovers(sandbox.mark)
     ]

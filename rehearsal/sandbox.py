@@ -395,7 +395,8 @@ class Sandbox:
             self._foreign = owners_objects(self.control_plane.api)
 
     def disturbed(self) -> list[str]:
-        """What the stack has changed or left in another owner's cluster in a cloud."""
+        """The stack's changes to another owner's cluster in a cloud, and its objects that remain
+        there."""
         return disturbed(self.control_plane.api, self._foreign) if self._foreign else []
 
     def _write_description(self, ports: dict[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""What a rehearsal simulates differently: containers, and other versions of programs.
+"""The differences between a rehearsal and the stack: simulated containers, other program versions.
 
 The stack's version of a program may differ from the one that a rehearsal can build; the report
 shows such differences.

@@ -71,7 +71,7 @@ def text(name: str) -> str:
 
 
 def _schema(schema: dict[str, Any], depth: int) -> dict[str, Any]:
-    """A schema at this depth; `properties` and each of them are one level."""
+    """A schema at this depth; `properties` and each property in it are a level each."""
     plain: dict[str, Any] = _plain(schema)
     if _depth(plain) + depth - 1 <= DEEPEST or schema.get("type") not in ("object", "array"):
         return plain

@@ -144,8 +144,8 @@ def _cell(took: Took | None) -> str:
 def bench(revisions: Sequence[str], *, docs: bool) -> ExitCode:
     """Measures the revisions, by default HEAD, and writes one table of all measured revisions.
 
-    `docs`: whether to write it to the benchmark page as well. Finds a violation if the last
-    revision exceeds a limit.
+    `docs`: whether to write it to the benchmark page as well. A finding: the last revision exceeds
+    a limit.
     """
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     python = getattr(sys, "_base_executable", sys.executable)

@@ -275,8 +275,8 @@ class _Standing:
         return cls(created, {group.name: group.revision for group in groups})
 
     def not_as_said(self, before: "_Standing", effect: Effect, last: Effect) -> Iterator[str]:
-        """What an `up` did beyond this effect and the undoing of the previous change, and what of
-        this effect it did not do."""
+        """The effects of an `up` beyond this effect and the undoing of the previous change, and the
+        parts of this effect that are missing."""
         lost = {
             kind: urn
             for urn, (kind, made) in before.created.items()

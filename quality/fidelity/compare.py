@@ -52,7 +52,7 @@ class Answer:
 
     @property
     def differs(self) -> tuple[str, ...]:
-        """What differs, of `check`, `diff`, `delete first` and `outputs`."""
+        """The parts that differ, of `check`, `diff`, `delete first` and `outputs`."""
         ours, theirs = self.offline, self.official
         if _refuses(ours) != _refuses(theirs):
             return ("check",)

@@ -84,7 +84,7 @@ def compare(package: str, program: Path, *, most: int | None, docs: bool) -> Sai
 
 
 def spread(cases: Sequence[Case], most: int | None) -> Sequence[Case]:
-    """At least one case of each type and kind, then random ones, with a fixed seed."""
+    """At least one case of each type and kind, then pseudo-random ones, the same in every run."""
     if most is None or len(cases) <= most:
         return cases
     ranked = sorted(cases, key=lambda case: sha256(case.label.encode()).digest())

@@ -376,8 +376,8 @@ class _Played:
 
 
 class _Karpenter(_Played):
-    """Karpenter for AWS, with the pod's own environment and credentials. It serves on every
-    address, so it gets no ports here (docs/adr/0004), and its log shows when it works."""
+    """Karpenter for AWS, with the pod's own environment and credentials. It would serve on every
+    address, so it must not listen (docs/adr/0004), and its log shows when it works."""
 
     no_listen = True
 

@@ -30,7 +30,7 @@ C_LIBRARY = (
     "libpthread.so.0",
     "librt.so.1",
 )
-"""What the driver's programs and libraries load; the tools alone may need less."""
+"""Libraries that the driver's programs and libraries load; the tools may not need all of them."""
 FOLDERS = ("dev", "etc", "proc", "root", "run", "sys", "tmp", "usr", "usr/bin", "usr/local", "var")
 MERGED = ("bin", "lib", "lib64", "sbin")
 """Links into `usr` on most machines, folders on others."""

@@ -84,7 +84,7 @@ class LostWorker:
 
 
 def verdict(before: str, after: str) -> str:
-    """What the logs of the lost worker and its successor show together."""
+    """Compares the logs of the lost worker and its successor."""
     resumed = _RESUMED.search(after)
     if resumed is None:
         raise Failure("the second worker started over, although the first had written a checkpoint")

@@ -119,7 +119,7 @@ def trained(config: dict[str, Any], pool: str, training: Training) -> list[str]:
 
 def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
     """Enables time-slicing of the pool's GPUs and removes its samples; returns their names."""
-    # Half a GPU tells nothing about a whole one, and NCCL needs whole ones.
+    # Half a GPU shows nothing about a whole one, and NCCL needs whole ones.
     config.pop(CHECK, None)
     config.pop(JOBS, None)
     config[POOLS][pool]["sharing"] = {"strategy": "time-slicing", "replicas": replicas}

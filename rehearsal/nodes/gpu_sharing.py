@@ -26,7 +26,8 @@ _BLOCKS = {"timeSlicing": "time-slicing", "mps": "mps"}
 
 
 class Reader:
-    """What each device plugin's pod read when it started: a later change has no effect on it."""
+    """The config that each device plugin's pod read when it started: later changes have no effect
+    on it."""
 
     def __init__(self, find: FindConfigMap) -> None:
         self._find = find

@@ -14,7 +14,7 @@ from components.kube.taints import keeps_away, tolerated
 from rehearsal.simulators.cloud import NodeTaint, NodeTemplate
 
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
-"""Taints that depend on a node's state and tell nothing about its shape."""
+"""Taints that depend on a node's state, not on its shape."""
 
 
 def shape_of(node: Mapping[str, Any]) -> NodeTemplate:

@@ -93,7 +93,7 @@ class Nodes:
         self._cluster_cache = cluster_cache
         self._event_log = event_log
         self._changes: queue.SimpleQueue[str] = queue.SimpleQueue()
-        """What changed: `cloud`, or a kind of the cluster's objects."""
+        """The changes to process: `cloud`, or a kind of the cluster's objects."""
         self._intake = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None

@@ -129,7 +129,7 @@ class Choice:
     """One of several alternatives for the nodes of the same pods."""
 
     of: str
-    """What the alternatives have in common: the name of a compute class, or the labels that pods
+    """The purpose that the alternatives share: the name of a compute class, or the labels that pods
     select."""
     rank: int
     """The position in the order, from 0 for the first choice."""

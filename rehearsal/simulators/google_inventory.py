@@ -65,7 +65,7 @@ class Networks:
     """The stack's project."""
     subnetworks: Sequence[Subnetwork]
     missing: frozenset[Missing] = frozenset()
-    """What is missing in a Shared VPC: the project's attachment, a role of its agents."""
+    """The missing parts of a Shared VPC: the project's attachment, roles of its agents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ def _why_not(groups: Sequence[NodeGroup], snapshot: ClusterSnapshot) -> str:
 
 def probe(pool: str, output: Mapping[str, Any], snapshot: ClusterSnapshot) -> dict[str, Any]:
     """A pod that requests the least number of the pool's GPUs, on a node that does not exist yet:
-    nodes from before an update tell nothing about those that join after it."""
+    nodes from before an update do not show what those that join after it are like."""
     known = [n["metadata"]["name"] for g in groups_of(output, snapshot) for n in snapshot.of(g)]
     other_node = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": known}
     affinity = {"nodeSelectorTerms": [{"matchExpressions": [other_node]}]}

@@ -114,7 +114,7 @@ class Operation:
 
 @dataclass(slots=True, kw_only=True)
 class ProviderSettings:
-    """What the offline plugin of one cloud adds to the common one."""
+    """The parts of an offline plugin that are specific to one cloud."""
 
     package: str
     """`gcp` or `aws`: the SDK `pulumi_<package>` defines the accepted inputs."""

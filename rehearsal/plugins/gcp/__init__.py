@@ -68,6 +68,6 @@ def settings_for(
 
 def check_config(inputs: Mapping[str, object]) -> list[Problem]:
     """Problems of a provider's configuration, including settings that are not read here."""
-    import pulumi_gcp.provider  # takes a part of a second, which most callers do not need
+    import pulumi_gcp.provider  # takes a fraction of a second, which most callers do not need
 
     return unread("gcp", block(pulumi_gcp.provider.ProviderArgs).properties, _READ, inputs)

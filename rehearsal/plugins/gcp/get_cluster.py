@@ -17,7 +17,7 @@ def answer(
     handlers: Mapping[str, Handler], config: Config, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The function's result; raises CloudError if the cluster does not exist."""
-    from pulumi_gcp.container import GetClusterResult  # takes a part of a second
+    from pulumi_gcp.container import GetClusterResult  # takes a fraction of a second
 
     cluster, pools = handlers[Cluster.token], handlers[NodePool.token]
     assert isinstance(cluster, Cluster)

@@ -1,4 +1,4 @@
-"""What EKS's controllers create in an account for Services and PersistentVolumeClaims.
+"""The resources that EKS's controllers create for Services and PersistentVolumeClaims.
 
 According to kubernetes/cloud-provider-aws, a load balancer is named `a` plus the Service's UID
 without hyphens; it has network interfaces in the cluster's subnets and a security group named

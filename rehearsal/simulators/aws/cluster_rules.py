@@ -1,4 +1,4 @@
-"""What EKS refuses about a new or changed cluster, with its messages."""
+"""EKS's rules for a new or changed cluster, with its messages."""
 
 import datetime
 import re

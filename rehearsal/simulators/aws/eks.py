@@ -242,8 +242,8 @@ IDENTITY_SECONDS = 10.0
 """Seconds until a pod identity association reaches the webhook that gives pods their credentials:
 aws/eks-pod-identity-agent issue 52, aws/containers-roadmap issue 2507."""
 NODE_GROUP_SECONDS = 20.0
-"""What is granted up to this many seconds after a node group was created counts as in effect, as it
-would be once the group exists, which takes minutes in AWS and no time here."""
+"""Access that is granted up to this many seconds after a node group was created works at once, as
+it would by the time the group exists: that takes minutes in AWS and no time here."""
 
 
 def identified_at(cluster: Cluster, account: tuple[str, str]) -> float | None:

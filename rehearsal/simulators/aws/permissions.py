@@ -1,4 +1,4 @@
-"""What a Cluster Autoscaler may do with a node group's Auto Scaling group, and see of it."""
+"""A Cluster Autoscaler's permissions to read and change a node group's Auto Scaling group."""
 
 from collections.abc import Mapping, Sequence
 
@@ -47,7 +47,7 @@ def why_not_scaled(account: Account, group: Group, scaler: Scaler) -> str:
 
 
 def why_late(account: Account, group: Group, scaler: Scaler) -> str:
-    """What this autoscaler, which scales the group, learns too late; empty if nothing.
+    """The information that this autoscaler, which scales the group, gets too late; empty if none.
 
     Without this permission it treats a node that EC2 refuses as one that is starting (its
     auto_scaling_groups.go, isNodeGroupAvailable), which only its log shows.

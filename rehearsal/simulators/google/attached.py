@@ -1,4 +1,4 @@
-"""What GKE's controllers create in a project for Services and PersistentVolumeClaims.
+"""The resources that GKE's controllers create for Services and PersistentVolumeClaims.
 
 According to kubernetes/cloud-provider-gcp, the load balancer of a Service is named `a` plus the
 Service's UID without hyphens, its firewall rule `k8s-fw-` plus that name, and the disk or Filestore

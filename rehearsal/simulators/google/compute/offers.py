@@ -1,5 +1,4 @@
-"""What a project may use, and what each zone offers: quotas, regions, zones, machine and
-accelerator types."""
+"""A project's quotas, and the regions, zones, machine types and accelerator types on offer."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
