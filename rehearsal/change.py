@@ -39,8 +39,7 @@ class Before:
     def copy(self, target: Path) -> tuple[ProgramCopy, Path]:
         """Copies the program for the stack.
 
-        Also returns the folder with the versions of its controllers: this tree's if the revision
-        has none.
+        Also returns the folder with its controllers' versions, or else this tree's.
         """
         source = target.with_name(f"{target.name}-source")
         with tarfile.open(fileobj=io.BytesIO(self.archive)) as archive:

@@ -27,8 +27,7 @@ BIN = Path(__file__).with_name("bin")
 POLICY_SETTINGS = "GPU_CLUSTER_POLICY_SETTINGS"
 """The file from which the policy pack reads its settings, if not policy/config.json."""
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "GOGC", POLICY_SETTINGS)
-"""The only variables that the engine gets from the caller's environment: no cloud credentials,
-proxy or home."""
+"""The only variables that the engine gets from the caller: no cloud credentials, proxy or home."""
 
 _WRAPPED = re.compile(r"^(?:1 error occurred:\s+\* |creating urn:pulumi:\S+: )+")
 """Prefixes that a provider and the engine put before the reason when a create fails partway."""
@@ -85,8 +84,7 @@ class Engine(Pulumi):
     ) -> None:
         self._folder = folder
         self._on_event = on_event
-        """Called with the command, the operation on a resource and its URN, once the operation is
-        done."""
+        """Called with the command, the operation on a resource and its URN, once it is done."""
         self._process: subprocess.Popen[bytes] | None = None
         self._runs = 0
         command, in_front = tools.pulumi()
@@ -99,8 +97,7 @@ class Engine(Pulumi):
             "PATH": os.pathsep.join(map(str, path)),
             "HOME": str(folder / "home"),
             "KUBECONFIG": os.devnull,
-            # The language host looks for its executor in the cache, and HOME is a different one
-            # here.
+            # The language host looks for its executor in the cache, and HOME is not the usual one.
             "GPU_CLUSTER_CACHE": str(tools.programs.cache_folder()),
             "PULUMI_HOME": str(folder / "pulumi"),
             "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
@@ -123,8 +120,7 @@ class Engine(Pulumi):
         return self._operate("preview", policy_pack)
 
     def up(self, policy_pack: Path | None = None, *, refresh: bool = False) -> Outcome:
-        """`pulumi up`; with `refresh`, first reads the actual state of the clouds and the
-        cluster."""
+        """`pulumi up`; with `refresh`, first reads the actual state of clouds and cluster."""
         return self._operate("up", policy_pack, *(["--refresh"] if refresh else []))
 
     def refresh(self) -> Outcome:
@@ -277,8 +273,7 @@ def _with_subject(urn: str | None, message: str) -> str:
 
 
 def run_in_thread(run: Callable[[], Outcome]) -> tuple[threading.Thread, list[Outcome]]:
-    """Starts a run of the engine in a thread; the list contains its outcome once the thread has
-    ended."""
+    """Starts a run of the engine in a thread; the list has its outcome once the thread ends."""
     outcomes: list[Outcome] = []
     thread = threading.Thread(target=lambda: outcomes.append(run()), name="engine", daemon=True)
     thread.start()

@@ -20,8 +20,7 @@ class Event:
     subject: str
     """The node's name, the pod's `namespace/name`, the engine's operation, the group."""
     what: str
-    """For example `joined`, `gpus`, `left`; `pending`, `bound`, `running`, `succeeded`,
-    `deleted`."""
+    """For example `joined`, `gpus`, `left`; `pending`, `bound`, `running`, `succeeded`."""
     detail: dict[str, Any] = field(default_factory=dict)
 
 

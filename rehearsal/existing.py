@@ -33,8 +33,7 @@ STORAGE_SECONDS = 10.0
 _PODS = "110"
 _DISK = "500Gi"
 _OWN_GROUPS = (".sh", ".x-k8s.io")
-"""Suffixes of the API groups of the rehearsal's autoscaler and kubelets; users' clusters have
-none."""
+"""Suffixes of the API groups that only the rehearsal's autoscaler and kubelets use."""
 
 
 class ExistingCluster:

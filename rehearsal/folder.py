@@ -88,8 +88,7 @@ def end(folder: Path, by: str) -> str:
     """Ends the rehearsal in this folder, removes its files, and returns a sentence about what was
     done. The report remains; a second call removes it, too.
 
-    `by`: the command that the rehearsal is told about. Raises FolderError if the folder is not a
-    rehearsal's.
+    `by`: the command to show to it. Raises FolderError if the folder is not a rehearsal's.
     """
     _refuse_foreign(folder)
     if not folder.is_dir():
@@ -164,8 +163,7 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.is_dir() or holder(folder) is not None:
         return
     lock = folder / LOCK
-    # A rehearsal that was killed before it wrote its identity has left an empty lock, and no other
-    # file.
+    # A rehearsal that was killed before it wrote its identity has left only an empty lock.
     begun = lock.is_file() and not lock.is_symlink() and not lock.stat().st_size
     if any(entry != lock or not begun for entry in folder.iterdir()):
         raise FolderError(

@@ -56,15 +56,13 @@ with socket.socket(socket.AF_UNIX) as server:
             break
 sys.exit(code[0] if code else {killed})
 """
-"""The launcher ends when the program does, and the program is killed with it. It imports no site
-packages."""
+"""The launcher ends with the program, and the program with it. It imports no site packages."""
 
 KILLED = 137
 """The exit code of a program that was killed, or that ended without Python noticing."""
 
 SHARED = "GPU_CLUSTER_LAUNCHER"
-"""Environment variable with the launcher of a longer-lived process, to be used instead of an own
-one."""
+"""Environment variable with the launcher of a longer-lived process, to use instead."""
 
 
 @cache
@@ -128,8 +126,7 @@ def _learn(learnt: Path) -> None:
     learnt.unlink()
     for name in names:
         # The SDKs' lazy packages run only when one of their attributes is read. A class in a module
-        # of the same name would be hidden by that module if the module were imported before the
-        # package.
+        # of the same name would be hidden by that module if it were imported first.
         *packages, _ = itertools.accumulate(name.split("."), "{}.{}".format)
         for each in [*packages, name]:
             try:
@@ -221,8 +218,7 @@ def _tell(learnt: Path, before: set[str]) -> None:
         and str(vars(module).get("__file__") or "").startswith(f"{sys.prefix}{os.sep}")
     ]
     if new:
-        # If two programs end at once, the later message wins; the next run sends the other one
-        # again.
+        # If two programs end at once, the later message wins; the other is sent again.
         file = learnt.with_suffix(f".{os.getpid()}")
         file.write_text(json.dumps(new))
         file.replace(learnt)

@@ -43,8 +43,7 @@ class Wanted:
     keep: bool = False
     """Whether the rehearsal continues after the workloads run, until the user ends it."""
     replace: str = ""
-    """The command on whose behalf a rehearsal running in the folder is ended; empty: it is not
-    ended."""
+    """The command on whose behalf a rehearsal in the folder is ended; empty: it is not."""
     deadline: float = 90.0
     """How many seconds the workloads may take to run."""
     real_node: bool = False
@@ -56,8 +55,7 @@ class Wanted:
 
 
 def run(wanted: Wanted, *, quiet: bool = False) -> int:
-    """Rehearses in a separate process; returns the exit code. With `quiet`, its output is printed
-    on the standard error."""
+    """Rehearses in a separate process; returns the exit code. With `quiet`, prints to stderr."""
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "rehearsal.held", str(writing), json.dumps(asdict(wanted))]
     if not wanted.keep:

@@ -1,7 +1,6 @@
 """Reads an existing GKE cluster for its inventory; changes nothing in Google Cloud.
 
-It queries the Kubernetes Engine API (the cluster) and the Compute Engine API (its subnetwork,
-routers and routes).
+It queries Kubernetes Engine (the cluster) and Compute Engine (subnetwork, routers and routes).
 """
 
 from collections.abc import Mapping

@@ -21,8 +21,7 @@ RUNNING = " ..."
 
 
 class Progress:
-    """Lines with the seconds since the start. On a terminal, the current step and its duration are
-    shown below them."""
+    """Lines with the seconds since the start; on a terminal, the current step is below them."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -12,11 +12,9 @@ from stacks.outcome import CheckError
 Choice = Literal["auto", "official", "offline"]
 
 POINTED: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, str]]] = {
-    # A cloud's APIs are simulated, and its provider sends requests to the addresses in the
-    # environment.
+    # A cloud's APIs are simulated; its provider reads their addresses from the environment.
     **{cloud.package: lambda points: points for cloud in CLOUDS.values()},
-    # The AWS SDK for Go reads it as well; on an AWS machine it would otherwise request real
-    # credentials.
+    # Also for the AWS SDK for Go, which on an AWS machine would request real credentials.
     "aws": lambda points: {**points, "AWS_EC2_METADATA_DISABLED": "true"},
     # The control plane is real, and the program passes its kubeconfig to the provider.
     "kubernetes": lambda points: {},

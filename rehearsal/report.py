@@ -28,8 +28,7 @@ class NodeLife:
     """When they were first allocatable."""
     left: float | None = None
     reason: str = ""
-    """Why it was removed: `recycled`, `scaled in`, `of no group`, `cluster gone`; empty
-    otherwise."""
+    """Why it was removed: `recycled`, `scaled in`, `of no group`, `cluster gone`; else empty."""
     added: bool = False
     """Whether the autoscaler added it."""
     granted: float | None = None
@@ -87,8 +86,7 @@ class Report:
     """For the rehearsal of a change: `from`, the revision; `replaced`, `updated`, `created` and
     `deleted`, resources; `recycled`, nodes."""
     real_node: Mapping[str, Any] | None = None
-    """For a rehearsal with a real node: its GPUs, when it offered them, what ran, and what
-    remained."""
+    """For a rehearsal with a real node: its GPUs over time, what ran, and what remained."""
 
     def document(self) -> dict[str, Any]:
         """The content of `report.json`."""
@@ -338,8 +336,7 @@ def _own_part(pod: PodLife) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
-    """Columns as wide as their widest entry, two spaces apart; with `width`, the widest ones are
-    cut."""
+    """Columns as wide as their widest entry, two spaces apart; `width` cuts the widest ones."""
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     while width and sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > NARROWEST:

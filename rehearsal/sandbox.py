@@ -395,8 +395,7 @@ class Sandbox:
             self._foreign = owners_objects(self.control_plane.api)
 
     def disturbed(self) -> list[str]:
-        """The stack's changes to another owner's cluster in a cloud, and its objects that remain
-        there."""
+        """The stack's changes to another owner's cluster in a cloud, and its remaining objects."""
         return disturbed(self.control_plane.api, self._foreign) if self._foreign else []
 
     def _write_description(self, ports: dict[str, int]) -> None:

@@ -113,8 +113,7 @@ class Rehearsal:
         )
 
     def teardown(self) -> bool:
-        """Scales the workloads down, waits for the GPU nodes to leave, then destroys everything
-        else."""
+        """Scales the workloads down, waits for the GPU nodes to leave, then destroys the rest."""
         return all(
             self._step(name, step)
             for name, step in (
@@ -328,8 +327,7 @@ class Rehearsal:
         return counts == [pods, pods]
 
     def _idle(self) -> dict[str, int]:
-        """Pools above their minimum that have nodes without GPU pods -> the number of those
-        nodes."""
+        """Pools above their minimum -> how many of their nodes have no GPU pods, if any."""
         busy = {
             pod["spec"].get("nodeName")
             for pod in self.sandbox.cluster_cache.pods
@@ -403,8 +401,7 @@ class Rehearsal:
         ]
 
     def _reasons(self) -> list[str]:
-        """Errors in the autoscaler's node templates and unnecessary scale-ups, as reasons for
-        timeouts."""
+        """Errors in the node templates and unnecessary scale-ups, as reasons for timeouts."""
         self.template_checks = assertions.template_checks(
             self.sandbox.cloud, self.sandbox.cluster_cache, self._new_gpu_nodes()
         )
@@ -444,8 +441,7 @@ class Rehearsal:
         """Checks that GPU pods run on nodes with the right GPUs, which joined in time, and that
         installers and plugins run only on GPU nodes."""
         until = time.monotonic() + settle_seconds()
-        # Nodes and pods are watched separately: the view of a node may be older than that of its
-        # pods.
+        # Nodes and pods are watched separately: a node's state may be older than its pods'.
         while (wrong := self._misplaced()) and time.monotonic() < until:
             time.sleep(0.1)
         if wrong:

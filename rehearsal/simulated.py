@@ -61,8 +61,7 @@ def versions(events: Iterable[Event]) -> dict[str, str]:
 
 
 def _minor_differs(stack: str, ran: str) -> list[str]:
-    """A note if another minor version of Kubernetes ran; a stack that names none gets the cloud's
-    choice."""
+    """A note if another minor version of Kubernetes ran; a stack may leave it to the cloud."""
     wanted, minor = (".".join(each.lstrip("v").split(".")[:2]) for each in (stack, ran))
     if not stack or wanted == minor:
         return []

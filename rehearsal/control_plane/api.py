@@ -85,7 +85,7 @@ class Api:
 
     def watch(self, path: str, version: str) -> Iterator[Object]:
         """Yields changes after `version`, as `{"type": ..., "object": ...}`, until the server
-        closes."""
+        ends."""
         reply = self._pool.request(
             "GET",
             f"{self._base}{path}",

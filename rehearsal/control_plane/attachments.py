@@ -4,8 +4,7 @@ A Service of type LoadBalancer gets a load balancer and an address, and so do an
 Gateway if the cloud has a controller for them; a PersistentVolumeClaim gets a disk; if its class
 waits for a consumer, once the scheduler has chosen a node for the first pod that uses it. Each is
 deleted with its object, unless the reclaim policy of a disk's volume is `Retain`. Deleting a
-cluster deletes none of them: what its controllers created remains, is billed, and prevents the
-network's deletion.
+cluster deletes none of them: they remain, are billed, and block the network's deletion.
 """
 
 import math
@@ -38,7 +37,7 @@ _NODE = "volume.kubernetes.io/selected-node"
 
 
 def wanted(objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
-    """The attachments that a cluster's objects (by kind, those of `FOLLOWED`) need from the
+    """The attachments that a cluster's objects, by their kinds of `FOLLOWED`, need from the
     cloud."""
     ports = {
         full_name(each): {port.get("name"): port["port"] for port in each["spec"].get("ports", ())}
@@ -103,8 +102,7 @@ def _provisioned(claim: Object, its: Object | None) -> bool:
 
 
 def _driver(its: Object | None) -> dict[str, Any]:
-    """The parameters that the claim's class gives its driver. A bound claim may have lost its
-    class."""
+    """The parameters that the claim's class gives its driver. A bound claim may have no class."""
     its = its or {}
     return {"driver": its.get("provisioner", ""), "parameters": its.get("parameters") or {}}
 
@@ -132,8 +130,7 @@ def _of_routes(gateway: Object, routes: Sequence[Object]) -> Iterator[tuple[str,
 
 
 def _beside(one: Object, reference: Object) -> str:
-    """The full name of the referenced object: in the same namespace unless the reference has
-    one."""
+    """The full name of the referenced object; its namespace defaults to that of `one`."""
     return f"{reference.get('namespace') or one['metadata']['namespace']}/{reference['name']}"
 
 
@@ -157,16 +154,14 @@ class Attachments:
         self._due: set[str] = set()
         """Claims whose disk the cloud could not create yet because its driver is not running."""
         self._refused: dict[str, str] = {}
-        """Claim's uid -> why the driver does not create its volume, as the claim's events report
-        it."""
+        """Claim's uid -> why the driver does not create its volume, as in the claim's events."""
         self._released: set[str] = set()
         """Deleted claims whose disk the driver has not deleted yet."""
         self._retained: set[str] = set()
         """Deleted claims whose volume has the reclaim policy `Retain`."""
 
     def follow(self, objects: Mapping[str, Sequence[Object]]) -> None:
-        """Reports changed attachments to the cloud, and writes addresses and volumes to the
-        cluster."""
+        """Reports changes to the cloud, and writes addresses and volumes to the cluster."""
         if not isinstance(self._cloud, Attaching):
             return
         for its in self._cloud.storage_classes():
@@ -232,8 +227,7 @@ class Attachments:
 
     def end(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """Handles the deletion of the cluster: controllers still act on what they have seen, since
-        they run for the minutes that the deletion takes. A driver that runs in pods has no nodes
-        left."""
+        they run for the minutes that the deletion takes. A driver in pods has no nodes left."""
         now = self._wanted(objects)
         if now != self._known and isinstance(self._cloud, Attaching):
             self._cloud.attach([each for each in now if each.uid not in self._refused])

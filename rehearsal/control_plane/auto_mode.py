@@ -3,8 +3,7 @@
 AWS runs Karpenter outside the cluster, with its own NodeClass and labels: `eks.amazonaws.com` where
 upstream has `karpenter.k8s.aws`. Upstream's unmodified program therefore sees the cluster through a
 proxy that presents each NodeClass as an EC2NodeClass and translates back whatever Karpenter writes.
-The cluster contains only Auto Mode's objects. A request keeps its caller's rights: the proxy has
-none.
+The cluster contains only Auto Mode's objects. The proxy has only its caller's rights.
 """
 
 import json

@@ -239,8 +239,7 @@ class _Played:
         self._ready = ready
 
     def _begin(self, network: PodNetwork) -> None:
-        """Starts the container, running but not ready. Like a kubelet, it waits for missing
-        volumes."""
+        """Starts the container, not ready yet. Like a kubelet, it waits for missing volumes."""
         arguments = [self._argument(each) for each in self._container.get("args") or []]
         for own, local in self._ports.items():
             network.route(self.address, own, local)

@@ -52,8 +52,7 @@ def _folders(*, make: bool) -> Iterator[list[int]]:
 
 
 def _own(path: Path, parent: int) -> int:
-    """The folder's descriptor; raises ToolError if it is a link, or if other users may write in
-    it."""
+    """The folder's descriptor; raises ToolError if it is a link, or if others may write in it."""
     try:
         descriptor = os.open(path.name, _FOLDER, dir_fd=parent)
     except NotADirectoryError:  # a link fails like this, too

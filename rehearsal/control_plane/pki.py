@@ -9,8 +9,7 @@ from pathlib import Path
 import trustme
 
 VALID = datetime.timedelta(days=30)
-"""Long enough for an environment that is kept running, short enough that a leaked key is
-worthless."""
+"""Long enough for an environment that is kept, short enough that a leaked key is worthless."""
 NAMES = ("127.0.0.1", "localhost", "kubernetes.default.svc")
 
 

@@ -21,8 +21,7 @@ from tools.peers import Quiet
 CHUNK = 65_536
 CONNECT_SECONDS = 5.0
 NODE_ADDRESS = "10.128.0.2"
-"""The address of every simulated node. On a user's network it may be a machine; it is never
-contacted."""
+"""The address of every simulated node. A user's network may have it, so it is never contacted."""
 
 
 class PodNetwork:

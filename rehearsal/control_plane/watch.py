@@ -18,8 +18,7 @@ Handler = Callable[[str, Change, Object], None]
 
 RETRY_SECONDS = 0.2
 UNKNOWN_SECONDS = 3.0
-"""After this, a kind that the cluster does not have is requested again, as it may be defined
-later."""
+"""After this, a kind that the cluster does not have is requested again: it may be new."""
 
 
 class Watcher:

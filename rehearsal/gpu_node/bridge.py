@@ -36,8 +36,7 @@ class Bridge:
         return (INTERFACES / self.name).exists()
 
     def make(self) -> None:
-        """Creates the bridge and assigns its address. Raises NodeError if the kernel has no
-        bridges."""
+        """Creates the bridge and its address. Raises NodeError if the kernel has no bridges."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             try:
                 fcntl.ioctl(control, SIOCBRADDBR, self.name.encode() + b"\0")

@@ -24,8 +24,7 @@ class Cgroup:
 
     @property
     def _rest(self) -> str:
-        """Contains the machine's other processes while version 2 has the node's group next to
-        it."""
+        """Contains the machine's other processes while version 2 has the node's group as well."""
         return f"{self.name}-rest"
 
     def folders(self) -> list[Path]:
@@ -60,8 +59,7 @@ class Cgroup:
         return enabled
 
     def remove(self, enabled: list[str]) -> list[str]:
-        """Removes the group with all its children, and disables the controllers `enabled`; returns
-        what remains."""
+        """Removes the group and its children, and disables `enabled`; returns what remains."""
         left = []
         for root, version in hierarchies():
             group, rest = root / self.name, root / self._rest

@@ -61,8 +61,7 @@ class HostChanges:
             _remove_empty(Path(folder))
 
     def left(self) -> dict[str, list[str]]:
-        """Kind of trace -> what is there now that was not before; all are empty after
-        `take_back`."""
+        """Kind of trace -> what is there now that was not before; empty after `take_back`."""
         return {
             "processes": processes_in(self.namespace),
             **{

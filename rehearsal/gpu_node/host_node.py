@@ -24,8 +24,7 @@ from stacks.outcome import CheckError
 PROGRAMS = (
     "kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit", "jobset",
 )  # fmt: skip
-"""Programs to build in addition to those of every rehearsal: the node's, and the training job's
-controller."""
+"""Additional programs to build: the node's, and the training job's controller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,8 +58,7 @@ class Image:
 def write(file: Path, images: Sequence[Image], programs: Mapping[str, Path]) -> None:
     """Writes an OCI layout as a tar, the format that `ctr images import` reads.
 
-    `programs`: added to every image, by absolute path in the image. Raises NodeError if the machine
-    lacks one of TOOLS.
+    `programs`: added to every image, by absolute path. Raises NodeError if one of TOOLS is missing.
     """
     layer = file.with_suffix(".layer")
     _write_layer(layer, programs)
@@ -141,8 +140,7 @@ def _found(tool: str) -> Path:
 
 
 def _home(path: Path) -> Path:
-    """The path with links in its folders resolved: `/bin/sh` is `/usr/bin/sh` if `/bin` is a
-    link."""
+    """The path with links in its folders resolved: `/bin/sh` may be `/usr/bin/sh`."""
     return path.parent.resolve() / path.name
 
 

@@ -34,8 +34,7 @@ class LostWorker:
         api: Api,
         until: Callable[[Callable[[], bool], Callable[[], str], float], Any],
     ) -> None:
-        """`until` waits for a condition, at most so many seconds, and otherwise fails with a
-        reason."""
+        """`until` waits for a condition, at most so many seconds, and else fails with a reason."""
         self._job, self._view, self._cache = job, view, cache
         self._api, self._until = api, until
         self.logs: dict[str, str] = {}

@@ -101,8 +101,7 @@ def nvidia_smi() -> Path | None:
 
 
 def read(answer: str) -> Machine:
-    """Parses the output of `nvidia-smi --query-gpu`: a line of FIELDS for each GPU, without
-    units."""
+    """Parses the output of `nvidia-smi --query-gpu`: a line of FIELDS per GPU, without units."""
     gpus, drivers = [], set()
     for line in filter(None, map(str.strip, answer.splitlines())):
         try:

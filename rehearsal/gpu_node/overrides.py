@@ -24,8 +24,7 @@ IMAGES = Path("components", "catalog", "images.py")
 POOLS, WORKLOADS = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
 CHECK = "gpu-cluster:gpuTest"
 EVERYTHING = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
-"""The environment of NVIDIA's own images: without a limit, a container sees all GPUs of its
-node."""
+"""The environment of NVIDIA's images: without a limit, a container sees all its node's GPUs."""
 
 
 def images(pause: str) -> list[Image]:
@@ -63,8 +62,7 @@ class Overrides:
         self.made.append(f"{IMAGES}: DEVICE_PLUGIN -> {PLUGIN} (there is no registry{_version()})")
 
     def allow(self, settings: Path, own: Path, directories: Iterable[str]) -> None:
-        """Writes settings of the policy pack to `own` that allow pods to mount these
-        directories."""
+        """Writes policy settings to `own` that allow pods to mount these directories."""
         document = json.loads(settings.read_text())
         rule = document.setdefault("host-paths", {})
         rule["paths"] = sorted({*rule.get("paths", ()), *directories})
@@ -109,8 +107,7 @@ def measured(config: dict[str, Any], pool: str, how: PyTorch) -> list[str]:
 
 
 def trained(config: dict[str, Any], pool: str, training: Training) -> list[str]:
-    """Replaces the pool's workloads by the documented training job; returns the names of the pool's
-    samples."""
+    """Replaces the pool's workloads by the documented training job; returns the samples' names."""
     config.pop(CHECK, None)
     config[BATCH] = {"jobSet": True}
     config[JOBS] = {training.name: training.job(pool, SAMPLE)}
@@ -127,8 +124,7 @@ def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
 
 
 def sharing_pods(config: dict[str, Any], pool: str, pods: int) -> list[str]:
-    """Replaces the pool's samples by `pods` pods that request one share each; returns their
-    names."""
+    """Replaces the pool's samples by `pods` pods with one share each; returns their names."""
     names = [f"share-{number}" for number in range(1, pods + 1)]
     for name in names:
         config[WORKLOADS][name] = {

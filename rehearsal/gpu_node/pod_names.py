@@ -68,8 +68,7 @@ def answer(query: bytes, known: Mapping[str, str]) -> bytes:
     address = known.get(".".join(labels))
     records = b""
     if address and kind == _A:
-        # A pointer to the name in this message, class IN, and a TTL of 0 so that no client caches
-        # it.
+        # A pointer to the name in this message, class IN, and TTL 0, so that no client caches it.
         records = struct.pack("!HHHIH", 0xC00C, _A, 1, 0, 4) + IPv4Address(address).packed
     (number,) = struct.unpack_from("!H", query)
     flags = _ANSWERED | (0 if address else _UNKNOWN)

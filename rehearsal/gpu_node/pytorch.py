@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 LIBRARIES = "/machine-libraries"
-"""Where a container sees the machine's libraries, which PyTorch's libraries and the driver's
-need."""
+"""Where a container sees the machine's libraries, which PyTorch's and the driver's need."""
 LOADED = f"/usr/local/nvidia/lib64:{LIBRARIES}"
 _ASK = """
 import importlib.util, json, sys, sysconfig

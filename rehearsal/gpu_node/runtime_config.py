@@ -113,8 +113,7 @@ def kubelet(
     client_ca: Path,
     taints: Sequence[NodeTaint],
 ) -> Mapping[str, Any]:
-    """The KubeletConfiguration. The kubelet answers only on the bridge, and only to the API
-    server."""
+    """The KubeletConfiguration. The kubelet answers only the API server, on the bridge."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",

@@ -171,8 +171,8 @@ class RealNodeRehearsal(Rehearsal):
         return f"{NAME}: pool {row.pool}, {row.allocatable} allocatable, nothing wrong"
 
     def _samples_run(self) -> str:
-        """With all GPUs requested twice, one sample gets them and one waits; a third requests none
-        and sees them all."""
+        """With all GPUs requested twice, one sample runs, one waits; one without a request sees
+        all."""
         workloads = self._workloads()
         asking = [name for name, one in workloads.items() if one.get("gpus", 1)]
         without = [name for name in workloads if name not in asking]
@@ -232,8 +232,7 @@ class RealNodeRehearsal(Rehearsal):
         return f"every one of {len(self.measured['gpus'])} GPUs is good"
 
     def _trained(self) -> str:
-        """Runs the documented training job: its loss falls, and it survives the loss of its
-        worker."""
+        """Runs the documented training job: its loss falls, and it survives losing its worker."""
         if (how := self._training) is None:
             return "not trained: this machine's python3 has no PyTorch"
         api = self.sandbox.control_plane.api

@@ -259,8 +259,7 @@ def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
 
 
 def room(group: NodeGroup, frozen: int | None) -> int:
-    """How many nodes the autoscaler may have in the group in addition to those that the cloud
-    keeps."""
+    """How many nodes the autoscaler may add to those that the cloud keeps in the group."""
     elastic = max(group.max_nodes - group.target_nodes, 0)
     return elastic if frozen is None else min(elastic, frozen)
 
@@ -316,8 +315,7 @@ def node_pool(
 
 
 def reserved(key: str) -> bool:
-    """Whether Karpenter refuses this label in a pool because it derives it from the instance
-    type."""
+    """Whether Karpenter refuses this label in a pool: it derives it from the instance type."""
     domain = key.partition("/")[0] if "/" in key else ""
     if domain.endswith(("kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io")):
         return key == TYPE
@@ -338,8 +336,7 @@ def _guessed_price(shape: NodeTemplate) -> float:
 
 
 def _gpus(shape: NodeTemplate) -> int:
-    """The number of GPUs; 0 if a tag's value is not a number, as Karpenter would not start with
-    it."""
+    """The number of GPUs; 0 if a tag's value is not a number, which Karpenter refuses."""
     text = shape.capacity.get(GPU, "0")
     return int(text) if text.isdigit() else 0
 

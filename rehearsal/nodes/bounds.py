@@ -51,8 +51,7 @@ class Bounds:
         self._server.server_close()
 
     def install(self, api: Api) -> None:
-        """Registers the webhook with this API server, and forgets what was admitted on an earlier
-        one."""
+        """Registers the webhook with this API server, and forgets earlier admissions."""
         with self._lock:
             self._api, self._let_in = api, {}
         url = f"https://127.0.0.1:{self._server.server_address[1]}/"

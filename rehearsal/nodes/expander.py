@@ -21,8 +21,7 @@ _OF_CLOUD = ("kubernetes.io", "k8s.io", "eks.amazonaws.com")
 _FIRST_SECONDS, _MOST_SECONDS = 300.0, 1800.0
 """Real values: --initial-node-group-backoff-duration and --max-node-group-backoff-duration."""
 _FASTER = 10.0
-"""How much faster than in a real cluster it is retried. Karpenter takes up to 10 s for the next
-group."""
+"""How much faster than in a real cluster it is retried; Karpenter takes up to 10 s."""
 
 
 def ordered(

@@ -26,8 +26,7 @@ _BLOCKS = {"timeSlicing": "time-slicing", "mps": "mps"}
 
 
 class Reader:
-    """The config that each device plugin's pod read when it started: later changes have no effect
-    on it."""
+    """The config that each device plugin's pod read when it started, whatever changed later."""
 
     def __init__(self, find: FindConfigMap) -> None:
         self._find = find
@@ -87,8 +86,7 @@ def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -
 
 
 def parse(text: str) -> GpuSharing:
-    """Parses the plugin's config file. Raises ValueError with the reason if the plugin refuses
-    it."""
+    """Parses the plugin's config file. Raises ValueError with the plugin's reason to refuse it."""
     try:
         config = yaml.safe_load(text)
     except yaml.YAMLError:

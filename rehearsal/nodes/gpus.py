@@ -13,8 +13,7 @@ from rehearsal.simulators.cloud import NodeGroup
 
 GPU = "nvidia.com/gpu"
 CLOUD_SECONDS = 1.0
-"""How long after the node is ready the cloud's own driver and plugin run; minutes in a real
-cloud."""
+"""How long after the node is ready the cloud's driver and plugin run; in a cloud, minutes."""
 
 PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
 _SIZES_OF_2025_04 = """

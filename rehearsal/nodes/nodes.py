@@ -1,8 +1,7 @@
 """Adds the nodes that the cloud would run, and their GPUs when they are due.
 
 Nodes that the cloud creates itself (a group's initial or minimum count) are created here. Nodes
-that the autoscaler adds are created by Karpenter, and get their real properties before anything can
-be scheduled on them.
+that the autoscaler adds are created by Karpenter, and get their real properties before any pod.
 """
 
 import queue
@@ -138,8 +137,7 @@ class Nodes:
         """Node -> the number of GPUs it was last given."""
         self.refusals, self.sharing, self.outdated = {}, {}, {}
         self._attempts: dict[str, int] = {}
-        """Pool whose machines another owner launches -> how many of its attempts have been
-        recorded."""
+        """Pool whose machines another owner launches -> how many of its attempts are recorded."""
         self._backoff = Backoff()
         self._scale_down, self._migration = ScaleDown(), Migration()
         self._kept_templates = KeptTemplates()
@@ -162,8 +160,7 @@ class Nodes:
         self._cluster_cache.clear()
 
     def empty_soon(self) -> None:
-        """Lets the stack's Karpenter remove an empty node as quickly as the rehearsal's own
-        would."""
+        """Lets the stack's Karpenter remove an empty node as fast as the rehearsal's own."""
         for pool in self._cluster_cache.all("NodePool"):
             path = f"{NODE_POOLS}/{pool['metadata']['name']}"
             disruption = {"consolidateAfter": f"{EMPTY_SECONDS}s"}
@@ -192,8 +189,7 @@ class Nodes:
             cloud_changed |= self._take_changes()
             if stopped.is_set():
                 return
-            # Read before the snapshot: pods that the update has not restarted yet may still be
-            # restarted.
+            # Before the snapshot: pods that the update has not restarted yet may still restart.
             updating = self._updating()
             # One snapshot for the whole turn, since more changes may arrive meanwhile.
             self._nodes, self._pods = self._cluster_cache.nodes, self._cluster_cache.pods

@@ -188,8 +188,7 @@ class QueuedNodes:
         self._log.record("cloud", group.name, "together", nodes=needed, request=full_name(request))
 
     def _refuse(self, request: Object, reason: str, message: str) -> None:
-        """Records that the request is not accepted and will be retried, or has failed if it is old
-        enough."""
+        """Records that the request is refused and retried, or has failed if it is old enough."""
         created = request["metadata"]["creationTimestamp"]
         if _since(created) > GIVE_UP_SECONDS:
             self._say(request, "Failed", reason, message)

@@ -1,5 +1,4 @@
-"""A cluster's Cluster Autoscalers: the groups that none of them scales, and the node templates that
-one caches."""
+"""A cluster's Cluster Autoscalers: groups that none of them scales, node templates they cache."""
 
 import re
 import time
@@ -33,8 +32,7 @@ _HARMLESS = 600.0
 _EVER = 87600 * 3600.0
 """Seconds; the default of --node-info-cache-expire-time (its config/flags/flags.go)."""
 _STABLE_SECONDS = 60 / _FASTER
-"""How long a node must be ready before its group's template is copied from it; a minute in a real
-cluster."""
+"""How long a node must be ready until its group's template is copied; in reality, a minute."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _STARTUP = "--startup-taint="
 _DISCOVERY = "--node-group-auto-discovery=asg:tag="
@@ -160,8 +158,7 @@ def _seconds(duration: str) -> float:
 
 
 def rules(pods: Iterable[Mapping[str, Any]]) -> Rules:
-    """How nodes are scaled down: by the flags of a Cluster Autoscaler in the cluster, otherwise as
-    on GKE."""
+    """How nodes are scaled down: by the flags of a Cluster Autoscaler, otherwise as on GKE."""
     found = Rules()
     for _, words in _at_work(pods):
         given = _flags(words)

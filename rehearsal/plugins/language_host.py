@@ -239,8 +239,7 @@ class _Ended(Exception):
 
 
 def _end(*_: object) -> None:
-    # Not `Event.set`: it acquires a lock that the main thread may hold while interrupted in
-    # `Event.wait`.
+    # Not `Event.set`: it needs a lock that the main thread may hold in `Event.wait`.
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
     raise _Ended

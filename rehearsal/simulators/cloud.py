@@ -75,8 +75,7 @@ class NodeTemplate:
     labels: Mapping[str, str]
     taints: tuple[NodeTaint, ...]
     capacity: Mapping[str, str]
-    """cpu, memory, ephemeral-storage, pods, and `nvidia.com/gpu` once driver and plugin are
-    ready."""
+    """cpu, memory, ephemeral-storage, pods, and, with driver and plugin, `nvidia.com/gpu`."""
 
     def without(self, taints: Collection[str]) -> "NodeTemplate":
         """The node without the taints that have these keys."""
@@ -129,8 +128,7 @@ class Choice:
     """One of several alternatives for the nodes of the same pods."""
 
     of: str
-    """The purpose that the alternatives share: the name of a compute class, or the labels that pods
-    select."""
+    """The alternatives' common purpose: a compute class, or the labels that pods select."""
     rank: int
     """The position in the order, from 0 for the first choice."""
     migrates: bool
@@ -206,8 +204,7 @@ class NodeGroup:
 
     @property
     def order(self) -> str:
-        """The order of fallback that contains it, with or without other groups; empty if in
-        none."""
+        """The order of fallback that contains it, perhaps with others; empty if in none."""
         return self.choice.of if self.choice else self.name if self.machines is not None else ""
 
 
@@ -278,8 +275,7 @@ class Cloud(Protocol):
         the group's minimum. Raises KeyError for an unknown group."""
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
-        """Group -> why none of these autoscalers changes its size. Empty if the cloud scales its
-        groups itself."""
+        """Group -> why none of these autoscalers changes its size. Empty if the cloud scales it."""
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
         """Compares the autoscaler's node template of the group with this node; None if the
@@ -326,8 +322,7 @@ class Launching(Protocol):
     """A cloud in which a controller in the cluster launches machines: Karpenter on EKS."""
 
     def declared(self, objects: NodePools) -> None:
-        """Passes the cluster's NodePools to the cloud; `node_groups` then has one group for
-        each."""
+        """Passes the cluster's NodePools to the cloud; `node_groups` then has one group each."""
 
     def pod_environment(
         self, namespace: str, service_account: str, made: float
@@ -359,8 +354,7 @@ class Provisioner(Protocol):
     """A cloud that creates nodes to fit pods: GKE Autopilot."""
 
     def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
-        """Passes the node selectors of all pods to the cloud; `node_groups` then has groups that
-        fit them."""
+        """Passes the node selectors of all pods; `node_groups` then has groups that fit them."""
 
 
 @runtime_checkable
@@ -368,8 +362,7 @@ class ClassScaler(Protocol):
     """A cloud that creates node pools for objects in the cluster: GKE's ComputeClasses."""
 
     def classes(self, objects: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-        """Passes all ComputeClasses to the cloud; `node_groups` then has their pools. Returns their
-        errors, one line each."""
+        """Passes all ComputeClasses; `node_groups` then has their pools. Returns their errors."""
 
     def starts(self, group: str) -> bool:
         """Whether another node of this group would start now."""
@@ -412,8 +405,7 @@ class Wanted:
     ports: tuple[int, ...] = ()
     """A Service's ports."""
     backends: tuple[tuple[str, int], ...] = ()
-    """Services (`namespace/name`) with their ports, to which an Ingress or a Gateway's routes
-    lead."""
+    """Services (`namespace/name`) and ports to which an Ingress or a Gateway's routes lead."""
     gib: int = 0
     """A disk's size."""
     driver: str = ""

@@ -92,8 +92,7 @@ class GkeCluster:
     """The metrics that GKE collects; if omitted, those of every new cluster."""
     managed_prometheus: bool = True
     limits: Mapping[str, int] = field(default_factory=dict)
-    """Resource -> the most that the cluster may have of it; if there is any, node auto-provisioning
-    is enabled."""
+    """Resource -> the most that the cluster may have; any enables node auto-provisioning."""
     zones: Sequence[str] = ()
     """The nodes' zones; if omitted, GKE's choice."""
     node_pools: Mapping[str, Mapping[str, Any]] = field(

@@ -80,8 +80,7 @@ def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) 
 
 
 def without_gpus(snapshot: ClusterSnapshot) -> list[str]:
-    """GPU nodes without allocatable GPUs, although a device plugin or an installer should provide
-    them."""
+    """GPU nodes without allocatable GPUs, although a plugin or an installer should provide them."""
     found = []
     for group in snapshot.groups:
         for node in snapshot.of(group):
@@ -194,8 +193,7 @@ def _successors(own: Iterable[NodeLife]) -> int:
 def template_checks(
     cloud: Cloud, cluster_cache: ClusterCache, came: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Compares each pool's node template with one of its GPU nodes in `came`, or else with a future
-    node, for the report."""
+    """Compares each pool's node template with a GPU node in `came`, or else a future node."""
     groups, found = cloud.node_groups(), []
     by_group = {group_name(node, groups): node for node in came}
     for group in groups:

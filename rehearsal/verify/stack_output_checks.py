@@ -32,8 +32,7 @@ def broken(
     cluster_cache: ClusterCache,
     came: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """The errors in the output, one line each, compared with the GPU nodes in `came`, or else with
-    a future node."""
+    """The errors in the output, compared with the GPU nodes in `came`, or else a future node."""
     found = []
     for name, output in pools.items():
         for group in snapshot.groups:

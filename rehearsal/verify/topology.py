@@ -11,8 +11,7 @@ REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 
 
 def scattered(pods: Iterable[Object], nodes: Iterable[Object]) -> list[str]:
-    """Jobs whose pods have to be in one part of the network and are in several, or in none that the
-    cloud names."""
+    """Jobs whose pods must share a part of the network, but do not, or have no known one."""
     labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
     places: dict[tuple[str, str], set[str]] = {}
     for pod in pods:

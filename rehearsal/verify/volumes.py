@@ -62,8 +62,7 @@ def unbound(claims: Sequence[Object]) -> list[str]:
 
 
 def unidentified(cloud: Cloud, pods: Sequence[Object]) -> list[str]:
-    """One line for each workload whose pods would not get the permissions of their service
-    account."""
+    """One line for each workload whose pods would lack their service account's permissions."""
     if not isinstance(cloud, Identifying):
         return []
     found = []
@@ -135,8 +134,7 @@ def _user(pod: Object, volume: str) -> int:
 
 
 def without_files(pods: Sequence[Object], config_maps: Sequence[Object]) -> list[str]:
-    """One line for each missing ConfigMap that a workload's pods mount, with the kubelet's
-    message."""
+    """One line for each missing ConfigMap that pods mount, with the kubelet's message."""
     there = {full_name(one) for one in config_maps}
     found = []
     for pod in pods:

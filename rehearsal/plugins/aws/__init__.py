@@ -57,8 +57,7 @@ def settings_for(environment: Mapping[str, str], faults: Faults) -> ProviderSett
 
 
 def _handlers(api: Api) -> dict[str, Handler]:
-    """The handlers of the rows, overridden by the classes in this folder, whose types may also have
-    rows."""
+    """The handlers of the rows, overridden by the classes in this folder."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     handlers: dict[str, Handler] = {token: Rowed(api, token) for token in rows()}

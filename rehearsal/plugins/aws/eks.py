@@ -124,8 +124,7 @@ class Cluster(EksKind):
         version = new.get("version")
         if version not in (None, old.get("version")):
             self._over(identity, self.eks.update_cluster_version(name=identity, version=version))
-        # The provider sets a key on a cluster that has none. It does not send a different key to
-        # EKS.
+        # The provider sets a key on a cluster that has none, and never sends a different key.
         if new.get("encryptionConfig") and not self.read(identity, old)["encryptionConfig"]:
             answer = self.eks.associate_encryption_config(
                 clusterName=identity, encryptionConfig=[new["encryptionConfig"]]

@@ -12,8 +12,7 @@ class EventTarget(Rowed):
     token = "aws:cloudwatch/eventTarget:EventTarget"
 
     def _context(self, identity: str, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The ID joins rule and target by a hyphen, but both may contain hyphens, so the state is
-        used."""
+        """The ID joins rule and target by a hyphen, which both may contain: the state has them."""
         found = super()._context(identity, state)
         known = {key: state[key] for key in ("rule", "targetId") if key in state}
         assert isinstance(found, dict)

@@ -54,8 +54,7 @@ class Rowed(Kind):
 
     @cached_property
     def supported_inputs(self) -> tuple[str, ...]:
-        """The inputs that the create and update requests accept, and those that only the provider
-        reads."""
+        """The inputs that the create and update requests accept, and the provider's own."""
         row = self.row
         names = [
             name
@@ -173,8 +172,7 @@ class Rowed(Kind):
 
     @staticmethod
     def _value(expression: str, context: Mapping[str, Any], row: Any) -> Any:
-        """A text with its placeholders filled in, or the result of a JMESPath query on a
-        description."""
+        """A text with its placeholders filled in, or the result of JMESPath on a description."""
         if PLACEHOLDER.search(expression):
             return filled(expression, context)
         return jmespath.search(expression, row())
@@ -193,8 +191,7 @@ class Rowed(Kind):
     # The server calls these methods.
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        """The checks of every type. An input that is not simulated may have the provider's
-        default."""
+        """The checks of every type. Inputs that are not simulated may have their default."""
         usual = {
             name: self.facts.defaults[name]
             for name in self.row.unsimulated
@@ -301,8 +298,7 @@ class Rowed(Kind):
         ]
 
     def differing(self, step: Update, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-        """The inputs for which an update sends a request; all given ones if there is no old
-        value."""
+        """The inputs for which an update sends a request; all given ones without an old value."""
         takes = self._takes(step)
         if not old:
             return [name for name in takes if name in new]
@@ -389,8 +385,7 @@ class Rowed(Kind):
     def _tag_address(
         self, operation: str, identity: str, state: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """How a request about tags identifies the resource: its ARN, or the members of all
-        requests."""
+        """How a request about tags identifies the resource: its ARN, or the usual members."""
         assert self.row.tags
         for name in self.shape(operation).required_members:
             if name.lower() == "resourcearn":

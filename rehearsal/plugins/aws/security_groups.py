@@ -17,8 +17,7 @@ class SecurityGroup(Rowed):
 
     def create(self, inputs: dict[str, Any]) -> str:
         identity = super().create(inputs)
-        # Like the official provider: EC2 adds the rule that allows all outgoing traffic, not the
-        # program.
+        # Like the official provider: EC2, not the program, adds the rule for outgoing traffic.
         self.client.revoke_security_group_egress(GroupId=identity, IpPermissions=[_ANYWHERE])
         self._set_rules(identity, {}, inputs)
         return identity
@@ -40,8 +39,7 @@ class SecurityGroup(Rowed):
 
 
 class DefaultSecurityGroup(SecurityGroup):
-    """A VPC's default group, which is adopted: its rules become the declared ones. It cannot be
-    deleted."""
+    """A VPC's default group, adopted with the declared rules. It cannot be deleted."""
 
     token = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
 

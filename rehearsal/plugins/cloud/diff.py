@@ -61,8 +61,8 @@ class Comparison:
         path: str,
         pattern: str,
     ) -> Iterator[Change]:
-        """Compares blocks (with `shape`) and maps (without): the pattern of a map's entry is the
-        map's."""
+        """Compares blocks (with `shape`) and maps (without, where entries share the map's
+        pattern)."""
         for name in sorted({*new, *old_inputs}):
             if name.startswith("__"):
                 continue

@@ -142,8 +142,7 @@ def _less(values: Any, entries: list[Any]) -> Any:
 
 
 def _with_node_config(token: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Applies the rules of a node pool, which the data has once, to a cluster's `nodeConfig`
-    too."""
+    """Applies the rules of a node pool, which the data has once, to a cluster's `nodeConfig`."""
     if token != _CLUSTER:
         return row
     pool = _row(_NODE_POOL)

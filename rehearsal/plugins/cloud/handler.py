@@ -57,25 +57,21 @@ class Handler:
     def on_update(
         self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
     ) -> dict[str, Any]:
-        """Returns all properties after the update. `new` is complete: it includes unchanged
-        ones."""
+        """Returns all properties after the update. `new` is complete, with unchanged ones."""
         raise NotImplementedError
 
     def after_failed_update(
         self, old: Mapping[str, Any], new: Mapping[str, Any], error: CloudError
     ) -> Mapping[str, Any] | None:
-        """The state after a failed, perhaps partial, update from `old` to `new`; None if the engine
-        keeps its own."""
+        """The state after a failed, perhaps partial, update; None if the engine keeps its own."""
         return None
 
     def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
-        """The real duration, in seconds, of the update from `old` to `new` that has just
-        succeeded."""
+        """The real duration, in seconds, of the successful update from `old` to `new`."""
         return 0.0
 
     def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
-        """Deletes the resource; raises NotFoundError if it is already gone, CloudError if it is in
-        use."""
+        """Deletes the resource; raises NotFoundError if it is gone, CloudError if it is in use."""
         raise NotImplementedError
 
     def same(self, path: str, old: Any, new: Any) -> bool:

@@ -132,8 +132,7 @@ def node_config(given: Mapping[str, Any] | None, body: dict[str, Any] | None) ->
 def flat_node_config(
     found: dict[str, Any], body: Mapping[str, Any], known: Mapping[str, Any]
 ) -> None:
-    """Adapts the state: `taints` has only those that the program declared; GKE's own are only in
-    `effectiveTaints`."""
+    """Reduces `taints` to those that the program declared; GKE's are in `effectiveTaints`."""
     ours = {each["key"] for each in known.get("taints") or ()}
     every = body.get("taints", [])
     found["effectiveTaints"] = [dict(each) for each in every]
@@ -146,8 +145,7 @@ def scope(name: Any) -> str:
 
 
 def sparse(value: Any) -> Any:
-    """The value as Go's client sends it: without false, 0, empty strings, lists and maps; blocks
-    stay."""
+    """The value as Go's client sends it: without false, 0 and empty values, except blocks."""
     if isinstance(value, Mapping):
         return {
             name: sparse(each)

@@ -59,8 +59,7 @@ def _as(kind: type, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _one_of(found: Mapping[str, Any], plural: str) -> Any:
-    """The value of a property that the state calls by the singular, or by the data source's
-    name."""
+    """The value of a property that the state names in the singular, or like the data source."""
     endings = ((plural, ""), (plural[:-1], "s"), (plural[:-2], "es"), (f"{plural[:-3]}y", "ies"))
     names = [name for name, ending in endings if plural.endswith(ending)]
     return next((found[name] for name in names if found.get(name) is not None), None)

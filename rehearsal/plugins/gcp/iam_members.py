@@ -23,8 +23,7 @@ _TRIES = 5
 
 
 class Member(Resource):
-    """One member of one role in the policy of a resource: the provider reads the whole policy and
-    writes it back."""
+    """One member of one role in a policy, which the provider reads and writes as a whole."""
 
     computed = ("etag",)
     target_key: ClassVar[str]

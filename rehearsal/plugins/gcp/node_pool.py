@@ -23,8 +23,7 @@ _ORDER = (
     "loggingConfig", "taintConfig", "containerdConfig", "confidentialNodes", "machineType",
     "taints", "tags", "resourceManagerTags", "resourceLabels", "labels", "imageType", *_BY_ID,
 )  # fmt: skip
-"""Fields of a `NodeConfig` in the provider's order (node_config.go); all sizes are in one
-request."""
+"""Fields of a `NodeConfig` in the provider's order (node_config.go); sizes share a request."""
 _LISTED = ("locations", "upgradeSettings")
 """Fields of a `NodePool` whose position in that order is known."""
 _ZEROS: Mapping[str, Any] = {
@@ -178,8 +177,7 @@ class NodePool(ContainerResource):
     def _change_unlisted(
         self, identity: str, pool: str, message: str, name: str, value: Any
     ) -> None:
-        """Sends a field of a message whose position in the provider's order is unknown, as Google's
-        document describes it."""
+        """Sends a field whose position in the provider's order is unknown, by Google's document."""
         schemas = self.document.schemas
         sent = schemas["UpdateNodePoolRequest"]["properties"].get(name)
         if sent is None:

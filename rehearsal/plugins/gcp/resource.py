@@ -108,8 +108,7 @@ class Resource(Handler):
         return body
 
     def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        """The state that corresponds to the API's resource; `known`: the inputs or the state so
-        far."""
+        """The state for the API's resource; `known`: the inputs or the state so far."""
         row = self.row
         kept = {name: known[name] for name in (*KEPT, *row.kept) if name in known}
         found = from_api(resource_schema(row.token).kinds, stable(body), self.renamed)

@@ -1,5 +1,4 @@
-"""The offline plugin in place of the official Pulumi Kubernetes provider, against a real API
-server."""
+"""The offline plugin that replaces the official Kubernetes provider, with a real API server."""
 
 from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
 

@@ -24,8 +24,7 @@ class ApiError(Exception):
 
     @classmethod
     def of(cls, status: int, reason: str | None, body: bytes | str, *, request: str = "") -> Self:
-        """Creates the error from a response. `reason` is HTTP's; `request`, such as `GET /api`,
-        begins the message."""
+        """Creates the error from a response. `reason` is HTTP's; `request`: such as `GET /api`."""
         try:
             document = json.loads(body)
         except (TypeError, ValueError):

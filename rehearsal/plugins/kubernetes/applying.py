@@ -20,8 +20,7 @@ from rehearsal.plugins.kubernetes.provider_args import Settings
 from rehearsal.plugins.kubernetes.resource import Resource
 
 _RETRIES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-"""Seconds between attempts while a namespace or a custom resource's definition does not exist
-yet."""
+"""Seconds between attempts while a namespace or a custom resource's definition is missing."""
 CREATOR = "pulumi-kubernetes"
 """The field manager of a new object, as in the official provider."""
 _CONFLICT_HELP = (
@@ -56,8 +55,7 @@ def create(
     settings: Settings,
     cancelled: threading.Event,
 ) -> Object:
-    """Creates the object and returns it; retries while its namespace or kind may still be
-    created."""
+    """Creates the object and returns it; retries while its namespace or kind is missing."""
     pauses = iter(() if resource.preview else _RETRIES)
     while True:
         try:
@@ -179,8 +177,7 @@ def _apply(cluster: Cluster, obj: Object, manager: str, *, force: bool, preview:
 
 
 def _ignoring(inputs: Object, live: Object, manager: str, path: list[str]) -> Object:
-    """The inputs without a field that others own, or with the live value of one that this manager
-    owns."""
+    """The inputs without a field that others own, or with the live value of this manager's."""
     managers = _managers(live, path)
     if managers and manager not in managers:
         return _with(inputs, path, lambda parent, name: parent.pop(name, None))

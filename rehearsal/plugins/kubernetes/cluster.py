@@ -57,8 +57,7 @@ class Cluster:
             self._kinds.clear()
 
     def kind(self, kind: Kind) -> tuple[str, bool]:
-        """The plural name of a kind and whether it is namespaced; raises NoMatch if it is
-        unknown."""
+        """The plural name of a kind and whether it is namespaced; raises NoMatch."""
         with self._lock:
             if kind in self._kinds:
                 return self._kinds[kind]

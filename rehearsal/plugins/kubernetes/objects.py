@@ -163,8 +163,7 @@ def random_suffix(seed: bytes) -> str:
 
 
 def timeout_seconds(obj: Object, custom: float) -> float | None:
-    """Seconds to wait: customTimeouts (0: none) wins over the annotation; None: the kind's
-    default."""
+    """Seconds to wait: customTimeouts (0: none), else the annotation; None: the kind's default."""
     if custom:
         return custom
     said = annotation(obj, TIMEOUT_SECONDS)

@@ -42,8 +42,7 @@ def namespaced(kind: Kind, scope: Scope) -> bool:
 
 
 def supported_kind(token: str) -> Kind:
-    """The kind of a type token; raises ProviderError if this offline plugin does not simulate
-    it."""
+    """The kind of a type token; raises ProviderError if it is not simulated here."""
     try:
         kind = kind_of_token(token)
     except ValueError as error:
@@ -147,8 +146,7 @@ def difference(
 
 
 def keeps_its_name(inputs: Object, live: Object) -> bool:
-    """Whether a replacement would collide: the same name, chosen by the user, in the same
-    namespace."""
+    """Whether a replacement would collide: the same namespace, and the user's own, same name."""
     places = [(name_of(each), namespace_of(each) or "default") for each in (inputs, live)]
     return places[0] == places[1] and not is_true(inputs, AUTONAMED)
 

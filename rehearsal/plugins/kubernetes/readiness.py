@@ -83,8 +83,7 @@ def deployment(obj: Object, look: Lookup) -> Verdict:
 
 
 def daemon_set(obj: Object, look: Lookup) -> Verdict:
-    """Ready if every node that should have a pod has an up-to-date, ready one, even if there is no
-    such node."""
+    """Ready if every node that should have a pod, if any, has an up-to-date, ready one."""
     status = obj.get("status") or {}
     if "desiredNumberScheduled" not in status or not _observed(obj):
         return waiting("the DaemonSet controller has not seen this generation yet")
@@ -132,8 +131,7 @@ def pod(obj: Object, look: Lookup) -> Verdict:
 
 
 def service(obj: Object, look: Lookup) -> Verdict:
-    """Ready if a pod backs it (unless it is headless or has no selector) and its load balancer
-    exists."""
+    """Ready with a pod (unless headless or without a selector) and its load balancer."""
     spec, status = obj["spec"], obj.get("status") or {}
     selects = spec.get("selector") and spec.get("type") != "ExternalName"
     if selects and spec.get("clusterIP") != "None" and not _has_endpoints(obj, look):
@@ -168,8 +166,7 @@ def volume(obj: Object, look: Lookup) -> Verdict:
 
 
 def claim(obj: Object, look: Lookup) -> Verdict:
-    """Ready if bound, or if pending because the storage class waits for the first pod that uses
-    it."""
+    """Ready if bound, or if pending because the storage class waits for the first pod."""
     phase = (obj.get("status") or {}).get("phase")
     storage_class = obj["spec"].get("storageClassName")
     if phase == "Pending" and storage_class:
@@ -214,8 +211,7 @@ https://github.com/pulumi/pulumi-kubernetes/issues/3154."""
 
 
 def rule_for(obj: Object) -> Rule | None:
-    """The rule for an object; a waitFor annotation wins over the kind's. Raises ValueError if the
-    annotation is invalid."""
+    """The rule for an object: its waitFor annotation (ValueError if invalid), or the kind's."""
     if wanted := annotation(obj, WAIT_FOR):
         return _all([_expression(each) for each in _list(wanted)])
     kind = kind_of(obj)

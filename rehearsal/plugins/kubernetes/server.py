@@ -52,8 +52,7 @@ class KubernetesProviderServer:
     def __init__(
         self, environment: Mapping[str, str] | None = None, faults: Faults | None = None
     ) -> None:
-        """`environment`: as a plugin's process would have it; its PATH finds the kubeconfig's
-        programs."""
+        """`environment`: that of a plugin's process; its PATH finds the kubeconfig's programs."""
         guard = OwnOnly()
         self._server = grpc.server(
             futures.ThreadPoolExecutor(_OPERATIONS, thread_name_prefix="kubernetes-provider"),
@@ -71,8 +70,7 @@ class KubernetesProviderServer:
         self._server.start()
 
     def drop(self) -> None:
-        """Ends all waits and drops all connections, as when the plugin is killed with the
-        engine."""
+        """Ends all waits and connections, as when the plugin is killed with the engine."""
         self._servicer.close()
 
     def stop(self) -> None:

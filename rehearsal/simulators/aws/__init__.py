@@ -1,5 +1,4 @@
-"""AWS, as far as EKS stacks use it: moto's server, extended. A client needs only
-`AWS_ENDPOINT_URL`."""
+"""AWS for EKS stacks: moto's server, extended. A client needs only `AWS_ENDPOINT_URL`."""
 
 from rehearsal.simulators.aws.cloud import AwsCloud
 

@@ -24,9 +24,8 @@ _TAKEN_BY = {"STANDARD": ACCESS_POLICIES, "EC2": ("AmazonEKSAutoNodePolicy",)}
 
 @operation("eks", "CreateAccessEntry")
 def create_access_entry(account: Account, params: Params) -> Row:
-    """Refuses what is not a principal, a principal of this account that does not exist, groups that
-    begin with system:, a cluster in the mode CONFIG_MAP, and a second entry for the same
-    principal."""
+    """Refuses what is not a principal, one of this account that does not exist, groups that begin
+    with system:, a cluster in the mode CONFIG_MAP, and a second entry for the same principal."""
     cluster, principal = cluster_of(account, params["clusterName"]), params["principalArn"]
     if cluster.row["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
         raise Refusal(

@@ -65,8 +65,7 @@ class Denied:
 
 
 class Asking(threading.local):
-    """Whether this thread is processing a request: calls that it then makes are AWS's own, and
-    exempt from the rules."""
+    """Whether this thread is in a request: its calls are then AWS's own, without rules."""
 
     depth = 0
     response: Any = None

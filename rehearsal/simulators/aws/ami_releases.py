@@ -38,8 +38,7 @@ def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def check_exists(group: Mapping[str, Any]) -> None:
-    """Raises Refusal for a release that does not exist, according to the changelog as far as it was
-    read."""
+    """Raises Refusal for a release that is not in the changelog, as far as it was read."""
     release, version = str(group["releaseVersion"]), group["version"]
     if group["amiType"] == "CUSTOM":
         return

@@ -55,8 +55,7 @@ def rule(service: str, *names: str) -> Callable[[Rule], Rule]:
 def waits(
     service: str, name: str
 ) -> Callable[[Callable[[Account, Params], None]], Callable[[Account, Params], None]]:
-    """Registers a function that runs before this operation, without a lock, so it may take its
-    time."""
+    """Registers a function that runs before this operation, without a lock: it may wait."""
 
     def register(function: Callable[[Account, Params], None]) -> Callable[[Account, Params], None]:
         _WAITS[service, name] = function
@@ -86,8 +85,7 @@ def page(
     after: str = "nextToken",
     most: str = "maxResults",
 ) -> dict[str, Any]:
-    """One page of a list: at most `most` items after `after`, parameters named as in EKS by
-    default."""
+    """One page of a list: at most `most` items after `after`, by default named as in EKS."""
     first = int(params.get(after) or 0)
     last = first + (params.get(most) or 100)
     more = {after: str(last)} if last < len(names) else {}

@@ -33,8 +33,7 @@ def attach(
     account: Account, there: Parts, wanted: Sequence[Wanted], released: dict[str, float]
 ) -> dict[str, str]:
     """Creates and deletes resources; returns UID -> a host name or a volume's handle, including
-    volumes that are still to be deleted. `released`: UID of such a volume -> when its claim was
-    deleted."""
+    volumes still to be deleted. `released`: UID of such a volume -> when its claim was deleted."""
     ec2 = account.client("ec2")
     clusters = list(account.clusters)
     if not clusters:

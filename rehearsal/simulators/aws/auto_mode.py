@@ -237,8 +237,7 @@ def why_never(cluster: Cluster, pool: Mapping[str, Any], node_class: Any) -> Ite
 
 
 def why_unauthorized(cluster: Cluster, role: str) -> str:
-    """Why nodes with this role may not join the cluster under Auto Mode's rules; empty if they
-    may."""
+    """Why nodes with this role may not join the cluster under Auto Mode; empty if they may."""
     for principal, entry in cluster.entries.items():
         known = NODE_POLICY in cluster.policies.get(principal, {}) and entry["type"] == "EC2"
         if known and role_name(principal) == role:

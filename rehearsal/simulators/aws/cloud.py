@@ -61,8 +61,7 @@ _POLL_SECONDS = 0.05
 
 
 class AwsCloud:
-    """Implements `rehearsal.simulators.cloud.Cloud`. Thread-safe. Only one at a time per
-    process."""
+    """Implements `rehearsal.simulators.cloud.Cloud`. Thread-safe. Only one per process."""
 
     def __init__(
         self,
@@ -91,8 +90,7 @@ class AwsCloud:
         """The autoscalers that were running at the last call of `not_scaled`."""
         self._node_pools = NodePools()
         self._attached: Parts = {}
-        """Resources that EKS's controllers have created, by the UID of the object that requested
-        them."""
+        """The resources of EKS's controllers, by the UID of the object that requested them."""
         self._released: dict[str, float] = {}
         """UIDs of deleted claims whose volume the driver has not deleted yet."""
         self.account = Account(
@@ -265,8 +263,7 @@ class AwsCloud:
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
         """Compares the node template in the Auto Scaling group's tags with this node. None for a
         group without a template that is never at zero, for which Cluster Autoscaler uses the
-        existing nodes. Missing permissions of the autoscaler that scales the group count as
-        differences, too."""
+        existing nodes. Missing permissions of its autoscaler are differences, too."""
         with self.account.lock:
             if group not in self.account.groups:  # Karpenter does not read tags
                 wrong = list(still_denied(self.account))
@@ -289,8 +286,7 @@ class AwsCloud:
         )
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """The callback runs on the thread of the operation that changed something, without the
-        lock."""
+        """The callback runs on the thread of the operation that changed something, unlocked."""
         with self._lock:
             self._callbacks.append(callback)
 
@@ -324,8 +320,7 @@ class AwsCloud:
             return attach(self.account, self._attached, wanted, self._released)
 
     def why_not_provisioned(self, wanted: Wanted) -> str:
-        """Always empty: without its driver a claim waits, which `attach` shows; nothing is
-        refused."""
+        """Always empty: without its driver a claim waits, which `attach` shows."""
         return ""
 
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
@@ -335,8 +330,7 @@ class AwsCloud:
             return [storage_class("gp2", "kubernetes.io/aws-ebs")] if self.account.clusters else []
 
     def why_not_mounted(self, mount: Mount) -> str:
-        """The EBS CSI driver's error about a pod's disk, or Mountpoint for S3's about its
-        bucket."""
+        """The EBS CSI driver's error about a pod's disk, or Mountpoint's about its bucket."""
         with self.account.lock, self.account.asking:
             cluster = next(iter(self.account.clusters.values()), None)
             if cluster is None:

@@ -34,8 +34,7 @@ def check_tags(tags: Mapping[str, str]) -> None:
 
 
 def check_version(inputs: Mapping[str, Any]) -> None:
-    """Raises Refusal for a Kubernetes version that EKS does not have, or not with this support
-    policy."""
+    """Raises Refusal for a Kubernetes version that EKS does not have, or not on these terms."""
     version = inputs.get("version")
     if version is None:
         return
@@ -144,8 +143,7 @@ def _network(text: str) -> IPv4Network | None:
 
 
 def _is_public(block: IPv4Network) -> bool:
-    # EKS refuses documentation addresses as well. In a rehearsal, which has no such traffic, they
-    # stand for real ones.
+    # EKS also refuses documentation addresses. In a rehearsal they stand for real ones.
     return (block.is_global and not block.is_multicast) or is_example(block)
 
 

@@ -39,8 +39,7 @@ from rehearsal.simulators.aws.roles import require_trust
 from rehearsal.simulators.aws.rows import Cluster, Row
 
 VERSION_SECONDS = 3.0
-"""How long a version update takes: about 10 minutes in AWS, and here long enough for a run to be
-killed during it."""
+"""How long a version update takes: 10 minutes in AWS; here, long enough to kill a run."""
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _PLACES = ("subnetIds", "securityGroupIds")
 _ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -208,8 +207,7 @@ def log_group_of(cluster: str) -> str:
 
 
 def _log(account: Account, cluster: Cluster) -> None:
-    """Creates a missing log group of a cluster with logging, which outlives the cluster, as in
-    EKS."""
+    """Creates a missing log group of a cluster with logging, and leaves it, like EKS."""
     group = log_group_of(cluster.row["name"])
     if logged(cluster.row["logging"]) and group not in account.backend("logs").groups:
         account.client("logs").create_log_group(logGroupName=group)

@@ -66,8 +66,7 @@ def running(account: Account, group: Group) -> list[Any]:
 
 
 def kept(account: Account, group: Group) -> list[Any]:
-    """The instances that EKS or another AWS client started; the others are nodes of the rehearsal's
-    autoscaler."""
+    """The instances that EKS or an AWS client started; the others are the autoscaler's."""
     return [each for each in running(account, group) if each.id not in group.elastic]
 
 
@@ -262,8 +261,7 @@ LATE_SECONDS = 10.0
 
 def access_granted(cluster: Cluster) -> bool:
     """Whether anyone may use the cluster as an administrator: before that, the API server refuses
-    the tokens of `aws eks get-token`. The user who rehearses is assumed to be that
-    administrator."""
+    the tokens of `aws eks get-token`. The user who rehearses is assumed to be one."""
     return any(_seconds_left(cluster, admin) <= 0 for admin in access_admins(cluster))
 
 
@@ -274,9 +272,8 @@ def access_due(cluster: Cluster) -> float | None:
 
 
 def _seconds_left(cluster: Cluster, admin: tuple[str, str]) -> float:
-    """Seconds until an access policy takes effect; 0 or less if it has. According to EKS it takes
-    several seconds, so less than creating a node group, which takes minutes in AWS and no time
-    here."""
+    """Seconds until an access policy takes effect; 0 or less if it has. EKS needs several seconds:
+    less than for a node group, which takes minutes in AWS and no time here."""
     granted = cluster.granted.get(admin, float("-inf"))
     if granted <= cluster.grew + NODE_GROUP_SECONDS:
         return 0.0

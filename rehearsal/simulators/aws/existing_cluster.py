@@ -20,8 +20,7 @@ _LATE = ("coredns",)
 
 
 def lay_out(account: Account, cluster: EksCluster) -> None:
-    """Creates the cluster with its roles, security groups, addons, node groups and pod identities,
-    in the existing VPC."""
+    """Creates the cluster with roles, security groups, addons, node groups and pod identities."""
     ec2, name = account.client("ec2"), cluster.name
     subnets = list(cluster.subnets)
     vpc = ec2.describe_subnets(SubnetIds=subnets)["Subnets"][0]["VpcId"]

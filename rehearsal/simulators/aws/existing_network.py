@@ -39,8 +39,7 @@ def lay_out(account: Account, network: Network) -> None:
 
 
 def _table(ec2: Any, vpc: str, identity: str, subnet: Subnet) -> str:
-    """A route table with this route to the internet. The NAT gateway's subnet is arbitrary: it is
-    not read."""
+    """A route table with this route to the internet. The NAT gateway's subnet is not read."""
     table: str = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
     if subnet.out == "nat":
         address = ec2.allocate_address(Domain="vpc")["AllocationId"]

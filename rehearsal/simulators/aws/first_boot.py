@@ -24,8 +24,7 @@ _BOTTLEROCKET = {"name": "cluster-name", "apiServerEndpoint": "api-server",
 
 
 def settings(group: Group) -> dict[str, Any]:
-    """`cluster` and `kubelet`, in the form of a NodeConfig; raises ValueError if the user data is
-    invalid."""
+    """`cluster` and `kubelet`, as in a NodeConfig; raises ValueError for invalid user data."""
     # moto keeps user data as its own object, or as the text that it was given.
     given = str(group.data.get("UserData") or "")
     if not given:
@@ -89,8 +88,7 @@ def _bottlerocket(text: str) -> dict[str, Any]:
 
 
 def why_not_joined(cluster: Cluster, group: Group) -> str:
-    """Why a node would not find its cluster, or the cluster's control plane would not find the
-    node."""
+    """Why a node would not find its cluster, or the control plane would not find the node."""
     try:
         given = settings(group)
     except ValueError as error:

@@ -1,5 +1,4 @@
-"""Instances launched by a fleet request, as from Karpenter: which offering is used, and why others
-are not.
+"""Instances launched by a fleet request, such as Karpenter's: why an offering is used or not.
 
 CreateFleet of the type `instant` tries the overrides in the order of its allocation strategy, and
 returns the instances and an error for each offering that failed (EC2 API reference, CreateFleet;

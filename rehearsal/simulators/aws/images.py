@@ -147,8 +147,7 @@ def get_parameter(account: Account, params: Params) -> dict[str, Any]:
 
 @rule("ec2", "DescribeImages")
 def publish_named(account: Account, params: Params) -> None:
-    """Makes the newest release of each of EKS's images, for the clusters' versions, available by
-    name."""
+    """Makes the newest release of EKS's images, for the clusters' versions, available by name."""
     if not any(each["Name"] == "name" for each in params.get("Filters") or []):
         return
     for minor in {cluster.row["version"] for cluster in account.clusters.values()}:

@@ -1,8 +1,7 @@
 """Instance types as EC2 describes them, the zones that have them, and the vCPU quotas.
 
 Types and zones come from moto's copy of EC2's own responses (5.2.5 describes P6-B300 and G7, but no
-P3), never from the program's catalog: types that only the catalog still has are refused here as in
-AWS.
+P3), never from the program's catalog: types that only the catalog has are refused, as in AWS.
 """
 
 from collections.abc import Sequence
@@ -93,8 +92,7 @@ def bought_as(made: Any) -> str:
 
 
 def sold_out(account: Account, name: str, zone: str, market: str, wanted: int = 1) -> bool:
-    """Whether EC2 has fewer than `wanted` more instances of the type in the zone; `market`:
-    `on-demand` or `spot`."""
+    """Whether EC2 has fewer than `wanted` more instances; `market`: `on-demand` or `spot`."""
     if exhausted(account.faults, name, zone, market):
         return True
     for row in account.stock:

@@ -42,8 +42,7 @@ def schedule_key_deletion(account: Account, params: Params) -> None:
 
 @rule("logs", "CreateLogGroup", "AssociateKmsKey")
 def check_key(account: Account, params: Params) -> None:
-    """Refuses a key whose policy does not name CloudWatch, which checks the key before it accepts
-    it."""
+    """Refuses a key whose policy does not name CloudWatch, which checks the key first."""
     if not (key := params.get("kmsKeyId")):
         return
     service = f"logs.{account.region}.amazonaws.com"
@@ -61,8 +60,7 @@ def check_key(account: Account, params: Params) -> None:
 
 @rule("logs", "DeleteLogGroup")
 def delete_log_group(account: Account, params: Params) -> Iterator[None]:
-    """Recreates the log group while the control plane still logs: the stack does not own the new
-    one."""
+    """Recreates the log group while the control plane still logs; the stack does not own it."""
     yield
     name = params["logGroupName"]
     for cluster in account.clusters.values():

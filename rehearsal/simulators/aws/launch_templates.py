@@ -35,8 +35,7 @@ def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict
 
 
 def named_template(account: Account, reference: Mapping[str, Any]) -> Any:
-    """moto's launch template for EC2's `LaunchTemplateId` or `LaunchTemplateName`; None if it does
-    not exist."""
+    """moto's launch template for EC2's `LaunchTemplateId` or `LaunchTemplateName`, or None."""
     ec2, name = account.backend("ec2"), reference.get("LaunchTemplateName")
     identity = reference.get("LaunchTemplateId") or ec2.launch_template_name_to_ids.get(name)
     return ec2.launch_templates.get(identity)

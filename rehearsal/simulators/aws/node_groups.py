@@ -98,8 +98,7 @@ def _complete(
 
 
 def why_not_started(account: Account, cluster: Cluster, group: Group, nodes: int) -> Row | None:
-    """Why nodes of this group would not start or not join the cluster, as an issue; None if they
-    would."""
+    """Why nodes of this group would not start or not join the cluster, as an issue, or None."""
     name = group.row["nodegroupName"]
     if reason := why_nodes_fail(account, cluster, group.row) or why_not_joined(cluster, group):
         words = f"Instances failed to join the kubernetes cluster: {reason}"

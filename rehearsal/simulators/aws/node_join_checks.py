@@ -141,8 +141,7 @@ def why_cluster_fails(account: Account, role: str) -> str | None:
 
 @contextmanager
 def guarded(account: Account, *, undo: Callable[[], object]) -> Iterator[None]:
-    """Undoes the change made inside the context and raises Refusal if it breaks a node group or
-    cluster."""
+    """Undoes the change inside the context and raises Refusal if a node group or cluster breaks."""
     before = _broken(account)
     yield
     for what, reason in _broken(account).items():

@@ -14,8 +14,7 @@ from rehearsal.simulators.cloud import NodeTaint, NodeTemplate
 _KUBERNETES = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
 _TEMPLATE_TAGS = (LABEL_TAG, TAINT_TAG, RESOURCE_TAG)
 _SLACK = Decimal("0.9")
-"""A template with slightly less disk than the node has does no harm: a pod never needs the last
-tenth."""
+"""A template with slightly less disk does no harm: a pod never needs the last tenth."""
 
 
 def compare(template: NodeTemplate, node: NodeTemplate) -> list[str]:

@@ -28,8 +28,7 @@ EFFECTS = {
     "NO_EXECUTE": "NoExecute",
 }
 _TAINT = re.compile(r"(.*):(NoSchedule|NoExecute|PreferNoSchedule)")
-# As cluster-autoscaler's aws_manager.go reads them. Literals, because the program's own spelling is
-# what is tested.
+# As cluster-autoscaler's aws_manager.go reads them; literals, to test the program's spelling.
 LABEL_TAG = "k8s.io/cluster-autoscaler/node-template/label/"
 TAINT_TAG = "k8s.io/cluster-autoscaler/node-template/taint/"
 RESOURCE_TAG = "k8s.io/cluster-autoscaler/node-template/resources/"
@@ -117,8 +116,7 @@ def node_os(group: Group) -> Literal["al2023", "bottlerocket", "other"]:
 
 
 def sharing(group: Group) -> GpuSharing:
-    """How a device plugin built into the node shares the GPUs: Bottlerocket's, from its user
-    data."""
+    """How the node's own device plugin shares the GPUs: Bottlerocket's, from its user data."""
     # moto keeps user data as its own object, or as the text that it was given.
     text = str(group.data.get("UserData") or "")
     return host_sharing(text) if is_bottlerocket(group) else GpuSharing()
@@ -155,8 +153,7 @@ def size(row: InstanceType) -> dict[str, str]:
 
 
 def capacity(group: Group, row: InstanceType) -> dict[str, str]:
-    """The resources that the kubelet leaves for pods; of the disk, by default, all but a tenth and
-    1 GiB."""
+    """The resources that the kubelet leaves for pods; of the disk, all but a tenth and 1 GiB."""
     found = allocatable(group, {**size(row), "pods": str(MAX_PODS)}, _disk_gib(group))
     if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group.row):
         found[GPU] = str(int(row.gpus) * sharing(group).replicas)

@@ -23,8 +23,7 @@ _PRICE_LIST_PAGE = 100
 
 @operation("ec2", "DescribeInstanceTypes")
 def describe_instance_types(account: Account, params: Params) -> dict[str, Any]:
-    """At most 100 per page. Refuses types that do not exist, and a dry run, which would have
-    succeeded."""
+    """At most 100 per page. Refuses types that do not exist, and dry runs, as EC2 does."""
     if params.get("DryRun"):
         raise Refusal("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
     rows = account.backend("ec2").describe_instance_types(

@@ -70,8 +70,7 @@ def caller(account: Account) -> Pod | None:
 
 
 def refusal(account: Account, pod: Pod, need: Need) -> Refusal | None:
-    """The refusal if the pod's role does not allow the action, which is recorded; None if it
-    does."""
+    """The refusal, which is recorded, if the pod's role does not allow the action; or None."""
     action, resource, own = need
     cluster = account.clusters.get(pod.cluster)
     role = _role(cluster, pod) if cluster else ""

@@ -1,5 +1,4 @@
-"""moto's SQS with long polls that do not block other requests, and IAM's paths of instance
-profiles."""
+"""moto's SQS with long polls that do not block, and IAM's paths of instance profiles."""
 
 import time
 from collections.abc import Callable
@@ -44,8 +43,7 @@ def wait_for_message(account: Account, params: Params) -> None:
 
 @operation("iam", "ListInstanceProfiles")
 def list_instance_profiles(account: Account, params: Params) -> dict[str, Any]:
-    """Lists the profiles below the requested path; Karpenter deletes those that it finds below its
-    own."""
+    """Lists the profiles below the requested path; Karpenter deletes those below its own."""
     known = account.backend("iam").get_instance_profiles()
     below = [each for each in known if each.path.startswith(params.get("PathPrefix") or "/")]
     return {

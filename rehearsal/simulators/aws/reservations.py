@@ -57,8 +57,7 @@ def _target(template: Mapping[str, Any]) -> Target | None:
     return Target(
         identity=str(one or group),
         block=market == "capacity-block",
-        # Instances that target a single reservation start only in it; those that target a group may
-        # start elsewhere.
+        # A single reservation's instances start only in it; a group's may start elsewhere.
         only=bool(one) or preference == "capacity-reservations-only",
     )
 
@@ -76,8 +75,7 @@ def why_not_launched(account: Account, group: Group, nodes: int) -> str:
 
 
 def _why_sold_out(account: Account, group: Group, market: str, nodes: int) -> str:
-    """Why every one of the group's types is sold out in every one of its zones; empty if one is
-    not."""
+    """Why each of the group's types is sold out in each of its zones; empty if one is not."""
     wanted, row = nodes - len(running(account, group)), group.row
     zones = [subnet.availability_zone for subnet in subnets(account, row["subnets"])]
     offerings = [(name, zone) for zone in zones for name in row["instanceTypes"]]

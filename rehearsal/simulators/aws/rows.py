@@ -80,8 +80,7 @@ class Cluster:
 
     @property
     def identity_agent(self) -> bool:
-        """Whether pods get roles: through the addon, or from Auto Mode, whose nodes include the
-        agent."""
+        """Whether pods get roles: through the addon, or from Auto Mode's nodes."""
         return "eks-pod-identity-agent" in self.addons or self.automatic
 
     def association(self, namespace: str, service_account: str) -> Row | None:

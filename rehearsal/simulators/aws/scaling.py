@@ -28,8 +28,7 @@ _IMAGE = "ami-0eks0000000000000"
 
 
 def install(account: Account) -> Callable[[], None]:
-    """Makes moto's groups start and end their instances as described above, until the returned
-    function is called."""
+    """Makes moto's groups start and end instances, until the returned function is called."""
     from moto.autoscaling.models import FakeAutoScalingGroup
 
     originals = {
@@ -246,8 +245,7 @@ def outside(wanted: int, bound: str, value: int) -> Refusal:
 
 @rule("autoscaling", "TerminateInstanceInAutoScalingGroup")
 def check_termination(account: Account, params: Params) -> None:
-    """Refuses an instance without a group, and one whose end would put the group below its
-    minimum."""
+    """Refuses an instance without a group, and one that the group's minimum needs."""
     identity = params["InstanceId"]
     for group in account.backend("autoscaling").autoscaling_groups.values():
         if any(state.instance.id == identity for state in group.instance_states):

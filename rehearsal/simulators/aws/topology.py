@@ -12,8 +12,7 @@ LABEL = "topology.k8s.aws/network-node-layer"
 
 
 def blocks(instance_type: str, sizes: Sizes) -> tuple[Block, ...]:
-    """The nodes of the lowest layer, with those above; one without an end if no inventory says
-    otherwise."""
+    """The nodes of the lowest layer, with those above; a single, unlimited one by default."""
     row = INSTANCE_TYPES.get(instance_type)
     if row is None or not row.located:
         return ()

@@ -20,8 +20,7 @@ def serve_api(
 
 @cache
 def methods() -> Mapping[str, Answer]:
-    """Method, by its name in Google's documents -> the function that implements it: the `METHODS`
-    of all modules here."""
+    """Method, by its name in Google's documents -> its function: the `METHODS` of all modules."""
     found: dict[str, Answer] = {}
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         found |= getattr(importlib.import_module(module.name), "METHODS", {})

@@ -130,8 +130,7 @@ def why_not_provisioned(there: Resources, cluster: CloudResource, one: Wanted) -
 
 
 def _filestore_network(place: Place, one: Wanted) -> str:
-    """The network's full name: the parameter is a name, or with private services access a full
-    name."""
+    """The network's full name; the parameter is one only with private services access."""
     given = one.parameters.get("network", _NETWORK)
     return given if "/" in given else f"projects/{place.project}/global/networks/{given}"
 

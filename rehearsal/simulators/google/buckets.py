@@ -26,8 +26,7 @@ _OF_CLUSTER = re.compile(
 """The IAM condition that restricts a role for pods to one cluster of the project."""
 READING = ("roles/storage.objectViewer", "roles/storage.objectUser", "roles/storage.objectAdmin")
 WRITING = READING[1:]
-"""Roles on a bucket or its project that allow listing and reading its objects, or also writing
-them."""
+"""Roles on a bucket or its project that allow listing and reading, or also writing."""
 
 
 def _get_policy(call: Call) -> dict[str, Any]:
@@ -92,8 +91,7 @@ def why_not_mounted(
     granted: Mapping[str, Mapping[str, Any]],
     buckets: Mapping[str, Bucket],
 ) -> str:
-    """Why Cloud Storage FUSE does not mount the bucket, or the container cannot use it; empty if it
-    can.
+    """Why the bucket is not mounted by Cloud Storage FUSE, or not usable; empty if it is.
 
     `granted`: the policies of buckets and projects, by name. The messages are the driver's:
     GoogleCloudPlatform/gcs-fuse-csi-driver, docs/troubleshooting.md (2026-08-21).

@@ -53,8 +53,7 @@ from rehearsal.simulators.reservations import Reservation
 from rehearsal.simulators.stock import Stock, Stocks
 
 DEFAULT_QUOTA = 16
-"""The limit, in GPUs, of every metric that `Faults.quota` does not set. Real projects often start
-with 0."""
+"""The limit, in GPUs, of metrics that `Faults.quota` does not set; real ones often start at 0."""
 
 _NOT_HELD = ("serviceusage.services",)
 """An API stays enabled when its resource is deleted, so it is not a leftover."""
@@ -305,8 +304,7 @@ class GoogleCloud(CloudState):
         yield from policies.held(self)
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """The callback runs on the thread of the operation that changed something, without the
-        lock."""
+        """The callback runs on the thread of the operation that changed something, unlocked."""
         with self.lock:
             self._callbacks.append(callback)
 

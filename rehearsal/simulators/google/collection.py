@@ -104,8 +104,7 @@ class Collection:
         return self._answer(call, "protobuf.Empty", {})
 
     def _answer(self, call: Call, message: str, result: dict[str, Any]) -> dict[str, Any]:
-        """The result, or the operation that contains it, depending on the method in Google's
-        document."""
+        """The result, or an operation with it, depending on the method in Google's document."""
         google = document(call.service, call.version)
         assert google is not None
         if google.methods[call.method].response != "Operation":

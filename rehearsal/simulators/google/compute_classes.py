@@ -171,8 +171,7 @@ class _Rule:
     def _reserved_zones(
         self, cloud: CloudState, project: str, reservation: Sequence[str], zones: Sequence[str]
     ) -> list[str]:
-        """Those of `zones` that have it; raises ApiError unless each zone that the rule names
-        does."""
+        """Those of `zones` that have it; raises ApiError if a zone that the rule names lacks it."""
         found = [
             zone
             for zone in zones

@@ -16,8 +16,7 @@ _LAYOUTS = ("gridLayout", "mosaicLayout", "rowLayout", "columnLayout")
 
 class _Numbered(Collection):
     def name(self, call: Call) -> str:
-        """The full name with the project's number, as in responses; a call may use the project's
-        ID."""
+        """The full name with the project's number, as in responses; calls may use its ID."""
         return "/".join(["projects", PROJECT_NUMBER, *call.name.split("/")[2:]])
 
     def identity(self, call: Call) -> str:

@@ -25,8 +25,7 @@ def get(call: Call) -> dict[str, Any]:
 
 
 def set_(call: Call) -> dict[str, Any]:
-    """Sets a policy; refuses one that was read before the last change, and a role or member that
-    does not exist."""
+    """Sets a policy; refuses a stale one, and a role or member that does not exist."""
     return change(call, call.body.get("policy", {}), 409)
 
 

@@ -44,8 +44,7 @@ class CloudState(ABC):
         self.resources: dict[str, CloudResource] = {}
         """All resources by ID. Hold `lock` to read or change them."""
         self.policies: dict[str, dict[str, Any]] = {}
-        """Full name of a project, service account or bucket (`b/NAME`) -> its IAM policy, without
-        etag."""
+        """Project, service account or bucket (`b/NAME`) -> its IAM policy, without etag."""
         self.host_projects: dict[str, str] = {}
         """Shared VPC: project -> the host project that it is attached to."""
         self.auto_nodes: dict[str, int] = {}
@@ -132,8 +131,7 @@ class CloudState(ABC):
 
 
 def _missing_identity(member: str, accounts: set[str], pools: set[str], project: str) -> str | None:
-    """Why the API refuses this member; None if it does not. Accounts of other projects are unknown
-    here and accepted."""
+    """Why the API refuses this member, or None. Other projects' accounts are accepted."""
     if pool := _POOL_MEMBER.fullmatch(member):
         if pool["pool"] not in pools:
             return f"Identity Pool does not exist ({pool['pool']})"

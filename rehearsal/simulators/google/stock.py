@@ -32,8 +32,7 @@ def covers(row: Stock, pool: CloudResource) -> bool:
 def short_of(
     stock: Iterable[Stock], pools: Iterator[CloudResource], pool: CloudResource, wanted: int
 ) -> Stock | None:
-    """The row with too few machines for the pool to have `wanted` nodes; `pools`: all existing
-    pools."""
+    """The row with too few machines for the pool to have `wanted` nodes, given all `pools`."""
     others = [one for one in pools if one.identity != pool.identity]
     for row in stock:
         if not covers(row, pool):

@@ -177,8 +177,7 @@ class ApiServer(Served):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment that directs the official provider, the offline one, Terraform and gcloud
-        here."""
+        """The environment that directs the provider plugins, Terraform and gcloud here."""
         provider = {
             f"GOOGLE_{name}_CUSTOM_ENDPOINT": f"{self.endpoint}/{path}"
             for name, path in _ENDPOINTS.items()

@@ -39,8 +39,7 @@ def _managers(call: Call) -> Iterator[tuple[str, CloudResource, dict[str, Any]]]
 
 
 def size_in(pool: CloudResource, zone: int) -> int:
-    """The number of a pool's nodes in one of its zones, given by its index: they are spread
-    evenly."""
+    """The number of a pool's nodes in a zone, given by its index: they are spread evenly."""
     zones = len(pool.state["locations"])
     return pool.nodes // zones + (zone < pool.nodes % zones)
 

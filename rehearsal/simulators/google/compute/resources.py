@@ -218,8 +218,7 @@ def invalid(field: str, value: Any, reason: str) -> ApiError:
 
 
 def full_name(call: Call, value: str, collection: str) -> str:
-    """The full name `projects/...` for a link, a full name, a path within the project, or a
-    name."""
+    """The full name `projects/...` for a link, a path within the project, or a name."""
     _, found, path = value.partition("projects/")
     if found:
         return f"projects/{path}"

@@ -43,8 +43,7 @@ def _patch(call: Call) -> dict[str, Any]:
 
 
 def _with_nats(call: Call, router: dict[str, Any]) -> list[str]:
-    """Adds the API's defaults and raises its refusals; returns the subnetworks that the NATs
-    name."""
+    """Adds the API's defaults and checks them; returns the subnetworks that the NATs name."""
     used, place = [], "/".join(call.name.split("/")[2:4])
     nats = [
         _complete(index, nat) | _links(call, nat, place)

@@ -12,8 +12,7 @@ from rehearsal.simulators.google.state import CloudState
 
 
 def networks_of(identity: str, state: Mapping[str, Any]) -> list[str]:
-    """Full names of the network and the subnetwork of a `Cluster`, which may be a link, a path or a
-    bare name."""
+    """Full names of a `Cluster`'s network and subnetwork, given as link, path or bare name."""
     project, location = identity.split("/")[1], identity.split("/")[3]
     places = {
         "network": f"projects/{project}/global/networks",

@@ -19,8 +19,7 @@ _SWITCHES = {
 }
 """A block with `enabled` -> the network's field that it sets."""
 _PARTS = ("addonsConfig", "monitoringConfig")
-"""Blocks of which an update contains only the parts that change, each complete: clients omit
-false."""
+"""Blocks of which an update has only the parts that change, complete but without false."""
 _MERGED = "controlPlaneEndpointsConfig"
 """A block whose switches are `optional` in the API: an omitted switch is unchanged."""
 

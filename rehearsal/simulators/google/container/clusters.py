@@ -77,8 +77,7 @@ def _first_pools(state: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _start(cloud: CloudState, cluster: CloudResource) -> None:
-    """Starts the control plane, with managed Prometheus's resource definitions, and then the
-    nodes."""
+    """Starts the control plane with the kinds of managed Prometheus, and then the nodes."""
     with cloud.lock:
         pools = [pool for pool in cloud.of(NODE_POOL) if pool.parent == cluster.identity]
         nodes = sum(pool.nodes for pool in pools) or 1  # Autopilot starts with its own nodes

@@ -76,8 +76,7 @@ def version_in(channel: str, wanted: str | None) -> str:
 
 
 def check_boot_disk(config: Mapping[str, Any]) -> None:
-    """Raises ApiError, with Compute Engine's message, if the machine does not support the disk
-    type."""
+    """Raises ApiError, with Compute Engine's message, for an unsupported disk type."""
     machine, disk = str(config["machineType"]), str(config["diskType"])
     if not takes_disk(machine, disk):
         raise bad_request(f"{disk} disk type cannot be used by {machine} machine type.")

@@ -43,8 +43,7 @@ def _update(call: Call) -> dict[str, Any]:
 
 
 def _as_in_config(name: str, value: Any) -> Any:
-    """The value in a `NodeConfig`'s form: an update wraps lists and maps in a block, and writes
-    integers as strings."""
+    """The value as in a `NodeConfig`: an update wraps lists and maps, and quotes integers."""
     kind = fields("NodeConfig")[name]
     if "$ref" in fields("UpdateNodePoolRequest")[name] and "$ref" not in kind:
         return next(iter(value.values()), {} if kind["type"] == "object" else [])

@@ -39,8 +39,7 @@ def updating(
     work: Callable[[], None] | None = None,
     simulated_seconds: float = 0.0,
 ) -> dict[str, Any]:
-    """Starts an operation that changes something and ends with an injected fault, if any; changes
-    remain."""
+    """Starts an operation that changes something and may end with an injected fault."""
     failure = call.cloud.ends_half_way(kind)
     error = ApiError(500, failure) if failure else None
     return operation(
@@ -49,8 +48,7 @@ def updating(
 
 
 def broken(resource: CloudResource, message: str) -> ApiError:
-    """The error of an operation that created this partway. GKE keeps the resource, with the reason
-    in its state."""
+    """The error of an operation that failed partway. GKE keeps the resource and the reason."""
     resource.state |= {"status": "ERROR", "statusMessage": message}
     resource.nodes = resource.kept_nodes = 0
     return ApiError(500, message)
@@ -65,8 +63,7 @@ def fields(schema: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def without_defaults(value: Any) -> Any:
-    """The message in the form of Google's newer APIs: without false, 0, and empty values except
-    blocks."""
+    """The message in the form of Google's newer APIs: without false, 0 and empties but blocks."""
     if isinstance(value, Mapping):
         return {
             name: without_defaults(each)

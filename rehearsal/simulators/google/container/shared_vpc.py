@@ -47,8 +47,7 @@ def check(cloud: CloudState, identity: str, network: str, subnetwork: str) -> No
 
 
 def failure(cloud: CloudState, cluster: CloudResource, nodes: int) -> str:
-    """Why the operation that creates the cluster fails, with its first `nodes`; empty if it
-    succeeds."""
+    """Why creating the cluster, with its first `nodes`, fails; empty if it succeeds."""
     network, subnetwork = cluster.depends_on
     project, host = cluster.identity.split("/")[1], network.split("/")[1]
     places = [f"projects/{host}", subnetwork]
