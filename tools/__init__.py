@@ -28,8 +28,7 @@ def where(wanted: Program) -> Path:
 
 
 def found() -> dict[str, Path]:
-    """Binary -> its path on the machine, for binaries of every rehearsal that are not built
-    here."""
+    """Binary -> its path on the machine, for those of every rehearsal that are not built here."""
     plane, engine = program("control-plane"), _machines_engine()
     there = {} if plane.folder().is_dir() else on_machine.found(plane)
     return {**there, "pulumi": engine} if engine else there

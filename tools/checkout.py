@@ -1,10 +1,8 @@
-"""Puts the checkout on this interpreter's path, and the command `gpu-cluster` next to the
-interpreter.
+"""Puts the checkout on this interpreter's path, and the command `gpu-cluster` next to it.
 
 .venv/bin/python -m tools.checkout
 
-The wheel has only the package `gpu_cluster`: the command needs stack files, which are in the
-checkout.
+The wheel has only the package `gpu_cluster`: the command needs the checkout's stack files.
 """
 
 import sys

@@ -44,14 +44,13 @@ def main() -> None:
 
 
 def die_with_parent() -> None:
-    """Makes the kernel kill this process when the *thread* that started it ends; also after an
+    """Makes the kernel kill this process when the *thread* that started it ends, even after
     exec."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def block_listening() -> None:
-    """Makes `listen` succeed without an effect, and `accept4` report that no client has connected
-    yet."""
+    """Makes `listen` succeed without an effect, and `accept4` report that no client is there."""
     libc = ctypes.CDLL(None, use_errno=True)
     listen, accept = CALLS[platform.machine()]
     instructions = [

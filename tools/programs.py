@@ -78,8 +78,8 @@ class Program:
         return f"-s -w {self.ldflags}".format(version=version, major=major, minor=minor).strip()
 
     def folder(self, without: tuple[str, ...] = ()) -> Path:
-        """The folder of the build, or of one without some of the binaries; it exists only once it
-        is complete."""
+        """The folder of the build, or of one without some binaries; it exists once it is
+        complete."""
         key = hashlib.sha256()
         for file in sorted(file for file in self.source.rglob("*") if file.is_file()):
             key.update(hashlib.sha256(file.read_bytes()).digest())

@@ -15,8 +15,7 @@ _IMPORT = re.compile(rf"^(\s*)from {PACKAGE}((?:\.\w+)*) import ", re.MULTILINE)
 
 
 def relative(text: str, package: tuple[str, ...]) -> str:
-    """The source of a module with relative imports. `package`: the module's package, without
-    `components`."""
+    """The source with relative imports. `package`: the module's, without `components`."""
 
     def rewritten(match: re.Match[str]) -> str:
         target = tuple(match[2].split(".")[1:])

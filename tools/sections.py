@@ -22,8 +22,7 @@ def between(text: str, section: str) -> str:
 
 
 def filled(text: str, section: str, content: str) -> str:
-    """`text` with the content between the section's markers replaced; ValueError without
-    markers."""
+    """`text` with the section's content between its markers replaced; ValueError without them."""
     start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
     if start not in text or end not in text:
         raise ValueError(f"there is no section {section}")

@@ -50,8 +50,7 @@ def source(requests: Sequence[tuple[bytes, str]], outputs: Mapping[str, Any]) ->
 
 
 def _options(request: Any, names: Mapping[str, str]) -> list[str]:
-    """The options as Python source. `dependencies` includes those through properties, as
-    `depends_on`."""
+    """The options as Python source. Dependencies through properties are in `dependencies`, too."""
     before = [names[urn] for urn in dict.fromkeys(request.dependencies) if urn in names]
     options = [f"depends_on=[{', '.join(before)}]"] if before else []
     provider, _ = of_reference(request.provider)
@@ -87,8 +86,7 @@ def _sdk_class(token: str) -> tuple[str, str]:
 
 
 def _given(package: str, path: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The constructor's arguments: Python names at the top level, wire names inside, since both are
-    allowed."""
+    """The constructor's arguments: Python names outside, wire names inside: both are allowed."""
     module, _, name = path.rpartition(".")
     sdk = importlib.import_module(".".join(filter(None, (package, module))))
     parameters = inspect.signature(getattr(sdk, name)._internal_init).parameters

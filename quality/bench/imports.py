@@ -12,8 +12,7 @@ from stacks.definition.settings import flat
 LIMIT = 1.3
 POD_KINDS = ("pulumi_kubernetes.apps.v1", "pulumi_kubernetes.batch.v1")
 PODS = "pulumi_kubernetes.core.v1"
-"""The SDK itself loads it when a kind with a pod template is registered, for the types of its
-pods."""
+"""The SDK itself loads it with a kind that has a pod template, for the types of its pods."""
 
 
 def measure(chosen: Sequence[str], runs: int) -> Section:

@@ -1,5 +1,4 @@
-"""c. `up` with every creation taking its typical time: which resources wait for others, and for no
-reason."""
+"""c. `up` with every creation taking its typical time: necessary and unnecessary waiting."""
 
 import tempfile
 import textwrap
@@ -61,8 +60,7 @@ workloads."""
 
 
 def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
-    """Measures both orders of each environment; the durations are given, so one run of each is
-    enough."""
+    """Measures both orders of each environment, one run each, since the durations are given."""
     rows, notes = [], []
     for stack in chosen or STACKS:
         known = measured(platform_of(stack))

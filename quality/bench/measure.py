@@ -22,8 +22,7 @@ class Comparison:
     limit: float | None = None
     """The maximum of the ratio of medians; None: for information only."""
     bound: float | None = None
-    """The least ratio that any program could reach, if that is above the limit: then 3% more is
-    allowed."""
+    """The least ratio that any program can reach, if above the limit: then 3% more is allowed."""
 
     @property
     def ratio(self) -> float:

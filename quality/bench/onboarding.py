@@ -64,8 +64,7 @@ class Took:
 
 
 def measure(revision: str, python: str) -> dict[str, Took]:
-    """Measures the steps, and prints what the first run leaves in its home; returns step ->
-    result."""
+    """Measures the steps, and prints what the first run leaves behind; returns step -> result."""
     took: dict[str, Took] = {}
     with tempfile.TemporaryDirectory(prefix="onboarding-") as name:
         first, other = Path(name, "first"), Path(name, "other")
@@ -144,8 +143,7 @@ def _cell(took: Took | None) -> str:
 def bench(revisions: Sequence[str], *, docs: bool) -> ExitCode:
     """Measures the revisions, by default HEAD, and writes one table of all measured revisions.
 
-    `docs`: whether to write it to the benchmark page as well. A finding: the last revision exceeds
-    a limit.
+    `docs`: also in the benchmark page. A finding: the last revision exceeds a limit.
     """
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     python = getattr(sys, "_base_executable", sys.executable)

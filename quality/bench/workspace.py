@@ -31,8 +31,7 @@ class Program:
                 "HOME": str(self._folder / "home"),
                 "PULUMI_HOME": str(self._folder / "pulumi"),
                 "PULUMI_BACKEND_URL": f"file://{self._folder / 'state'}",
-                # A user's program imports the SDKs itself; the rehearsal's fork server has them
-                # already.
+                # A user's program imports the SDKs itself; the rehearsal's fork server has them.
                 "GPU_CLUSTER_PYTHON": sys.executable,
                 "PYTHONPATH": str(PROBE),
                 "BENCH_PROBE": str(self._folder / "probe.json"),

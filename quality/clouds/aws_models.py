@@ -74,8 +74,7 @@ def row(token: str) -> dict[str, Any]:
 
 
 def _immutable(token: str) -> Iterator[str]:
-    """Inputs whose change replaces the resource in CloudFormation; for a block, everything in
-    it."""
+    """Inputs whose change replaces the resource in CloudFormation; for a block, all in it."""
     names = names_of()[token]
     if "cloudformation" not in names:
         return

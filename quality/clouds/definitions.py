@@ -29,8 +29,7 @@ _IN_GO = {
 }
 """Type -> the function that returns its schema, and the files that contain it."""
 _ELSEWHERE = {"gcp:container/cluster:Cluster": ("nodeConfig.", "nodePools[].")}
-"""Prefixes of paths of which only the immutable ones belong to this type: a node pool has the
-rest."""
+"""Prefixes of paths of which only immutable ones are this type's: a node pool has the rest."""
 _BETWEEN = re.compile(r"validation\.(?:Int|Float)Between\((\d+), (\d+)\)")
 _AT_LEAST = re.compile(r"validation\.IntAtLeast\((\d+)\)")
 
@@ -160,8 +159,7 @@ def _immutable(fields: Sequence[_Field]) -> Iterator[str]:
 
 
 def _enums(fields: Sequence[_Field]) -> Iterator[tuple[str, list[Any]]]:
-    """The allowed values of fields; the provider treats an empty text as none, unless one is
-    required."""
+    """The allowed values of fields; the provider treats an empty text as none, if it may."""
     for field in fields:
         item = field.node.get("item_type", {})
         if field.node.get("type") == "Enum" and not field.node.get("output"):

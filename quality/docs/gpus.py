@@ -42,8 +42,7 @@ def _read(file: Path) -> list[Mapping[str, Any]]:
     try:
         content = file.read_text()
         documents = documents_in(result_in(content) or json.loads(content))
-        # Read as `keep` and the table read them, so that an invalid one is refused before any is
-        # stored.
+        # Read as `keep` and the table read them, to refuse an invalid one before any is stored.
         markdown(documents)
     except OSError as error:
         raise CheckError(f"{file}: cannot be read: {error.strerror}") from None

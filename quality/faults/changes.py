@@ -310,8 +310,7 @@ def _loaded(stack_file: str) -> Any:
 
 
 def apply(config: dict[str, Any], to: Mapping[str, Any]) -> None:
-    """Sets keys of a stack file's config; in blocks whose entries have names, those of the first
-    entry."""
+    """Sets keys of a stack file's config; in blocks with named entries, those of the first."""
     for key, value in to.items():
         room, *path = key.split(".")
         if key == room and value == ABSENT:

@@ -1,8 +1,7 @@
 """Injects a fault into one operation of a run: kills the engine, or makes the cloud return an
 error.
 
-A cloud and its provider report each operation twice: asked, and done. An injector chooses the
-moment.
+An operation is reported twice: asked, and done. An injector chooses the moment.
 """
 
 import threading
@@ -44,8 +43,7 @@ class FaultInjector:
         self._hits: Callable[[int, str, str], bool] = _nothing
         self._moment: Moment = "asked"
         self.operations: list[tuple[str, str]] = []
-        """Type and URN of each operation since the injector was armed, in the order of the
-        requests."""
+        """Type and URN of each operation since the injector was armed, in order."""
         self.hit: list[str] = []
         """URNs of the operations with faults since then."""
 

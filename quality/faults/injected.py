@@ -196,8 +196,7 @@ def inject(runner: FaultRunner, fault: Fault) -> FaultResult | None:
 
 
 def _again(runner: FaultRunner, command: Callable[[], Outcome], *, adopt_orphans: bool) -> int:
-    """Runs the command again, after a recovery if a response was lost. Returns the number of
-    attempts."""
+    """Runs the command again, after a recovery if a response was lost; returns the attempts."""
     for tries in range(1, TRIES + 1):
         if adopt_orphans or tries > 1:
             runner.recover(adopt_orphans=True)

@@ -26,8 +26,7 @@ from stacks.outcome import ExitCode
 
 FIXTURES = ROOT / "tests" / "fixtures"
 ENDPOINT, CERTIFICATE, FOLDER = "ENDPOINT", "Q0VSVElGSUNBVEU=", "FOLDER"
-"""Placeholders for the control plane's address, its certificate (base64) and the sandbox's
-folder."""
+"""Placeholders for the control plane's address and certificate (base64), and the folder."""
 PLACES = ("sourcePosition", "stackTrace")
 
 

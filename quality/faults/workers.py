@@ -163,8 +163,7 @@ def dealt(operations: Sequence[tuple[str, str]], part: Part) -> list[InjectionPo
 
 
 def together(points: Sequence[InjectionPoint]) -> list[tuple[InjectionPoint, ...]]:
-    """The points in pairs, one run for each: an early kill, and a late one during the recovery from
-    it."""
+    """The points in pairs, one run for each: an early kill, and a late one in the recovery."""
     found: list[tuple[InjectionPoint, ...]] = []
     for moment in ("done", "asked"):
         those = [point for point in points if point.moment == moment]

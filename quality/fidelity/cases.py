@@ -54,8 +54,7 @@ _WRONG: Mapping[type, Any] = {str: {"a": "b"}, bool: "perhaps", int: "many", flo
 
 
 def all_cases(package: Package, declared: Sequence[Declared]) -> Iterator[Case]:
-    """For each type, the largest resource with all paths, and the others with the paths that they
-    set."""
+    """For each type, the largest resource with all paths, and the others with their own."""
     asked: set[str] = set()
     for of in sorted(declared, key=lambda each: (each.token, -len(repr(each.inputs)))):
         yield from _of_resource(package, of, given_alone=of.token in asked)

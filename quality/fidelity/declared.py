@@ -1,5 +1,4 @@
-"""The resources of the sample stacks as inputs of a provider's `Check`, from which all cases
-start."""
+"""The resources of the sample stacks as inputs of a provider's `Check`: the start of all cases."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""`python -m quality compare-plugins`: compares the offline plugin of a package with its official
+"""`python -m quality compare-plugins`: compares a package's offline plugin with the official
 one."""
 
 import json

@@ -21,7 +21,6 @@ class Measured(Protocol):
 
 
 def measured(platform: str) -> Measured | None:
-    """The platform's data; None if no program can change the order in which its cluster or nodes
-    are created."""
+    """The platform's data; None if no program can change the order of its creations."""
     name = PLATFORMS[platform].measures
     return cast(Measured, import_module(name)) if name else None

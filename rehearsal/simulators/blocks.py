@@ -1,4 +1,4 @@
-"""Where a rehearsed cloud's machines are in its network, as `blocks` of an inventory says."""
+"""The positions of a rehearsed cloud's machines in its network, from `blocks` in an inventory."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +13,8 @@ Sizes = Mapping[str, Sequence[int]]
 def sizes(
     stack: str, folder: Path = INVENTORIES, *, located: Collection[str], machine: str
 ) -> Sizes:
-    """What `blocks` of a stack's inventory lists. `located`: the machine types of which the cloud
-    says where they are; `machine`: the key of the machine type. Raises StackError for a wrong
-    one."""
+    """The inventory's `blocks`. `located`: machine types whose position the cloud reveals;
+    `machine`: the key of the machine type. Raises StackError for an invalid row."""
     found = inventory(stack, folder)
     rows = found.get("blocks", []) if isinstance(found, dict) else []
     result: dict[str, Sequence[int]] = {}

@@ -1,4 +1,4 @@
-"""Whether the pods of a job are as close together as they have to be."""
+"""Whether the pods of a job are as close together as they must be."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

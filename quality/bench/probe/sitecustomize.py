@@ -1,5 +1,4 @@
-"""Makes a measured Pulumi program report its time and memory when it ends; Python loads this at
-start.
+"""Makes a measured Pulumi program report its time and memory at its end; Python loads this.
 
 Other processes with this folder on their path, such as the language host, are not affected.
 """

@@ -1,4 +1,4 @@
-"""The labels that say where in AWS's network an EKS node is.
+"""The labels with an EKS node's position in AWS's network.
 
 docs.aws.amazon.com/eks/latest/userguide/ml-workload-topology and docs.aws.amazon.com/AWSEC2/latest/
 UserGuide/ec2-instance-topology-prerequisites, read 2026-11-24: P6 has four layers, others three.

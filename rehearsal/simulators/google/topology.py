@@ -1,4 +1,4 @@
-"""The labels that say where in Google's network a GKE node is.
+"""The labels with a GKE node's position in Google's network.
 
 docs.cloud.google.com/ai-hypercomputer/docs/workloads/schedule-gke-workloads-tas and
 docs.cloud.google.com/compute/docs/instances/view-instance-topology, read 2026-11-24.
@@ -12,7 +12,7 @@ LABEL = "cloud.google.com/gce-topology"
 
 
 def blocks(machine_type: str, sizes: Sizes) -> tuple[Block, ...]:
-    """Those of a machine type; one without an end if no inventory says otherwise."""
+    """The blocks of a machine type; a single, unlimited one by default."""
     machine = MACHINE_TYPES.get(machine_type)
     if machine is None or not machine.located:
         return ()
