@@ -59,7 +59,7 @@ class QueueArgs:
     def quota(self, pool: GpuPool) -> int:
         """Units of the pool's GPU resource that the queue hands out at once.
 
-        Raises ValueError if the number is not known, or is more than the pool can ever have.
+        Raises ValueError if the number is not known, or is more than the pool's maxNodes allows.
         """
         given = self.nominal_quota.get(pool.name)
         if pool.max_nodes is None:
@@ -77,8 +77,8 @@ class QueueArgs:
             )
         if given is not None and given > most:
             raise ValueError(
-                f"nominalQuota.{pool.name}: {given} is more than the pool can have ({most}); "
-                "request fewer, or raise its maxNodes"
+                f"nominalQuota.{pool.name}: {given} is more than the pool's maxNodes allows, "
+                f"at most {most}; lower it, or raise maxNodes"
             )
         return most if given is None else given
 

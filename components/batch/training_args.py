@@ -120,8 +120,8 @@ class TrainingArgs(PodArgs):
         self._check_topology(pool)
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
             raise ValueError(
-                f"nodes: {self.nodes} is more than pool {pool.name} can have ({pool.max_nodes}); "
-                "request fewer, or raise its maxNodes"
+                f"nodes: {self.nodes} is more than maxNodes of pool {pool.name} allows, at most "
+                f"{pool.max_nodes}; lower it, or raise maxNodes"
             )
 
     def _check_topology(self, pool: GpuPool) -> None:

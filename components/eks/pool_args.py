@@ -15,6 +15,7 @@ from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Tai
 from ..decode import EXAMPLE, at, shown
 from ..discovery import discovery_labels
 from ..effect import Sent, Silent, Tries
+from ..fallback import check_keys
 from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
 from ..on_change import OnChange
 from ..scaler import NotWith, check_scaler
@@ -347,18 +348,7 @@ class EksGpuNodeGroupArgs:
             for way in self.fallback
         }
 
-    @staticmethod
-    def check_given(given: Mapping[str, object]) -> None:
-        """Raises ValueError for an empty order, or for `capacityType` with an order."""
-        if "fallback" in given and not given["fallback"]:
-            raise ValueError(
-                "fallback: is empty; name at least two ways of buying nodes, or drop the key"
-            )
-        if {"fallback", "capacity_type"} <= {*given}:
-            raise ValueError(
-                "capacityType: is one way of buying nodes, and fallback is the order of several; "
-                "drop one of the two"
-            )
+    check_given = staticmethod(check_keys)
 
     @property
     def gpus(self) -> int:

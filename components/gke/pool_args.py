@@ -1,6 +1,6 @@
 """The settings of a GPU node pool on GKE Standard, and the pool that follows from them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -25,6 +25,7 @@ from ..cluster import (
 )
 from ..discovery import discovery_labels
 from ..effect import Sent, Tries
+from ..fallback import check_keys
 from ..limits import (
     IMAGE,
     LABEL_KEY,
@@ -338,14 +339,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """Whether a pool that is replaced is deleted first. `false` keeps the old nodes while a
     replacement starts, and needs twice the quota."""
 
-    @staticmethod
-    def check_given(given: Collection[str]) -> None:
-        """Raises ValueError if both settings for buying nodes are set."""
-        if {"fallback", "capacity_type"} <= {*given}:
-            raise ValueError(
-                "capacityType: is one way of buying nodes, and fallback is the order of several; "
-                "drop one of the two"
-            )
+    check_given = staticmethod(check_keys)
 
     def __post_init__(self) -> None:
         # A dataclass with slots is a new class, which zero-argument super() does not find.

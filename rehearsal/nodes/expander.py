@@ -7,6 +7,7 @@ utils/backoff/exponential_backoff.go of kubernetes/autoscaler (read 2026-11-24).
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,19 +35,39 @@ def ordered(
     for scaler in scalers:
         if "priority" not in scaler.expanders:
             continue
-        config_map = config_maps.get(f"{scaler.namespace}/{_CONFIG_MAP}") or {}
-        try:
-            ranks = _ranks((config_map.get("data") or {})[_KEY])
-        except (KeyError, ValueError, AttributeError, TypeError, re.error, yaml.YAMLError):
-            continue
-        return _placed(groups, ranks)
+        ranks = _ranks(config_maps.get(f"{scaler.namespace}/{_CONFIG_MAP}"))
+        if ranks is not None:
+            return _placed(groups, ranks)
     return list(groups)
 
 
-def _ranks(text: str) -> list[list[re.Pattern[str]]]:
-    """The regular expressions, highest priority first."""
-    rows = yaml.safe_load(text)
-    return [[re.compile(one) for one in rows[key]] for key in sorted(map(int, rows), reverse=True)]
+def disordered(
+    groups: Sequence[NodeGroup],
+    scalers: Sequence[Scaler],
+    read: Callable[[str, str], Mapping[str, Any] | None],
+) -> list[str]:
+    """A line for each autoscaler whose priority expander has no valid order although it would
+    choose among groups for the same pods. `read`: the ConfigMap of a namespace and a name."""
+    pods = Counter(_for_pods(one) for one in groups if one.known_as)
+    rivals = sorted(one.name for one in groups if one.known_as and pods[_for_pods(one)] > 1)
+    return [
+        f"{scaler}: its expander is priority, and ConfigMap {scaler.namespace}/{_CONFIG_MAP} has "
+        f"no valid {_KEY}, so it tries {', '.join(rivals)} in no particular order"
+        for scaler in scalers
+        if rivals
+        and "priority" in scaler.expanders
+        and _ranks(read(scaler.namespace, _CONFIG_MAP)) is None
+    ]
+
+
+def _ranks(config_map: Mapping[str, Any] | None) -> list[list[re.Pattern[str]]] | None:
+    """The regular expressions, highest priority first; None if there is no valid order."""
+    try:
+        rows = yaml.safe_load(((config_map or {}).get("data") or {})[_KEY])
+        keys = sorted(map(int, rows), reverse=True)
+        return [[re.compile(one) for one in rows[key]] for key in keys]
+    except (KeyError, ValueError, AttributeError, TypeError, re.error, yaml.YAMLError):
+        return None
 
 
 def _placed(

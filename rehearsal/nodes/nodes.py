@@ -29,7 +29,7 @@ from rehearsal.nodes.autoscaler import (
     pool_name,
     remove_node,
 )
-from rehearsal.nodes.expander import Backoff
+from rehearsal.nodes.expander import Backoff, disordered
 from rehearsal.nodes.gpu_sharing import Reader, refused
 from rehearsal.nodes.gpus import (
     CLOUD_SECONDS,
@@ -53,7 +53,7 @@ from rehearsal.nodes.pods import allocatable_gpus, holds
 from rehearsal.nodes.queued import QueuedNodes
 from rehearsal.nodes.recycler import Recycler
 from rehearsal.nodes.scale_down import ScaleDown
-from rehearsal.nodes.scalers import KeptTemplates, rules, scaled_groups
+from rehearsal.nodes.scalers import KeptTemplates, rules, running, scaled_groups
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import (
@@ -213,6 +213,8 @@ class Nodes:
                 self.outdated = {group.name: group for group in found if group.outdated}
                 for name, group in self.outdated.items() if not updating else ():
                     self._event_log.finding(name, f"pool {name}: {group.outdated}")
+                if not updating:
+                    self._check_order(found)
                 before, believed = believed, {g.name: (g.unscaled, g.template) for g in found}
                 over = self._backoff.over()
                 if cloud_changed or before != believed or over:
@@ -262,6 +264,14 @@ class Nodes:
             self._event_log.record("node", name, "scaled in", group=drained.group)
             self._cloud.release(drained.group, drained.node["spec"].get("providerID", ""))
             self._api.delete(f"/api/v1/nodes/{name}")
+
+    def _check_order(self, groups: list[NodeGroup]) -> None:
+        """Records what keeps an autoscaler from following its order of node groups."""
+        scalers, seen = running(self._pods), self._cluster_cache.config_maps
+        if disordered(groups, scalers, lambda place, name: seen.get(f"{place}/{name}")):
+            # What was seen of ConfigMaps may be older than the autoscaler's pod.
+            for line in disordered(groups, scalers, self._config_map):
+                self._event_log.finding(line.partition(":")[0], line)
 
     def _follow_classes(self) -> None:
         """Passes the cluster's ComputeClasses to the cloud, if pods select any."""

@@ -9,19 +9,24 @@ import yaml
 from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.verify.fallbacks import seen
+from stacks.definition.program import Mutation
+from tests.rehearsal.conftest import changed
 from tests.rehearsal.own_stacks import folder_of
 
 EXAMPLES = ROOT / "examples" / "fallback"
 EXAMPLE, EKS = (EXAMPLES / f"Pulumi.fallback{end}.yaml" for end in ("", "-eks"))
 
 
-def rehearsed(tmp_path: Path, text: str, inventory: str = "inventory.yaml") -> Rehearsal:
+def rehearsed(
+    tmp_path: Path, text: str, inventory: str = "inventory.yaml", mistake: Mutation | None = None
+) -> Rehearsal:
     """The example, with machines that run out."""
     (tmp_path / "dev.yaml").write_text((EXAMPLES / inventory).read_text())
     with Sandbox(
         "dev",
         source=folder_of("dev", tmp_path, text),
         folder=tmp_path / "sandbox",
+        mutate=mistake,
         options=SandboxOptions(inventories=tmp_path, job_seconds=2),
     ) as running:
         rehearsal = Rehearsal(sandbox=running, deadline=180)
@@ -61,6 +66,17 @@ def test_the_next_choice_runs_the_pods_on_eks(
     assert re.fullmatch(told, line)
     (step,) = [step for step in rehearsal.steps if step.name == "workloads run"]
     assert step.detail.endswith(line)
+
+
+@pytest.mark.prove(reason="the expander's tests have the rule; this is a whole rehearsal")
+def test_an_autoscaler_without_its_order_is_named(tmp_path: Path) -> None:
+    """It takes any of the choices, and says so only in its log."""
+    config_map = changed(
+        "kubernetes:core/v1:ConfigMap",
+        'if props["metadata"]["name"].endswith("priority-expander"): props["data"] = {}',
+    )
+    rehearsal = rehearsed(tmp_path, EKS.read_text(), "inventory-eks.yaml", config_map)
+    assert any("has no valid priorities" in line for line in rehearsal.failures), rehearsal.failures
 
 
 @pytest.mark.prove(reason="the components' tests refuse most mistakes before")

@@ -1,12 +1,13 @@
 """The order in which a simulated Cluster Autoscaler grows node groups, and its backoff."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from components.eks.autoscaler import priorities
 from rehearsal.nodes.autoscaler import pool_weights
-from rehearsal.nodes.expander import Backoff, ordered
+from rehearsal.nodes.expander import Backoff, disordered, ordered
 from rehearsal.simulators.cloud import NodeGroup, Scaler
 from tests.unit.rehearsal.rehearsed import group, shape
 
@@ -14,6 +15,7 @@ SCALER = Scaler(
     namespace="kube-system", service_account="ca", discovers=(), expanders=("priority", "random")
 )
 GROUPS = [group(f"l4_{way}", known_as=f"eks-l4_{way}-1f") for way in ("on-demand", "spot")]
+SMALL = group("cpu", known_as="eks-cpu-1f", template=shape(labels={"pool": "cpu"}, gpus=0))
 OTHER = group("a100", known_as="eks-a100-1f")
 
 
@@ -40,13 +42,12 @@ def test_the_largest_number_is_tried_first() -> None:
 
 def test_a_group_that_matches_goes_before_all_that_do_not() -> None:
     """However small those are; under the largest number, they go first."""
-    small = group("cpu", known_as="eks-cpu-1f", template=shape(labels={"pool": "cpu"}, gpus=0))
     order = "2: [^eks-l4_spot-]\n1: [^eks-l4_on-demand-]\n"
 
     def first(priorities: str) -> list[str]:
         maps = {"kube-system/cluster-autoscaler-priority-expander":
                 {"data": {"priorities": priorities}}}  # fmt: skip
-        weights = pool_weights(ordered([small, *GROUPS], [SCALER], maps))
+        weights = pool_weights(ordered([SMALL, *GROUPS], [SCALER], maps))
         return sorted(weights, key=lambda name: -weights[name])
 
     assert first(order) == ["l4_spot", "l4_on-demand", "cpu"]
@@ -64,8 +65,24 @@ def test_only_the_priority_expander_reads_the_order() -> None:
 
 @pytest.mark.parametrize("priorities", [None, "", "spot", "high: [spot]", "10: ['(']"])
 def test_without_a_valid_order_no_group_is_left_out(priorities: str | None) -> None:
-    """The expanders after it choose among all of them."""
+    """The expanders after it choose among all of them, and the report names the ConfigMap."""
     assert placed(priorities) == [*GROUPS, OTHER]
+    data = {} if priorities is None else {"priorities": priorities}
+    (line,) = disordered([*GROUPS, SMALL], [SCALER], lambda *_: {"data": data})
+    assert line == (
+        "Cluster Autoscaler kube-system/ca: its expander is priority, and ConfigMap kube-system/"
+        "cluster-autoscaler-priority-expander has no valid priorities, so it tries l4_on-demand, "
+        "l4_spot in no particular order"
+    )
+
+
+def test_an_order_is_missed_only_if_there_is_a_choice() -> None:
+    """Nor by an autoscaler with another expander."""
+    plain = replace(SCALER, expanders=("least-waste",))
+    assert disordered(GROUPS, [plain], lambda *_: None) == []
+    assert disordered([SMALL, GROUPS[0]], [SCALER], lambda *_: None) == []
+    data = {"priorities": priorities([["l4_spot", "l4_on-demand"]])}
+    assert disordered(GROUPS, [SCALER], lambda *_: {"data": data}) == []
 
 
 def test_a_group_that_failed_is_left_alone_twice_as_long_each_time() -> None:

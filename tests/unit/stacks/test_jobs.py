@@ -126,7 +126,7 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
     ("change", "says"),
     [
         ({"pool": "train"}, "pool: 'train' is not a pool; did you mean 'train-gpu'?"),
-        ({"nodes": 9}, "nodes: 9 is more than pool train-gpu can have (3)"),
+        ({"nodes": 9}, "nodes: 9 is more than maxNodes of pool train-gpu allows, at most 3"),
         ({"gpus": 4}, "gpus: 4 is not possible for a pod on pool train-gpu; allowed: 1"),
         ({"queue": "trainin"}, "queue: 'trainin' is not a queue; did you mean 'training'?"),
         ({"queue": None}, "queue: is missing, and the GPUs of pool train-gpu are handed out by "
