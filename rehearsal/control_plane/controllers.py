@@ -144,7 +144,7 @@ class Controllers:
             if program_of(pod) and pod["spec"].get("nodeName") and phase(pod) != "deleting"
         }
         for uid in [uid for uid in self._simulated if uid not in pods]:
-            if isinstance(self._simulated[uid], _Karpenter):  # a standby would lead
+            if isinstance(self._simulated.get(uid), _Karpenter):  # a standby would lead
                 for other, each in list(self._simulated.items()):
                     if isinstance(each, _StandBy):
                         self._end(other)

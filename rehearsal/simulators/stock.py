@@ -21,7 +21,7 @@ class Stock:
     capacity_type: str = ""
     """A pool's `capacityType`; empty for any."""
     returns: float | None = None
-    """Seconds from the first refusal until there are enough again; None for never."""
+    """Seconds from the last refusal until there are enough again; None for never."""
 
 
 def machine_types(own: object) -> set[str]:
@@ -83,30 +83,43 @@ def stock(
 class Stocks:
     """Rows of stock, some of which are removed some time after they refused a machine."""
 
-    def __init__(self, rows: Sequence[Stock], back: Callable[[], None]) -> None:
-        """`back`: called after machines have become available again."""
-        self._rows, self._back = list(rows), back
-        self._returning: set[Stock] = set()
+    def __init__(self, rows: Sequence[Stock]) -> None:
+        self._rows = list(rows)
+        self._callbacks: list[Callable[[], None]] = []
+        self._returning: dict[Stock, threading.Timer] = {}
         self._lock = threading.Lock()
 
     def __iter__(self) -> Iterator[Stock]:
         with self._lock:
             return iter([*self._rows])
 
-    def refused(self, row: Stock) -> None:
-        """Schedules the return of machines that were refused."""
+    def on_return(self, callback: Callable[[], None]) -> None:
+        """The callback runs after something came back, on a thread of its own."""
         with self._lock:
-            if row.returns is None or row in self._returning:
+            self._callbacks.append(callback)
+
+    def refused(self, row: Stock) -> None:
+        """Has what was refused come back in its time, counted from the last refusal: nobody knows
+        how long it takes until all zones of a choice were tried."""
+        with self._lock:
+            if row.returns is None or row not in self._rows:
                 return
-            self._returning.add(row)
-        timer = threading.Timer(row.returns, self._return, [row])
-        timer.daemon = True
-        timer.start()
+            if (earlier := self._returning.get(row)) is not None:
+                earlier.cancel()
+            timer = threading.Timer(row.returns, self._return, [row])
+            timer.daemon = True
+            self._returning[row] = timer
+            timer.start()
 
     def _return(self, row: Stock) -> None:
         with self._lock:
+            # One that was cancelled too late is not the last.
+            if self._returning.get(row) is not threading.current_thread():
+                return
             self._rows.remove(row)
-        self._back()
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback()
 
     @property
     def restocks(self) -> bool:
@@ -118,4 +131,4 @@ class Stocks:
     def restocking(self) -> bool:
         """Whether some machines that ran out are about to become available again."""
         with self._lock:
-            return bool(self._returning & {*self._rows})
+            return bool(self._returning.keys() & {*self._rows})

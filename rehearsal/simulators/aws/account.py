@@ -95,14 +95,12 @@ class Account:
         quota_suffices: bool = False,
         stock: Sequence[Stock] = (),
         blocks: Sizes | None = None,
-        restocked: Callable[[], None] = lambda: None,
     ) -> None:
         """`existing`, `cluster`, `reservations`, `buckets`: what exists before anything is created.
         `changed` is called, without the lock, after every request that changed something. `people`:
         ARNs of roles and users that exist although they were not created here. With
         `quota_suffices`, every node group can grow to its maximum unless `faults` sets a quota.
-        `stock`: instances in limited number; `restocked` is called when some become available
-        again. `blocks`: where in the network instances are."""
+        `stock`: instances in limited number. `blocks`: where in the network instances are."""
         self.lock = threading.RLock()
         self.asking = Asking()
         self.faults = faults or NoFaults()
@@ -124,7 +122,7 @@ class Account:
         """Karpenter's NodePool -> its fleet requests: purchase option, and why they got no
         instance; only changes from the previous request."""
         self.blocks = blocks or {}
-        self.stock = Stocks(stock, restocked)
+        self.stock = Stocks(stock)
         self.pods: dict[str, Pod] = {}
         """Access key -> the pod that got it through pod identity."""
         self.authorize: Callable[[str, str, Mapping[str, Any]], None] = lambda *_: None

@@ -105,7 +105,6 @@ class AwsCloud:
             quota_suffices=quota_suffices,
             stock=stock,
             blocks=blocks,
-            restocked=self._restocked,
         )
         self._stop = serve(self.account)
         self.faults = self.account.faults
@@ -120,12 +119,6 @@ class AwsCloud:
         if self._later is not None:
             self._later.cancel()
         self._stop()
-
-    def _restocked(self) -> None:
-        with self._lock:
-            callbacks = list(self._callbacks)
-        for callback in callbacks:
-            callback()
 
     @property
     def restocks(self) -> bool:
@@ -289,6 +282,7 @@ class AwsCloud:
         """The callback runs on the thread of the operation that changed something, unlocked."""
         with self._lock:
             self._callbacks.append(callback)
+        self.account.stock.on_return(callback)
 
     def notify(self) -> None:
         """Runs the callback if `node_groups` has changed since the last call; called after every

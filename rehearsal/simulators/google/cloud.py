@@ -97,7 +97,7 @@ class GoogleCloud(CloudState):
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
         self._blocks = blocks or {}
-        self._stock = Stocks(stock, self._restocked)
+        self._stock = Stocks(stock)
         """Machines that ran out, and those that become available again."""
         self._classes: list[Mapping[str, Any]] = []
         if existing is not None:
@@ -307,6 +307,7 @@ class GoogleCloud(CloudState):
         """The callback runs on the thread of the operation that changed something, unlocked."""
         with self.lock:
             self._callbacks.append(callback)
+        self._stock.on_return(callback)
 
     def notify(self) -> None:
         """Runs the callback if `node_groups` has changed since the last call."""
@@ -356,12 +357,6 @@ class GoogleCloud(CloudState):
             region = region_of(pool.state["locations"][0])
             metric = quota_metric(pool.state)
             self._check_quota(pool.state["name"], wanted * gpus[1], metric, region)
-
-    def _restocked(self) -> None:
-        with self.lock:
-            callbacks = list(self._callbacks)
-        for callback in callbacks:
-            callback()
 
     @property
     def restocks(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.simulators.stock import Stock, machine_types, stock
+from rehearsal.simulators.stock import Stock, Stocks, machine_types, stock
 from stacks.definition.names import StackError
 from tests.unit.simulators.test_inventory import settings
 
@@ -42,3 +42,17 @@ def test_the_machine_types_are_those_of_every_pool() -> None:
     """On both clouds, the system pool's too."""
     assert {"p5.48xlarge", "g6.xlarge"} < machine_types(settings("prod").own)
     assert "n1-standard-4" in machine_types(settings("reserved").own)
+
+
+def test_what_is_refused_again_returns_later() -> None:
+    """Else it could be there before the next choice was taken, on a busy machine."""
+    row = Stock(machine_type="g2-standard-4", returns=3600)
+    rows = Stocks([row])
+    rows.refused(row)
+    (first,) = rows._returning.values()
+    rows.refused(row)
+    (second,) = rows._returning.values()
+    assert first.finished.is_set()
+    assert not second.finished.is_set()
+    assert rows.restocking
+    second.cancel()
