@@ -1,6 +1,16 @@
-"""The keys that say how a pool's nodes are bought, as every cloud's pools have them."""
+"""How a pool's nodes are bought, in one way or in an order of several."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+_BY_PRICE = ("reservation", "on-demand", "flex-start", "spot")
+Way = TypeVar("Way", bound=str)
+
+
+def dearest(order: Sequence[Way]) -> Way:
+    """The choice that costs the most on Google Cloud: a reservation is paid for whether it is used
+    or not."""
+    return min(order, key=_BY_PRICE.index)
 
 
 def check_keys(given: Mapping[str, object]) -> None:

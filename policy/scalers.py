@@ -124,12 +124,15 @@ def _dearest(shapes: Sequence[tuple[Any, NodePrice]]) -> tuple[Any, NodePrice | 
 
 
 def compute_class(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
-    """A ComputeClass that creates node pools; None for one that only uses existing ones."""
-    spec = get(resource.props, "spec")
+    """A ComputeClass that creates node pools; None for one that only uses existing ones, and on
+    Autopilot, where nodes have neither a price nor a limit here."""
+    spec, cluster = get(resource.props, "spec"), _cluster(resource, resources)
     if get(spec, "nodePoolAutoCreation", "enabled") is not True:
         return None
+    if cluster is not None and get(cluster.props, "enableAutopilot") is True:
+        return None
     rules = [rule for rule in each(spec, "priorities") if get(rule, "nodepools") is None]
-    limits = _cluster_limits(resource, resources)
+    limits = _limits(cluster)
     most, price = _dearest([_choice(rule, limits) for rule in rules if rule is not UNKNOWN])
     if UNKNOWN in rules or any(_is_unknown(rule) for rule in rules):
         most, price = UNKNOWN, None
@@ -190,13 +193,18 @@ def _choice(rule: Any, limits: Any) -> tuple[Any, NodePrice]:
     return _fitting(limits, shape), price
 
 
-def _cluster_limits(resource: Resource, resources: Sequence[Resource]) -> Any:
-    """Resource -> limit of the nodes of the class's cluster; `UNKNOWN` for an existing cluster."""
+def _cluster(resource: Resource, resources: Sequence[Resource]) -> Resource | None:
+    """That of the class; None for a foreign cluster."""
     clusters = list(of_type(resources, GOOGLE.cluster))
     mine = [one for one in clusters if one.name == resource.provider] or clusters
-    if len(mine) != 1:
+    return mine[0] if len(mine) == 1 else None
+
+
+def _limits(cluster: Resource | None) -> Any:
+    """Resource -> limit of the nodes that the cluster may create; `UNKNOWN` for a foreign one."""
+    if cluster is None:
         return UNKNOWN
-    scaling = get(mine[0].props, "clusterAutoscaling")
+    scaling = get(cluster.props, "clusterAutoscaling")
     if UNKNOWN in (scaling, get(scaling, "enabled")):
         return UNKNOWN
     limits = each(scaling, "resourceLimits")

@@ -1,4 +1,5 @@
-"""A GPU pool as a GKE compute class: its nodes, its priorities, its limits.
+"""A GPU pool as a GKE compute class: its nodes, its priorities, its limits; on GKE Autopilot too,
+as far as it is the same.
 
 Facts from
 https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes (of
@@ -9,7 +10,7 @@ pkg/autoprovisioning), read 2026-11-24. This module does without an SDK.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, GpuPool, ResolvedPool, Taint
 from ..decode import NAMESPACE
+from ..scaler import NotWith
 from . import reservation as reservations
 
 if TYPE_CHECKING:
@@ -26,6 +28,18 @@ if TYPE_CHECKING:
 _LOCAL_SSD_GIB = 375
 """Size of one local SSD on all machine types with GPUs."""
 _IMAGES = {"cos": "cos_containerd", "ubuntu": "ubuntu_containerd"}
+
+
+def not_in_classes(reason: str, *, but: Sequence[Any] = ()) -> NotWith:
+    """Marks a setting for which a ComputeClass has no field.
+
+    https://docs.cloud.google.com/kubernetes-engine/docs/reference/crds/computeclass and the CRD of
+    GKE 1.34 and 1.35 (datreeio/CRDs-catalog, cloud.google.com/computeclass_v1.json), 2026-11-24.
+    """
+    return NotWith("compute-classes", reason, but=but)
+
+
+WHOLE_GPUS = not_in_classes("compute classes have only whole GPUs")
 
 
 def check_names(pools: Iterable[str]) -> None:
@@ -67,18 +81,31 @@ def class_spec(resolved: "ResolvedPool[GkeGpuNodePoolArgs]", service_account: An
         "gvnic": {"enabled": args.machine.accelerator is not None},
     }
     spec = {
-        "description": f"GPU pool {pool.name}",
-        "nodePoolAutoCreation": {"enabled": True},
+        **common_spec(
+            pool.name,
+            [_priority(args, resolved.places, way) for way in args.order],
+            migrates=bool(args.fallback) and args.migrate_back,
+        ),
         "nodePoolConfig": {key: value for key, value in config.items() if value != []},
-        "priorities": [_priority(args, resolved.places, way) for way in args.order],
-        # Set although it is the default, which was different before GKE 1.33.
-        "whenUnsatisfiable": "DoNotScaleUp",
-        "activeMigration": {"optimizeRulePriority": bool(args.fallback) and args.migrate_back},
     }
     if args.consolidation_delay_minutes is not None:
         delay = {"consolidationDelayMinutes": args.consolidation_delay_minutes}
         spec["autoscalingPolicy"] = delay
     return spec
+
+
+def common_spec(
+    pool: str, priorities: Sequence[Mapping[str, Any]], *, migrates: bool
+) -> dict[str, Any]:
+    """What the class of every pool has. `migrates`: whether pods move back to an earlier choice."""
+    return {
+        "description": f"GPU pool {pool}",
+        "nodePoolAutoCreation": {"enabled": True},
+        "priorities": list(priorities),
+        # Set although it is the default, which was different before GKE 1.33.
+        "whenUnsatisfiable": "DoNotScaleUp",
+        "activeMigration": {"optimizeRulePriority": migrates},
+    }
 
 
 def _priority(args: "GkeGpuNodePoolArgs", zones: Iterable[str], way: "Capacity") -> Any:
@@ -97,30 +124,41 @@ def _priority(args: "GkeGpuNodePoolArgs", zones: Iterable[str], way: "Capacity")
     }
     if args.max_run_duration_seconds is not None:
         rule["maxRunDurationSeconds"] = args.max_run_duration_seconds
-    if way == "flex-start":
-        rule["flexStart"] = {"enabled": True}
-    else:
-        rule["spot"] = way == "spot"
     if way != "reservation":
         location["zones"] = list(zones)
-        return rule
-    # GKE refuses zones of a location together with those of a reservation, and refuses a
-    # reservation of machines with local SSDs unless their number is given.
-    rule["reservations"] = {"affinity": "Specific", "specific": [_specific(args, zones)]}
-    if args.machine.local_ssd_gib:
-        storage["localSSDCount"] = args.machine.local_ssd_gib // _LOCAL_SSD_GIB
-    return rule
-
-
-def _specific(args: "GkeGpuNodePoolArgs", zones: Iterable[str]) -> dict[str, Any]:
-    assert args.reservation is not None, "checked with the order"
-    named = reservations.parse(args.reservation)
-    specific: dict[str, Any] = {"name": named.name}
+        return rule | bought(way)
     # GKE never uses a choice whose reservation is missing in one of these zones; without them, it
     # uses the reservation's own zone. pkg/autoprovisioning/injection.go, validateSpecifiedZones
     places = list(zones)
-    if not args.fallback or len(places) == 1:
-        specific["zones"] = places
+    named = places if not args.fallback or len(places) == 1 else []
+    storage |= local_ssds(args.machine)
+    return rule | bought(way, args.reservation, named)
+
+
+def bought(
+    way: "Capacity", reservation: str | None = None, zones: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The part of a priority that says how nodes are bought. `zones`: those in which the
+    reservation must be; GKE refuses zones of a location together with them."""
+    if way == "flex-start":
+        return {"flexStart": {"enabled": True}}
+    if way != "reservation":
+        return {"spot": way == "spot"}
+    assert reservation is not None, "checked with the order"
+    specific = _specific(reservation) | ({"zones": list(zones)} if zones else {})
+    return {"spot": False, "reservations": {"affinity": "Specific", "specific": [specific]}}
+
+
+def local_ssds(machine: catalog.MachineType) -> dict[str, int]:
+    """The storage of a priority with a reservation: GKE refuses a reservation of machines with
+    local SSDs unless their number is given."""
+    count = (machine.local_ssd_gib or 0) // _LOCAL_SSD_GIB
+    return {"localSSDCount": count} if count else {}
+
+
+def _specific(reservation: str) -> dict[str, Any]:
+    named = reservations.parse(reservation)
+    specific: dict[str, Any] = {"name": named.name}
     if named.owner:
         specific["project"] = named.owner
     if named.block:

@@ -1,13 +1,12 @@
 """A GPU pool as a ComputeClass, for which GKE creates and deletes node pools itself."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from ..cluster import Cluster, ResolvedPool
-from .classes import class_spec
-from .pool_args import GkeGpuNodePoolArgs
+from ..cluster import Cluster
 
 
 class GkeComputeClass(pulumi.ComponentResource):
@@ -18,20 +17,20 @@ class GkeComputeClass(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        resolved: ResolvedPool[GkeGpuNodePoolArgs],
+        spec: Any,
         *,
         cluster: Cluster,
-        service_account: pulumi.Input[str],
-        depends_on: Sequence[pulumi.Resource],
+        depends_on: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`spec`: that of the ComputeClass."""
         super().__init__("gpu-cluster:gke:ComputeClass", name, None, opts)
         self.compute_class = kubernetes.apiextensions.CustomResource(
             name,
             api_version="cloud.google.com/v1",
             kind="ComputeClass",
             metadata={"name": name},
-            spec=class_spec(resolved, resolved.args.service_account or service_account),
+            spec=spec,
             opts=cluster.options(self, depends_on=depends_on),
         )
         self.register_outputs({})

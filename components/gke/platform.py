@@ -8,6 +8,7 @@ import pulumi_kubernetes as kubernetes
 from ..cluster import Cluster, Runs
 from ..on_change import change_rules
 from ..replacement import LastingSettings
+from .classes import class_spec
 from .cluster import GkeCluster
 from .cluster_args import GkeClusterArgs
 from .compute_class import GkeComputeClass
@@ -124,9 +125,8 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         classes = [
             GkeComputeClass(
                 name,
-                pool,
+                class_spec(pool, pool.args.service_account or gke.node_account),
                 cluster=cluster,
-                service_account=gke.node_account,
                 depends_on=gke.before_nodes,
                 opts=runs.component_options,
             )

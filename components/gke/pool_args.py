@@ -25,7 +25,7 @@ from ..cluster import (
 )
 from ..discovery import discovery_labels
 from ..effect import Sent, Tries
-from ..fallback import check_keys
+from ..fallback import check_keys, dearest
 from ..limits import (
     IMAGE,
     LABEL_KEY,
@@ -38,7 +38,7 @@ from ..limits import (
 from ..on_change import OnChange, kept
 from ..scaler import NotWith, check_scaler
 from . import reservation as reservations
-from .classes import in_class
+from .classes import WHOLE_GPUS, in_class, not_in_classes
 from .cluster_args import ZONE, DiskSize
 from .existing_args import AnyGkeClusterArgs
 from .machine_args import GkeGpuMachineArgs
@@ -64,20 +64,7 @@ QUEUED_TOLERATION = Toleration(
 pkg/provisioningrequests/pods/pods.go."""
 
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
-_BY_PRICE: Sequence[Capacity] = ("reservation", "on-demand", "flex-start", "spot")
-_CLASS = "compute-classes"
-
-
-def _not_in_classes(reason: str, *, but: Sequence[Any] = ()) -> NotWith:
-    """Marks a setting for which a ComputeClass has no field.
-
-    https://docs.cloud.google.com/kubernetes-engine/docs/reference/crds/computeclass and the CRD of
-    GKE 1.34 and 1.35 (datreeio/CRDs-catalog, cloud.google.com/computeclass_v1.json), 2026-11-24.
-    """
-    return NotWith(_CLASS, reason, but=but)
-
-
-_NODE_SYSTEM = _not_in_classes("this stack does not write a class's nodeSystemConfig")
+_NODE_SYSTEM = not_in_classes("this stack does not write a class's nodeSystemConfig")
 
 
 def attachable_classes(machine: catalog.MachineType) -> dict[str, Any]:
@@ -96,7 +83,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     min_nodes: Annotated[
         int,
         Ge(0),
-        _not_in_classes("GKE creates the node pools of a compute class when pods need them"),
+        not_in_classes("GKE creates the node pools of a compute class when pods need them"),
         Sent("NodePool autoscaling.totalMinNodeCount"),
     ] = 0
     """The minimum number of nodes in the whole pool, see limitsPer. GKE starts a pool with the same
@@ -111,7 +98,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     counts GPUs by model: pools of one model together have at most as many as all their nodes."""
     limits_per: Annotated[
         Literal["pool", "zone"],
-        _not_in_classes("GKE limits GPUs per cluster"),
+        not_in_classes("GKE limits GPUs per cluster"),
         Sent("NodePool autoscaling"),
     ] = "pool"
     """Whether minNodes and maxNodes apply to the whole pool, or to each of its zones."""
@@ -156,7 +143,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """How the nodes are bought."""
     queued: Annotated[
         bool,
-        _not_in_classes("the node pools of a class grow for any pod"),
+        not_in_classes("the node pools of a class grow for any pod"),
         OnChange("GPU pool"),
         Sent(
             "NodePool queuedProvisioning.enabled",
@@ -170,7 +157,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     Requires capacityType `flex-start`."""
     topology_aware: Annotated[
         bool,
-        _not_in_classes("their nodes exist only once a job needs them"),
+        not_in_classes("their nodes exist only once a job needs them"),
         Sent("Topology", "ResourceFlavor spec.topologyName"),
         Tries(
             True,
@@ -226,7 +213,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     `cluster.autoscalingProfile`."""
     driver: Annotated[
         Literal["managed", "daemonset", "none"],
-        _not_in_classes("GKE installs the driver on nodes of a compute class"),
+        not_in_classes("GKE installs the driver on nodes of a compute class"),
         OnChange("GPU pool"),
         Sent(
             "NodePool nodeConfig.guestAccelerators[].gpuDriverInstallationConfig.gpuDriverVersion",
@@ -258,14 +245,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     change."""
     device_plugin: Annotated[
         Literal["gke", "nvidia", "none"],
-        _not_in_classes("nodes of a compute class have GKE's device plugin"),
+        not_in_classes("nodes of a compute class have GKE's device plugin"),
         Sent("DevicePlugin", "NodePool nodeConfig.labels"),
     ] = "gke"
     """Which device plugin runs: GKE's (`gke`), NVIDIA's in a DaemonSet of this stack (`nvidia`), or
     one that you install (`none`), such as NVIDIA's GPU Operator's."""
     sharing: Annotated[
         GkeSharingArgs | None,
-        _not_in_classes("compute classes have only whole GPUs"),
+        WHOLE_GPUS,
         OnChange("GPU pool"),
         Tries({"strategy": "time-slicing", "replicas": 2}),
     ] = None
@@ -290,7 +277,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     again."""
     secure_boot: Annotated[
         bool | None,
-        _not_in_classes("the nodes of all compute classes have it", but=(True,)),
+        not_in_classes("the nodes of all compute classes have it", but=(True,)),
         Sent("NodePool nodeConfig.shieldedInstanceConfig.enableSecureBoot"),
         Tries(False),
     ] = None
@@ -299,7 +286,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     image)."""
     compact_placement: Annotated[
         bool,
-        _not_in_classes("only Autopilot takes placement policies from a class"),
+        not_in_classes("only Autopilot takes placement policies from a class"),
         OnChange("GPU pool"),
         Sent("NodePool placementPolicy"),
     ] = False
@@ -309,7 +296,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     linux: Annotated[LINUX, _NODE_SYSTEM] = None
     """Settings of the nodes' kernel; by default, GKE's. A change recycles the nodes."""
     network_tags: Annotated[
-        NETWORK_TAGS, _not_in_classes("compute classes have no network tags")
+        NETWORK_TAGS, not_in_classes("compute classes have no network tags")
     ] = ()
     """Network tags of the nodes, which firewall rules and routes refer to."""
     service_account: SERVICE_ACCOUNT = None
@@ -317,7 +304,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     `roles/container.defaultNodeServiceAccount`, and a role to pull the images."""
     upgrade: Annotated[
         GkeUpgradeArgs | None,
-        _not_in_classes("all compute classes are upgraded as the cluster is configured"),
+        not_in_classes("all compute classes are upgraded as the cluster is configured"),
         Sent("NodePool upgradeSettings"),
     ] = None
     """How nodes are replaced; by default, a node is deleted before its successor is created, which
@@ -333,7 +320,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     minutes. With `queued`, each job sets it."""
     delete_before_replace: Annotated[
         bool,
-        _not_in_classes("GKE, not Pulumi, creates and replaces the node pools"),
+        not_in_classes("GKE, not Pulumi, creates and replaces the node pools"),
         Sent("NodePool (delete_before_replace)"),
     ] = True
     """Whether a pool that is replaced is deleted first. `false` keeps the old nodes while a
@@ -377,8 +364,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     @property
     def dearest(self) -> Capacity:
-        """The most expensive choice: a reservation is paid for whether it is used or not."""
-        return next(way for way in _BY_PRICE if way in self.order)
+        """The choice that costs the most."""
+        return dearest(self.order)
 
     @property
     def effective_secure_boot(self) -> bool:
@@ -431,7 +418,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             raise ValueError(f"{reason}; raise cluster.version {cluster.version}, or drop it")
         least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
         pool = replace(self.gpu_pool(name), min_nodes=least, max_nodes=most)
-        if cluster.scaler == _CLASS:
+        if cluster.scaler == "compute-classes":
             pool = in_class(pool)
         return ResolvedPool(
             args=self,

@@ -1,7 +1,7 @@
 """The settings of a GKE Autopilot cluster."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from ..catalog import gke as catalog
 from ..effect import Sent, Tries
@@ -29,3 +29,20 @@ class GkeAutopilotArgs(GkeControlPlaneArgs):
         Tries("us-central1"),
     ]
     """The region: Autopilot clusters are regional."""
+    scaler: Annotated[Literal["gke", "compute-classes"], Sent("ComputeClass")] = "gke"
+    """What decides which nodes GKE starts for a pod: the labels that the pod selects (`gke`), or a
+    compute class of its pool (`compute-classes`), with an order of `fallback` if you give one."""
+
+    def __post_init__(self) -> None:
+        # A dataclass with slots is a new class, which zero-argument super() does not find.
+        GkeControlPlaneArgs.__post_init__(self)
+        first = catalog.FIRST_VERSIONS["compute-classes"]
+        if (
+            self.scaler == "compute-classes"
+            and self.version is not None
+            and catalog.meets(self.version, first) is False
+        ):
+            raise ValueError(
+                f"scaler: compute-classes needs GKE {' or '.join(first)}; raise version "
+                f"{self.version}, or drop it"
+            )

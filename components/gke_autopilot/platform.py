@@ -1,8 +1,11 @@
 """Declares a GKE Autopilot environment from its settings; its GPU pools are selectors for pods."""
 
+from dataclasses import replace
+
 import pulumi_kubernetes as kubernetes
 
 from ..cluster import Cluster, Runs
+from ..gke.compute_class import GkeComputeClass
 from ..gke.control_plane import identifier_of
 from ..gke.gpu_monitoring_args import monitoring_of
 from ..gke.pod_access import GkePodAccess
@@ -73,6 +76,17 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         deleted_with=gke.cluster,
         parent=runs.parent,
     )
+    if args.scaler == "compute-classes":
+        classes = [
+            GkeComputeClass(
+                name, pool.args.class_spec(name), cluster=cluster, opts=runs.component_options
+            )
+            for name, pool in settings.pools.items()
+        ]
+        # A pod that selects a class has GKE create nodes for it only once the class is there.
+        cluster = replace(
+            cluster, ready=[*cluster.ready, *(each.compute_class for each in classes)]
+        )
     declare_storage(
         runs,
         args=args.network,

@@ -1,20 +1,24 @@
 """The settings of GPUs on Autopilot, and the selector that follows from them."""
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, MinLen
 
 from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
 from ..decode import EXAMPLE, shown
 from ..effect import Sent, Tries
+from ..fallback import check_keys
 from ..gke import reservation as reservations
-from ..gke.cluster_args import GkeControlPlaneArgs
+from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class, local_ssds
 from ..gke.pool_args import SPOT_TAINT, Capacity, attachable_classes
 from ..gke.sharing_args import GkeSharingArgs
-from ..limits import Limit, check_limits
+from ..limits import UNIQUE, Limit, check_limits
+from ..scaler import NotWith, check_scaler
+from .cluster_args import GkeAutopilotArgs
 
 _SHARING_LABELS = {"time-slicing": "time-sharing"}
 _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if row.autopilot_counts]
@@ -42,9 +46,27 @@ class GkeAutopilotPoolArgs:
     )
     """The GPU, as in the node label `cloud.google.com/gke-accelerator`."""
     gpus_per_node: Annotated[int | None, Ge(1), Sent("PodSpec nodeSelector"), Tries(1)] = None
-    """The number of GPUs per node; by default, GKE starts a node as large as the pod requests."""
+    """The number of GPUs per node; by default, GKE starts a node as large as the pod requests. With
+    compute classes it is required, and a pod requests all GPUs of its node."""
     capacity_type: Annotated[Capacity, Sent("PodSpec nodeSelector")] = "on-demand"
     """How the nodes are bought."""
+    fallback: Annotated[
+        Sequence[Capacity],
+        MinLen(2),
+        UNIQUE,
+        NotWith("gke", "a pod that selects no compute class gets nodes that are bought in one way"),
+        Sent("ComputeClass spec.priorities[]"),
+        Tries(["spot", "on-demand"]),
+    ] = ()
+    """The ways of buying nodes, in the order in which they are tried: the words of `capacityType`,
+    which must not be set then."""
+    migrate_back: Annotated[
+        bool,
+        NotWith("gke", "only a compute class has an order of fallback"),
+        Sent("ComputeClass spec.activeMigration"),
+    ] = True
+    """Whether GKE moves pods back to an earlier choice of `fallback` once it can be had. It evicts
+    them, except those that keep their node."""
     reservation: Annotated[
         str | None,
         reservations.RESERVATION,
@@ -59,9 +81,11 @@ class GkeAutopilotPoolArgs:
     ] = None
     """The driver that GKE installs; by default, GKE's default for the accelerator."""
     sharing: Annotated[
-        GkeSharingArgs | None, Tries({"strategy": "time-slicing", "replicas": 2})
+        GkeSharingArgs | None, WHOLE_GPUS, Tries({"strategy": "time-slicing", "replicas": 2})
     ] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
+
+    check_given = staticmethod(check_keys)
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -72,13 +96,15 @@ class GkeAutopilotPoolArgs:
                 f"allowed: {', '.join(map(str, gpu_model.autopilot_counts))}"
             )
         ways = catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
-        if self.capacity_type not in ways:
-            count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
-            raise ValueError(
-                f"capacityType: nodes with {count}{gpu_model.name} are not sold as "
-                f"{self.capacity_type}; allowed: {', '.join(ways)}"
-            )
-        reservations.check((self.capacity_type,), self.reservation)
+        key = "fallback" if self.fallback else "capacityType"
+        for way in self.order:
+            if way not in ways:
+                count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
+                raise ValueError(
+                    f"{key}: nodes with {count}{gpu_model.name} are not sold as {way}; allowed: "
+                    f"{', '.join(ways)}"
+                )
+        reservations.check(self.order, self.reservation)
         if self.sharing is not None:
             if self.sharing.strategy == "mps":
                 # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus
@@ -89,9 +115,9 @@ class GkeAutopilotPoolArgs:
             self.sharing.check(gpu_model)
 
     @property
-    def order(self) -> tuple[Capacity, ...]:
-        """The only way of buying nodes."""
-        return (self.capacity_type,)
+    def order(self) -> Sequence[Capacity]:
+        """The ways of buying nodes, first choice first."""
+        return self.fallback or (self.capacity_type,)
 
     @property
     def node_gpus(self) -> tuple[catalog.Accelerator, int]:
@@ -99,19 +125,53 @@ class GkeAutopilotPoolArgs:
         gpu_model = catalog.ACCELERATORS[self.accelerator]
         return gpu_model, self.gpus_per_node or max(gpu_model.counts)
 
-    def resolve(
-        self, name: str, cluster: GkeControlPlaneArgs
-    ) -> "ResolvedPool[GkeAutopilotPoolArgs]":
-        """The pool in its cluster; raises ValueError if that does not support the GPU."""
+    def resolve(self, name: str, cluster: GkeAutopilotArgs) -> "ResolvedPool[GkeAutopilotPoolArgs]":
+        """The pool in its cluster; raises ValueError if it cannot be there."""
+        check_scaler(self, cluster.scaler, type(cluster))
         self._check_version(cluster.version)
-        return ResolvedPool(args=self, pool=self.gpu_pool(name))
+        pool = self.gpu_pool(name)
+        if cluster.scaler == "compute-classes":
+            if self.gpus_per_node is None:
+                counts = catalog.ACCELERATORS[self.accelerator].autopilot_counts
+                raise ValueError(
+                    "gpusPerNode: is missing, and a compute class creates nodes with a fixed "
+                    f"number of GPUs; allowed: {', '.join(map(str, counts))}"
+                )
+            # GKE has a GPU pod select nodes with as many GPUs as it requests: cluster-autoscaler
+            # 7d250507, pkg/autoprovisioning/injection.go, on AcceleratorCountLabel, 2026-11-24.
+            pool = replace(in_class(pool), pod_gpus=(self.gpus_per_node,))
+        return ResolvedPool(args=self, pool=pool)
+
+    def class_spec(self, name: str) -> dict[str, Any]:
+        """`spec` of the pool's ComputeClass. GKE chooses the machine type and the zones, and the
+        nodes run as the cluster's service account."""
+        return common_spec(
+            name,
+            [self._priority(way) for way in self.order],
+            migrates=bool(self.fallback) and self.migrate_back,
+        )
+
+    def _priority(self, way: Capacity) -> dict[str, Any]:
+        assert self.gpus_per_node is not None, "checked with the cluster"
+        rule: dict[str, Any] = {
+            "gpu": {
+                "type": self.accelerator,
+                "count": self.gpus_per_node,
+                "driverVersion": self.driver_version or "default",
+            },
+            **bought(way, self.reservation),
+        }
+        machine = catalog.largest_with(self.accelerator, self.gpus_per_node)
+        if way == "reservation" and machine and (storage := local_ssds(machine)):
+            rule["storage"] = storage
+        return rule
 
     def gpu_pool(self, name: str) -> GpuPool:
         """The selector as pods and other projects see it."""
         gpu_model = catalog.ACCELERATORS[self.accelerator]
         sharing = self.sharing.of(gpu_model) if self.sharing else None
         counts = (self.gpus_per_node,) if self.gpus_per_node else gpu_model.autopilot_counts
-        spot = self.capacity_type == "spot"
+        spot = "spot" in self.order
         machine = catalog.largest_with(gpu_model.name, max(counts))
         return GpuPool(
             name=name,
@@ -162,9 +222,18 @@ class GkeAutopilotPoolArgs:
         }
 
     def _check_version(self, version: str | None) -> None:
-        """Raises ValueError if a cluster of this version does not support the accelerator yet."""
+        """Raises ValueError if a cluster of this version does not support the accelerator yet, or
+        one of the ways of buying it in a class."""
+        if version is None:
+            return
+        flexible = catalog.FIRST_VERSIONS["flex-start"]
+        if "flex-start" in self.fallback and catalog.meets(version, flexible) is False:
+            raise ValueError(
+                f"fallback: flex-start needs GKE {' or '.join(flexible)}; raise cluster.version "
+                f"{version}, or drop it"
+            )
         firsts = catalog.ACCELERATORS[self.accelerator].autopilot_min_version
-        if version is None or not firsts:
+        if not firsts:
             return
         first = firsts.get(self.gpus_per_node or max(firsts), ())
         if first and catalog.meets(version, first) is False:

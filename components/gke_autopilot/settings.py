@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..access import Access
 from ..cluster import Metrics, ResolvedPool, Runs
 from ..decode import NAMESPACE, at
+from ..gke.classes import check_names
 from ..gke.node_account import account_id, registry_warnings
 from ..gke.sign_in import identity_warnings, project_id
 from ..gke.volumes import access
@@ -50,6 +51,8 @@ def resolve(
     """Resolves the settings; raises ValueError with one line that begins with the key's path."""
     project = project_id(config)
     at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
+    if cluster.scaler == "compute-classes":
+        check_names(pools)
     return GkeAutopilotSettings(
         project=project,
         foreign=[

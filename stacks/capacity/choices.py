@@ -21,7 +21,8 @@ def lines(
     need: Callable[[ResolvedPool[Any], str], Need],
 ) -> Iterator[str]:
     """A line for each pool with an order: the first choice with capacity, and why. `need`: how much
-    of a quota a node of the pool uses, by the way of buying it."""
+    of a quota a node of the pool uses, by the way of buying it. A pool that is not in
+    `reservations` is of GKE Autopilot."""
     wanted = {one.pool: one for one in reservations}
     for name, pool in pools.items():
         if not pool.args.fallback:
@@ -29,11 +30,12 @@ def lines(
         first = ""
         ways: dict[str, list[str]] = {}
         for way in pool.args.fallback:
-            room, words = (
-                _reserved(cloud.reserved(wanted[name], cluster))
-                if way in ("reservation", "capacity-block")
-                else _quota(cloud, need(pool, way))
-            )
+            if way not in ("reservation", "capacity-block"):
+                room, words = _quota(cloud, need(pool, way))
+            elif name in wanted:
+                room, words = _reserved(cloud.reserved(wanted[name], cluster))
+            else:
+                room, words = None, "not looked up on Autopilot, where GKE chooses the machine"
             ways.setdefault(words, []).append(way)
             # If an earlier choice may have capacity, it is not known whether a later one is used.
             if room is None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from components.catalog.gke import ACCELERATORS, region_of
+from components.catalog.gke import region_of
 from components.cluster import ResolvedPool
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.existing_args import own_account
@@ -19,13 +19,13 @@ from stacks.capacity import (
     google_grants,
     google_network,
 )
-from stacks.capacity.google import KEYS, GoogleQuotas, metric_of, needs
+from stacks.capacity.google import KEYS, GoogleQuotas, needs, one_node
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_reservations import machine
 from stacks.capacity.offers import Wanted
 from stacks.capacity.questions import Questions
 from stacks.capacity.reserved import Wanted as Reservation
-from stacks.capacity.verdict import Finding, Need
+from stacks.capacity.verdict import Finding
 from stacks.images import pulled
 
 __all__ = ["KEYS", "questions"]
@@ -92,13 +92,6 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
             ),
         ],
     )
-
-
-def one_node(pool: ResolvedPool[GkeGpuNodePoolArgs], way: str, *, region: str) -> Need:
-    """How much of a quota a node of the pool uses if it is bought in this way."""
-    metric = metric_of(ACCELERATORS[pool.pool.accelerator], way)
-    counted = {pool.pool.name: pool.pool.gpus_per_node}
-    return Need(quota=metric, scope=region, unit="GPUs", pools=counted, link="")
 
 
 def pool_gpus(pools: Pools) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """The quota usage of the stack's own pods on GKE Autopilot, and what they need of a region."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from components.catalog.gke import region_of
 from components.cluster import ResolvedPool
@@ -8,8 +9,8 @@ from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.gpu.pod_group import PodGroup
 from components.settings.model import Settings
-from stacks.capacity import google_buckets, google_grants, google_network
-from stacks.capacity.google import KEYS, GoogleQuotas, needs
+from stacks.capacity import choices, google_buckets, google_grants, google_network
+from stacks.capacity.google import KEYS, GoogleQuotas, needs, one_node
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Wanted
 from stacks.capacity.questions import Questions
@@ -28,13 +29,22 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
     found, notes = needs(own.pools, gpus, project=own.project, region=region)
     api = GoogleApi(endpoint)
     buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
+    cloud = GoogleQuotas(own.project, region, api)
+    order = choices.lines(
+        own.pools,
+        [],
+        cloud=cloud,
+        cluster=own.cluster.name,
+        need=partial(one_node, region=region),
+    )
     return Questions(
-        cloud=GoogleQuotas(own.project, region, api),
+        cloud=cloud,
         needs=found,
         wanted=wanted(own.pools, region),
         notes=[
             "Autopilot has no maxNodes: the requests of the stack's workloads are counted",
             *notes,
+            *order,
             *far,
         ],
         findings=[

@@ -73,6 +73,13 @@ def needs(
     return found, notes
 
 
+def one_node(pool: ResolvedPool[Any], way: str, *, region: str) -> Need:
+    """How much of a quota a node of the pool uses if it is bought in this way."""
+    metric = metric_of(catalog.ACCELERATORS[pool.pool.accelerator], way)
+    counted = {pool.pool.name: pool.pool.gpus_per_node}
+    return Need(quota=metric, scope=region, unit="GPUs", pools=counted, link="")
+
+
 def metric_of(gpu_model: catalog.Accelerator, way: str) -> str:
     """The regional metric for GPUs bought in this way, a value of `capacityType`."""
     preemptible = way in _PREEMPTIBLE

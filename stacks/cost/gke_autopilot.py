@@ -2,6 +2,7 @@
 
 from datetime import date
 
+from components.fallback import dearest
 from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.settings.model import Settings
 from stacks.cost.bill import Bill, Item, Part
@@ -19,7 +20,7 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
             parts=[Part(name="pods", on_demand=None, spot=None, source="")],
             idle=0,
             full=None,
-            bought=bought_as(pool.args.capacity_type),
+            bought=bought_as(dearest(pool.args.order)),
             pod_gpu=pod_gpu(pool.pool),
         )
         for name, pool in settings.own.pools.items()

@@ -6,8 +6,12 @@ import pytest
 
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke.sharing_args import GkeSharingArgs
+from components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from components.scaler import check_scaler, unsupported
-from tests.components.recording import Recording
+from tests.components.declaring import declared
+from tests.components.recording import Recording, record
 from tests.components.test_gke import CLUSTER, declare
 
 CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
@@ -138,6 +142,85 @@ def test_a_class_cannot_have_a_name_of_gke_s(name: str) -> None:
         classes({name: GkeGpuNodePoolArgs(machine_type=L4)})
 
 
+AUTOPILOT: dict[str, Any] = {
+    "name": "c",
+    "location": "us-central1",
+    "authorized_networks": {"office": "203.0.113.0/24"},
+    "scaler": "compute-classes",
+}
+
+
+def test_on_autopilot_gke_chooses_the_machines_of_the_class() -> None:
+    """A choice has the GPUs and how they are bought; nodes run as the cluster says."""
+    pool = GkeAutopilotPoolArgs(
+        accelerator="nvidia-a100-80gb",
+        gpus_per_node=2,
+        fallback=("reservation", "flex-start", "on-demand"),
+        reservation="mine",
+        migrate_back=False,
+    )
+    stack = record(lambda: declared("gke-autopilot", GkeAutopilotArgs(**AUTOPILOT), {"a100": pool}))
+    gpu = {"type": "nvidia-a100-80gb", "count": 2, "driverVersion": "default"}
+    reserved = {"affinity": "Specific", "specific": [{"name": "mine"}]}
+    assert stack.one(CLASS, "a100").inputs["spec"] == {
+        "description": "GPU pool a100",
+        "nodePoolAutoCreation": {"enabled": True},
+        "priorities": [
+            {
+                "gpu": gpu,
+                "spot": False,
+                "reservations": reserved,
+                "storage": {"localSSDCount": 2},
+            },
+            {"gpu": gpu, "flexStart": {"enabled": True}},
+            {"gpu": gpu, "spot": False},
+        ],
+        "whenUnsatisfiable": "DoNotScaleUp",
+        "activeMigration": {"optimizeRulePriority": False},
+    }
+
+
+def test_pods_on_autopilot_select_only_the_class() -> None:
+    """GKE refuses further labels of its own beside it; a pod takes all GPUs of its node."""
+    args = GkeAutopilotPoolArgs(
+        accelerator="nvidia-l4", gpus_per_node=2, fallback=("spot", "on-demand")
+    )
+    pool = args.resolve("l4", GkeAutopilotArgs(**AUTOPILOT)).pool
+    assert dict(pool.node_selector) == {"cloud.google.com/compute-class": "l4"}
+    assert [str(taint) for taint in pool.taints] == [
+        "nvidia.com/gpu=present:NoSchedule",
+        "cloud.google.com/compute-class=l4:NoSchedule",
+    ]
+    assert pool.gpus_per_pod == [2]
+    assert not pool.keeps_pods
+
+
+@pytest.mark.parametrize(
+    ("pool", "cluster", "says"),
+    [
+        ({"gpus_per_node": 1, "fallback": ("spot", "on-demand")}, {"scaler": "gke"},
+         "fallback: is not possible with cluster.scaler gke: .* set cluster.scaler: compute-cl"),
+        ({"fallback": ("spot", "on-demand")}, {}, "gpusPerNode: is missing, .*: 1, 2, 4, 8"),
+        ({"gpus_per_node": 1, "fallback": ("reservation", "spot")}, {}, "reservation: is missing"),
+        ({"gpus_per_node": 1, "fallback": ("flex-start", "spot")}, {"version": "1.32"},
+         "fallback: flex-start needs GKE 1.33"),
+        ({"gpus_per_node": 1}, {"version": "1.29"}, "scaler: compute-classes needs GKE 1.30"),
+        ({"accelerator": "nvidia-b200", "gpus_per_node": 8, "fallback": ("spot", "on-demand")}, {},
+         "fallback: nodes with 8 nvidia-b200 are not sold as on-demand; allowed: spot, flex"),
+        ({"gpus_per_node": 1, "sharing": GkeSharingArgs(strategy="time-slicing", replicas=2)}, {},
+         "sharing: is not possible with cluster.scaler compute-classes: .* cluster.scaler: gke"),
+    ],
+)  # fmt: skip
+def test_what_a_class_on_autopilot_cannot_be_is_refused(
+    pool: dict[str, Any], cluster: dict[str, Any], says: str
+) -> None:
+    """With the key in front, and what to do."""
+    with pytest.raises(ValueError, match=f"^{says}"):
+        GkeAutopilotPoolArgs(**{"accelerator": "nvidia-l4", **pool}).resolve(
+            "l4", GkeAutopilotArgs(**{**AUTOPILOT, **cluster})
+        )
+
+
 REFUSED = {
     "min_nodes": 1,
     "limits_per": "zone",
@@ -166,5 +249,6 @@ def test_what_a_class_cannot_do_is_refused_with_the_scaler_that_can(
 
 def test_every_setting_that_one_scaler_lacks_the_other_has() -> None:
     """Else nobody could use it."""
-    for setting, marks in unsupported(GkeGpuNodePoolArgs).items():
-        assert len({mark.scaler for mark in marks}) == 1, setting
+    for kind in (GkeGpuNodePoolArgs, GkeAutopilotPoolArgs):
+        for setting, marks in unsupported(kind).items():
+            assert len({mark.scaler for mark in marks}) == 1, setting

@@ -14,7 +14,9 @@ from tests.rehearsal.conftest import changed
 from tests.rehearsal.own_stacks import folder_of
 
 EXAMPLES = ROOT / "examples" / "fallback"
-EXAMPLE, EKS = (EXAMPLES / f"Pulumi.fallback{end}.yaml" for end in ("", "-eks"))
+EXAMPLE, EKS, AUTOPILOT = (
+    EXAMPLES / f"Pulumi.fallback{end}.yaml" for end in ("", "-eks", "-autopilot")
+)
 
 
 def rehearsed(
@@ -44,6 +46,21 @@ def test_the_next_choice_runs_the_pods_and_they_come_back(tmp_path: Path) -> Non
     assert "-spot-" in spot
     assert len({spot, flex, on_demand}) == 3
     assert back.startswith(f"pods moved from {on_demand} back to {spot}")
+
+
+@pytest.mark.prove(reason="the simulators' tests have each choice; this is a whole rehearsal")
+def test_the_next_choice_runs_the_pods_on_autopilot_and_they_come_back(tmp_path: Path) -> None:
+    """GKE creates the nodes of the class, and nothing stays."""
+    rehearsal = rehearsed(tmp_path, AUTOPILOT.read_text(), "inventory-autopilot.yaml")
+    assert rehearsal.failures == []
+    refused, back = seen(rehearsal.sandbox.event_log.events)
+    *spot, on_demand = re.findall(r"nap-[-a-z0-9]+", refused)
+    assert all("-spot-" in one for one in spot)
+    assert "-spot-" not in on_demand
+    assert back.startswith(f"pods moved from {on_demand} back to nap-g2-standard-32-spot-gpu1-")
+    steps = {step.name: step.detail for step in rehearsal.steps}
+    assert steps["idempotency"] == "no changes"
+    assert steps["leak check"].startswith("nothing left in the state, nothing left in the cloud")
 
 
 @pytest.mark.prove(reason="the expander's and the simulator's tests have each step")

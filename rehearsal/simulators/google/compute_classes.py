@@ -2,7 +2,8 @@
 
 Pools and their nodes follow GoogleCloudPlatform/cluster-autoscaler 7d250507 (pkg/computeclass,
 pkg/autoprovisioning/injection.go, pkg/backoff/npc_backoff.go; read 2026-11-24). A real pool spans
-the zones of its priority; here each zone has its own.
+the zones of its priority; here each zone has its own. For a priority
+without a machine type, GKE takes the smallest machine for the pods, here the largest is taken.
 """
 
 import hashlib
@@ -10,9 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from components.catalog.gke import ACCELERATORS, machine_type, region_of, zones_with
+from components.catalog.gke import (
+    ACCELERATORS,
+    MachineType,
+    largest_with,
+    machine_type,
+    region_of,
+    zones_with,
+)
 from rehearsal.simulators.cloud import Choice, NodeGroup
 from rehearsal.simulators.google import nodes
+from rehearsal.simulators.google.autopilot import ACCELERATOR_COUNT_LABEL
 from rehearsal.simulators.google.container import node_pools, reserved
 from rehearsal.simulators.google.container.node_defaults import accelerator_of
 from rehearsal.simulators.google.errors import ApiError
@@ -126,7 +135,7 @@ class _Rule:
             return
         reservation = self._reservation()
         zones = self._zones(cluster, reservation)
-        self._check_machine(zones)
+        zones = self._offered(zones)
         project = cluster.identity.split("/")[1]
         if reservation:
             zones = self._reserved_zones(cloud, project, reservation, zones)
@@ -186,11 +195,24 @@ class _Rule:
             raise ApiError(400, f"Reservation is missing in specified zone {lacking[0]}")
         return found
 
-    def _check_machine(self, zones: Sequence[str]) -> None:
-        name, gpu = self.rule.get("machineType", ""), self.rule.get("gpu") or {}
-        machine = machine_type(name)
-        if machine is None:
+    @property
+    def _machine(self) -> MachineType:
+        gpu = self.rule.get("gpu") or {}
+        name, kind = self.rule.get("machineType", ""), gpu.get("type", "")
+        machine = machine_type(name) if name else largest_with(kind, int(gpu.get("count", 1)))
+        if machine is not None:
+            return machine
+        if name:
             raise ApiError(400, f"Machine type {name} is not a known type.")
+        if kind not in ACCELERATORS:
+            raise ApiError(400, f"GPU type {kind} is not supported.")
+        raise ApiError(400, f"GPU type {kind} with count {gpu.get('count', 1)} is not supported.")
+
+    def _offered(self, zones: Sequence[str]) -> list[str]:
+        """Those of `zones` that have the machine, all of them if they are the rule's own; raises
+        ApiError for a machine that GKE calls misconfigured, and if no zone has it."""
+        gpu, machine = self.rule.get("gpu") or {}, self._machine
+        name = machine.name
         kind, count = gpu.get("type", machine.accelerator), int(gpu.get("count", machine.gpus))
         if kind is not None and kind not in ACCELERATORS:
             raise ApiError(400, f"GPU type {kind} is not supported.")
@@ -203,7 +225,7 @@ class _Rule:
                 f"GPU type {kind} with count {count} is not supported with machine type {name}.",
             )
         if kind is None:
-            return
+            return list(zones)
         offered = machine.zones or zones_with(kind, region_of(zones[0]))
         if not ACCELERATORS[kind].zones_partial and not {*zones} & {*offered}:
             raise ApiError(
@@ -226,6 +248,8 @@ class _Rule:
                 "Reservation is incompatible with priority rule configuration (local SSDs: the "
                 "priority has no localSSDCount).",
             )
+        own = (self.rule.get("location") or {}).get("zones") or self._reservation()
+        return [zone for zone in zones if own or zone in offered] or list(zones)
 
     def _state(self, cluster: CloudResource, zone: str, reservation: str) -> dict[str, Any]:
         """The `NodePool` that GKE's autoscaler requests."""
@@ -235,7 +259,7 @@ class _Rule:
         )
         gpu, storage = rule.get("gpu") or {}, rule.get("storage") or {}
         config = {
-            "machineType": rule["machineType"],
+            "machineType": self._machine.name,
             "imageType": common.get("imageType", defaults.get("imageType", "")).upper(),
             "serviceAccount": common.get("serviceAccount", defaults.get("serviceAccount", "")),
             "oauthScopes": defaults.get("oauthScopes", ""),
@@ -266,6 +290,8 @@ class _Rule:
                     "gpuDriverInstallationConfig": {"gpuDriverVersion": version},
                 }
             ]
+            if (cluster.state.get("autopilot") or {}).get("enabled"):
+                config["labels"][ACCELERATOR_COUNT_LABEL] = str(gpu.get("count", 1))
         flexible = bool((rule.get("flexStart") or {}).get("enabled"))
         if flexible:
             config["flexStart"] = True
@@ -301,7 +327,7 @@ class _Rule:
         text = f"{self.name} {self.rank} {zone} {reservation}"
         parts = [
             "nap",
-            self.rule["machineType"][:_LONGEST_TYPE].rstrip("-"),
+            self._machine.name[:_LONGEST_TYPE].rstrip("-"),
             *(["spot"] if self.rule.get("spot") else []),
             *([f"gpu{gpu.get('count', 1)}"] if gpu else []),
             hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8],

@@ -156,13 +156,26 @@ def test_capacity_says_which_choice_would_be_taken_now() -> None:
     quotas = {"PREEMPTIBLE_NVIDIA_L4_GPUS": Known(limit=2, use=2),
               "NVIDIA_L4_GPUS": Known(limit=4, use=1)}  # fmt: skip
     cloud = Mock(answer=lambda need: quotas[need.quota])
-    need = partial(gke_quota.one_node, region=REGION)
+    need = partial(google_quota.one_node, region=REGION)
     (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
     assert line == (
         "pool l4: according to quotas and reservations, the next node would use on-demand (spot: "
         "0 of 2 PREEMPTIBLE_NVIDIA_L4_GPUS are left; on-demand: 3 of 4 NVIDIA_L4_GPUS are left); "
         "no API says whether machines are free"
     )
+
+
+def test_on_autopilot_no_reservation_is_looked_up() -> None:
+    """A machine of it must be the one that GKE chooses; whether it is, is not known."""
+    args = GkeAutopilotPoolArgs(
+        accelerator="nvidia-l4", gpus_per_node=1, fallback=("reservation", "spot"),
+        reservation="mine",
+    )  # fmt: skip
+    pools = {"l4": Mock(args=args)}
+    cloud = Mock(answer=lambda need: Known(limit=2, use=0))
+    need = lambda pool, way: Mock(quota=way, units=1)  # noqa: E731
+    (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
+    assert "it is not known which choice has room (reservation: not looked up on Autop" in line
 
 
 @pytest.mark.parametrize(
