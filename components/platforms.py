@@ -89,6 +89,9 @@ class Platform:
     """Type of the component that declares a GPU pool; empty if the stack creates no pools."""
     measures: str = ""
     """Module with the way to measure it (`quality.platforms.Measured`); empty without pools."""
+    support: str = ""
+    """Module with its rows of the support matrix (`quality.docs.support_matrix.Supported`); empty
+    if those of another platform apply."""
     inventory: str = ""
     """Module that reads an existing cluster from a cloud for its inventory; empty for others."""
     rehearsal: str
@@ -120,6 +123,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         environment="stacks.environments.gke",
         gpu_pool="gpu-cluster:gke:GpuNodePool",
         measures="quality.platforms.gke",
+        support="quality.docs.support.gke",
         rehearsal="rehearsal.platforms.google",
     ),
     "gke-existing": Platform(
@@ -142,6 +146,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cost="stacks.cost.gke_autopilot",
         capacity="stacks.capacity.gke_autopilot",
         environment="stacks.environments.gke_autopilot",
+        support="quality.docs.support.gke_autopilot",
         rehearsal="rehearsal.platforms.google",
     ),
     "eks": Platform(
@@ -155,6 +160,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         environment="stacks.environments.eks",
         gpu_pool="gpu-cluster:eks:GpuNodeGroup",
         measures="quality.platforms.eks",
+        support="quality.docs.support.eks",
         rehearsal="rehearsal.platforms.aws",
     ),
     "eks-existing": Platform(
@@ -176,6 +182,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cloud=None,
         owned=False,
         environment="stacks.environments.existing",
+        support="quality.docs.support.existing",
         rehearsal="rehearsal.platforms.existing",
     ),
 })  # fmt: skip

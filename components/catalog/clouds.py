@@ -33,6 +33,10 @@ class Cloud:
     usual: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Provider setting that decides which host gets the requests -> its usual value, and what the
     provider does with any other value."""
+    offers: str = ""
+    """Module that knows its machines with GPUs (`stacks.cost.gpu_offers.Offers`)."""
+    recovers: str = ""
+    """Module that finds what an interrupted update created (`stacks.recovery.command.Recovers`)."""
     creates: Mapping[str, str]
     """Kind of Kubernetes object -> what the cluster's controllers create in the cloud for one."""
 
@@ -46,6 +50,8 @@ GOOGLE: Final = Cloud(
     endpoint="GOOGLE_COMPUTE_CUSTOM_ENDPOINT",
     hosts=(".googleapis.com",),
     endpoint_settings="gcp:.*CustomEndpoint",
+    offers="stacks.cost.google_offers",
+    recovers="stacks.recovery.google",
     usual={"gcp:universeDomain": ("googleapis.com", "sends requests to {value!r}")},
     creates={
         "Service": "forwarding rule, firewall rules k8s-*, perhaps target pool or NEGs",
@@ -62,6 +68,8 @@ AWS: Final = Cloud(
     endpoint="AWS_ENDPOINT_URL",
     hosts=(".amazonaws.com", ".amazonaws.com.cn", ".api.aws"),
     endpoint_settings="aws:endpoints",
+    offers="stacks.cost.aws_offers",
+    recovers="stacks.recovery.aws",
     usual={"aws:insecure": ("false", "accepts any server's certificate")},
     creates=dict.fromkeys(
         ("Service", "Ingress", "Gateway"),

@@ -6,7 +6,7 @@ from typing import Any
 from components.cluster import GpuPool
 from components.platforms import WRITTEN
 from quality.docs.keys import meanings
-from quality.docs.support_matrix import DRIVERS, pool_of
+from quality.docs.support_matrix import drivers, pool_of
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "outputs.md"
@@ -73,7 +73,7 @@ def meaning(field: str) -> str:
 def contracts() -> Mapping[str, list[Mapping[str, Any]]]:
     """Platform -> the output of one pool of each kind."""
     found: dict[str, list[Mapping[str, Any]]] = {}
-    for platform, _, _, kind, given in DRIVERS:
+    for platform, _, _, kind, given in drivers():
         found.setdefault(platform, []).append(pool_of(kind, given).contract())
         if platform == "existing":
             with_class = pool_of(kind, {**given, "runtimeClass": "nvidia"})

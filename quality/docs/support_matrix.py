@@ -4,76 +4,49 @@ The driver and sharing tables show which cases the settings' classes accept; the
 the catalog's.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Protocol, cast
 
 from components.catalog.eks import INSTANCE_TYPES, refusal
 from components.catalog.gke import ACCELERATORS
 from components.catalog.gke_machines import MACHINE_TYPES, MachineType
 from components.cluster import GpuPool
 from components.decode import camel, decode
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.existing.pool_args import ExistingGpuPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from components.platforms import PLATFORMS
 from components.scaler import scalers, unsupported
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "support-matrix.md"
 
-_T4_POOL: Mapping[str, Any] = {"machineType": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
-_A100_POOL: Mapping[str, Any] = {"machineType": "a2-highgpu-1g"}
-_HOST_POOL: Mapping[str, Any] = {"nodeSelector": {"gpus": "true"}, "gpusPerNode": 1}
 
-DRIVERS: tuple[tuple[str, str, str, type, Mapping[str, Any]], ...] = (
-    ("gke", "COS", "GKE, `driver: managed` (default)", GkeGpuNodePoolArgs, _T4_POOL),
-    ("gke", "Ubuntu", "GKE, `driver: managed` (default)", GkeGpuNodePoolArgs,
-     {**_T4_POOL, "osImage": "ubuntu"}),
-    ("gke", "COS", "this stack's DaemonSet, `driver: daemonset`", GkeGpuNodePoolArgs,
-     {**_T4_POOL, "driver": "daemonset"}),
-    ("gke", "Ubuntu", "this stack's DaemonSet, `driver: daemonset`", GkeGpuNodePoolArgs,
-     {**_T4_POOL, "osImage": "ubuntu", "driver": "daemonset"}),
-    # NVIDIA's own page for its components over Google's driver has both images:
-    # docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html, 2025-09-10.
-    *(
-        ("gke", image, f"{who}, `driver: {driver}`, with `devicePlugin: {plugin}`",
-         GkeGpuNodePoolArgs,
-         {**_T4_POOL, "osImage": image.lower(), "driver": driver, "devicePlugin": plugin})
-        for plugin in ("nvidia", "none", "gke")
-        for driver, who in (("daemonset", "this stack's DaemonSet"), ("none", "somebody else"))
-        for image in ("COS", "Ubuntu")
-        if (plugin, driver) != ("gke", "daemonset")
-    ),
-    ("gke-autopilot", "GKE's choice", "GKE", GkeAutopilotPoolArgs,
-     {"accelerator": "nvidia-tesla-t4"}),
-    ("eks", "AL2023 NVIDIA", "AWS: it is in the image", EksGpuNodeGroupArgs,
-     {"instanceTypes": ["g4dn.xlarge"]}),
-    ("eks", "AL2023 NVIDIA", "AWS: it is in the image, with `devicePlugin: none`",
-     EksGpuNodeGroupArgs, {"instanceTypes": ["g4dn.xlarge"], "devicePlugin": "none"}),
-    ("eks", "Bottlerocket NVIDIA", "AWS: it is in the image", EksGpuNodeGroupArgs,
-     {"instanceTypes": ["g4dn.xlarge"], "os": "bottlerocket"}),
-    ("existing", "any", "you, on the host", ExistingGpuPoolArgs, _HOST_POOL),
-    ("existing", "any", "you, on the host, with `devicePlugin: none`", ExistingGpuPoolArgs,
-     {**_HOST_POOL, "devicePlugin": "none"}),
-)  # fmt: skip
-"""Platform, node image, who installs the driver, and the settings of such a pool."""
-_OTHER_PLUGIN = {
-    "gke": "GKE",
-    "gke-autopilot": "GKE",
-    "eks": "Bottlerocket, as a service of the host",
-}
-SHARING: tuple[tuple[str, type, Mapping[str, Any]], ...] = (
-    ("gke", GkeGpuNodePoolArgs, _A100_POOL),
-    ("gke-autopilot", GkeAutopilotPoolArgs, {"accelerator": "nvidia-tesla-a100"}),
-    ("eks, AL2023", EksGpuNodeGroupArgs, {"instanceTypes": ["g5.xlarge"]}),
-    (
-        "eks, Bottlerocket",
-        EksGpuNodeGroupArgs,
-        {"instanceTypes": ["g5.xlarge"], "os": "bottlerocket"},
-    ),
-    ("existing", ExistingGpuPoolArgs, _HOST_POOL),
-)
+class Supported(Protocol):
+    """The module that `Platform.support` names: its rows on the page."""
+
+    DRIVERS: Sequence[tuple[str, str, Mapping[str, Any]]]
+    """Node image, who installs the driver, and the settings of such a pool."""
+    SHARING: Sequence[tuple[str, Mapping[str, Any]]]
+    """Kind of nodes, if there are several, and the settings of a pool whose GPUs can be shared."""
+    PLUGIN: str
+    """Who runs the device plugin if neither this stack nor somebody else does."""
+
+
+def supported() -> Iterator[tuple[str, type, Supported]]:
+    """The platforms that have rows, with the class of their pools' args."""
+    for name, platform in PLATFORMS.items():
+        if platform.support:
+            rows = cast(Supported, import_module(platform.support))
+            yield name, platform.settings.POOL, rows
+
+
+def drivers() -> Iterator[tuple[str, str, str, type, Mapping[str, Any]]]:
+    """Platform, node image, who installs the driver, class of args, and settings of a pool."""
+    for platform, kind, rows in supported():
+        for image, who, given in rows.DRIVERS:
+            yield platform, image, who, kind, given
+
+
 STRATEGIES: Mapping[str, Mapping[str, Any]] = {
     "time-slicing": {"strategy": "time-slicing", "replicas": 4},
     "mps": {"strategy": "mps", "replicas": 4},
@@ -139,20 +112,23 @@ def pool_of(kind: type, given: Mapping[str, Any]) -> GpuPool:
 
 
 def _drivers() -> Iterator[tuple[str, ...]]:
-    for platform, image, driver, kind, given in DRIVERS:
+    plugins = {platform: rows.PLUGIN for platform, _, rows in supported()}
+    for platform, image, driver, kind, given in drivers():
         pool = pool_of(kind, given)
-        yield platform, image, driver, _plugin(platform, pool)
+        yield platform, image, driver, _plugin(plugins[platform], pool)
 
 
-def _plugin(platform: str, pool: GpuPool) -> str:
+def _plugin(other: str, pool: GpuPool) -> str:
     if pool.device_plugin:
         return "NVIDIA's, in a DaemonSet of this stack"
-    return "somebody else's" if pool.left_to_others else _OTHER_PLUGIN[platform]
+    return "somebody else's" if pool.left_to_others else other
 
 
 def _sharing() -> Iterator[tuple[str, ...]]:
-    for name, kind, given in SHARING:
-        yield name, *(_accepted(kind, given, sharing) for sharing in STRATEGIES.values())
+    for platform, kind, rows in supported():
+        for nodes, given in rows.SHARING:
+            name = f"{platform}, {nodes}" if nodes else platform
+            yield name, *(_accepted(kind, given, sharing) for sharing in STRATEGIES.values())
 
 
 def _accepted(kind: type, given: Mapping[str, Any], sharing: Mapping[str, Any]) -> str:

@@ -1,10 +1,10 @@
-"""Errors that a cloud returns: what the user sees, how the stack is restored, what is lost.
+"""Errors that a cloud returns: what the user sees, how the stack is restored, what is lost."""
 
-The messages are those of the official providers once their own retries have failed.
-"""
-
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
 
 from components.catalog.clouds import CLOUDS
 from quality.faults.fault_injector import Moment
@@ -12,133 +12,82 @@ from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecover
 from rehearsal.engine import Outcome
 from stacks.engine.urn import Urn
 
+_ERRORS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    file.stem: yaml.safe_load(file.read_text())
+    for file in sorted(Path(__file__).with_name("errors").glob("*.yaml"))
+}
+"""Package (`gcp`, `aws`, `kubernetes`) -> fault -> `says`, the error, and `type`, the one that it
+hits."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault during an operation."""
+    """One fault during an operation; packages that have no error for it are spared."""
 
     name: str
-    says: dict[str, str]
-    """Package (`gcp`, `aws`, `kubernetes`) -> the error; no errors for missing packages."""
-    on: tuple[str, ...] = ()
-    """Resource types with the fault; all, if empty."""
+    error: str
+    """Key in the files of `errors/`, which have the messages."""
+    types: tuple[str, ...] = ()
+    """Resource types with the fault, besides those that the files name; all, if empty."""
     first: int = 1
     """The first operation with the fault, of those on these types."""
     last: int = 1
     moment: Moment = "asked"
     command: str = "up"
 
+    @property
+    def says(self) -> Mapping[str, str]:
+        """Package -> the error."""
+        return {
+            package: errors[self.error]["says"]
+            for package, errors in _ERRORS.items()
+            if self.error in errors
+        }
+
+    @property
+    def on(self) -> tuple[str, ...]:
+        """Resource types that are hit; all, if there are none."""
+        rows = (errors.get(self.error, {}) for errors in _ERRORS.values())
+        return (*self.types, *(row["type"] for row in rows if "type" in row))
+
 
 _CLUSTERS = tuple(cloud.cluster for cloud in CLOUDS.values())
 _POOLS = tuple(cloud.node_pool for cloud in CLOUDS.values())
 _EVER = 10_000
 
-_EXPIRED = {
-    "gcp": "googleapi: Error 401: Request had invalid authentication credentials. Expected OAuth 2 "
-    "access token, login cookie or other valid authentication credential., authError",
-    "aws": "operation error: https response error StatusCode: 400, ExpiredTokenException: The "
-    "security token included in the request is expired",
-    "kubernetes": "Unauthorized",
-}
-
-_UNAVAILABLE = {
-    "gcp": "googleapi: Error 503: The service is currently unavailable., backendError",
-    "aws": "operation error: https response error StatusCode: 503, ServiceUnavailableException: "
-    "Service is unavailable",
-    "kubernetes": "the server is currently unable to handle the request",
-}
-
 FAULTS = (
     Fault(
-        name="throttled, also after the provider's own retries",
-        says={
-            "gcp": "googleapi: Error 429: Quota exceeded for quota metric 'Mutate requests', "
-            "rateLimitExceeded",
-            "aws": "operation error: exceeded maximum number of attempts, 25, https response error "
-            "StatusCode: 400, ThrottlingException: Rate exceeded",
-            "kubernetes": "the server has received too many requests and has asked us to try again "
-            "later",
-        },
-        first=2,
-        last=3,
+        name="throttled, also after the provider's own retries", error="throttled", first=2, last=3
     ),
     Fault(
         name="the cloud is unavailable (5xx)",
-        says=_UNAVAILABLE,
-        on=(*_CLUSTERS, "kubernetes:apps/v1:DaemonSet"),
+        error="unavailable",
+        types=(*_CLUSTERS, "kubernetes:apps/v1:DaemonSet"),
     ),
     Fault(
         name="the cluster is created, the response lost",
-        says={
-            "gcp": "Error waiting for creating GKE cluster: timeout while waiting for state to "
-            "become 'DONE' (last state: 'RUNNING', timeout: 40m0s)",
-            "aws": "waiting for EKS Cluster (k8s-ml) create: timeout while waiting for state to "
-            "become 'ACTIVE' (last state: 'CREATING', timeout: 30m0s)",
-        },
-        on=_CLUSTERS,
+        error="cluster-lost",
+        types=_CLUSTERS,
         moment="done",
     ),
     Fault(
         name="a node pool is created, the response lost",
-        says={
-            "gcp": "error creating NodePool: timeout while waiting for state to become 'DONE' "
-            "(last state: 'RUNNING', timeout: 30m0s)",
-            "aws": "waiting for EKS Node Group create: timeout while waiting for state to become "
-            "'ACTIVE' (last state: 'CREATING', timeout: 1h0m0s)",
-        },
-        on=_POOLS,
+        error="pool-lost",
+        types=_POOLS,
         moment="done",
     ),
+    Fault(name="the network is created, the response lost", error="network-lost", moment="done"),
+    Fault(name="an object is created, the response lost", error="object-lost", moment="done"),
+    Fault(name="no capacity for a node pool", error="no-capacity", types=_POOLS),
+    Fault(name="a quota is used up midway", error="quota", last=_EVER),
+    Fault(name="credentials expire midway", error="expired", first=5, last=_EVER),
     Fault(
-        name="the network is created, the response lost",
-        says={
-            "gcp": "Error waiting to create Network: timeout while waiting for state to become "
-            "'DONE' (last state: 'RUNNING', timeout: 20m0s)",
-            "aws": "creating EC2 VPC: operation error EC2: CreateVpc, request send failed, EOF",
-        },
-        on=("gcp:compute/network:Network", "aws:ec2/vpc:Vpc"),
-        moment="done",
+        name="credentials expire midway", error="expired", first=4, last=_EVER, command="destroy"
     ),
-    Fault(
-        name="an object is created, the response lost",
-        says={"kubernetes": "Timeout: request did not complete within requested timeout"},
-        on=("kubernetes:apps/v1:DaemonSet",),
-        moment="done",
-    ),
-    Fault(
-        name="no capacity for a node pool",
-        says={
-            "gcp": "error creating NodePool: ZONE_RESOURCE_POOL_EXHAUSTED: The zone does not have "
-            "enough resources available to fulfill the request",
-            "aws": "waiting for EKS Node Group create: unexpected state 'CREATE_FAILED', wanted "
-            "target 'ACTIVE'. last error: AsgInstanceLaunchFailures: Could not launch On-Demand "
-            "Instances. InsufficientInstanceCapacity",
-        },
-        on=_POOLS,
-    ),
-    Fault(
-        name="a quota is used up midway",
-        says={
-            "gcp": "googleapi: Error 403: Quota 'ROUTERS' exceeded. Limit: 10.0 globally., "
-            "quotaExceeded",
-            "aws": "operation error EC2: AllocateAddress, https response error StatusCode: 400, "
-            "api error AddressLimitExceeded: The maximum number of addresses has been reached.",
-            "kubernetes": "pods is forbidden: exceeded quota: gpus, requested: "
-            "requests.nvidia.com/gpu=2, used: 2, limited: 2",
-        },
-        on=("gcp:compute/router:Router", "aws:ec2/eip:Eip", "kubernetes:core/v1:Pod"),
-        last=_EVER,
-    ),
-    Fault(name="credentials expire midway", says=_EXPIRED, first=5, last=_EVER),
-    Fault(name="credentials expire midway", says=_EXPIRED, first=4, last=_EVER, command="destroy"),
-    Fault(name="the cloud is unavailable (5xx)", says=_UNAVAILABLE, command="destroy"),
+    Fault(name="the cloud is unavailable (5xx)", error="unavailable", command="destroy"),
     Fault(
         name="the response to a deletion is lost",
-        says={
-            "gcp": "Error waiting for deletion: timeout while waiting for state to become 'DONE'",
-            "aws": "request send failed, EOF",
-            "kubernetes": "Timeout: request did not complete within requested timeout",
-        },
+        error="deletion-lost",
         first=2,
         last=2,
         moment="done",

@@ -3,11 +3,14 @@ in the network, or tags. Read-only."""
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clouds.rows.aws import Row, filled, rows
 from components.ownership import AWS_TAG
-from stacks.recovery.state import check_own, check_within
+from stacks.recovery.state import Interrupted, check_own, check_within
+
+if TYPE_CHECKING:
+    from stacks.recovery.command import Clouds
 
 Inputs = Mapping[str, Any]
 Rows = Iterable[Mapping[str, Any]]
@@ -15,6 +18,12 @@ _GONE = ("deleting", "deleted", "failed")
 """States, in lowercase, of resources that will disappear: a failed NAT gateway does within an
 hour."""
 _NOT_FOUND = ("NotFound", "NotFoundException", "NoSuchEntity", "NonExistentQueue")
+
+
+def names(one: Interrupted, clouds: "Clouds") -> list[str] | None:
+    """What `stacks.recovery.command.Recovers` asks for."""
+    region = one.inputs.get("region") or one.provider.get("region")
+    return clouds.aws(str(region)).find(one.type, one.inputs)
 
 
 class Aws:

@@ -5,22 +5,22 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any, Protocol, cast
 
+from components.catalog.clouds import CLOUDS
 from components.ownership import owner_of
 from stacks.engine.state import Deployment, identities, resources
-from stacks.engine.urn import Urn
-from stacks.recovery import google
 from stacks.recovery.aws import Aws
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.failed import failed, keep_default_pool
+from stacks.recovery.google import kubernetes_identity
 from stacks.recovery.lock import are_dead, holders, running_here
 from stacks.recovery.orphans import duplicates, with_orphans
 from stacks.recovery.state import (
     Interrupted,
     NotOursError,
     adopting,
-    auto_named,
     check_own,
     interrupted,
     reopened,
@@ -37,6 +37,14 @@ class Clouds(Protocol):
     def google(self, service: str, path: str) -> Mapping[str, Any]:
         """The answer to a GET of an API, such as `compute`, empty if the resource does not exist;
         raises LookupError with Google's message."""
+
+
+class Recovers(Protocol):
+    """The module that `Cloud.recovers` names."""
+
+    def names(self, one: Interrupted, clouds: Clouds) -> list[str] | None:
+        """The cloud's names of what may have been created; none if there is no such thing, None if
+        neither type nor inputs tell. Raises LookupError, NotOursError."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -223,17 +231,10 @@ def _candidates(deployment: Deployment, recovery: Recovery, clouds: Clouds) -> d
 def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
     package = one.type.partition(":")[0]
     if package == "kubernetes":
-        return [google.kubernetes_identity(one.inputs)]
-    if package == "gcp":
-        inputs = google.complete(one.inputs, one.provider)
-        known = google.identity(one.type, inputs)
-        if known is None or (one.orphaned and auto_named(one.inputs)):
-            return google.find(one.type, Urn.parse(one.urn).name, inputs, clouds.google)
-        google.check(one.type, known, inputs, clouds.google)
-        return [known]
-    if package == "aws":
-        region = one.inputs.get("region") or one.provider.get("region")
-        return clouds.aws(str(region)).find(one.type, one.inputs)
+        return [kubernetes_identity(one.inputs)]
+    for cloud in CLOUDS.values():
+        if cloud.package == package and cloud.recovers:
+            return cast(Recovers, import_module(cloud.recovers)).names(one, clouds)
     return None
 
 

@@ -7,14 +7,28 @@ import json
 import re
 import urllib.parse
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clouds.rows.google import rows
 from components.catalog.gke import region_of
 from components.ownership import GOOGLE_LABEL
-from stacks.recovery.state import check_own, check_within
+from stacks.engine.urn import Urn
+from stacks.recovery.state import Interrupted, auto_named, check_own, check_within
+
+if TYPE_CHECKING:
+    from stacks.recovery.command import Clouds
 
 Inputs = Mapping[str, Any]
+
+
+def names(one: Interrupted, clouds: "Clouds") -> list[str] | None:
+    """What `stacks.recovery.command.Recovers` asks for."""
+    inputs = complete(one.inputs, one.provider)
+    known = identity(one.type, inputs)
+    if known is None or (one.orphaned and auto_named(one.inputs)):
+        return find(one.type, Urn.parse(one.urn).name, inputs, clouds.google)
+    check(one.type, known, inputs, clouds.google)
+    return [known]
 
 
 def identity(type_token: str, inputs: Inputs) -> str | None:

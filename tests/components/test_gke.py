@@ -9,7 +9,7 @@ import pytest
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
-from quality.docs.support_matrix import DRIVERS
+from quality.docs.support_matrix import drivers
 from tests.components.declaring import declared
 from tests.components.recording import Recording, Registration, record
 
@@ -200,7 +200,7 @@ def test_pools_do_not_wait_for_one_another(t4: Recording) -> None:
 
 def test_the_support_matrix_has_every_driver_and_plugin() -> None:
     """Whatever pool the settings take, with this image, driver and plugin, has a row."""
-    rows = [given for platform, _, _, _, given in DRIVERS if platform == "gke"]
+    rows = [given for platform, _, _, _, given in drivers() if platform == "gke"]
     for image, driver, plugin in itertools.product(
         ("cos", "ubuntu"), ("managed", "daemonset", "none"), ("gke", "nvidia", "none")
     ):

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from components.catalog import gke
-from stacks.cost.gpu_offers import aws, google
+from stacks.cost import aws_offers, google_offers
 from stacks.definition.files import EXAMPLES, ROOT
 from stacks.definition.names import StackError
 from stacks.definition.validation import findings
@@ -30,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def every_choice() -> Iterator[Choices]:
     """Every GPU of every platform, where it is."""
-    for offer in google():
+    for offer in google_offers.offers():
         assert offer.zones
         zone = offer.zones[0]
         if not offer.machine.startswith("n1-"):
@@ -39,7 +39,7 @@ def every_choice() -> Iterator[Choices]:
         if offer.autopilot:
             place = gke.region_of(zone)
             yield Choices(platform="gke-autopilot", gpu=offer.accelerator, location=place)
-    for offer in aws():
+    for offer in aws_offers.offers():
         yield Choices(platform="eks", gpu=offer.machine, location="us-west-2")
     yield Choices(platform="gke", existing="platform")
     yield Choices(platform="eks", existing="platform")
