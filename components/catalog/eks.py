@@ -110,9 +110,6 @@ GP3_IOPS_PER_THROUGHPUT: Final = 4
 GP3_IOPS_PER_GIB: Final = 500
 """Maximum IOPS for each GiB (EBS user guide)."""
 CAPACITY_TYPES: Final = ("ON_DEMAND", "SPOT", "CAPACITY_BLOCK")
-UPDATE_STRATEGIES: Final = ("DEFAULT", "MINIMAL")
-AUTHENTICATION_MODES: Final = ("API", "API_AND_CONFIG_MAP", "CONFIG_MAP")
-SUPPORT_TYPES: Final = ("STANDARD", "EXTENDED")
 
 CONTROL_PLANE_EXCLUDED_ZONES: Final[Mapping[str, str]] = MappingProxyType(
     {"us-east-1": "use1-az3", "us-west-1": "usw1-az2", "ca-central-1": "cac1-az3"}

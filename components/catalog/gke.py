@@ -70,10 +70,6 @@ AUTO_NAME_SUFFIX: Final = 8
 ZONES_OF_A_REGION: Final = 3
 """The number of zones that GKE chooses for the nodes of a regional cluster that names none."""
 
-RELEASE_CHANNELS: Final = ("RAPID", "REGULAR", "STABLE", "EXTENDED")
-DRIVER_VERSIONS: Final = ("DEFAULT", "LATEST", "INSTALLATION_DISABLED")
-"""`gpuDriverVersion`; LATEST is for Container-Optimized OS only."""
-LOCATION_POLICIES: Final = ("BALANCED", "ANY")
 DISK_TYPES: Final = ("pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced")
 UBUNTU_DRIVERS: Final[Mapping[str, str]] = {
     "R525": "525.105.17",
@@ -90,12 +86,6 @@ MAX_DISK_GB: Final = 65536
 MAX_POOL_NODES_PER_ZONE: Final = 1000
 """Limit of a node pool (cloud.google.com/kubernetes-engine/quotas, "Nodes per node pool zone")."""
 SHARING_STRATEGIES: Final = ("TIME_SHARING", "MPS")
-RESERVATION_AFFINITIES: Final = (
-    "NO_RESERVATION",
-    "ANY_RESERVATION",
-    "SPECIFIC_RESERVATION",
-    "ANY_RESERVATION_THEN_FAIL",
-)
 
 MIN_SHARED_CLIENTS: Final = 2
 MAX_SHARED_CLIENTS: Final = 48

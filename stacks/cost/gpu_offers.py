@@ -140,8 +140,7 @@ def sources(cloud: str, found: Sequence[Offer]) -> str:
     """The sources of a cloud's facts, and when they were read."""
     rows = [offer for offer in found if offer.cloud == cloud]
     said = sorted({offer.price_source for offer in rows if offer.price_source})
-    said = _module(cloud).price_sources(said)
-    prices = "; ".join(said) or "none that is known"
+    prices = "; ".join(_module(cloud).price_sources(said)) or "none that is known"
     region = CLOUDS[cloud].price_region
     about = " `~`: derived or generally known." if any(offer.uncertain for offer in rows) else ""
     priced = priced_on(offer.price_source for offer in rows)

@@ -17,10 +17,6 @@ def eks_constants() -> Iterator[str]:
         (eks.CLUSTER_NAME.pattern, "CreateClusterRequest name", "pattern"),
         (eks.CLUSTER_NAME_MAX, "CreateClusterRequest name", "max"),
         (set(eks.CAPACITY_TYPES), "CreateNodegroupRequest capacityType", "enum"),
-        (set(eks.UPDATE_STRATEGIES), "CreateNodegroupRequest updateConfig.updateStrategy", "enum"),
-        (set(eks.AUTHENTICATION_MODES), "CreateClusterRequest accessConfig.authenticationMode",
-         "enum"),
-        (set(eks.SUPPORT_TYPES), "CreateClusterRequest upgradePolicy.supportType", "enum"),
         (eks.TAINT_KEY_MAX, "Taint key", "max"),
         (eks.TAINT_VALUE_MAX, "Taint value", "max"),
     ):  # fmt: skip

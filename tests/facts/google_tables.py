@@ -136,12 +136,8 @@ def catalog() -> Iterator[str]:
     """The GKE catalog's enums, with the API's."""
     container = "container v1beta1"
     for name, ours, schema, path in (
-        ("RELEASE_CHANNELS", gke.RELEASE_CHANNELS, "ReleaseChannel", "channel"),
-        ("DRIVER_VERSIONS", gke.DRIVER_VERSIONS, "GPUDriverInstallationConfig", "gpuDriverVersion"),
-        ("LOCATION_POLICIES", gke.LOCATION_POLICIES, "NodePoolAutoscaling", "locationPolicy"),
+        ("CHANNEL_DEFAULTS", gke.CHANNEL_DEFAULTS, "ReleaseChannel", "channel"),
         ("SHARING_STRATEGIES", gke.SHARING_STRATEGIES, "GPUSharingConfig", "gpuSharingStrategy"),
-        ("RESERVATION_AFFINITIES", gke.RESERVATION_AFFINITIES, "ReservationAffinity",
-         "consumeReservationType"),
         ("TAINT_EFFECTS", _effects(), "NodeTaint", "effect"),
     ):  # fmt: skip
         node = google.field_at(container, schema, path)
