@@ -12,7 +12,7 @@ from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecover
 from rehearsal.engine import Outcome
 from stacks.engine.urn import Urn
 
-_ERRORS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+ERRORS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     file.stem: yaml.safe_load(file.read_text())
     for file in sorted(Path(__file__).with_name("errors").glob("*.yaml"))
 }
@@ -40,14 +40,14 @@ class Fault:
         """Package -> the error."""
         return {
             package: errors[self.error]["says"]
-            for package, errors in _ERRORS.items()
+            for package, errors in ERRORS.items()
             if self.error in errors
         }
 
     @property
     def on(self) -> tuple[str, ...]:
         """Resource types that are hit; all, if there are none."""
-        rows = (errors.get(self.error, {}) for errors in _ERRORS.values())
+        rows = (errors.get(self.error, {}) for errors in ERRORS.values())
         return (*self.types, *(row["type"] for row in rows if "type" in row))
 
 

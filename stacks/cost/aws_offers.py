@@ -1,6 +1,6 @@
 """Machines of AWS that carry a GPU (`stacks.cost.gpu_offers.Offers`)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from components.catalog import eks
 from components.catalog.eks_instances import Blocks
@@ -15,11 +15,11 @@ _SOLD: Mapping[Blocks, tuple[str, ...]] = {
     "also": ("on-demand", "spot", "reservation", "capacity-block"),
     "only": ("capacity-block",),
 }
-"""Whether EC2 sells an instance type in Capacity Blocks -> what `capacityType` may say."""
+"""Whether EC2 sells an instance type in Capacity Blocks -> possible values of `capacityType`."""
 
 
 def offers(place: str | None = None) -> Iterator[Offer]:
-    """Every one: which regions and zones have them is not known."""
+    """AWS's offers; the zones that have them differ by account."""
     for name, row in eks.INSTANCE_TYPES.items():
         if eks.refusal(name) is None:
             assert row.gpu_model is not None
@@ -40,8 +40,3 @@ def offers(place: str | None = None) -> Iterator[Offer]:
 def place(name: str) -> str | None:
     """The region, rightly spelt."""
     return (meant_region(name) or name) if is_region(name) else None
-
-
-def price_sources(given: Sequence[str]) -> Sequence[str]:
-    """As they are."""
-    return given

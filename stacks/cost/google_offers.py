@@ -1,8 +1,8 @@
 """Machines of Google Cloud that carry a GPU (`stacks.cost.gpu_offers.Offers`)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from components.catalog import gke, gke_accelerators
+from components.catalog import gke
 from components.catalog.gke_shapes import n1_attach_limit
 from components.catalog.node_prices import gke_node
 from stacks.cost.gpu_offers import Offer
@@ -12,7 +12,7 @@ CARRIERS = ("n1-standard-4", "n1-standard-8", "n1-standard-16", "n1-standard-32"
 
 
 def offers(place: str | None = None) -> Iterator[Offer]:
-    """Those in a region or zone, or anywhere."""
+    """Google Cloud's offers, in a region or zone or anywhere."""
     for card in gke.ACCELERATORS.values():
         if card.retired:
             continue
@@ -42,7 +42,7 @@ def offers(place: str | None = None) -> Iterator[Offer]:
 
 
 def _n1(accelerator: str, count: int) -> gke.MachineType:
-    """A machine of N1 that carries so many of an accelerator."""
+    """An N1 machine that can have this many of an accelerator."""
     size = CARRIERS[min(count.bit_length() - 1, len(CARRIERS) - 1)]
     machine, limit = gke.machine_type(size), n1_attach_limit(accelerator, count)
     assert machine is not None
@@ -54,9 +54,3 @@ def place(name: str) -> str | None:
     """The region or zone, rightly spelt."""
     known = gke.is_zone(name) or gke.is_region(name)
     return (gke.meant_location(name) or name) if known else None
-
-
-def price_sources(given: Sequence[str]) -> list[str]:
-    """Their names in `gke_accelerators.SOURCES`."""
-    known = gke_accelerators.SOURCES
-    return [known[key] for key in known if any(key in source for source in given)]

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Protocol, cast
 
+from components.catalog import gke_accelerators
 from components.catalog.clouds import CLOUDS
 from components.catalog.gke import region_of
 from components.catalog.node_prices import priced_on
@@ -67,9 +68,6 @@ class Offers(Protocol):
 
     def place(self, name: str) -> str | None:
         """The region or zone of this name, rightly spelt; None if it is not one of the cloud's."""
-
-    def price_sources(self, given: Sequence[str]) -> Sequence[str]:
-        """The sources of prices as they are shown."""
 
 
 def offers(gpu: str | None = None, region: str | None = None) -> list[Offer]:
@@ -140,7 +138,9 @@ def sources(cloud: str, found: Sequence[Offer]) -> str:
     """The sources of a cloud's facts, and when they were read."""
     rows = [offer for offer in found if offer.cloud == cloud]
     said = sorted({offer.price_source for offer in rows if offer.price_source})
-    prices = "; ".join(_module(cloud).price_sources(said)) or "none that is known"
+    known = gke_accelerators.SOURCES
+    named = [known[key] for key in known if any(key in source for source in said)]
+    prices = "; ".join(named or said) or "none that is known"
     region = CLOUDS[cloud].price_region
     about = " `~`: derived or generally known." if any(offer.uncertain for offer in rows) else ""
     priced = priced_on(offer.price_source for offer in rows)

@@ -10,7 +10,6 @@ from components.gpu.acceptance_program.report import MARKER
 from tests.components.recording import Recording, record
 from tests.program.environments import (
     CLUSTER_OUTPUTS,
-    ROOT,
     STACKS,
     as_engine_config,
     recorded,
@@ -20,12 +19,6 @@ from tests.program.environments import (
 
 IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
 JOB, CONFIG_MAP = "kubernetes:batch/v1:Job", "kubernetes:core/v1:ConfigMap"
-
-
-@pytest.fixture(autouse=True)
-def _kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of a cluster which nothing reaches."""
-    monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
 
 
 def pool_of(stack: str) -> str:

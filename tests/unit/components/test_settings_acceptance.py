@@ -8,16 +8,10 @@ from components.catalog.data_sheets import DATA_SHEETS
 from components.gpu.acceptance_request import ThresholdsArgs
 from components.settings import load as settings
 from components.settings import model
-from tests.program.environments import ROOT, as_engine_config, values_of
+from tests.program.environments import as_engine_config, values_of
 
 KEY = "gpu-cluster:gpuTest"
 IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
-
-
-@pytest.fixture(autouse=True)
-def _kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of a cluster which nothing reaches."""
-    monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
 
 
 def pool_of(stack: str) -> str:

@@ -12,6 +12,7 @@ from components.settings.load import from_config
 from components.settings.validate import check_groups, warnings
 from tests.program.environments import as_engine_config, values_of, with_changes, without_keys
 from tests.unit.components.test_settings import refusal
+from tests.unit.components.test_settings_sharing import KUBECONFIG
 
 HERE = Path(__file__).parent
 REFUSED = yaml.safe_load((HERE / "refused_batch.yaml").read_text())
@@ -74,14 +75,7 @@ def test_a_pool_without_maximum_needs_a_number() -> None:
     """On somebody else's cluster nobody but the user knows how many GPUs there are."""
     values = copy.deepcopy(values_of("onprem"))
     values["gpu-cluster:batch"] = {"queues": {"q": {"pools": ["gpus"]}}}
-    values["gpu-cluster:cluster"]["kubeconfig"] = yaml.safe_dump(
-        {
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-            "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1"}}],
-            "users": [{"name": "c", "user": {}}],
-        }
-    )
+    values["gpu-cluster:cluster"]["kubeconfig"] = KUBECONFIG
     assert refusal(as_engine_config(values)) == (
         "gpu-cluster:batch.queues.q.nominalQuota.gpus: is missing, and cannot be derived because "
         "the pool has no maxNodes; set how many GPUs the queue may hand out"

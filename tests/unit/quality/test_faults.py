@@ -12,7 +12,7 @@ from quality.faults import workers
 from quality.faults.changes import Effect
 from quality.faults.fault_injector import FaultInjector, InjectionPoint, Moment, kill_at
 from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecovered, cycle
-from quality.faults.injected import FAULTS, hits_any
+from quality.faults.injected import ERRORS, FAULTS, hits_any
 from quality.faults.table import document, markdown, read, summary
 from quality.faults.workers import Part, Result, dealt, parts_of, together
 from rehearsal.engine import Outcome
@@ -229,6 +229,7 @@ def test_what_a_loss_kept_from_being_tried_is_tried_later(tmp_path: Path) -> Non
 
 def test_every_fault_says_what_a_cloud_says() -> None:
     """None is empty, and none hits before the first operation."""
+    assert {name for errors in ERRORS.values() for name in errors} == {f.error for f in FAULTS}
     for fault in FAULTS:
         assert fault.says
         assert 1 <= fault.first <= fault.last
