@@ -224,6 +224,11 @@ def configured(change: Callable[[dict], None]) -> Mutation:
     return mutate
 
 
+def pools(**values: object) -> Mutation:
+    """Other settings of the pool train-gpu, which the program accepts."""
+    return configured(lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(values))
+
+
 def patched(code: str) -> Mutation:
     """A mutation of what the program is made of: `code` runs before it, and replaces by name what
     no resource's properties show."""

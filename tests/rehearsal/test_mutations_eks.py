@@ -25,6 +25,7 @@ from tests.rehearsal.conftest import (
     every_pool,
     patched,
     plain,
+    pools,
     said,
     until,
     up,
@@ -108,11 +109,6 @@ def other_policy(attachment: str) -> Mutation:
 def addon(name: str, code: str) -> Mutation:
     """Changes one of EKS' addons."""
     return changed("aws:eks/addon:Addon", code, name=f"k8s-ml-{name}")
-
-
-def pools(**values: object) -> Mutation:
-    """Other settings of the GPU pool, which the program accepts."""
-    return configured(lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(values))
 
 
 def instance_type(name: str, **values: object) -> Mutation:

@@ -8,7 +8,7 @@ import pytest
 from components.cluster import GPU_TAINT
 from rehearsal.plugins.faults import Faults
 from stacks.definition.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, patched, said
+from tests.rehearsal.conftest import Rehearse, changed, patched, pools, said
 
 JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -27,11 +27,6 @@ def sample(code: str) -> Mutation:
 def gpu_pool(code: str) -> Mutation:
     """Changes the GPU node pool, whose `nodeConfig` the code calls `config`."""
     return changed(NODE_POOL, 'config = props["node_config"]\n' + code, name="train-gpu")
-
-
-def pools(**values: object) -> Mutation:
-    """Other settings of the GPU pool, which the program accepts."""
-    return configured(lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(values))
 
 
 MUTATIONS: dict[str, tuple[list[Mutation], str]] = {

@@ -6,7 +6,6 @@ Kubernetes objects whose cluster does not exist yet. Previews alone, so no clust
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,7 +17,7 @@ from rehearsal.run import POLICIES as PACK
 from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from stacks.definition.files import EXAMPLES
 from stacks.definition.program import Mutation
-from tests.rehearsal.conftest import as_it_was, changed, configured
+from tests.rehearsal.conftest import as_it_was, changed, configured, pools
 
 CLUSTER, POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
 EKS = "aws:eks/cluster:Cluster"
@@ -38,11 +37,6 @@ class Break:
 
     def __str__(self) -> str:
         return self.rule
-
-
-def pools(**values: Any) -> Mutation:
-    """Other settings of the GPU pool, which the program accepts."""
-    return configured(lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(values))
 
 
 def added(code: str) -> Mutation:
