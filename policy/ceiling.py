@@ -64,6 +64,18 @@ def kept_running(pool: str, least: float, stack: str, stacks: Sequence[str]) -> 
     """The rule's message about a pool with a minimum, in a stack that is not in `stacks`."""
     return (
         f"GPU pool {pool} keeps {least:g} node{'' if least == 1 else 's'} running in stack "
-        f"{stack}; set its minimum to 0, or allow the stack in policy/config.json "
-        f"({MINIMUM}: stacks; now {', '.join(stacks) or 'none'})"
+        f"{stack}; set its minimum to 0, or {_allowed(stacks)}"
     )
+
+
+def kept_warm(pool: str, instances: int, stack: str, stacks: Sequence[str]) -> str:
+    """What the rule says of a pool whose warm instances run, likewise."""
+    return (
+        f"GPU pool {pool} keeps {instances} warm instance{'' if instances == 1 else 's'} running "
+        f"in stack {stack}; set warmPoolConfig.poolState to STOPPED, or {_allowed(stacks)}"
+    )
+
+
+def _allowed(stacks: Sequence[str]) -> str:
+    now = ", ".join(stacks) or "none"
+    return f"allow the stack in policy/config.json ({MINIMUM}: stacks; now {now})"

@@ -123,8 +123,23 @@ def _eks_pool(resource: Resource, resources: Sequence[Resource]) -> Pool:
         taints=[_taint(taint) for taint in each(props, "taints")],
         least=get(props, "scalingConfig", "minSize"),
         most=get(props, "scalingConfig", "maxSize"),
+        warm=_warm(props),
         price=eks_node(known) if known and len(known) == len(types) else None,
     )
+
+
+def _warm(props: Mapping[str, Any]) -> tuple[int, int]:
+    """As `Pool.warm` has it."""
+    config = get(props, "warmPoolConfig")
+    if get(config, "poolState") != "RUNNING":
+        return 0, 0
+    least, most = (number(get(props, "scalingConfig", key)) or 0 for key in ("minSize", "maxSize"))
+    prepared = number(get(config, "maxGroupPreparedCapacity"))
+    if prepared is None or prepared < 0:  # without one, and with -1, all that the group can have
+        prepared = most
+    waiting = int(number(get(config, "minSize")) or 0)
+    idle, full = (eks.warm_instances(int(n), int(prepared), waiting) for n in (least, most))
+    return idle, full
 
 
 def _templates_types(group: Resource, resources: Sequence[Resource]) -> list[Any]:

@@ -23,6 +23,9 @@ class Pool:
     """Minimum number of nodes."""
     most: Any
     """Maximum number of nodes; None if there is no limit."""
+    warm: tuple[int, int] = (0, 0)
+    """Instances of its warm pool that run beside its nodes: while it has the least, and the most,
+    of them."""
     price: NodePrice | None
     """The price of one node; None if its shape is not known."""
 

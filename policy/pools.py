@@ -6,7 +6,7 @@ from components.catalog import kubernetes as names
 from components.catalog.clouds import AWS, GOOGLE
 from components.catalog.gke import ACCELERATORS
 from policy import scalers
-from policy.ceiling import kept_running
+from policy.ceiling import kept_running, kept_warm
 from policy.pods import pods_of
 from policy.pool import OWN_MODULES, Pool, driver_version, pool_of
 from policy.reading import UNKNOWN, Resource, differs, each, get, is_off, is_on, is_one_of, number
@@ -36,6 +36,8 @@ def minimum(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
     least = number(pool.least)
     if least:
         yield kept_running(pool.name, least, resource.stack, stacks)
+    if pool.warm[0]:
+        yield kept_warm(pool.name, pool.warm[0], resource.stack, stacks)
 
 
 def size(resource: Resource) -> Iterator[str]:

@@ -258,4 +258,6 @@ def priced(resources: Sequence[Resource]) -> Iterator[Finding]:
 def _most(pool: Pool) -> float | None:
     nodes = number(pool.most)
     price = pool.price.most if pool.price is not None else None
-    return None if nodes is None or price is None else nodes * price * HOURS_PER_MONTH
+    if nodes is None or price is None:
+        return None
+    return (nodes + pool.warm[1]) * price * HOURS_PER_MONTH

@@ -214,7 +214,8 @@ class Rehearsal:
             return "the stack declares none"
         self._wait_for(self.workloads)
         reached = f"all reached their expected state: {', '.join(map(str, self.workloads))}"
-        return "; ".join([reached, *fallbacks.seen(self.sandbox.event_log.events)])
+        events = self.sandbox.event_log.events
+        return "; ".join([reached, *fallbacks.seen(events), *fallbacks.warm_starts(events)])
 
     def _wait_for(
         self, workloads: list[Workload], excused: Callable[[Workload], bool] = lambda one: False

@@ -343,6 +343,12 @@ def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str,
     return None
 
 
+def warm_instances(nodes: int, prepared: int, least: int) -> int:
+    """How many instances a warm pool holds while its group has so many nodes; `prepared`: the most
+    that there are of both, `least`: `minSize` (botocore 1.44.5, autoscaling PutWarmPool)."""
+    return max(least, prepared - nodes)
+
+
 def quota_code(name: str, *, spot: bool = False) -> str | None:
     """The EC2 quota code that nodes of this instance type count against; None if unknown."""
     group = quota_group(name, spot=spot)

@@ -11,7 +11,11 @@ from pulumi_aws.ec2 import (
     LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgsDict,
     LaunchTemplateTagSpecificationArgsDict,
 )
-from pulumi_aws.eks import NodeGroupNodeRepairConfigArgsDict, NodeGroupUpdateConfigArgsDict
+from pulumi_aws.eks import (
+    NodeGroupNodeRepairConfigArgsDict,
+    NodeGroupUpdateConfigArgsDict,
+    NodeGroupWarmPoolConfigArgsDict,
+)
 
 from ..cluster import GpuPool, ResolvedPool
 from .autoscaler_tags import autoscaler_tags, resource_tags
@@ -21,6 +25,7 @@ from .releases import release_check
 from .reservation import CAPACITY_TYPES, is_group
 from .scaling import ignored, scaling_config, size_check
 from .user_data import Bootstrap, al2023, bottlerocket
+from .warm_pool_args import EksWarmPoolArgs
 
 
 class EksGpuNodeGroup(pulumi.ComponentResource):
@@ -94,6 +99,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             instance_types=None if _block(args) else list(args.instance_types),
             launch_template={"id": template.id, "version": template.latest_version.apply(str)},
             scaling_config=scaling_config(*self.pool.bounds, args.desired_nodes),
+            warm_pool_config=_warm_pool_config(args.warm_pool),
             update_config=_update_config(args),
             force_update_version=args.force_update or None,
             node_repair_config=_node_repair_config(args.node_repair),
@@ -153,6 +159,17 @@ def _node_repair_config(repair: EksNodeRepairArgs) -> NodeGroupNodeRepairConfigA
             for override in repair.effective_overrides
         ]
         or None,
+    }
+
+
+def _warm_pool_config(warm_pool: EksWarmPoolArgs | None) -> NodeGroupWarmPoolConfigArgsDict | None:
+    if warm_pool is None:
+        return None
+    return {
+        "max_group_prepared_capacity": warm_pool.max_group_prepared_capacity,
+        "min_size": warm_pool.min_size,
+        "pool_state": warm_pool.pool_state.upper(),
+        "reuse_on_scale_in": warm_pool.reuse_on_scale_in,
     }
 
 

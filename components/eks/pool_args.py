@@ -40,6 +40,7 @@ from .pool_labels import NodeLabels, check_taints
 from .reservation import CapacityType, ReservationName
 from .sharing_args import EksSharingArgs
 from .user_data import Bootstrap, bottlerocket
+from .warm_pool_args import EksWarmPoolArgs
 
 _MAX_TAGS = 32
 """An Auto Scaling group can have 50 tags: five are EKS's, and the stack's are three labels, a
@@ -55,6 +56,7 @@ _IMAGE = NotWith(
 _NO_SIZE = "it starts nodes for pods and keeps minNodes of them"
 _NO_GROUP = "it replaces nodes one by one instead of node groups"
 _MOVES = "it starts, replaces and consolidates nodes wherever it finds room"
+_NO_ASG = "it launches instances without an Auto Scaling group, which the warm pool belongs to"
 _CA_ONLY = "it is an option of Cluster Autoscaler; use karpenter.consolidateAfter instead"
 _AL2 = "is no longer available: EKS has published no Amazon Linux 2 images since 2025-11-26"
 
@@ -110,6 +112,14 @@ class EksGpuNodeGroupArgs:
         int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
     ] = 1
     """The maximum number of nodes in the whole pool."""
+    warm_pool: Annotated[
+        EksWarmPoolArgs | None,
+        Tries({"maxGroupPreparedCapacity": 1}),
+        NotWith("karpenter", _NO_ASG),
+        NotWith("auto-mode", _NO_ASG),
+    ] = None
+    """Instances that have booted once and wait, stopped or running, from which the pool takes its
+    next nodes; by default, none. They cost something while the pool has no node."""
     desired_nodes: Annotated[
         int | None,
         Sent("NodeGroup scalingConfig.desiredSize", "NodeGroup (ignore_changes)"),
@@ -310,6 +320,7 @@ class EksGpuNodeGroupArgs:
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         reservations.check_choices(self.fallback)
         reservations.check(self.purchases, self.reservation, types, self.min_nodes)
+        self._check_warm_pool()
         check_taints(self.taints, self.startup_taints)
         taints = len(self.taints) + len(self.startup_taints)
         most = _MAX_TAGS - len(self._discovered)
@@ -675,6 +686,19 @@ class EksGpuNodeGroupArgs:
                     f"kubelet.maxPods: {given} is above {row.max_pods}, the number of pods for "
                     f"which {row.name} has addresses; lower it"
                 )
+
+    def _check_warm_pool(self) -> None:
+        if self.warm_pool is None:
+            return
+        try:
+            self.warm_pool.check(
+                nodes=(self.min_nodes, self.max_nodes),
+                purchases=self.purchases,
+                os=self.os,
+                own_image=self.ami_id is not None,
+            )
+        except ValueError as error:
+            raise ValueError(f"warmPool{error}") from None
 
     def _check_sharing(self, sharing: EksSharingArgs) -> None:
         if self.device_plugin == "none":

@@ -138,6 +138,8 @@ class Nodes:
         self.refusals, self.sharing, self.outdated = {}, {}, {}
         self._attempts: dict[str, int] = {}
         """Pool whose machines another owner launches -> how many of its attempts are recorded."""
+        self._warm_starts: dict[str, int] = {}
+        """Group -> how many of its starts from a warm pool are on record."""
         self._backoff = Backoff()
         self._scale_down, self._migration = ScaleDown(), Migration()
         self._kept_templates = KeptTemplates()
@@ -365,6 +367,7 @@ class Nodes:
                 self._successors.add(self._create(group))
                 continue  # this turn's snapshot still has the old node
             self._keep(group)
+            self._follow_warm_pool(group)
             if self._sizes.get(group.name, 0) != sizes[group.name]:
                 self._resize(group, groups, sizes[group.name])
 
@@ -461,6 +464,15 @@ class Nodes:
         else:
             self._event_log.record("cloud", group.name, "size", nodes=nodes, before=before)
             self._sizes[group.name] = nodes
+
+    def _follow_warm_pool(self, group: NodeGroup) -> None:
+        """Puts on record the nodes that came from instances that had booted before."""
+        before = self._warm_starts.get(group.name, 0)
+        if group.warm_starts > before:
+            self._event_log.record(
+                "cloud", group.name, "warm start", nodes=group.warm_starts - before, left=group.warm
+            )
+            self._warm_starts[group.name] = group.warm_starts
 
     def _refuse(self, node: Mapping[str, Any]) -> None:
         """Removes a node that the cloud would never have started."""

@@ -199,6 +199,10 @@ class NodeGroup:
     place: int = 0
     """The position in the order of the autoscaler's priority expander, from 0 for the first; 0
     without such an expander."""
+    warm: int = 0
+    """Instances that have booted and wait outside of the group until it needs a node."""
+    warm_starts: int = 0
+    """How many nodes came from such instances so far."""
     known_as: str = ""
     """The name that Cluster Autoscaler uses for it: its Auto Scaling group's."""
 

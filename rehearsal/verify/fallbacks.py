@@ -1,4 +1,5 @@
-"""A rehearsal's record of fallbacks: the next choice, how long it took, the return."""
+"""A rehearsal's record of fallbacks (the next choice, how long it took, the return) and of nodes
+that came from a warm pool."""
 
 from collections.abc import Sequence
 
@@ -34,3 +35,18 @@ def seen(events: Sequence[Event]) -> list[str]:
                 f"{event.at:.1f} s"
             )
     return lines
+
+
+def warm_starts(events: Sequence[Event]) -> list[str]:
+    """A line for each group with nodes that came from its warm pool."""
+    nodes, left = dict[str, int](), dict[str, int]()
+    for event in events:
+        if event.kind == "cloud" and event.what == "warm start":
+            nodes[event.subject] = nodes.get(event.subject, 0) + event.detail["nodes"]
+            left[event.subject] = event.detail["left"]
+    # AWS publishes no times.
+    return [
+        f"{count} node{'s' * (count > 1)} of {group} came from its warm pool, where {left[group]} "
+        "more waited (how much sooner than launched ones is not simulated)"
+        for group, count in nodes.items()
+    ]

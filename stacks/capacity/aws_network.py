@@ -118,7 +118,7 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
     system, grouped = cluster.system_nodes, cluster.scaler == "cluster-autoscaler"
     groups = [
         *(
-            [("systemPool", system.instance_types, system.max_nodes, cluster.network.subnet_ids)]
+            [("systemPool", system.instance_types, system.max_nodes, 0, cluster.network.subnet_ids)]
             if system
             else []
         ),
@@ -128,6 +128,8 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
                 pool.args.instance_types,
                 # Each node group of an order may reach maxNodes.
                 pool.args.max_nodes * (len(pool.args.node_groups(name)) if grouped else 1),
+                # A warm instance has one address, stopped or not, until it joins.
+                pool.args.warm_pool.min_size if pool.args.warm_pool else 0,
                 pool.places,
             )
             for name, pool in settings.pools.items()
@@ -135,10 +137,11 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
     ]
     held = _held(ec2, cluster.name)
     demands = []
-    for name, types, most, places in groups:
+    for name, types, most, waiting, places in groups:
         known = [row for each in types if (row := catalog.instance_type(each)) is not None]
         each_node = max(row.addresses(pods) for row in known)
-        demands.append((name, [place for place in places if place in rows], most * each_node))
+        there = [place for place in places if place in rows]
+        demands.append((name, there, most * each_node + waiting))
     if len(demands) > 1:
         places = list(dict.fromkeys(place for _, subnets, _ in demands for place in subnets))
         demands.append(("all pools", places, sum(demand for _, _, demand in demands)))

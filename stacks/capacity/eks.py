@@ -109,10 +109,18 @@ def needs(
                 f"pool {name}: not counted, because its nodes use {pool.reservation}, which "
                 "counted when it was created"
             )
+        # Stopped instances count against no quota (EC2 user guide, ri-limits.html, 2026-11-24).
+        warm = (
+            pool.warm_pool.min_size
+            if pool.warm_pool and pool.warm_pool.pool_state == "running"
+            else 0
+        )
         # Each choice of an order of fallback may have to provide all nodes.
         for bought in pool.purchases:
             for kind in pool.instance_types if bought in ("spot", "on-demand") else ():
-                _count(quotas, name, kind, nodes=resolved.pool.bounds[1], spot=bought == "spot")
+                _count(
+                    quotas, name, kind, nodes=resolved.pool.bounds[1] + warm, spot=bought == "spot"
+                )
     return [
         Need(quota=quota, scope=region, unit="vCPUs", pools=counted, link=_link(quota, region))
         for quota, counted in quotas.items()

@@ -7,7 +7,9 @@ from components.catalog import eks
 from components.catalog.node_prices import eks_node
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.reservation import is_reserved
 from components.eks.settings import EksSettings
+from components.eks.warm_pool_args import EksWarmPoolArgs
 from components.settings.model import Settings
 from stacks.cost.bill import Bill, Item, Metered, Part
 from stacks.cost.bill_parts import (
@@ -43,6 +45,21 @@ def _gpu_disk(pool: EksGpuNodeGroupArgs) -> list[Part]:
     ]
 
 
+def _warm_pool(
+    item: Item, pool: EksGpuNodeGroupArgs, warm: EksWarmPoolArgs, *, reserved: bool
+) -> Item:
+    """The instances that wait while the pool `item` has its least nodes, and its most: those that
+    are stopped, and those whose machine is reserved and paid for already, cost their disks only."""
+    disks_only = warm.pool_state == "stopped" or reserved
+    return Item(
+        name=f"{item.name} warm pool",
+        what=f"{warm.pool_state} instances, {pool.disk_size_gb} GiB",
+        parts=_gpu_disk(pool) if disks_only else item.parts,
+        idle=warm.instances(pool.min_nodes),
+        full=warm.instances(pool.max_nodes),
+    )
+
+
 def bill(settings: Settings[EksSettings], today: date) -> Bill:
     """The bill. `today` decides whether the Kubernetes version is in extended support."""
     cluster = settings.own.cluster
@@ -69,6 +86,8 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
                 settings.pools[name].pool,
             )
             items += gpu_pool(item, bought)
+            if pool.warm_pool is not None:
+                items.append(_warm_pool(item, pool, pool.warm_pool, reserved=is_reserved(bought)))
             if unused:
                 items.append(unused_reservation(item, pool.purchases[0]))
         counted = "all of its choices, each with up to maxNodes nodes" if groups else last
@@ -77,6 +96,12 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         "Spot prices on AWS change hourly and differ by zone, so they are unknown",
         *pool_notes(pools),
         *choices,
+    ]
+    notes += [
+        f"pool {name}: an instance that enters the warm pool boots first, and runs for those "
+        "minutes at the price of a node, which is not counted"
+        for name, pool in pools.items()
+        if pool.warm_pool is not None and pool.warm_pool.pool_state == "stopped"
     ]
     if cluster.scaler == "auto-mode":
         notes += _on_nvme(pools)

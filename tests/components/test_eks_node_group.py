@@ -13,6 +13,7 @@ from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.sharing_args import EksSharingArgs
+from components.eks.warm_pool_args import EksWarmPoolArgs
 from tests.components.eks_stack import TRAIN, declare
 from tests.components.recording import Recording
 
@@ -107,6 +108,18 @@ def test_a_dcgm_server_that_starts_late_replaces_no_node() -> None:
     assert group(node_repair=repair)["nodeRepairConfig"]["nodeRepairConfigOverrides"] == [
         {**NO_ACTION, "minRepairWaitTimeMins": 30, "repairAction": "Reboot"}
     ]
+
+
+def test_a_pool_has_no_warm_pool_unless_it_asks_for_one() -> None:
+    """EKS gets its own words, and every field, so that the state has what the stack declares."""
+    assert "warmPoolConfig" not in group()
+    warm = EksWarmPoolArgs(max_group_prepared_capacity=1)
+    assert group(warm_pool=warm)["warmPoolConfig"] == {
+        "maxGroupPreparedCapacity": 1,
+        "minSize": 0,
+        "poolState": "STOPPED",
+        "reuseOnScaleIn": False,
+    }
 
 
 def test_an_update_of_the_system_pool_has_the_time_that_its_nodes_take() -> None:

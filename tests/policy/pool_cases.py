@@ -1,7 +1,14 @@
 """Cases of the rules on node pools."""
 
 from tests.policy.cases import DROP, Rows, cases_of, changed
-from tests.policy.resources import LAUNCH_TEMPLATE, T4_POOL, V100_GROUP, in_stack, resource
+from tests.policy.resources import (
+    LAUNCH_TEMPLATE,
+    T4_POOL,
+    V100_GROUP,
+    WARM_GROUP,
+    in_stack,
+    resource,
+)
 
 VOLUME = resource("aws:ebs/volume:Volume", "scratch", {"encrypted": True})
 PER_ZONE = changed(
@@ -83,6 +90,9 @@ ROWS: Rows = {
         ((in_stack(V100_GROUP, "train"),), ("scalingConfig", "minSize"), 1,
          "GPU pool v100 keeps 1 node running in stack train; set its minimum to 0, or allow the "
          "stack in policy/config.json (gpu-pool-minimum: stacks; now live)", {"stacks": ["live"]}),
+        ((WARM_GROUP,), ("warmPoolConfig", "poolState"), "RUNNING",
+         "GPU pool v100 keeps 2 warm instances running in stack dev; set warmPoolConfig.poolState "
+         f"to STOPPED, or allow the stack in {STACKS_ALLOWED}"),
     ],
     "autoscaler-owns-size": [
         ((changed(FIXED, ("nodeCount",), 2), T4_POOL), ("@ignore_changes",), (),

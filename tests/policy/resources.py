@@ -102,6 +102,14 @@ V100_GROUP = resource(
     },
     ignore_changes=("scalingConfig.desiredSize",),
 )
+WARM_GROUP = replace(
+    V100_GROUP,
+    props={
+        **V100_GROUP.props,
+        "scalingConfig": {"minSize": 0, "maxSize": 2, "desiredSize": 0},
+        "warmPoolConfig": {"maxGroupPreparedCapacity": 2, "minSize": 1, "poolState": "STOPPED"},
+    },
+)
 _TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 
 

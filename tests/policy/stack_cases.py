@@ -11,6 +11,7 @@ from tests.policy.resources import (
     T4_POOL,
     TAINT_TAG,
     V100_GROUP,
+    WARM_GROUP,
     daemon_set,
     installer,
     plugin,
@@ -203,6 +204,10 @@ ROWS: Rows = {
          "offer no GPUs; install it, or make sure that another stack does"),
     ],
     "monthly-ceiling": [
+        # The machines of two nodes, and of the warm instance that runs beside them.
+        ((WARM_GROUP,), ("warmPoolConfig", "poolState"), "RUNNING",
+         f"{_cost('6,701')}, and $5,000 is confirmed for stack dev; pool v100 accounts for the "
+         f"largest part, $6,701: {_confirm(6702)} (prices of 2026-01-19)", {"dollars": 5000}),
         ((REGIONAL,), ("location",), "us-central1",
          f"{_cost('11,826')}, and $10,000 is confirmed for stack dev; pool t4 accounts for the "
          f"largest part, $11,826: {_confirm(11826)} ({_SKY})", _CONFIRMED),

@@ -203,8 +203,9 @@ _EKS: tuple[Step, ...] = (
     (aws.GROUP, "train-gpu",
         (aws.group([f"@{aws.SUBNET}@a"]) | _OWN, aws.group([f"@{aws.SUBNET}@a"],
             labels={"role": "train-gpu", "a": "b"}, taints=[], scalingConfig={"minSize": 0,
-            "maxSize": 1, "desiredSize": 0}) | _TEAM, aws.group([f"@{aws.SUBNET}@a"], labels={},
-            updateConfig={"maxUnavailable": 2}))),
+            "maxSize": 1, "desiredSize": 0}, warmPoolConfig={"maxGroupPreparedCapacity": 1,
+            "minSize": 0, "poolState": "STOPPED", "reuseOnScaleIn": False}) | _TEAM,
+            aws.group([f"@{aws.SUBNET}@a"], labels={}, updateConfig={"maxUnavailable": 2}))),
     (aws.TAG, "role", tuple(
         {"autoscalingGroupName":
              f"@{aws.GROUP}@train-gpu@resources.0.autoscalingGroups.0.name",

@@ -222,11 +222,13 @@ def test_what_is_sold_out_does_not_start_and_what_is_reserved_does(ml: Account) 
 def test_a_stock_has_only_so_many_until_it_returns(ml: Account) -> None:
     """Whoever asks for more is refused, and some time after the last refusal nobody is."""
     back = threading.Event()
-    row = Stock(machine_type="g4dn.xlarge", capacity_type="spot", nodes=1, returns=0.3)
+    row = Stock(
+        machine_type="g4dn.xlarge", zone="us-east-1a", capacity_type="spot", nodes=1, returns=0.3
+    )
     ml.cloud.account.stock, before = Stocks([row]), ml.cloud.account.stock
     ml.cloud.account.stock.on_return(back.set)
     try:
-        ml.group("spot", capacityType="SPOT")
+        ml.group("spot", capacityType="SPOT", subnets=ml.subnets[:1])
         ml.cloud.set_size("spot", 1)
         assert not ml.cloud.restocking
         with pytest.raises(RefusedError, match="InsufficientInstanceCapacity"):

@@ -29,7 +29,7 @@ class NodeGroup(EksKind):
         "clusterName", "nodeGroupName", "nodeGroupNamePrefix", "nodeRoleArn", "subnetIds",
         "scalingConfig", "amiType", "capacityType", "diskSize", "instanceTypes", "labels",
         "launchTemplate", "nodeRepairConfig", "releaseVersion", "taints", "updateConfig",
-        "version", "forceUpdateVersion", "tags",
+        "version", "forceUpdateVersion", "tags", "warmPoolConfig",
     )  # fmt: skip
 
     def __init__(self, api: Api) -> None:
@@ -40,6 +40,7 @@ class NodeGroup(EksKind):
     def create(self, inputs: dict[str, Any]) -> str:
         given = {name: value for name, value in inputs.items() if name not in _UNSENT}
         given.setdefault("nodeGroupName", _generated(inputs.get("nodeGroupNamePrefix")))
+        given |= _warm_pool({}, given)
         shape = self.shape("CreateNodegroup")
         self.eks.create_nodegroup(**request(shape, given, _RENAMED), tags=inputs["tagsAll"])
         identity = f"{inputs['clusterName']}:{given['nodeGroupName']}"
@@ -70,6 +71,7 @@ class NodeGroup(EksKind):
             "nodeGroupNamePrefix": state.get("nodeGroupNamePrefix", ""),
             "subnetIds": row["subnets"],
             "labels": row.get("labels") or {},
+            "warmPoolConfig": _shown_warm_pool(row.get("warmPoolConfig")),
             "tagsAll": row.get("tags") or {},
         }
 
@@ -88,6 +90,7 @@ class NodeGroup(EksKind):
             headers = answer["ResponseMetadata"]["HTTPHeaders"]
             self._lasts[identity] = float(headers.get(SECONDS, 0))
         config = {name: new[name] for name in _CONFIG if new.get(name) not in (None, old.get(name))}
+        config |= _warm_pool(old, new)
         config |= _labels(old.get("labels") or {}, new.get("labels") or {})
         config |= _taints(old.get("taints") or [], new.get("taints") or [])
         if config:
@@ -107,6 +110,20 @@ class NodeGroup(EksKind):
             f"unexpected state '{row['status']}', wanted target 'DELETED'. last error: "
             f"{last_error(row)}"
         )
+
+
+def _warm_pool(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The provider has no `enabled`: the block is there or not."""
+    before, after = old.get("warmPoolConfig"), new.get("warmPoolConfig")
+    if before == after:
+        return {}
+    return {"warmPoolConfig": {**(after or {}), "enabled": after is not None}}
+
+
+def _shown_warm_pool(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if not row or not row.get("enabled"):
+        return None
+    return {name: value for name, value in row.items() if name != "enabled"}
 
 
 def _labels(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, Any]:

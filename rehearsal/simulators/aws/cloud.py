@@ -7,6 +7,7 @@ from typing import Any
 
 from rehearsal.simulators.aws import (
     auto_mode,
+    eks,
     karpenter_pools,
     node_template_check,
     nodes,
@@ -26,6 +27,7 @@ from rehearsal.simulators.aws.eks import (
     identified_at,
     kept,
     running,
+    warm_instances,
 )
 from rehearsal.simulators.aws.instances import instance
 from rehearsal.simulators.aws.node_groups import why_not_started
@@ -38,6 +40,7 @@ from rehearsal.simulators.aws.scaling import end_instance, outside, resize, set_
 from rehearsal.simulators.aws.served_account import serve
 from rehearsal.simulators.aws.states import states
 from rehearsal.simulators.blocks import Sizes
+from rehearsal.simulators.aws.warm_pools import warm_starts
 from rehearsal.simulators.cloud import (
     ApiFaults,
     AutoMode,
@@ -180,7 +183,7 @@ class AwsCloud:
         row, image = instance(account, held["instanceTypes"][0]), held["amiType"]
         least, most = bounds(account, group)
         stay, node = kept(account, group), nodes.node(account, group)
-        cluster = account.clusters[group.cluster]
+        cluster, asg = account.clusters[group.cluster], eks.held(account, group.scaling_group)
         node = node.without(taints_taken_off(account, cluster))
         return NodeGroup(
             name=name,
@@ -201,6 +204,8 @@ class AwsCloud:
             revision=group.revision,
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
             sharing=nodes.sharing(group),
+            warm=len(warm_instances(asg)),
+            warm_starts=warm_starts(asg),
             known_as=group.scaling_group,
             blocks=topology.blocks(row.name, account.blocks),
         )

@@ -65,6 +65,24 @@ def running(account: Account, group: Group) -> list[Any]:
     return [state.instance for state in held(account, group.scaling_group).instance_states]
 
 
+def warm_instances(asg: Any) -> list[Any]:
+    """The instances of an Auto Scaling group's warm pool, the oldest first; a list to change."""
+    found: list[Any] = vars(asg).setdefault("warm_instances", [])
+    return found
+
+
+def warm_running(account: Account, group: Group) -> list[Any]:
+    """Those of a node group's warm instances that run, and count as running ones do."""
+    warm = warm_instances(held(account, group.scaling_group))
+    return [each for each in warm if each.state not in NOT_RUNNING]
+
+
+NOT_RUNNING = ("stopped", "terminated")
+"""States of an instance that has no machine: it counts against no vCPU quota and holds no place in
+a reservation (EC2 user guide, ri-limits.html, "Reserved Instance quotas": stopped instances do not
+count; read 2026-11-24)."""
+
+
 def kept(account: Account, group: Group) -> list[Any]:
     """The instances that EKS or an AWS client started; the others are the autoscaler's."""
     return [each for each in running(account, group) if each.id not in group.elastic]

@@ -11,7 +11,7 @@ from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.catalog.eks_instances import Quota
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.eks import running, subnets
+from rehearsal.simulators.aws.eks import NOT_RUNNING, running, subnets, warm_running
 from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.cloud import exhausted
 
@@ -102,8 +102,8 @@ def sold_out(account: Account, name: str, zone: str, market: str, wanted: int = 
             continue
         used = sum(
             each.instance_type == name
-            and each.state != "terminated"
-            and row.zone in ("", each.placement)
+            and each.state not in NOT_RUNNING
+            and row.zone in ("", each.availability_zone)
             and row.capacity_type in ("", bought_as(each))
             for each in account.backend("ec2").all_instances()
         )
@@ -128,7 +128,7 @@ def used_vcpus(account: Account, quota: str) -> int:
     used = 0
     for each in account.backend("ec2").all_instances():
         market = getattr(each, "instance_lifecycle", None)
-        if each.state == "terminated" or market == "capacity-block":
+        if each.state in NOT_RUNNING or market == "capacity-block":
             continue
         row = instance(account, each.instance_type)
         if quota_name(row, spot=market == "spot") == quota:
@@ -173,7 +173,7 @@ def why_no_quota(account: Account, group: str, types: Sequence[str], spot: bool,
         if other != group and each.row["capacityType"] != "CAPACITY_BLOCK":
             theirs = instance(account, each.row["instanceTypes"][0])
             if quota_name(theirs, spot=each.row["capacityType"] == "SPOT") == name:
-                used += theirs.vcpu * len(running(account, each))
+                used += theirs.vcpu * len([*running(account, each), *warm_running(account, each)])
     if account.quota_suffices and name not in account.faults.quota:
         return ""
     limit = vcpu_limit(account, name)

@@ -8,6 +8,7 @@ from components.catalog.eks import InstanceType
 from rehearsal.simulators.aws.ami_types import has_driver, newest_release
 from rehearsal.simulators.aws.cluster_rules import minor
 from rehearsal.simulators.aws.refusal import Refusal, invalid
+from rehearsal.simulators.aws.warm_pools import SPOT
 
 _DEFAULT_TYPE = "t3.medium"
 _AL2_LAST = (1, 32)
@@ -65,7 +66,13 @@ def complete(
     }
     if template is None:
         filled["diskSize"] = catalog.DEFAULT_DISK_GIB
-    return filled | {name: value for name, value in inputs.items() if value is not None}
+    found = filled | {name: value for name, value in inputs.items() if value is not None}
+    warm = found.pop("warmPoolConfig", {})
+    # "Required to enable warm pool support".
+    return found | ({"warmPoolConfig": _WARM_POOL | warm} if warm.get("enabled") else {})
+
+
+_WARM_POOL: Mapping[str, Any] = {"minSize": 0, "poolState": "STOPPED", "reuseOnScaleIn": False}
 
 
 def check(
@@ -89,6 +96,8 @@ def check(
     _check_marks(group)
     _check_image(group, types)
     _check_template(given, group, template)
+    if "warmPoolConfig" in group:
+        _check_warm_pool(group, group["warmPoolConfig"])
     if minor(group["version"]) > minor(cluster_version):
         raise invalid(
             f"Nodegroup Kubernetes version {group['version']} cannot be newer than the cluster's "
@@ -152,6 +161,26 @@ def _check_image(group: Mapping[str, Any], types: Sequence[InstanceType]) -> Non
         )
     if len({row.arch for row in types}) > 1:
         raise invalid("instance types of one node group must have the same architecture")
+
+
+def _check_warm_pool(group: Mapping[str, Any], warm: Mapping[str, Any]) -> None:
+    """https://docs.aws.amazon.com/eks/latest/userguide/warm-pools-managed-node-groups.html, read
+    2026-11-24; the words are not EKS's, but for Spot, where they are EC2 Auto Scaling's."""
+    if group["capacityType"] == "SPOT":
+        raise invalid(SPOT)
+    if group["capacityType"] == "CAPACITY_BLOCK":
+        raise invalid("a rehearsal does not simulate a warm pool of a Capacity Block")
+    if group["amiType"] == "CUSTOM":
+        raise invalid("warm pools are not supported with custom AMIs")
+    if warm["poolState"] not in ("STOPPED", "RUNNING", "HIBERNATED"):
+        raise invalid(f"poolState '{warm['poolState']}' is not STOPPED, RUNNING or HIBERNATED")
+    if warm["minSize"] < 0:
+        raise invalid(f"minSize {warm['minSize']} must be 0 or more")
+    if warm["poolState"] == "HIBERNATED":
+        # EKS takes no launch template that configures hibernation.
+        raise invalid("the instances are not configured for hibernation")
+    if group["amiType"].startswith("BOTTLEROCKET") and warm["reuseOnScaleIn"]:
+        raise invalid("reuseOnScaleIn is not supported with Bottlerocket AMIs")
 
 
 def _check_template(

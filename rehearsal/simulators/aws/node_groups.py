@@ -31,6 +31,7 @@ from rehearsal.simulators.aws.reservations import why_not_launched
 from rehearsal.simulators.aws.roles import require_trust
 from rehearsal.simulators.aws.rows import Cluster, Group, Row
 from rehearsal.simulators.aws.scaling import drop_group, make_group, resize
+from rehearsal.simulators.aws.warm_pools import configure
 from rehearsal.simulators.cloud import NODE_SECONDS
 
 _DEFAULT_SIZE = {"minSize": 1, "maxSize": 2, "desiredSize": 2}
@@ -76,6 +77,7 @@ def create_nodegroup(account: Account, params: Params) -> Row:
     cluster.groups[name] = group
     if not wrong:
         resize(account, group, wanted)
+        configure(account, held(account, scaling), row.get("warmPoolConfig"))
     role = params["nodeRole"]
     if role not in cluster.entries:  # EKS admits the nodes itself.
         cluster.entries[role] = entry_row(account, params["clusterName"], role, NODE_ENTRY)
@@ -133,7 +135,7 @@ def list_nodegroups(account: Account, params: Params) -> Row:
 
 @operation("eks", "UpdateNodegroupConfig")
 def update_nodegroup_config(account: Account, params: Params) -> Row:
-    """Changes labels, taints and sizes; no node is recycled."""
+    """Changes labels, taints, sizes and the warm pool; no node is recycled."""
     group = group_of(account, params)
     cluster, row = cluster_of(account, params["clusterName"]), group.row
     changes: Params = {key: params[key] for key in ("updateConfig", "nodeRepairConfig")
@@ -147,19 +149,27 @@ def update_nodegroup_config(account: Account, params: Params) -> Row:
         left = [(t["key"], t["effect"]) for t in (*new, *(taints.get("removeTaints") or []))]
         stay = [t for t in row.get("taints") or [] if (t["key"], t["effect"]) not in left]
         changes["taints"] = stay + new
+    if "warmPoolConfig" in params:
+        # What is not given of it stays.
+        before = group.given.get("warmPoolConfig") or {}
+        changes["warmPoolConfig"] = before | params["warmPoolConfig"]
     scaling = row["scalingConfig"] | (params.get("scalingConfig") or {})
     there = len(running(account, group))
     nodes = scaling["desiredSize"] if "scalingConfig" in params else there
     given = group.given | changes | {"scalingConfig": scaling}
-    _, data = _complete(account, given, cluster, row["version"])
+    new, data = _complete(account, given, cluster, row["version"])
     if nodes > there and (wrong := why_not_started(account, cluster, group, nodes)):
         raise Refusal("InvalidRequestException", f"{wrong['code']}: {wrong['message']}")
     group.given, group.data = given, data
     row |= changes | {"scalingConfig": scaling, "modifiedAt": now()}
+    row.pop("warmPoolConfig", None)
+    row |= {key: new[key] for key in ("warmPoolConfig",) if key in new}
     if "scalingConfig" in params:
         asg = held(account, group.scaling_group)
         asg.min_size, asg.max_size = scaling["minSize"], scaling["maxSize"]
         resize(account, group, nodes)
+    if "warmPoolConfig" in params:
+        configure(account, held(account, group.scaling_group), row.get("warmPoolConfig"))
     name = params["nodegroupName"]
     return begun(cluster, "ConfigUpdate", {}, nodegroupName=name)
 
@@ -185,6 +195,10 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     ami_releases.check_update(old, new)
     recycled = _versions(old) != _versions(new)
     group.revision += recycled
+    if recycled:  # the warm ones booted what was there before
+        asg = held(account, group.scaling_group)
+        configure(account, asg, None)
+        configure(account, asg, old.get("warmPoolConfig"))
     group.given, group.data = given, data
     group.row = old | new | {"tags": old["tags"], "modifiedAt": now()}
     nodes = len(running(account, group))

@@ -13,7 +13,7 @@ from typing import Any
 
 from rehearsal.simulators.aws.account import NUMBER, Account
 from rehearsal.simulators.aws.api import Params, operation
-from rehearsal.simulators.aws.eks import running, subnets
+from rehearsal.simulators.aws.eks import NOT_RUNNING, running, subnets, warm_running
 from rehearsal.simulators.aws.instances import no_capacity, sold_out, why_no_quota
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.rows import Group
@@ -76,7 +76,8 @@ def why_not_launched(account: Account, group: Group, nodes: int) -> str:
 
 def _why_sold_out(account: Account, group: Group, market: str, nodes: int) -> str:
     """Why each of the group's types is sold out in each of its zones; empty if one is not."""
-    wanted, row = nodes - len(running(account, group)), group.row
+    there = [*running(account, group), *warm_running(account, group)]
+    wanted, row = nodes - len(there), group.row
     zones = [subnet.availability_zone for subnet in subnets(account, row["subnets"])]
     offerings = [(name, zone) for zone in zones for name in row["instanceTypes"]]
     if wanted <= 0 or not all(
@@ -179,12 +180,13 @@ def take(account: Account, data: Mapping[str, Any], name: str, zone: str) -> tup
 def _taken(account: Account, besides: str = "") -> Counter[str]:
     """Reservation -> the instances in it, without those of the node group `besides`."""
     ours = account.groups.get(besides)
-    left_out = {each.id for each in running(account, ours)} if ours else set()
+    own = [*running(account, ours), *warm_running(account, ours)] if ours else []
+    left_out = {each.id for each in own}
     return Counter(
         each.capacity_reservation_id
         for each in account.backend("ec2").all_instances()
         if getattr(each, "capacity_reservation_id", None)
-        and each.state != "terminated"
+        and each.state not in NOT_RUNNING
         and each.id not in left_out
     )
 

@@ -9,11 +9,13 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+from rehearsal.simulators.aws import warm_pools
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import Params, operation, page, rule
-from rehearsal.simulators.aws.eks import group_tags, held, running, subnets
+from rehearsal.simulators.aws.eks import group_tags, held, running, subnets, warm_instances
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.reservations import place_of_next, why_not_launched
 from rehearsal.simulators.aws.rows import Cluster, Group
@@ -103,7 +105,8 @@ def make_group(
 
 
 def drop_group(account: Account, group: Group) -> None:
-    """Deletes the group with its tags, instances and launch template."""
+    """Deletes the group with its tags, its instances, warm ones too, and its launch template."""
+    warm_pools.configure(account, held(account, group.scaling_group), None)
     account.backend("autoscaling").delete_auto_scaling_group(group.scaling_group)
     account.backend("ec2").delete_launch_template(group.template, None)
 
@@ -132,19 +135,42 @@ def end_instance(account: Account, group: Group, instance: str) -> None:
 
 
 def settle(account: Account, asg: Any) -> None:
-    """Starts and ends instances until the desired capacity is reached or a quota is exhausted."""
+    """Starts and ends instances until the desired capacity is reached or a quota is exhausted; warm
+    instances enter the group before others are launched, and then the warm pool is filled."""
     owner = next((g for g in account.groups.values() if g.scaling_group == asg.name), None)
     elastic, wanted = owner.elastic if owner else set(), asg.desired_capacity or 0
     while len(asg.instance_states) > wanted:
         # The rehearsal's autoscaler ends its own instances.
-        _end(account, asg, max(asg.instance_states, key=lambda s: s.instance.id not in elastic))
+        ending = max(asg.instance_states, key=lambda s: s.instance.id not in elastic)
+        if warm_pools.reuses(asg):
+            asg.instance_states.remove(ending)
+            warm_pools.enter(account, asg, ending.instance)
+        else:
+            _end(account, asg, ending)
     while len(asg.instance_states) < wanted:
         if owner and (reason := why_not_launched(account, owner, len(asg.instance_states) + 1)):
             _note(asg, "Launching a new EC2 instance", failed=reason)
             return
-        place = place_of_next(account, owner) if owner else None
-        market = _LIFECYCLES.get(owner.row["capacityType"]) if owner else None
-        _note(asg, f"Launching a new EC2 instance: {_launch(account, asg, place, market)}")
+        instance, where = warm_pools.leave(account, asg), " from warm pool"
+        if instance is None:
+            instance, where = _launch(account, asg, owner), ""
+        asg.instance_states.append(_in_service(asg, instance))
+        _note(asg, f"Launching a new EC2 instance{where}: {instance.id}")
+    _fill(account, asg, owner)
+
+
+def _fill(account: Account, asg: Any, owner: Group | None) -> None:
+    """Launches into the warm pool what it lacks, and terminates what it has beyond its size."""
+    size = warm_pools.wanted(asg)
+    warm_pools.trim(account, asg, partial(_note, asg), size)
+    while len(warm := warm_instances(asg)) < size:
+        nodes = len(asg.instance_states) + sum(each.state == "running" for each in warm) + 1
+        if owner and (reason := why_not_launched(account, owner, nodes)):
+            _note(asg, "Launching a new EC2 instance into warm pool", failed=reason)
+            return
+        instance = _launch(account, asg, owner)
+        warm_pools.enter(account, asg, instance)
+        _note(asg, f"Launching a new EC2 instance into warm pool: {instance.id}")
 
 
 def _end(account: Account, asg: Any, ending: Any) -> None:
@@ -153,9 +179,18 @@ def _end(account: Account, asg: Any, ending: Any) -> None:
     _note(asg, f"Terminating EC2 instance: {ending.instance.id}")
 
 
-def _launch(account: Account, asg: Any, reserved: str | None, lifecycle: str | None) -> str:
-    from moto.autoscaling.models import ASG_NAME_TAG, InstanceState
+def _in_service(asg: Any, instance: Any) -> Any:
+    from moto.autoscaling.models import InstanceState
 
+    protected = asg.new_instances_protected_from_scale_in
+    return InstanceState(instance, protected_from_scale_in=protected)
+
+
+def _launch(account: Account, asg: Any, owner: Group | None) -> Any:
+    """A new instance of the group, which the caller puts into service or into the warm pool."""
+    from moto.autoscaling.models import ASG_NAME_TAG
+
+    reserved = place_of_next(account, owner) if owner else None
     # In the first subnet, whose zone is the label of the rehearsal's nodes.
     place = (asg.vpc_zone_identifier or "").split(",")[0]
     template = asg.ec2_launch_template
@@ -177,13 +212,10 @@ def _launch(account: Account, asg: Any, reserved: str | None, lifecycle: str | N
     (instance,) = reservation.instances
     instance.autoscaling_group = asg
     instance.capacity_reservation_id = reserved
-    instance.instance_lifecycle = lifecycle
+    instance.instance_lifecycle = _LIFECYCLES.get(owner.row["capacityType"]) if owner else None
     for interface in instance.nics.values():
         interface.delete_on_termination = True
-    asg.instance_states.append(
-        InstanceState(instance, protected_from_scale_in=asg.new_instances_protected_from_scale_in)
-    )
-    return str(instance.id)
+    return instance
 
 
 def _note(asg: Any, what: str, *, failed: str = "") -> None:

@@ -20,6 +20,7 @@ from components.cluster import ResolvedPool
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.network_args import EksNetworkArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.warm_pool_args import EksWarmPoolArgs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.node_account import registry_warnings
 from components.gke.pool_args import GkeGpuNodePoolArgs
@@ -43,6 +44,14 @@ from stacks.definition.settings import config_of, settings_of
 from stacks.outcome import CheckError
 
 REGION = "us-central1"
+
+
+ON_EKS = EksClusterArgs(
+    name="c",
+    admins=["arn:aws:iam::123456789012:role/deployer"],
+    authorized_networks={"office": "203.0.113.0/24"},
+    network=EksNetworkArgs(zones=["us-east-1a", "us-east-1b"]),
+)
 
 
 def need(units: int, quota: str = "NVIDIA_T4_GPUS", scope: str = REGION) -> Need:
@@ -232,12 +241,6 @@ def test_capacity_says_which_choice_would_be_taken_on_eks(
 ) -> None:
     """The quotas are EC2's, and a reservation may be fewer machines than the pool has; one that
     cannot be used has no room."""
-    cluster = EksClusterArgs(
-        name="c",
-        admins=["arn:aws:iam::123456789012:role/deployer"],
-        authorized_networks={"office": "203.0.113.0/24"},
-        network=EksNetworkArgs(zones=["us-east-1a", "us-east-1b"]),
-    )
     args = EksGpuNodeGroupArgs(
         instance_types=["g6.xlarge"],
         fallback=["spot", "reservation", "on-demand"],
@@ -245,7 +248,7 @@ def test_capacity_says_which_choice_would_be_taken_on_eks(
         zones=["us-east-1a"],
         max_nodes=9,
     )
-    pools = {"l4": args.resolve("l4", cluster)}
+    pools = {"l4": args.resolve("l4", ON_EKS)}
     (wanted,) = aws_reservations.wanted(pools, "zones")
     assert (wanted.nodes, wanted.kind) == (0, "reservation")
     quotas = {"L-3819A6DF G/VT Spot": Known(limit=8, use=6),
@@ -266,6 +269,19 @@ def test_capacity_says_which_choice_would_be_taken_on_eks(
     assert aws_quota.needs(pools, region="us-east-1")[1] == []
     block = replace(wanted, kind="capacity-block")
     assert "--instance-count 1 " in aws_reservations._hint(block)
+
+
+@pytest.mark.parametrize(("state", "vcpus"), [("stopped", 36), ("running", 40)])
+def test_warm_instances_count_against_the_quota_if_they_run(state: str, vcpus: int) -> None:
+    """One waits beside nine nodes of 4 vCPUs each."""
+    args = EksGpuNodeGroupArgs(
+        instance_types=["g6.xlarge"],
+        zones=["us-east-1a"],
+        max_nodes=9,
+        warm_pool=EksWarmPoolArgs(max_group_prepared_capacity=2, min_size=1, pool_state=state),
+    )
+    (found,), _ = aws_quota.needs({"l4": args.resolve("l4", ON_EKS)}, region="us-east-1")
+    assert found.units == vcpus
 
 
 def test_a_reservation_in_an_order_may_be_smaller_than_the_pool_and_in_one_of_its_zones() -> None:

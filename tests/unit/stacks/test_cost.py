@@ -253,6 +253,34 @@ def test_what_is_reserved_costs_the_same_idle() -> None:
     assert "whether used or not, so that idle costs as much as full" in note
 
 
+@pytest.mark.parametrize("state", ["stopped", "running"])
+def test_warm_instances_cost_their_disks_and_running_ones_their_machines(state: str) -> None:
+    """Two wait beside no node; beside the most nodes, the one of minSize. None by default."""
+    pool = {"instanceTypes": ["g6.xlarge"], "maxNodes": 3, "zones": ["us-east-1b"]}
+    warm = {"maxGroupPreparedCapacity": 2, "minSize": 1, "poolState": state}
+    plain, bill = changed("train", **pool), changed("train", **pool, warmPool=warm)
+    throughput = (500 - 125) * list_price("aws", "ebs-gp3-throughput") / HOURS_PER_MONTH
+    each = month("aws", "ebs-gp3", 100) + throughput
+    each += on_demand("g6.xlarge") if state == "running" else 0
+    waiting = item(bill, "train-gpu warm pool")
+    assert waiting.cost("configured", "idle") == pytest.approx(2 * each)
+    assert waiting.cost("configured", "full") == pytest.approx(each)
+    for time, instances in (("idle", 2), ("full", 1)):
+        more = bill.total("configured", time).hour - plain.total("configured", time).hour
+        assert more == pytest.approx(instances * each)
+    booted = any("enters the warm pool boots first" in note for note in bill.notes)
+    assert booted is (state == "stopped")
+
+
+def test_warm_instances_of_a_reservation_cost_their_disks() -> None:
+    """Its machines are paid for already."""
+    pool = {"instanceTypes": ["g6.xlarge"], "capacityType": "reservation",
+            "reservation": "cr-0123456789abcdef0", "zones": ["us-east-1b"]}  # fmt: skip
+    warm = {"maxGroupPreparedCapacity": 1, "poolState": "running"}
+    waiting = item(changed("train", **pool, warmPool=warm), "train-gpu warm pool")
+    assert [part.name for part in waiting.parts] == ["disk", "disk throughput"]
+
+
 def test_a_block_is_missing_from_the_sums_when_idle_as_well() -> None:
     """Whoever bought it has paid for nodes that do not run."""
     bill = changed("train", instanceTypes=["p5.48xlarge"], capacityType="capacity-block",

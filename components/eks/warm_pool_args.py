@@ -1,0 +1,109 @@
+"""What a user says of the warm pool of a GPU node group on EKS.
+
+https://docs.aws.amazon.com/eks/latest/userguide/warm-pools-managed-node-groups.html and botocore
+1.44.5 (WarmPoolConfig), read 2026-11-24.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Interval
+
+from ..catalog import eks as catalog
+from ..decode import EXAMPLE
+from ..effect import Sent, Tries
+from ..limits import Limit, check_limits, one_of
+
+_STATES = ("stopped", "running")
+
+
+def _not_a_state(state: str) -> str | None:
+    if state.lower() == "hibernated":
+        # EC2's HibernationSupported of every instance type with GPUs (DescribeInstanceTypes, in
+        # moto 5.2.5), and eks/latest/userguide/launch-templates.html: no hibernation in a template.
+        return f"{state!r} is not possible: EC2 cannot hibernate instances with GPUs; use stopped"
+    return one_of(*_STATES).refusal(state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksWarmPoolArgs:
+    """A warm pool: instances that have booted once, and wait until the pool needs a node."""
+
+    max_group_prepared_capacity: Annotated[
+        int,
+        Interval(ge=1, le=catalog.MAX_POOL_NODES),
+        Sent("NodeGroup warmPoolConfig.maxGroupPreparedCapacity"),
+    ] = field(metadata={EXAMPLE: "1"})
+    """How many instances there are, nodes and warm ones together, at most `maxNodes`: with 2, two
+    wait while the pool has no node, and none once it has two."""
+    min_size: Annotated[
+        int, Interval(ge=0, le=catalog.MAX_POOL_NODES), Sent("NodeGroup warmPoolConfig.minSize")
+    ] = 0
+    """How many wait however many nodes the pool has."""
+    pool_state: Annotated[
+        str,
+        Limit(_not_a_state, {"enum": _STATES}),
+        Sent("NodeGroup warmPoolConfig.poolState"),
+        Tries("running"),
+    ] = "stopped"
+    """How they wait: `stopped`, billed for their disks only, or `running`, billed as nodes are."""
+    reuse_on_scale_in: Annotated[bool, Sent("NodeGroup warmPoolConfig.reuseOnScaleIn")] = False
+    """Whether an instance that Auto Scaling removes from the group waits again. Cluster Autoscaler
+    terminates its nodes itself, so that this concerns other changes of the size."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if self.min_size > self.max_group_prepared_capacity:
+            raise ValueError(
+                f"minSize: {self.min_size} is above maxGroupPreparedCapacity "
+                f"{self.max_group_prepared_capacity}; lower it"
+            )
+
+    def instances(self, nodes: int) -> int:
+        """How many wait while the pool has so many nodes."""
+        return catalog.warm_instances(nodes, self.max_group_prepared_capacity, self.min_size)
+
+    def check(
+        self, *, nodes: tuple[int, int], purchases: Sequence[str], os: str, own_image: bool
+    ) -> None:
+        """Raises ValueError if a pool of `nodes`, least and most, cannot have it; the message
+        continues the path of the warm pool."""
+        least, most = nodes
+        if len(purchases) > 1:
+            raise ValueError(
+                ": is not possible with fallback, of which each choice is a node group that would "
+                "have a warm pool of its own; set capacityType instead, or drop the key"
+            )
+        if "spot" in purchases:
+            # docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html
+            raise ValueError(
+                ": is not possible with capacityType spot, because EC2 Auto Scaling keeps no Spot "
+                "instances warm; set capacityType: on-demand, or drop the key"
+            )
+        if "capacity-block" in purchases:
+            raise ValueError(
+                ": is not possible with capacityType capacity-block, whose instances are paid for "
+                "from its start to its end, stopped or not; set desiredNodes once the block has "
+                "started, or drop the key"
+            )
+        if own_image:
+            raise ValueError(
+                ": is not possible with amiId, because EKS has warm pools only with its own "
+                "images; drop one of the two"
+            )
+        if self.reuse_on_scale_in and os == "bottlerocket":
+            raise ValueError(
+                ".reuseOnScaleIn: true is not possible with os bottlerocket; use os al2023, or "
+                "drop the key"
+            )
+        if self.max_group_prepared_capacity > most:
+            raise ValueError(
+                f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} is above maxNodes "
+                f"{most}, so that some instances could never become nodes; lower it"
+            )
+        if not self.instances(least):
+            raise ValueError(
+                f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} leaves no instance "
+                f"to wait, because minNodes is {least}; raise it, or set minSize"
+            )
