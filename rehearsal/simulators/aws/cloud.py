@@ -39,8 +39,8 @@ from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.aws.scaling import end_instance, outside, resize, set_elastic
 from rehearsal.simulators.aws.served_account import serve
 from rehearsal.simulators.aws.states import states
-from rehearsal.simulators.blocks import Sizes
 from rehearsal.simulators.aws.warm_pools import warm_starts
+from rehearsal.simulators.blocks import Sizes
 from rehearsal.simulators.cloud import (
     ApiFaults,
     AutoMode,
