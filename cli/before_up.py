@@ -32,7 +32,7 @@ def validate(stack: str, as_json: bool) -> ExitCode:
         said = kept_running(stack, settings)
         if said:  # Every preview refuses the stack.
             code, text = ExitCode.FINDING, ""
-        lines = [text, *(f"warning: {each}" for each in warnings)]
+        lines = [text, *(f"warning: {warning}" for warning in warnings)]
         lines += [line(stack, bill_at(stack, config)), *said]
         return code, {**document, "warnings": warnings}, "\n".join(filter(None, lines))
 
@@ -99,8 +99,8 @@ def cost(
 
     def ask() -> Answer:
         code, document, text = answer(stack, compare=compare, ceiling=ceiling)
-        if said := line(stack, bill_at(stack, config_of(stack))):
-            text = f"{text}\n{said}"
+        if verdict := line(stack, bill_at(stack, config_of(stack))):
+            text = f"{text}\n{verdict}"
         return code, document, csv_rows(document["items"]) if as_csv else text
 
     return say("cost", ask, as_json=as_json)

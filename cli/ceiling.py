@@ -17,14 +17,14 @@ def kept_running(stack: str, found: "Settings[Any]") -> list[str]:
     try:
         _, given = settings.parsed()
         stacks = given.get(MINIMUM, {}).get("stacks", PRODUCTION)
-        if any(fnmatchcase(stack, each) for each in stacks):
+        if any(fnmatchcase(stack, pattern) for pattern in stacks):
             return []
     except (ValueError, AttributeError, TypeError):  # `line` reports it.
         return []
     return [
         f"policy {MINIMUM}: {ceiling.kept_running(name, least, stack, stacks)}"
-        for name, each in found.pools.items()
-        if (least := each.pool.min_nodes)
+        for name, pool in found.pools.items()
+        if (least := pool.pool.min_nodes)
     ]
 
 

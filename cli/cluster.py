@@ -28,15 +28,15 @@ def _asks(name: str, module: str) -> Callable[[Callable[[], None]], click.Comman
 
             return say(name, ask, as_json=as_json)
 
-        made: Any = trust_option(json_option(run))
-        made = click.option(
+        decorated: Any = trust_option(json_option(run))
+        decorated = click.option(
             "--kubeconfig",
             type=click.Path(path_type=Path, dir_okay=False),
             help="Use the cluster of this kubeconfig instead of the stack's output.",
-        )(made)
-        made = stack_argument(rehearsal_option(made))
+        )(decorated)
+        decorated = stack_argument(rehearsal_option(decorated))
         example = f"Example: gpu-cluster {name} dev --rehearsal"
-        return click.command(name, help=described.__doc__, epilog=example)(made)
+        return click.command(name, help=described.__doc__, epilog=example)(decorated)
 
     return command
 

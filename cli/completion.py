@@ -13,7 +13,7 @@ def completion(context: click.Context, shell: str) -> None:
     bash: source the file in ~/.bashrc. zsh: save it as _gpu-cluster in a folder of fpath. fish:
     save it as ~/.config/fish/completions/gpu-cluster.fish.
     """
-    made = get_completion_class(shell)
-    assert made is not None
+    complete_class = get_completion_class(shell)
+    assert complete_class is not None
     root = context.find_root()
-    print(made(root.command, {}, root.info_name or "", "_GPU_CLUSTER_COMPLETE").source())
+    print(complete_class(root.command, {}, root.info_name or "", "_GPU_CLUSTER_COMPLETE").source())

@@ -91,11 +91,11 @@ def listed(**where: Any) -> ExitCode:
         from stacks.jobs.cluster import row
         from stacks.table import table
 
-        rows = [row(one) for one in cluster.jobs()]
+        rows = [row(job_set) for job_set in cluster.jobs()]
         text = "no jobs"
         if rows:
             keys = ("name", "queue", "nodes", "state", "restarts", "created")
-            text = table(keys, [[one[key] for key in keys] for one in rows])
+            text = table(keys, [[job_set[key] for key in keys] for job_set in rows])
         return ExitCode.OK, {"jobs": rows}, text
 
     return _asked("list", ask, **where)

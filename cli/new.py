@@ -112,12 +112,12 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
     )
     platform = given["platform"] or "gke"
     name = new_stack.Choices(platform=platform, existing=given["existing"] or "").row
-    row = PLATFORMS.get(name)
-    environment = new_stack.environment_of(name) if row else None
+    platform_row = PLATFORMS.get(name)
+    environment = new_stack.environment_of(name) if platform_row else None
     for one in environment.QUESTIONS if environment else ():
         kind = _Pair() if one.pair else _List() if one.many else type(one.default)
         answered(one.key, one.text, one.default, kind)
-    if row is None or row.cloud:
+    if platform_row is None or platform_row.cloud:
         answered("location", "location", environment.LOCATION if environment else None)
         answered("gpu", "GPU (gpu-cluster offers lists all)", new_stack.GPU)
         if not given["private_endpoint"] and not given["existing"]:
@@ -128,8 +128,8 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
         for key in ("host_project", "vpc", "subnetwork", "pods_range", "services_range")
         if (value := given.pop(key))
     }
-    found = given["networks"]
-    if found:
-        given["networks"] = dict(found if isinstance(found[0], tuple) else [found])
+    networks = given["networks"]
+    if networks:
+        given["networks"] = dict(networks if isinstance(networks[0], tuple) else [networks])
     chosen = {key: value for key, value in given.items() if value not in (None, ())}
     return new_stack.Choices(**chosen | {"platform": platform})

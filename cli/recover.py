@@ -80,7 +80,7 @@ def _in_rehearsal(stack: str, **flags: bool) -> ExitCode:
     if not script.exists() or not held(folder):
         raise StackError(f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep")
     command = [str(script), "gpu-cluster", "recover", stack]
-    command += [f"--{name.replace('_', '-')}" for name, given in flags.items() if given]
+    command += [f"--{name.replace('_', '-')}" for name, enabled in flags.items() if enabled]
     if endpoint := rehearsed_endpoint(stack):
         command += ["--endpoint", endpoint]
     return ExitCode(subprocess.run(command).returncode)

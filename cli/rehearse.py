@@ -73,7 +73,7 @@ def rehearse(
     where = (folder or held.REHEARSALS / stack).absolute()
     with aside(as_json=as_json):
         _check(stack, real_node=node is not None)
-    wanted = held.Wanted(
+    request = held.Wanted(
         stack=stack,
         folder=str(where),
         keep=keep,
@@ -83,7 +83,7 @@ def rehearse(
         revision=revision,
         plugins=plugins,
     )
-    code = held.run(wanted, quiet=as_json)
+    code = held.run(request, quiet=as_json)
     if as_json and code in (ExitCode.OK, ExitCode.FINDING) and (where / "report.json").is_file():
         print((where / "report.json").read_text(), end="")
     return code

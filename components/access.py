@@ -34,7 +34,7 @@ POLICY = matching(
 def _narrow(patterns: Sequence[str], before: str = "") -> Limit:
     """A limit that refuses rights matching any of the patterns; `before` is a regular expression
     for what precedes that part of a value."""
-    broad = (re.compile(before + re.escape(each).replace(r"\*", ".*")) for each in patterns)
+    broad = (re.compile(before + re.escape(text).replace(r"\*", ".*")) for text in patterns)
     return Limit(lambda right: too_broad(right, patterns), {"not": pattern(*broad)})
 
 
@@ -91,9 +91,9 @@ class ServiceAccountArgs:
             raise ValueError(
                 "bucketKeys: is set without buckets; name the buckets, or drop the key"
             )
-        for key, given in (("roles", self.roles), ("policies", self.policies)):
-            ends = [each.rpartition("/")[2] for each in given]
-            if double := sorted({each for each in ends if ends.count(each) > 1}):
+        for key, rights in (("roles", self.roles), ("policies", self.policies)):
+            ends = [right.rpartition("/")[2] for right in rights]
+            if double := sorted({right for right in ends if ends.count(right) > 1}):
                 raise ValueError(f"{key}: {double[0]!r} is a duplicate; list it once")
 
 
@@ -167,8 +167,8 @@ class Access:
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
         """Raises ValueError if the account names something that the platform cannot give it."""
-        for key, given in (("roles", account.roles), ("policies", account.policies)):
-            if given and key != self.rights:
+        for key, rights in (("roles", account.roles), ("policies", account.policies)):
+            if rights and key != self.rights:
                 instead = f"use {self.rights}" if self.rights else "grant the permissions yourself"
                 raise ValueError(f"{key}: is not available on platform {platform}; {instead}")
         if account.this_cluster_only and self.rights != "roles":

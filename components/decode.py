@@ -73,7 +73,7 @@ def no_such_key(path: str, key: str, allowed: Collection[str]) -> str:
     on this platform, if it has one."""
     if (new := RENAMED.get(key)) in allowed:
         return f"{path}: is called {new} now; rename it"
-    meant = next((each for each in COUNTERPARTS.get(key, ()) if each in allowed), key)
+    meant = next((name for name in COUNTERPARTS.get(key, ()) if name in allowed), key)
     return f"{path}: there is no such key; {unknown(meant, allowed)}"
 
 
@@ -83,7 +83,7 @@ class NoSuchKey(ValueError):
     def __init__(self, path: str, key: str, allowed: Collection[str]) -> None:
         self.path = path
         self.renamed = RENAMED.get(key) in allowed
-        self.counterpart = next((each for each in COUNTERPARTS.get(key, ()) if each in allowed), "")
+        self.counterpart = next((name for name in COUNTERPARTS.get(key, ()) if name in allowed), "")
         super().__init__(no_such_key(path, key, allowed))
 
 
@@ -138,8 +138,8 @@ def _decode(path: str, kind: Any, value: object) -> Any:
         return _decode(path, kind, value)
     if origin is typing.Literal:
         if value not in parameters or isinstance(value, bool) not in map(_is_bool, parameters):
-            words = [str(choice) for choice in parameters]
-            raise ValueError(f"{path}: {shown(value)} is not known; {unknown(str(value), words)}")
+            choices = [str(choice) for choice in parameters]
+            raise ValueError(f"{path}: {shown(value)} is not known; {unknown(str(value), choices)}")
         return value
     if origin in (Mapping, dict) or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return _mapping(path, parameters[1], value)
@@ -200,11 +200,11 @@ def _record(path: str, kind: type, value: object) -> Any:
     for key in value:
         if key not in fields:
             raise NoSuchKey(f"{path}.{key}", key, fields)
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for key, field in fields.items():
         if key in value and value[key] is not None:
             may_be_output = field.metadata.get(OUTPUT) and is_output(value[key])
-            given[field.name] = (
+            arguments[field.name] = (
                 value[key]
                 if may_be_output
                 else _decode(f"{path}.{key}", hints[field.name], value[key])
@@ -214,8 +214,8 @@ def _record(path: str, kind: type, value: object) -> Any:
     try:
         # A key that excludes another one does so even if it is set to its default.
         if check_given := getattr(kind, "check_given", None):
-            check_given(given)
-        return kind(**given)
+            check_given(arguments)
+        return kind(**arguments)
     except ValueError as error:
         raise ValueError(f"{path}.{error}") from None
 

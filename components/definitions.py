@@ -37,22 +37,22 @@ def declare(
     object of these kinds would be deleted too, whoever created it. `conversions`: name of a
     definition -> how its versions are converted into each other, unless they differ only in name.
     """
-    found: list[kubernetes.apiextensions.v1.CustomResourceDefinition] = []
+    declared: list[kubernetes.apiextensions.v1.CustomResourceDefinition] = []
     for definition in sorted(
         read(source), key=lambda one: one["metadata"]["name"] != FIRST[source]
     ):
         name = definition["metadata"]["name"]
         conversion = {"conversion": conversions[name]} if name in conversions else {}
         spec: Any = {**definition["spec"], **conversion}
-        found.append(
+        declared.append(
             kubernetes.apiextensions.v1.CustomResourceDefinition(
                 name,
                 metadata={"name": name},
                 spec=spec,
-                opts=cluster.options(parent, depends_on=found[:1], protects_others=protected),
+                opts=cluster.options(parent, depends_on=declared[:1], protects_others=protected),
             )
         )
-    return found
+    return declared
 
 
 def read(source: Source) -> list[dict[str, Any]]:

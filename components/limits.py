@@ -56,14 +56,14 @@ def sysctl_for_pods(name: str) -> str | None:
 
 def one_of(*values: Any, what: str = "") -> Limit:
     """One of these values, which an editor then offers. `what` describes them."""
-    words = [str(value) for value in values]
+    choices = [str(value) for value in values]
 
     def refusal(value: Any) -> str | None:
         if value in values:
             return None
         if what:
-            return f"{shown(value)} is not {what}; allowed: {', '.join(words)}"
-        return f"{shown(value)} is not known; {unknown(str(value), words)}"
+            return f"{shown(value)} is not {what}; allowed: {', '.join(choices)}"
+        return f"{shown(value)} is not known; {unknown(str(value), choices)}"
 
     return Limit(refusal, {"enum": list(values)})
 
@@ -106,7 +106,7 @@ def pattern(*patterns: re.Pattern[str]) -> dict[str, Any]:
 
 
 def _repeated(values: Sequence[Any]) -> str | None:
-    again = next((each for i, each in enumerate(values) if each in values[:i]), None)
+    again = next((value for i, value in enumerate(values) if value in values[:i]), None)
     return None if again is None else f"{shown(again)} is a duplicate; remove it"
 
 
@@ -187,8 +187,8 @@ def node_label_key(cloud: str, *taken: str, domains: Sequence[str] = ()) -> Limi
     keys = re.compile(f"{ours}|(?:[^/]+[.])?(?:{reserved})/.*")
 
     def refusal(key: str) -> str | None:
-        found = keys.fullmatch(key)
-        return f"is set by {cloud} or by this stack; choose another key" if found else None
+        match = keys.fullmatch(key)
+        return f"is set by {cloud} or by this stack; choose another key" if match else None
 
     return Limit(refusal, {"not": pattern(keys)})
 
@@ -202,12 +202,12 @@ def check_limits(args: Any) -> None:
     for name, (hint, default) in _limited(kind).items():
         value = getattr(args, name)
         try:
-            found = () if value == default else tuple(_refusals(hint, value))
+            refusals = () if value == default else tuple(_refusals(hint, value))
         except (AttributeError, TypeError):  # An args class in a user's own program.
             kind = unwrapped(hint)[0]
             needed = getattr(kind, "__name__", kind)
             raise ValueError(f"{camel(name)}: {value!r} is not of type {needed}") from None
-        for where, reason in found:
+        for where, reason in refusals:
             raise ValueError(f"{camel(name)}{where}: {reason}")
 
 
@@ -216,9 +216,9 @@ def _limited(kind: Any) -> Mapping[str, tuple[Any, Any]]:
     """Field -> its annotated type and its default."""
     hints = typing.get_type_hints(kind, include_extras=True)
     return {
-        each.name: (hints[each.name], each.default)
-        for each in fields(kind)
-        if "Annotated" in str(hints[each.name])
+        field.name: (hints[field.name], field.default)
+        for field in fields(kind)
+        if "Annotated" in str(hints[field.name])
     }
 
 
@@ -248,9 +248,9 @@ def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
     limits: list[Any] = []
     while True:
         if typing.get_origin(hint) is Annotated:
-            hint, *found = typing.get_args(hint)
-            for each in found:
-                limits += each if isinstance(each, GroupedMetadata) else [each]
+            hint, *annotations = typing.get_args(hint)
+            for annotation in annotations:
+                limits += annotation if isinstance(annotation, GroupedMetadata) else [annotation]
         elif typing.get_origin(hint) in (types.UnionType, typing.Union):
             (hint,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
         else:
@@ -272,12 +272,12 @@ def refusal(limits: Sequence[Any], value: Any) -> str | None:
         if not value:
             return f"is empty; {hint or f'give {allowed}'}"
         return f"has {len(value)}; allowed: {allowed}{f'; {hint}' if hint else ''}"
-    own = (each.refusal(value) for each in limits if isinstance(each, Limit))
-    return next((reason for reason in own if reason), None)
+    reasons = (limit.refusal(value) for limit in limits if isinstance(limit, Limit))
+    return next((reason for reason in reasons if reason), None)
 
 
 def _bound(limits: Sequence[Any], kind: type, name: str) -> Any:
-    return next((getattr(each, name) for each in limits if isinstance(each, kind)), None)
+    return next((getattr(limit, name) for limit in limits if isinstance(limit, kind)), None)
 
 
 def _outside(value: Any, least: Any, most: Any) -> str:
@@ -304,7 +304,7 @@ def fragment(limits: Sequence[Any], entries: str = "Items") -> dict[str, Any]:
         f"min{entries}": _bound(limits, MinLen, "min_length"),
         f"max{entries}": _bound(limits, MaxLen, "max_length"),
     }
-    found = {key: value for key, value in bounds.items() if value is not None}
-    for each in limits:
-        found |= each.fragment if isinstance(each, Limit) else {}
-    return found
+    schema = {key: value for key, value in bounds.items() if value is not None}
+    for limit in limits:
+        schema |= limit.fragment if isinstance(limit, Limit) else {}
+    return schema

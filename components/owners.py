@@ -30,10 +30,10 @@ def owned(config: Mapping[str, Any]) -> tuple[str, ...] | None:
         return None
     values = {**config, **{f"cluster.{key}": value for key, value in cluster.items()}}
     account = " ".join(str(values.get(key)) for key in platform.account)
-    found = (platform.cloud, account, *map(values.get, (*platform.home, "cluster.name")))
-    if not all(found[2:]):
+    identity = (platform.cloud, account, *map(values.get, (*platform.home, "cluster.name")))
+    if not all(identity[2:]):
         return None
-    return tuple(map(str, found))
+    return tuple(map(str, identity))
 
 
 def warn_of_shared(folder: Path) -> None:

@@ -41,8 +41,8 @@ def annotated(
     metadata = args.props.get("metadata")
     if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
         return None
-    own = {ANNOTATION: f"{pulumi.get_project()}/{pulumi.get_stack()}"}
-    annotations = {**(metadata.get("annotations") or {}), **own}
+    annotation = {ANNOTATION: f"{pulumi.get_project()}/{pulumi.get_stack()}"}
+    annotations = {**(metadata.get("annotations") or {}), **annotation}
     props = {**args.props, "metadata": {**metadata, "annotations": annotations}}
     return pulumi.ResourceTransformationResult(props, args.opts)
 
@@ -50,8 +50,8 @@ def annotated(
 def owner_of(one: Mapping[str, Any] | None) -> str | None:
     """The stack that declares an object, `<project>/<stack>`; None for a user's object."""
     metadata = (one or {}).get("metadata") or {}
-    found: str | None = (metadata.get("annotations") or {}).get(ANNOTATION)
-    return found
+    owner: str | None = (metadata.get("annotations") or {}).get(ANNOTATION)
+    return owner
 
 
 def google_label(project: str, stack: str) -> str:

@@ -45,8 +45,8 @@ class ComponentPackage(Provider):
         """Declares the component; `inputs` are the keys of a stack file."""
         if resource_type != GpuStack.TOKEN:
             raise pulumi.RunError(f"{resource_type}: is not known; allowed: {GpuStack.TOKEN}")
-        given = {"cluster": None, **_with_integers(inputs)}
-        stack = GpuStack(name, GpuStackArgs(**given), options)
+        blocks = {"cluster": None, **_with_integers(inputs)}
+        stack = GpuStack(name, GpuStackArgs(**blocks), options)
         return ConstructResult(stack.urn, {camel(key): getattr(stack, key) for key in OUTPUTS})
 
 

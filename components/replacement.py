@@ -59,8 +59,8 @@ class LastingSettings(pulumi.ComponentResource):
         def compare(change: pulumi.ResourceHookArgs) -> None:
             remembers = (change.old_inputs or {}).get("settings") or {}
             before = {present(key): value for key, value in remembers.items()}
-            held = (change.old_inputs or {}).get("claims") or []
-            for line in warnings(before, remembered, rules, held):
+            old_claims = (change.old_inputs or {}).get("claims") or []
+            for line in warnings(before, remembered, rules, old_claims):
                 pulumi.log.warn(line, self)
 
         hook = pulumi.ResourceHook(
@@ -121,7 +121,7 @@ def _replaced_anyway(key: str, what: str, verdicts: Mapping[str, Verdict]) -> bo
     if "cluster" in verdicts.values():
         return True
     block = ".".join(key.split(".")[:2])
-    same = [one for other, one in verdicts.items() if other.startswith(f"{block}.")]
+    same = [verdict for other, verdict in verdicts.items() if other.startswith(f"{block}.")]
     return what == "GPU pool" and "GPU pool" in same
 
 

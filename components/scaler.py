@@ -35,18 +35,18 @@ def scalers(cluster: type) -> tuple[str, ...]:
 
 def unsupported(pool: type) -> Mapping[str, Sequence[NotWith]]:
     """Field of a pool's args -> the scalers that do not support it, if there are any."""
-    found: dict[str, list[NotWith]] = {}
+    by_field: dict[str, list[NotWith]] = {}
     for name, hint in type_hints(pool, include_extras=True).items():
         marks = [mark for mark in unwrapped(hint)[1] if isinstance(mark, NotWith)]
         if marks:
-            found[name] = marks
-    return found
+            by_field[name] = marks
+    return by_field
 
 
 def check_scaler(args: Any, scaler: str, cluster: type) -> None:
     """Raises ValueError, `key: what is wrong`, for a setting of the pool that its cluster's scaler
     does not support; names the scalers that do."""
-    defaults = {each.name: _default(each) for each in dataclasses.fields(args)}
+    defaults = {field.name: _default(field) for field in dataclasses.fields(args)}
     for name, marks in unsupported(type(args)).items():
         value = getattr(args, name)
         if value == defaults[name]:

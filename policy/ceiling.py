@@ -34,23 +34,23 @@ def judged(
     """
     total = sum(costs.values())
     confirmed = confirmed_for(stack, dollars, stacks)
-    said = (
+    message = (
         f"the machines of all pools cost {'' if complete else 'at least '}${total:,.0f} a month "
         "at maximum size, on demand (disks, network and control plane are not counted)"
     )
     if total <= (UNCONFIRMED_DOLLARS if confirmed is None else confirmed):
-        return "below", said
+        return "below", message
     dearest = max(costs, key=lambda name: costs[name])
     entry = f'{{"{stack}": {math.ceil(round(total, 2))}}}'
     fix = f'"{RULE}": {{"stacks": {entry}}} in policy/config.json'
     part = f"pool {dearest} accounts for the largest part, ${costs[dearest]:,.0f}"
     if confirmed is None:
         return "unconfirmed", (
-            f"{said}; {part}. No ceiling is confirmed for stack {stack}: set {fix}, so that a "
+            f"{message}; {part}. No ceiling is confirmed for stack {stack}: set {fix}, so that a "
             "later increase is refused"
         )
     return "above", (
-        f"{said}, and ${confirmed:,.0f} is confirmed for stack {stack}; {part}: lower its "
+        f"{message}, and ${confirmed:,.0f} is confirmed for stack {stack}; {part}: lower its "
         f"maximum, or confirm the new amount: {fix}"
     )
 

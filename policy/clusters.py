@@ -245,14 +245,14 @@ def deletion_protection(resource: Resource, *, stacks: Sequence[str]) -> Iterato
     """A production cluster is not deleted or replaced by mistake."""
     if resource.type not in (GOOGLE.cluster, AWS.cluster) or not is_one_of(resource.stack, stacks):
         return
-    given = get(resource.props, "deletionProtection")
+    protection = get(resource.props, "deletionProtection")
     # By default, Google Cloud's provider protects it; AWS does not.
-    if given is False or (given is None and resource.type == AWS.cluster):
+    if protection is False or (protection is None and resource.type == AWS.cluster):
         yield (
             f"cluster {resource.name} has deletionProtection off, which stack {resource.stack} "
             "must have on; set it to true"
         )
-    elif not resource.protect and given is not UNKNOWN:
+    elif not resource.protect and protection is not UNKNOWN:
         yield (
             f"cluster {resource.name} is not protected in Pulumi, so its pools would be deleted "
             "before the cloud refuses to delete it; set the resource option protect"

@@ -63,11 +63,11 @@ def host_paths(
     for pods in pods_of(resource):
         if UNKNOWN in (pods.namespace, pods.name) or "hostPath" in exempt_by(pods, exempt):
             continue  # It is not known whether it is exempt.
-        known = exemption(pods)
-        own = known.paths if known is not None else ()
+        exempt_pods = exemption(pods)
+        own_paths = exempt_pods.paths if exempt_pods is not None else ()
         for volume in each(pods.spec, "volumes"):
             path = get(volume, "hostPath", "path")
-            if isinstance(path, str) and _normal(path) not in own:
+            if isinstance(path, str) and _normal(path) not in own_paths:
                 writes = _writes(pods, get(volume, "name"))
                 yield from _judged(
                     f"{pods.title} in namespace {pods.namespace}", path, writes, paths
@@ -94,15 +94,15 @@ def exempt_by(pods: Pods, exempt: Mapping[str, Sequence[str]]) -> set[str]:
 
 def _judged(who: str, path: str, writes: bool | None, more: Sequence[str]) -> Iterator[str]:
     whole = _normal(path)
-    row = next((row for row in ALLOWED if _below(whole, row.path)), None)
-    if any(_below(whole, _normal(one)) for one in more):
+    allowed = next((allowed for allowed in ALLOWED if _below(whole, allowed.path)), None)
+    if any(_below(whole, _normal(other)) for other in more):
         return
-    if row is None:
+    if allowed is None:
         yield (
             f"{who} mounts {path} of its node; drop it, or allow the directory in "
             "policy/config.json (host-paths: paths)"
         )
-    elif writes and not row.writable:
+    elif writes and not allowed.writable:
         yield f"{who} mounts {path} of its node for writing; set readOnly on each volumeMount"
 
 
@@ -112,7 +112,7 @@ def _writes(pods: Pods, volume: Any) -> bool | None:
     if volume is UNKNOWN or any(UNKNOWN in (mount, get(mount, "name")) for mount in mounts):
         return None
     mine = [get(mount, "readOnly") for mount in mounts if get(mount, "name") == volume]
-    if any(one is not UNKNOWN and not is_on(one) for one in mine):
+    if any(read_only is not UNKNOWN and not is_on(read_only) for read_only in mine):
         return True
     return None if UNKNOWN in mine else False
 

@@ -20,15 +20,15 @@ def too_wide(blocks: Sequence[Any], *, private: float, public: float) -> list[st
     Each item is a range as it was given, or several with their sum: `0.0.0.0/1 and 128.0.0.0/1,
     together 0.0.0.0/0`. Unknown and invalid ranges are ignored.
     """
-    given = {block: network for block in blocks if (network := _network(block)) is not None}
-    found = []
+    networks = {block: network for block in blocks if (network := _network(block)) is not None}
+    wide = []
     for version in (4, 6):
-        of_version = [one for one in given.values() if one.version == version]
+        of_version = [one for one in networks.values() if one.version == version]
         for whole in ipaddress.collapse_addresses(of_version):  # type: ignore[type-var]
             limit = _limit(whole, private, public)
             if whole.prefixlen >= limit:
                 continue
-            inside = {block: one for block, one in given.items() if _within(one, whole)}
+            inside = {block: one for block, one in networks.items() if _within(one, whole)}
             # If ranges contain each other, only the outer ones.
             parts = [
                 block
@@ -36,8 +36,8 @@ def too_wide(blocks: Sequence[Any], *, private: float, public: float) -> list[st
                 if not any(one != other and _within(one, other) for other in inside.values())
             ]
             together = "" if len(parts) == 1 else f", together {whole}"
-            found.append(f"{' and '.join(parts)}{together}")
-    return found
+            wide.append(f"{' and '.join(parts)}{together}")
+    return wide
 
 
 def _network(block: Any) -> Network | None:
@@ -48,7 +48,7 @@ def _network(block: Any) -> Network | None:
 
 
 def _limit(network: Network, private: float, public: float) -> float:
-    if any(_within(network, one) for one in _PRIVATE):
+    if any(_within(network, private_network) for private_network in _PRIVATE):
         return private if network.version == 4 else 0
     # Typical allocations to a provider: /16 of IPv4, /32 of IPv6.
     return public if network.version == 4 else 2 * public

@@ -234,12 +234,12 @@ RULES: Sequence[Rule] = (
 
 def policies(settings: Mapping[str, Mapping[str, Any]]) -> list[Policy]:
     """The rules in the engine's form; `settings` are those of `policy/config.json`."""
-    found = []
+    bound = []
     for rule in RULES:
         read = {key: settings.get(rule.reads, {}).get(key) for key in rule.schema if rule.reads}
-        given = {key: value for key, value in read.items() if value is not None}
-        found.append(policy(rule, {**given, **settings.get(rule.name, {})}))
-    return found
+        changed = {key: value for key, value in read.items() if value is not None}
+        bound.append(policy(rule, {**changed, **settings.get(rule.name, {})}))
+    return bound
 
 
 POLICIES = policies({})

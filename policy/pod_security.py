@@ -44,10 +44,10 @@ def namespaces(resource: Resource, *, privileged: Sequence[str]) -> Iterator[str
         or (level == "privileged" and name in privileged)
     ):
         return
-    given = f"sets {level}" if level else "sets none"
+    enforced = f"sets {level}" if level else "sets none"
     yield (
         f"Namespace {name} has no level of the Pod Security Standards that the cluster enforces: "
-        f"the label {_ENFORCE} {given}; set baseline or restricted, or name it in "
+        f"the label {_ENFORCE} {enforced}; set baseline or restricted, or name it in "
         "policy/config.json (namespace-enforces: privileged)"
     )
 
@@ -58,8 +58,8 @@ def _violations(
     for pods in pods_of(resource):
         if UNKNOWN in (pods.namespace, pods.name):
             continue  # It may be an exempt one.
-        row = exemption(pods)
-        spared = {*(row.controls if row else ()), *exempt_by(pods, exempt)}
+        exempt_row = exemption(pods)
+        spared = {*(exempt_row.controls if exempt_row else ()), *exempt_by(pods, exempt)}
         for control in CONTROLS:
             if control.level != level or control.id in spared:
                 continue

@@ -68,8 +68,8 @@ class Pods:
 
     def fits(self, pattern: str) -> bool:
         """Whether a pattern of `namespace/kind/name` is known to match these pods' object."""
-        known = all(isinstance(word, str) for word in (self.namespace, self.name))
-        return known and fnmatchcase(f"{self.namespace}/{self.kind}/{self.name}", pattern)
+        is_known = all(isinstance(word, str) for word in (self.namespace, self.name))
+        return is_known and fnmatchcase(f"{self.namespace}/{self.kind}/{self.name}", pattern)
 
 
 def pods_of(resource: Resource) -> list[Pods]:
@@ -84,7 +84,7 @@ def pods_of(resource: Resource) -> list[Pods]:
         objects, kind = each(resource.props, "items"), whole
     else:
         objects = [resource.props]
-    found = []
+    result = []
     for one in objects:
         if kind in _TEMPLATES:
             templates = [get(one, *_TEMPLATES[kind])]
@@ -93,12 +93,12 @@ def pods_of(resource: Resource) -> list[Pods]:
         for template in templates:
             spec, metadata = get(template, "spec"), entries(template, "metadata")
             if isinstance(spec, Mapping):
-                found.append(
+                result.append(
                     Pods(
                         resource=resource, kind=kind, object=one, metadata=metadata or {}, spec=spec
                     )
                 )
-    return found
+    return result
 
 
 def _templates(value: Any, depth: int = _DEPTH) -> Iterator[Any]:

@@ -106,9 +106,9 @@ def mig_profile(resource: Resource) -> Iterator[str]:
         size = get(selector, names.GKE_GPU_PARTITION_SIZE)
         asked.append((pods.title, get(selector, names.GKE_ACCELERATOR), size))
     for who, model, size in asked:
-        row = ACCELERATORS.get(model) if isinstance(model, str) else None
-        if row is not None and isinstance(size, str) and size and size not in row.mig:
-            allowed = ", ".join(row.mig) or "none, because it does not support MIG"
+        gpu = ACCELERATORS.get(model) if isinstance(model, str) else None
+        if gpu is not None and isinstance(size, str) and size and size not in gpu.mig:
+            allowed = ", ".join(gpu.mig) or "none, because it does not support MIG"
             yield f"{who} requests MIG partition {size} of {model}; allowed: {allowed}"
 
 
@@ -139,9 +139,9 @@ def metadata(resource: Resource, *, hops: float) -> Iterator[str]:
                 )
             limit = get(options, "httpPutResponseHopLimit")
             if limit is not UNKNOWN and (number(limit) is None or limit > hops):
-                given = "no" if limit is None else f"{limit:g} as"
+                hop_limit = "no" if limit is None else f"{limit:g} as"
                 yield (
-                    f"launch template {resource.name} sets {given} hop limit for instance "
+                    f"launch template {resource.name} sets {hop_limit} hop limit for instance "
                     f"metadata, so pods may get the node's role; set it to {hops:g}"
                 )
         case scalers.EC2_NODE_CLASS:

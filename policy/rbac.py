@@ -54,8 +54,8 @@ def _rule(who: str, rule: Any) -> Iterator[str]:
         if "*" in values:
             yield f"{who} allows * in {field}; name the {what} that are needed"
     for its_verbs, its_resources, effect in _ESCALATING:
-        verb = next((one for one in verbs if one in its_verbs or its_verbs == ("*",)), None)
-        held = [one for one in resources if one in its_resources or its_resources == ("*",)]
+        verb = next((name for name in verbs if name in its_verbs or its_verbs == ("*",)), None)
+        held = [name for name in resources if name in its_resources or its_resources == ("*",)]
         if isinstance(verb, str) and held and isinstance(held[0], str) and verb != "*":
             yield f"{who} allows {verb} of {held[0]}, which {effect}; drop it"
 

@@ -61,12 +61,12 @@ def _required(requirements: Sequence[Any]) -> tuple[list[str] | None, bool]:
     """Instance types that are listed, None if they are not known; and whether they have GPUs."""
     types: list[str] | None = []
     gpu = False
-    for one in requirements:
-        key, values = get(one, "key"), each(one, "values")
-        if UNKNOWN in (key, get(one, "operator"), *values):
+    for requirement in requirements:
+        key, values = get(requirement, "key"), each(requirement, "values")
+        if UNKNOWN in (key, get(requirement, "operator"), *values):
             types = None
             continue
-        if get(one, "operator") == "NotIn":
+        if get(requirement, "operator") == "NotIn":
             continue
         part = str(key).rpartition("/")[2]
         if key == names.INSTANCE_TYPE:
@@ -75,7 +75,7 @@ def _required(requirements: Sequence[Any]) -> tuple[list[str] | None, bool]:
         elif part in _FAMILY:
             gpu = gpu or any(_of_family(name, part) in values for name in eks.INSTANCE_TYPES)
         elif part.startswith("instance-gpu-"):
-            gpu = gpu or get(one, "operator") != "DoesNotExist"
+            gpu = gpu or get(requirement, "operator") != "DoesNotExist"
     return types, gpu
 
 
@@ -83,7 +83,7 @@ def _of_family(name: str, part: str) -> str:
     family = name.partition(".")[0]
     if part == "instance-family":
         return family
-    return family[: next((at for at, one in enumerate(family) if one.isdigit()), len(family))]
+    return family[: next((at for at, letter in enumerate(family) if letter.isdigit()), len(family))]
 
 
 def _nodes(spec: Any, instance_type: str) -> Any:
@@ -91,13 +91,13 @@ def _nodes(spec: Any, instance_type: str) -> Any:
     limits = entries(spec, "limits")
     if limits is None:
         return UNKNOWN
-    row = eks.instance_type(instance_type)
+    instance = eks.instance_type(instance_type)
     shape: dict[str, float] = {"nodes": 1}
-    if row is not None:
+    if instance is not None:
         shape |= {
-            "cpu": row.vcpu,
-            "memory": row.memory_gib * _OVERHEAD * _IN_GIB,
-            names.GPU_RESOURCE: row.gpus,
+            "cpu": instance.vcpu,
+            "memory": instance.memory_gib * _OVERHEAD * _IN_GIB,
+            names.GPU_RESOURCE: instance.gpus,
         }
     return _fitting(limits, shape)
 
@@ -138,9 +138,9 @@ def compute_class(resource: Resource, resources: Sequence[Resource]) -> Pool | N
         most, price = UNKNOWN, None
     gpu = any(_has_gpu(rule) for rule in rules)
     name = get(resource.props, "metadata", "name")
-    given = entries(spec, "nodePoolConfig", "nodeLabels")
+    node_labels = entries(spec, "nodePoolConfig", "nodeLabels")
     driver = driver_of(resource)
-    labels = None if given is None else {**given, names.GKE_COMPUTE_CLASS: name}
+    labels = None if node_labels is None else {**node_labels, names.GKE_COMPUTE_CLASS: name}
     if labels is not None and gpu and driver != "disabled":
         labels[names.GKE_GPU_DRIVER_VERSION] = UNKNOWN if driver is None else driver
     # GKE adds these itself.
@@ -166,9 +166,9 @@ def driver_of(resource: Resource) -> Any:
 
 def _has_gpu(rule: Any) -> bool:
     machine = get(rule, "machineType")
-    row = gke.machine_type(machine) if isinstance(machine, str) else None
+    machine_type = gke.machine_type(machine) if isinstance(machine, str) else None
     return isinstance(get(rule, "gpu"), Mapping) or (
-        row is not None and row.accelerator is not None
+        machine_type is not None and machine_type.accelerator is not None
     )
 
 
@@ -196,7 +196,7 @@ def _choice(rule: Any, limits: Any) -> tuple[Any, NodePrice]:
 def _cluster(resource: Resource, resources: Sequence[Resource]) -> Resource | None:
     """That of the class; None for a foreign cluster."""
     clusters = list(of_type(resources, GOOGLE.cluster))
-    mine = [one for one in clusters if one.name == resource.provider] or clusters
+    mine = [entry for entry in clusters if entry.name == resource.provider] or clusters
     return mine[0] if len(mine) == 1 else None
 
 
@@ -208,9 +208,9 @@ def _limits(cluster: Resource | None) -> Any:
     if UNKNOWN in (scaling, get(scaling, "enabled")):
         return UNKNOWN
     limits = each(scaling, "resourceLimits")
-    if any(UNKNOWN in (one, get(one, "resourceType")) for one in limits):
+    if any(UNKNOWN in (entry, get(entry, "resourceType")) for entry in limits):
         return UNKNOWN
-    return {get(one, "resourceType"): get(one, "maximum") for one in limits}
+    return {get(entry, "resourceType"): get(entry, "maximum") for entry in limits}
 
 
 def counted_once(pools: Sequence[Pool], costs: Mapping[str, float]) -> dict[str, float]:
@@ -249,9 +249,9 @@ def software(pool: Pool, resources: Sequence[Resource], *, maybe: bool) -> Softw
 
 
 def _classes(reference: Any, resources: Sequence[Resource]) -> Iterator[Resource]:
-    for one in of_type(resources, EC2_NODE_CLASS):
-        if get(one.props, "metadata", "name") in (get(reference, "name"), UNKNOWN):
-            yield one
+    for node_class in of_type(resources, EC2_NODE_CLASS):
+        if get(node_class.props, "metadata", "name") in (get(reference, "name"), UNKNOWN):
+            yield node_class
 
 
 def _families(node_class: Resource) -> Iterator[Any]:

@@ -52,13 +52,13 @@ def checked(settings: Any, rules: "Sequence[Rule]", file: str) -> Mapping[str, M
     if not isinstance(settings, dict):
         raise ValueError(f"{file}: is not a map of rules; give {{}} if nothing is set")
     by_name = {rule.name: rule for rule in rules}
-    for name, given in settings.items():
+    for name, rule_settings in settings.items():
         if name not in by_name:
             raise ValueError(f"{file}: {_unknown(name, 'rule', list(by_name))}")
-        if not isinstance(given, dict):
+        if not isinstance(rule_settings, dict):
             raise ValueError(f"{file}: {name} is not a map of settings")
         schema = by_name[name].settings
-        for key, value in given.items():
+        for key, value in rule_settings.items():
             where = f"{file}: {name}.{key}"
             if key == LEVEL:
                 if value not in _LEVELS:

@@ -188,8 +188,8 @@ def _clouds_part(pool: Pool, *, maybe: bool) -> tuple[list[str], list[str]]:
     off = (labels or {}).get(names.GKE_NO_DEFAULT_PLUGIN)
     # Newer GKE versions install a driver if it is not set, older ones do not.
     managed = version in ("DEFAULT", "LATEST") or (maybe and version in (None, UNKNOWN))
-    own = off is None and pool.labels is not None
-    plugin = ["GKE"] if own or (maybe and (off is UNKNOWN or pool.labels is None)) else []
+    own_plugin = off is None and pool.labels is not None
+    plugin = ["GKE"] if own_plugin or (maybe and (off is UNKNOWN or pool.labels is None)) else []
     # The DaemonSet of GKE's plugin also installs its driver.
     return plugin if managed else [], plugin
 

@@ -106,7 +106,7 @@ def _added(*allowed: str) -> Callable[[Pods], Found]:
 def _app_armor_annotations(pods: Pods) -> Found:
     for key, value in (entries(pods.metadata, "annotations") or {}).items():
         fits = isinstance(value, str) and any(
-            fnmatchcase(value, one) for one in ("runtime/default", "localhost/*")
+            fnmatchcase(value, pattern) for pattern in ("runtime/default", "localhost/*")
         )
         if key.startswith(_APP_ARMOR) and value is not UNKNOWN and not fits:
             yield f"annotation {key} is {value}"
@@ -135,8 +135,8 @@ def _required(field: str, *allowed: Any) -> Callable[[Pods], Found]:
         steps = field.split(".")
         whole = get(pods.spec, *steps)
         for container in pods.containers:
-            own = get(container, *steps)
-            value = whole if own is None else own
+            own_value = get(container, *steps)
+            value = whole if own_value is None else own_value
             if value is not UNKNOWN and value not in allowed:
                 shown = "not set" if value is None else _shown(value)
                 yield f"container {container_name(container)}: {field} is {shown}"

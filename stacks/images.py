@@ -17,8 +17,8 @@ from stacks.table import table
 def answer(stack: str) -> Answer:
     """Exit code, document and text. Raises CheckError for a stack that cannot be read."""
     settings = settings_of(stack, config_of(stack))
-    found = sorted(set(references(settings)))
-    rows = [(image, settings.images.image(image)) for image in found]
+    images_used = sorted(set(references(settings)))
+    rows = [(image, settings.images.image(image)) for image in images_used]
     document = {
         "stack": stack,
         "images": [
@@ -40,7 +40,7 @@ def pulled(settings: Settings[Any]) -> list[str]:
 
 def references(settings: Settings[Any]) -> Iterator[str]:
     """The images by their original names, without preloaded ones, which are in no registry."""
-    pools = [one.pool for one in settings.pools.values()]
+    pools = [resolved.pool for resolved in settings.pools.values()]
     if any(pool.device_plugin for pool in pools):
         yield images.DEVICE_PLUGIN.reference
     for pool in pools:
@@ -53,9 +53,9 @@ def references(settings: Settings[Any]) -> Iterator[str]:
     if settings.monitoring and settings.monitoring.source == "exporter":
         yield images.DCGM_EXPORTER.reference
     if isinstance(settings.own, EksSettings) and (options := settings.own.cluster.autoscaler):
-        known = images.cluster_autoscaler(settings.own.cluster.version)
-        assert known is not None
-        yield options.image or known.reference
+        autoscaler = images.cluster_autoscaler(settings.own.cluster.version)
+        assert autoscaler is not None
+        yield options.image or autoscaler.reference
     if settings.batch and settings.batch.job_set:
         yield images.JOBSET.reference
     if settings.batch and settings.batch.queues:

@@ -28,7 +28,7 @@ class CheckError(Exception):
 
 def worst(codes: Iterable[int]) -> ExitCode:
     """The exit code for several results: problems count before unknown answers."""
-    found = set(codes)
-    if ExitCode.FINDING in found:
+    seen = set(codes)
+    if ExitCode.FINDING in seen:
         return ExitCode.FINDING
-    return ExitCode.UNKNOWN if found - {ExitCode.OK} else ExitCode.OK
+    return ExitCode.UNKNOWN if seen - {ExitCode.OK} else ExitCode.OK

@@ -48,7 +48,7 @@ def opened(state: Any) -> Any:
         if _is_secret(state):
             return _placeholder(Any, None, "")
         return {k: opened(v) for k, v in state.items() if k != "secrets_providers"}
-    return [opened(each) for each in state] if isinstance(state, list) else state
+    return [opened(item) for item in state] if isinstance(state, list) else state
 
 
 def _resource(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,23 +72,23 @@ def _open(value: Any, kind: Any, declared: Any, key: str = "") -> Any:
     if _is_secret(value):
         return _placeholder(kind, declared, key)
     if isinstance(value, dict):
-        given = declared if isinstance(declared, Mapping) else {}
+        plain = declared if isinstance(declared, Mapping) else {}
         return {
-            name: _open(each, _kind_of(kind, name), given.get(name), name)
-            for name, each in value.items()
+            name: _open(item, _kind_of(kind, name), plain.get(name), name)
+            for name, item in value.items()
         }
     if isinstance(value, list):
-        return [_open(each, _kind_of(kind, ""), None, key) for each in value]
+        return [_open(item, _kind_of(kind, ""), None, key) for item in value]
     return value
 
 
 def _placeholder(kind: Any, declared: Any, key: str) -> Any:
     """A meaningless value of this kind, with the parts of it that are declared in plain text."""
     if properties := _members(kind):
-        given = declared if isinstance(declared, Mapping) else {}
+        plain = declared if isinstance(declared, Mapping) else {}
         return {
-            name: given[name] if given.get(name) is not None else _placeholder(each, None, name)
-            for name, each in properties.items()
+            name: plain[name] if plain.get(name) is not None else _placeholder(member, None, name)
+            for name, member in properties.items()
         }
     origin = typing.get_origin(kind)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -119,11 +119,11 @@ def _has_secret(value: Any) -> bool:
 def _without_raw_delta(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """Removes the bridge's record of format differences, which contains some of the original
     values. A state without it is like one of older versions of the bridge."""
-    kept = {name: each for name, each in outputs.items() if name != _RAW_DELTA}
-    if isinstance(meta := kept.get("__meta"), str) and _RAW_DELTA in meta:
-        notes = {name: each for name, each in json.loads(meta).items() if name != _RAW_DELTA}
-        kept["__meta"] = json.dumps(notes)
-    return kept
+    rest = {name: value for name, value in outputs.items() if name != _RAW_DELTA}
+    if isinstance(meta := rest.get("__meta"), str) and _RAW_DELTA in meta:
+        notes = {name: value for name, value in json.loads(meta).items() if name != _RAW_DELTA}
+        rest["__meta"] = json.dumps(notes)
+    return rest
 
 
 @cache

@@ -39,8 +39,8 @@ class Section:
     @property
     def changes(self) -> list[Change]:
         """The changes of this revision, without those that the base would make as well."""
-        known = set(self.base.changes) if self.base else set()
-        return [change for change in self.plan.changes if change not in known]
+        of_base = set(self.base.changes) if self.base else set()
+        return [change for change in self.plan.changes if change not in of_base]
 
     @property
     def losses(self) -> list[Change]:
@@ -107,8 +107,8 @@ def _plan(file: Path) -> Plan:
     try:
         return read_plan(file.read_text(), file.name)
     except CheckError as error:
-        said = f"{error}; see the engine's output in the job's log"
-        return Plan(changes=(), same=0, errors=(said,))
+        message = f"{error}; see the engine's output in the job's log"
+        return Plan(changes=(), same=0, errors=(message,))
 
 
 def _costs(stack: str, base: str | None, root: Path) -> tuple[tuple[Bill | None, Bill] | None, str]:
@@ -151,10 +151,10 @@ def _warned(stack: str, what: str, said: Sequence[str]) -> str:
 
 
 def _weakened(section: Section) -> str:
-    said = "\n".join(section.refused_by_base)
+    errors = "\n".join(section.refused_by_base)
     return (
         f"> [!CAUTION]\n> **{section.stack}: the policies of the base branch refuse this, but "
-        f"those of this pull request do not.**\n\n{block(said)}"
+        f"those of this pull request do not.**\n\n{block(errors)}"
     )
 
 

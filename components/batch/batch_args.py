@@ -61,26 +61,26 @@ class QueueArgs:
 
         Raises ValueError if the number is not known, or is more than the pool's maxNodes allows.
         """
-        given = self.nominal_quota.get(pool.name)
+        quota = self.nominal_quota.get(pool.name)
         if pool.max_nodes is None:
-            if given is None:
+            if quota is None:
                 raise ValueError(
                     f"nominalQuota.{pool.name}: is missing, and cannot be derived because the "
                     "pool has no maxNodes; set how many GPUs the queue may hand out"
                 )
-            return given
+            return quota
         most = pool.max_nodes * pool.allocatable
         if not most:
             raise ValueError(
                 f"pools: {pool.name} has maxNodes 0 and therefore no GPUs; raise maxNodes, or "
                 "drop the pool"
             )
-        if given is not None and given > most:
+        if quota is not None and quota > most:
             raise ValueError(
-                f"nominalQuota.{pool.name}: {given} is more than the pool's maxNodes allows, "
+                f"nominalQuota.{pool.name}: {quota} is more than the pool's maxNodes allows, "
                 f"at most {most}; lower it, or raise maxNodes"
             )
-        return most if given is None else given
+        return most if quota is None else quota
 
     def key(self, name: str, key: str) -> str:
         """The path of a setting of the queue called `name`."""
@@ -246,9 +246,9 @@ class BatchArgs:
     def check_priority(self, path: str, priority: str) -> None:
         """Raises ValueError, starting with the path, if `priority` is not in `priorities`."""
         if priority not in self.priorities:
-            known = unknown(priority, self.priorities) if self.priorities else ""
+            hint = unknown(priority, self.priorities) if self.priorities else ""
             raise ValueError(
-                f"{path}: {priority!r} is not a priority; {known or 'batch.priorities has none'}"
+                f"{path}: {priority!r} is not a priority; {hint or 'batch.priorities has none'}"
             )
 
     def _check_priority(self, queue: str, priority: str | None) -> None:

@@ -151,7 +151,7 @@ def _webhooks(job_set: bool) -> list[Webhook]:
         resources=["jobsets"],
         label=names.QUEUE_LABEL,
     )
-    own = {
+    group = {
         "clusterqueue": ["clusterqueues"],
         "resourceflavor": ["resourceflavors"],
         "workload": ["workloads", "workloads/status"],
@@ -168,6 +168,6 @@ def _webhooks(job_set: bool) -> list[Webhook]:
                 resources=resources,
                 completes=kind != "cohort",
             )
-            for kind, resources in own.items()
+            for kind, resources in group.items()
         ),
     ]

@@ -51,8 +51,8 @@ def read(text: str) -> Published:
 
 def namespaces(batch: BatchArgs) -> list[str]:
     """The namespaces that get it: those in which jobs may name a queue, else the default one."""
-    found = {each for queue in batch.queues.values() for each in queue.namespaces}
-    return sorted(found or {"default"})
+    names = {namespace for queue in batch.queues.values() for namespace in queue.namespaces}
+    return sorted(names or {"default"})
 
 
 def batch_of(args: BatchArgs, namespace: str) -> BatchArgs:
@@ -76,7 +76,7 @@ def batch_of(args: BatchArgs, namespace: str) -> BatchArgs:
     priorities = {
         name: value
         for name, value in args.priorities.items()
-        if all(name in each for each in allowed)
+        if all(name in permitted for permitted in allowed)
     }
     # The rest is of no use to submitters, and older commands do not accept it.
     return dataclasses.replace(
@@ -91,12 +91,12 @@ def batch_of(args: BatchArgs, namespace: str) -> BatchArgs:
 def _plain(value: Any) -> Any:
     """The value as it would be in a stack's config: camelCase keys, without omitted settings."""
     if dataclasses.is_dataclass(value):
-        given = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
-        if not given.get("priorities", True):
-            del given["priorities"]  # A key that older commands refuse.
-        return {camel(name): _plain(each) for name, each in given.items() if each is not None}
+        values = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if not values.get("priorities", True):
+            del values["priorities"]  # A key that older commands refuse.
+        return {camel(name): _plain(item) for name, item in values.items() if item is not None}
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return value

@@ -125,7 +125,7 @@ class TeamQueue(QueueArgs):
         """Its members as RoleBindings name them."""
         return [
             *(("Group", group) for group in self.groups),
-            *(("User", one) for one in self.users),
+            *(("User", user) for user in self.users),
         ]
 
     @property

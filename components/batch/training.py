@@ -192,8 +192,8 @@ def _pod_labels(name: str, pool: GpuPool) -> dict[str, str]:
 def _annotations(args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
     # No empty values in a custom resource, see `_worker`.
     place = placed(pool, args.queue, args.required_topology, args.preferred_topology)
-    found = {**staying(pool), **place, **parts.annotations}
-    return {"annotations": found} if found else {}
+    annotations = {**staying(pool), **place, **parts.annotations}
+    return {"annotations": annotations} if annotations else {}
 
 
 def _annotation_paths(job_set: Mapping[str, Any]) -> list[str]:

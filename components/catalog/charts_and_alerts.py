@@ -129,12 +129,12 @@ ALERTS: Final = (
 
 def measures(source: Source) -> Iterator[Measure]:
     """The measures whose metric `source` collects."""
-    return (one for one in MEASURES if metrics.collected(one.metric, source))
+    return (measure for measure in MEASURES if metrics.collected(measure.metric, source))
 
 
 def alerts(source: Source) -> Iterator[Alert]:
     """The alerts whose metrics `source` collects."""
-    return (one for one in ALERTS if metrics.collected(one.query, source))
+    return (alert for alert in ALERTS if metrics.collected(alert.query, source))
 
 
 def query(measure: Measure, grouping: Grouping, matchers: str = "") -> str:
@@ -156,7 +156,7 @@ def query(measure: Measure, grouping: Grouping, matchers: str = "") -> str:
 def used_metrics() -> set[str]:
     """Every metric that a dashboard or an alert names."""
     queries = [measure.metric for measure in MEASURES] + [alert.query for alert in ALERTS]
-    return {name for one in queries for name in metrics.metrics_in(one)}
+    return {name for query in queries for name in metrics.metrics_in(query)}
 
 
 def _by(operator: str, labels: tuple[str, ...], value: str) -> str:

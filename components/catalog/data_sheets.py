@@ -114,4 +114,4 @@ DATA_SHEETS: Final[Mapping[str, DataSheet]] = MappingProxyType({row.model: row f
 
 def expected(models: Collection[str]) -> tuple[DataSheet, ...]:
     """The data sheets for these keys of `GPUS`; if `models` is empty, for every GPU."""
-    return tuple(row for row in _ROWS if not models or row.model in models)
+    return tuple(sheet for sheet in _ROWS if not models or sheet.model in models)

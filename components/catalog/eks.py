@@ -265,32 +265,32 @@ def refusal(name: str) -> str | None:
 
     The reason completes "`<instance type>` ...". None if the instance type can be used.
     """
-    row = instance_type(name)
-    if row is None:
+    kind = instance_type(name)
+    if kind is None:
         family = [
-            known for known in INSTANCE_TYPES if known.partition(".")[0] == name.partition(".")[0]
+            other for other in INSTANCE_TYPES if other.partition(".")[0] == name.partition(".")[0]
         ]
-        reasons = {known: refusal(known) for known in family}
-        if usable := [known for known, reason in reasons.items() if reason is None]:
+        reasons = {other: refusal(other) for other in family}
+        if usable := [other for other, reason in reasons.items() if reason is None]:
             return f"does not exist: use one of {', '.join(usable)}"
         if family:
             return reasons[family[0]]
         return "is not a known GPU instance type: use, for example, g4dn.xlarge (one T4)"
-    if row.vendor is None:
+    if kind.vendor is None:
         return "has no GPU: use, for example, g4dn.xlarge (one T4) or g6.xlarge (one L4)"
-    if row.vendor == "AMD":
+    if kind.vendor == "AMD":
         return "has AMD GPUs, for which EKS has no image: use, for example, g4dn.xlarge (one T4)"
-    if row.retired:
+    if kind.retired:
         return (
-            f"is retired: EC2 has not launched it since {row.retired}; use, for example, "
-            f"{_SUCCESSORS[row.gpu_model or '']}"
+            f"is retired: EC2 has not launched it since {kind.retired}; use, for example, "
+            f"{_SUCCESSORS[kind.gpu_model or '']}"
         )
-    if row.fractional:
+    if kind.fractional:
         return (
-            f"has {row.gpus:g} of a GPU, and a pool needs whole GPUs; driver {DRIVERS[-1]} does "
-            f"not support it either: use a g6 such as g6.xlarge (one {row.gpu_model})"
+            f"has {kind.gpus:g} of a GPU, and a pool needs whole GPUs; driver {DRIVERS[-1]} does "
+            f"not support it either: use a g6 such as g6.xlarge (one {kind.gpu_model})"
         )
-    if row.gpu_model == "K80":
+    if kind.gpu_model == "K80":
         return (
             "has K80 GPUs, whose last driver is 470, which no EKS image has: use, for example, "
             "g4dn.xlarge (one T4)"

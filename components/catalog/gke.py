@@ -200,7 +200,7 @@ def meant_location(location: str) -> str | None:
     A region with a known name and another number may have opened since the catalog was read.
     """
     region = region_of(location)
-    names = {one.rstrip("0123456789") for one in REGIONS}
+    names = {region_name.rstrip("0123456789") for region_name in REGIONS}
     if region in REGIONS or region.rstrip("0123456789") in names:
         return None
     close = nearest(region, REGIONS, 0.8)
@@ -226,12 +226,12 @@ def autopilot_provisioning(accelerator: str, gpus: int | None = None) -> tuple[P
     if ACCELERATORS[accelerator].machine_family == "n1":
         return ANY_PROVISIONING
     machines = [
-        row
-        for row in MACHINE_TYPES.values()
-        if row.autopilot and row.accelerator == accelerator and gpus in (None, row.gpus)
+        machine
+        for machine in MACHINE_TYPES.values()
+        if machine.autopilot and machine.accelerator == accelerator and gpus in (None, machine.gpus)
     ]
     return tuple(
-        one for one in ANY_PROVISIONING if any(one in row.provisioning for row in machines)
+        way for way in ANY_PROVISIONING if any(way in machine.provisioning for machine in machines)
     )
 
 
@@ -242,14 +242,14 @@ def meets(version: str, first: tuple[str, ...]) -> bool | None:
     any of them. None if `version` is not exact, as `latest` or `1.33`, and its minor does not
     decide.
     """
-    wanted = sorted(_numbers(one) for one in first)
+    minimums = sorted(_numbers(minimum) for minimum in first)
     minor = re.match(r"([0-9]+)\.([0-9]+)(?:\.|$)", version)
     if minor is None:
         return None
-    given = (int(minor[1]), int(minor[2]))
-    if given > wanted[-1][:2]:
+    minor_numbers = (int(minor[1]), int(minor[2]))
+    if minor_numbers > minimums[-1][:2]:
         return True
-    same = [one for one in wanted if one[:2] == given]
+    same = [minimum for minimum in minimums if minimum[:2] == minor_numbers]
     if not same:
         return False
     return _numbers(version) >= same[0] if _VERSION.fullmatch(version) else None

@@ -142,14 +142,14 @@ def machine_type(name: str) -> MachineType | None:
 
 
 def _further(name: str) -> MachineType | None:
-    found = _FURTHER.fullmatch(name)
-    if found is None or (name.endswith("micro") and found[1] != "e2"):
+    match = _FURTHER.fullmatch(name)
+    if match is None or (name.endswith("micro") and match[1] != "e2"):
         return None
-    family, shape, size, custom, mib = found.groups()
+    family, shape, size, custom, mib = match.groups()
     vcpu = int(size or custom or 2)
     memory_gib = int(mib) / 1024 if mib else vcpu * _GIB_PER_VCPU[shape] if shape else 1
-    row = _priced(name, vcpu, memory_gib, None)
-    return replace(row, uncertain=True, arch="arm64" if family in _ARM else "amd64")
+    machine = _priced(name, vcpu, memory_gib, None)
+    return replace(machine, uncertain=True, arch="arm64" if family in _ARM else "amd64")
 
 
 def _custom_n1(name: str, vcpu: int, memory_mib: int) -> MachineType | None:

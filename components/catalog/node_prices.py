@@ -47,8 +47,8 @@ def priced_on(sources: Iterable[str]) -> str:
         for key in ([key for key in names if key in text] or [text])
         if text
     }
-    dates = [found for text in texts if (found := _DATE.findall(text))]
-    oldest = min((date for found in dates for date in found), default="")
+    dates = [days for text in texts if (days := _DATE.findall(text))]
+    oldest = min((date for days in dates for date in days), default="")
     undated = "" if len(dates) == len(texts) else ", and of sources without a date"
     if not oldest:
         return "prices without a date" if texts else "prices that are not known"
@@ -84,13 +84,13 @@ def gke_node(machine_type: str, accelerator: str | None = None, gpus: int = 0) -
 def eks_node(instance_types: Sequence[str]) -> NodePrice:
     """The price of a node of a group with any of these instance types: the highest one."""
     rows = [eks.instance_type(name) for name in instance_types]
-    prices = [None if row is None else row.on_demand for row in rows]
-    known = [price for price in prices if price is not None]
+    prices = [None if instance is None else instance.on_demand for instance in rows]
+    known_prices = [price for price in prices if price is not None]
     return NodePrice(
-        on_demand=max(known) if known and len(known) == len(prices) else None,
+        on_demand=max(known_prices) if known_prices and len(known_prices) == len(prices) else None,
         # Spot prices on AWS change hourly and differ by zone.
         spot=None,
-        source=_EKS_SOURCE if known else "",
+        source=_EKS_SOURCE if known_prices else "",
     )
 
 

@@ -45,12 +45,12 @@ def eks(
     maximum number of pods on a node: awslabs/amazon-eks-ami, nodeadm's kubelet defaults (read
     2026-11-23), which the keyword arguments override."""
     usual = _EKS_MIB + _EKS_POD_MIB * (pods or 0)
-    kept = (usual if mib is None else mib) + more_mib
-    kept += _EKS_EVICTION_MIB if eviction_mib is None else eviction_mib
+    reserved = (usual if mib is None else mib) + more_mib
+    reserved += _EKS_EVICTION_MIB if eviction_mib is None else eviction_mib
     memory = memory_gib * 1024
-    least = None if pods is None else int(memory * (1 - _EC2_KERNEL)) - kept
+    least = None if pods is None else int(memory * (1 - _EC2_KERNEL)) - reserved
     millis = _millis(vcpu) if cpu is None else vcpu * 1000 - cpu
-    return millis - more_cpu, round(memory) - kept, least
+    return millis - more_cpu, round(memory) - reserved, least
 
 
 def _millis(vcpu: int) -> int:
@@ -58,8 +58,8 @@ def _millis(vcpu: int) -> int:
 
 
 def _kept(amount: float, tiers: _Tiers) -> float:
-    kept = 0.0
+    reserved = 0.0
     for size, share in tiers:
-        kept += min(amount, size) * share
+        reserved += min(amount, size) * share
         amount = max(amount - size, 0.0)
-    return kept
+    return reserved

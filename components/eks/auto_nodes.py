@@ -33,7 +33,7 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
         class_spec=spec,
         instance_types=args.instance_types,
         arch=args.instance_type.arch,
-        capacity_types=[CAPACITY_TYPES[one] for one in args.purchases],
+        capacity_types=[CAPACITY_TYPES[way] for way in args.purchases],
         startup_taints=args.startup_taints,
         removal=_removal(args.karpenter),
         # Each node has a terminationGracePeriod, so a drifted node is drained whatever runs on it.
@@ -45,13 +45,13 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
 
 def cpu_nodes(name: str, args: EksCpuPoolArgs, places: Sequence[str], site: Site) -> Nodes:
     """The nodes of a pool without GPUs."""
-    row = catalog.instance_type(args.instance_types[0])
+    instance = catalog.instance_type(args.instance_types[0])
     return Nodes(
         pool=args.pool(name),
         class_kind="NodeClass",
         class_spec=_spec(site, places, args.disk_size_gb),
         instance_types=args.instance_types,
-        arch="amd64" if row is None else row.arch,
+        arch="amd64" if instance is None else instance.arch,
         capacity_types=["spot" if args.spot else "on-demand"],
         removal=_removal(EksPoolKarpenterArgs()),
     )

@@ -151,10 +151,10 @@ class EksPoolAutoscalerArgs:
 
     def options(self) -> dict[str, str]:
         """The options that are set, with the keys of the Auto Scaling group's tags."""
-        given = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
             name.replace("_", ""): _text(value)
-            for name, value in given.items()
+            for name, value in values.items()
             if value is not None
         }
 

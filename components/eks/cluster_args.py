@@ -73,10 +73,10 @@ _ADMINS = Hint(
 
 
 def _not_a_cpu_instance_type(name: str) -> str | None:
-    row = catalog.instance_type(name)
-    if row is None:
+    instance = catalog.instance_type(name)
+    if instance is None:
         return f"{shown(name)} is not known; allowed: the smaller sizes of {', '.join(_FAMILIES)}"
-    if not row.gpus:
+    if not instance.gpus:
         return None
     return (
         f"{name} has GPUs; give a CPU instance type such as m7i.large here, and add a pool under "
@@ -151,8 +151,8 @@ class EksSystemPoolArgs:
 
     @staticmethod
     def _arch(name: str) -> catalog.Arch:
-        row = catalog.instance_type(name)
-        return "amd64" if row is None else row.arch
+        instance = catalog.instance_type(name)
+        return "amd64" if instance is None else instance.arch
 
 
 def check_desired(desired: int | None, least: int, most: int) -> None:
@@ -435,31 +435,31 @@ class EksClusterArgs:
 
     def warnings(self, today: date) -> list[str]:
         """Warnings about settings that may not work for long, each starting with its key."""
-        found = []
+        lines = []
         if catalog.support(self.version, today) == "extended":
-            found.append(
+            lines.append(
                 f"version: standard support of Kubernetes {self.version} has ended, and EKS "
                 f"upgrades the cluster automatically; set {DEFAULT_VERSION}"
             )
         if self.private_endpoint and not self.authorized_networks:
-            found.append(
+            lines.append(
                 "privateEndpoint: only what has the cluster's own security group reaches the "
                 "control plane; name the network where Pulumi runs in authorizedNetworks"
             )
-        found += [
+        lines += [
             f"authorizedNetworks.{name}: {text} is public, and with privateEndpoint only what is "
             "routed into the VPC reaches the control plane; give the private network, or drop it"
             for name, text in self.authorized_networks.items()
             if self.private_endpoint and not is_reserved(ipaddress.IPv4Network(text))
         ]
-        found += [
+        lines += [
             f"admins[{position}]: {arn} is in an example account of AWS's documentation, which EKS "
             "refuses once the cluster exists; give the ARN of the identity that runs Pulumi"
             for position, arn in enumerate(self.admins)
             if arn.split(":")[4] in _EXAMPLE_ACCOUNTS
         ]
         then = "EKS refuses it when it creates the cluster"
-        return found + example_warnings(self.public_networks, then)
+        return lines + example_warnings(self.public_networks, then)
 
     def check_support(self, today: date) -> None:
         """Raises ValueError if EKS no longer supports the version."""

@@ -29,8 +29,8 @@ def replaced(old: str, new: str) -> Verdict:
 
 
 def _not_a_cpu_instance_type(name: str) -> str | None:
-    row = catalog.instance_type(name)
-    if row is not None and not row.gpus:
+    instance = catalog.instance_type(name)
+    if instance is not None and not instance.gpus:
         return None
     return f"{name!r} is not the name of an instance type without GPUs, such as m7i.2xlarge"
 
@@ -81,7 +81,7 @@ class EksCpuPoolArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
-        sizes = {(row.arch, row.vcpu, row.memory_gib) for row in self._rows}
+        sizes = {(instance.arch, instance.vcpu, instance.memory_gib) for instance in self._rows}
         if len(sizes) > 1:
             raise ValueError(
                 f"instanceTypes: {', '.join(self.instance_types)} differ in architecture or "
@@ -96,7 +96,7 @@ class EksCpuPoolArgs:
     @property
     def _rows(self) -> list[catalog.InstanceType]:
         rows = (catalog.instance_type(name) for name in self.instance_types)
-        return [row for row in rows if row is not None]
+        return [instance for instance in rows if instance is not None]
 
     @property
     def ami_type(self) -> str:

@@ -86,7 +86,7 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
         class_spec=spec,
         instance_types=args.instance_types,
         arch=args.instance_type.arch,
-        capacity_types=[CAPACITY_TYPES[one] for one in args.purchases],
+        capacity_types=[CAPACITY_TYPES[way] for way in args.purchases],
         startup_taints=args.startup_taints,
         removal=args.karpenter,
         drifted=str(args.max_unavailable or 1) if share is None else f"{share}%",
@@ -121,7 +121,7 @@ def _plain(
     places: Sequence[str],
     site: Site,
 ) -> Nodes:
-    row = catalog.instance_type(instance_types[0])
+    instance = catalog.instance_type(instance_types[0])
     return Nodes(
         pool=pool,
         class_kind="EC2NodeClass",
@@ -132,7 +132,7 @@ def _plain(
             "metadataOptions": _metadata_options(1),
         },
         instance_types=instance_types,
-        arch="amd64" if row is None else row.arch,
+        arch="amd64" if instance is None else instance.arch,
         capacity_types=["spot" if spot else "on-demand"],
     )
 
@@ -178,7 +178,7 @@ def _volume(
     throughput: int | None = None,
     iops: int | None = None,
 ) -> dict[str, Any]:
-    given = {"throughput": throughput, "iops": iops, "kmsKeyID": key}
+    options = {"throughput": throughput, "iops": iops, "kmsKeyID": key}
     return {
         "deviceName": device,
         "ebs": {
@@ -186,7 +186,7 @@ def _volume(
             "volumeSize": f"{gib}Gi",
             "encrypted": True,
             "deleteOnTermination": True,
-            **{name: value for name, value in given.items() if value is not None},
+            **{name: value for name, value in options.items() if value is not None},
         },
     }
 
@@ -198,11 +198,11 @@ def _metadata_options(hops: int) -> dict[str, Any]:
 def _kubelet(args: EksGpuNodeGroupArgs) -> dict[str, Any]:
     if args.kubelet is None:
         return {}
-    given = {name: getattr(args.kubelet, name) for name in _NATIVE}
-    if args.os == "bottlerocket" and given["eviction_hard"]:
+    options = {name: getattr(args.kubelet, name) for name in _NATIVE}
+    if args.os == "bottlerocket" and options["eviction_hard"]:
         # The kubelet treats an omitted signal as zero, and Bottlerocket adds none.
-        given["eviction_hard"] = {**EVICTION, **given["eviction_hard"]}
-    native = EksKubeletArgs(**given)
+        options["eviction_hard"] = {**EVICTION, **options["eviction_hard"]}
+    native = EksKubeletArgs(**options)
     return native.config
 
 

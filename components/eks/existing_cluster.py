@@ -48,12 +48,12 @@ class EksExistingCluster(pulumi.ComponentResource):
         if args.endpoint is not None and args.certificate_authority is not None:
             reached = pulumi.Output.from_input((args.endpoint, args.certificate_authority))
         else:
-            found = aws.eks.get_cluster_output(
+            existing = aws.eks.get_cluster_output(
                 name=args.existing, opts=pulumi.InvokeOutputOptions(parent=self)
             )
-            reached = found.apply(lambda cluster: _fitting(args, cluster))
+            reached = existing.apply(lambda cluster: _fitting(args, cluster))
             if args.scaler != "cluster-autoscaler" and not self.security_groups:
-                group = found.apply(lambda cluster: cluster.vpc_config.cluster_security_group_id)
+                group = existing.apply(lambda cluster: cluster.vpc_config.cluster_security_group_id)
                 self.security_groups = [group]
         self.name = reached.apply(lambda _: args.existing)
         self.kubeconfig = reached.apply(
@@ -110,7 +110,7 @@ def _fitting(args: EksExistingClusterArgs, cluster: aws.eks.GetClusterResult) ->
     be added to the cluster."""
     mode = cluster.access_configs[0].authentication_mode
     family = cluster.kubernetes_network_configs[0].ip_family
-    auto = any(one.enabled for one in cluster.compute_configs or ())
+    auto = any(compute.enabled for compute in cluster.compute_configs or ())
     if reason := unfit(args, cluster.status, cluster.version, mode, family, auto):
         raise pulumi.RunError(f"gpu-cluster:cluster.{reason}")
     return cluster.endpoint, cluster.certificate_authorities[0].data

@@ -45,7 +45,7 @@ class EksRole(pulumi.ComponentResource):
             aws.iam.RolePolicyAttachment(
                 f"{name}-{arn.rpartition('/')[2]}", role=role.name, policy_arn=arn, opts=child
             )
-            for arn in [*(regions.managed_policy(region, each) for each in managed), *policies]
+            for arn in [*(regions.managed_policy(region, policy) for policy in managed), *policies]
         ]
         if inline is not None:
             self.grants.append(aws.iam.RolePolicy(name, role=role.name, policy=inline, opts=child))

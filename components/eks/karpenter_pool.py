@@ -184,4 +184,4 @@ def _template(nodes: Nodes) -> dict[str, Any]:
 
 
 def _taints(taints: Sequence[Taint]) -> list[dict[str, str]]:
-    return [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
+    return [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]

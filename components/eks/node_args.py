@@ -161,7 +161,7 @@ class EksKubeletArgs:
                 raise ValueError(
                     f"{key}.{lone[0]}: the kubelet also needs it in {partner}; add it there"
                 )
-        cpus = [each.get("cpu") for each in (self.kube_reserved, self.system_reserved)]
+        cpus = [reserved.get("cpu") for reserved in (self.kube_reserved, self.system_reserved)]
         none = cpus[0] is not None and not any(float(quantity.parse(cpu)) for cpu in cpus if cpu)
         if self.cpu_manager_policy == "static" and none:
             raise ValueError(
@@ -195,8 +195,8 @@ class EksKubeletArgs:
         """GiB of a node's disk for pods: by default, a tenth is kept free and 1 GiB is reserved."""
         free = _share(self.eviction_hard.get("nodefs.available", "10%"), size, 2**-30)
         kube = _of(self.kube_reserved, "ephemeral-storage", 2**-30)
-        own = _of(self.system_reserved, "ephemeral-storage", 2**-30) or 0
-        return size - free - (1 if kube is None else kube) - own - 1
+        system = _of(self.system_reserved, "ephemeral-storage", 2**-30) or 0
+        return size - free - (1 if kube is None else kube) - system - 1
 
 
 def _of(given: Mapping[str, str], key: str, unit: float) -> int | None:
@@ -213,10 +213,10 @@ def check_user_data(parts: Sequence[str], os: str) -> None:
     """Raises ValueError for a part that the image's first boot, or EKS, does not accept."""
     if os == "bottlerocket":
         for position, part in enumerate(parts):
-            if found := re.search(r"^\s*\[[^\]\n]*[\"'].*\]|\\\"", part, re.MULTILINE):
+            if match := re.search(r"^\s*\[[^\]\n]*[\"'].*\]|\\\"", part, re.MULTILINE):
                 # awsdocs/amazon-eks-user-guide latest/ug/nodes/launch-templates.adoc, 2026-11-24.
                 raise ValueError(
-                    f"userData[{position}]: EKS cannot merge {found.group().strip()!r}; write "
+                    f"userData[{position}]: EKS cannot merge {match.group().strip()!r}; write "
                     "headers without quotes, and values without escaped ones"
                 )
     for position, part in enumerate(parts):

@@ -261,10 +261,10 @@ def _user_data(
 ) -> pulumi.Input[str] | None:
     def text(bootstrap: Bootstrap | None) -> str | None:
         if args.os == "bottlerocket":
-            found = bottlerocket(args.kubelet, pool.sharing, args.user_data, bootstrap)
+            data = bottlerocket(args.kubelet, pool.sharing, args.user_data, bootstrap)
         else:
-            found = al2023(args.kubelet, args.user_data, bootstrap)
-        return found and base64.b64encode(found.encode()).decode()
+            data = al2023(args.kubelet, args.user_data, bootstrap)
+        return data and base64.b64encode(data.encode()).decode()
 
     if args.ami_id is None or cluster is None:
         return text(None)

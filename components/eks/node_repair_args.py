@@ -108,8 +108,8 @@ class EksNodeRepairArgs:
         for limit in _LIMITS:
             check_one_of_two(self, f"{limit}_count", f"{limit}_percentage")
         default = self.__dataclass_fields__
-        given = [name for name in default if getattr(self, name) != default[name].default]
-        if not self.enabled and given != ["enabled"]:
+        changed = [name for name in default if getattr(self, name) != default[name].default]
+        if not self.enabled and changed != ["enabled"]:
             raise ValueError("enabled: is false, so the other keys have no effect; drop them")
 
     @property

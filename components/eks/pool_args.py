@@ -404,23 +404,23 @@ class EksGpuNodeGroupArgs:
         """Maximum and minimum memory that the smallest of its nodes has for pods, in MiB."""
         if self._sizes is None:
             return None, None
-        least = [each for _, _, each in self._sizes if each is not None]
+        least = [mib for _, _, mib in self._sizes if mib is not None]
         most = min(most for _, most, _ in self._sizes)
         return most, min(least) if len(least) == len(self._sizes) else None
 
     @property
     def _sizes(self) -> list[tuple[int, int, int | None]] | None:
         rows = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
-        if any(row.uncertain for row in rows):
+        if any(instance.uncertain for instance in rows):
             return None
         return [
             room.eks(
-                row.vcpu,
-                row.memory_gib,
-                row.max_pods,
-                **(self.kubelet.kept(row.memory_gib) if self.kubelet else {}),
+                instance.vcpu,
+                instance.memory_gib,
+                instance.max_pods,
+                **(self.kubelet.kept(instance.memory_gib) if self.kubelet else {}),
             )
-            for row in rows
+            for instance in rows
         ]
 
     @property
@@ -446,23 +446,23 @@ class EksGpuNodeGroupArgs:
             # The values of a real cluster are known later; this checks that they can be merged with
             # the rest.
             likely = Bootstrap("a", "https://a", "a", "10.0.0.0/16", pool.labels, self.node_taints)
-            own = likely if self.ami_id is not None else None
-            bottlerocket(self.kubelet, pool.sharing, self.user_data, own)
+            bootstrap = likely if self.ami_id is not None else None
+            bottlerocket(self.kubelet, pool.sharing, self.user_data, bootstrap)
         return ResolvedPool(
             args=self,
             pool=pool,
             places=places,
-            warnings=[f"gpuPools.{name}{one}" for one in self._warnings(cluster, places)],
+            warnings=[f"gpuPools.{name}{warning}" for warning in self._warnings(cluster, places)],
         )
 
     def _check_fallback(self, name: str, cluster: AnyEksClusterArgs) -> None:
         if cluster.scaler != "cluster-autoscaler":
             reservations.check_order(self.fallback)
             return
-        for key, given in (("minNodes", self.min_nodes), ("desiredNodes", self.desired_nodes)):
-            if given:
+        for key, nodes in (("minNodes", self.min_nodes), ("desiredNodes", self.desired_nodes)):
+            if nodes:
                 raise ValueError(
-                    f"{key}: {given} is not possible with fallback and cluster.scaler "
+                    f"{key}: {nodes} is not possible with fallback and cluster.scaler "
                     "cluster-autoscaler: each choice is a node group with its own size, and "
                     "starts without nodes; drop the key"
                 )
@@ -484,14 +484,14 @@ class EksGpuNodeGroupArgs:
                     "cluster.scaler: cluster-autoscaler or karpenter"
                 )
         # ephemeralStorage of a NodeClass: create-node-class.html, read 2026-11-24.
-        for key, given, most in (
+        for key, value, most in (
             ("diskSizeGb", self.disk_size_gb, 59000),
             ("diskThroughput", self.disk_throughput, 1000),
             ("diskIops", self.disk_iops, 16000),
         ):
-            if given > most:
+            if value > most:
                 raise ValueError(
-                    f"{key}: {given} is not possible with cluster.scaler auto-mode: its nodes have "
+                    f"{key}: {value} is not possible with cluster.scaler auto-mode: its nodes have "
                     f"at most {most}; lower it, or set cluster.scaler: cluster-autoscaler or "
                     "karpenter"
                 )
@@ -534,8 +534,8 @@ class EksGpuNodeGroupArgs:
 
     @property
     def _shared(self) -> Sharing | None:
-        given = self.sharing
-        return Sharing(strategy=given.strategy, replicas=given.replicas) if given else None
+        sharing = self.sharing
+        return Sharing(strategy=sharing.strategy, replicas=sharing.replicas) if sharing else None
 
     @property
     def _discovered(self) -> Mapping[str, str]:
@@ -544,23 +544,23 @@ class EksGpuNodeGroupArgs:
         return discovery_labels(self.gpu_model, self.gpus, self._shared)
 
     def _places_in(self, cluster: AnyEksClusterArgs) -> tuple[str, ...]:
-        own = self.subnet_ids if cluster.network.subnet_ids else self.zones
-        return tuple(own) or cluster.network.places
+        chosen = self.subnet_ids if cluster.network.subnet_ids else self.zones
+        return tuple(chosen) or cluster.network.places
 
     def _check_in(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> None:
         network = cluster.network
-        for key, other, given, offered in (
+        for key, other, chosen, offered in (
             ("zones", "subnetIds", self.zones, network.zones),
             ("subnetIds", "zones", self.subnet_ids, network.subnet_ids),
         ):
-            if given and not offered:
+            if chosen and not offered:
                 raise ValueError(
                     f"{key}: the cluster's network is configured by the key {other}; use that"
                 )
-            for one in given:
-                if one not in offered:
+            for place in chosen:
+                if place not in offered:
                     raise ValueError(
-                        f"{key}: {one!r} is not in the cluster's network; allowed: "
+                        f"{key}: {place!r} is not in the cluster's network; allowed: "
                         f"{', '.join(offered)}"
                     )
         key = "subnetIds" if network.subnet_ids else "zones"
@@ -640,9 +640,9 @@ class EksGpuNodeGroupArgs:
             )
 
     def _check_image(self) -> None:
-        for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
-            if found := catalog.image_refusal(row, self.os, self.release_version):
-                raise ValueError(": ".join(found))
+        for instance in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
+            if refusal := catalog.image_refusal(instance, self.os, self.release_version):
+                raise ValueError(": ".join(refusal))
         if self.ami_id is not None and self.release_version is not None:
             raise ValueError(
                 "releaseVersion: applies only to EKS images, and amiId names another image; drop "
@@ -679,11 +679,11 @@ class EksGpuNodeGroupArgs:
         return self.kubelet.max_pods if self.kubelet else None
 
     def _check_max_pods(self) -> None:
-        given = self.max_pods
+        max_pods = self.max_pods
         for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
-            if given and row.max_pods is not None and given > row.max_pods:
+            if max_pods and row.max_pods is not None and max_pods > row.max_pods:
                 raise ValueError(
-                    f"kubelet.maxPods: {given} is above {row.max_pods}, the number of pods for "
+                    f"kubelet.maxPods: {max_pods} is above {row.max_pods}, the number of pods for "
                     f"which {row.name} has addresses; lower it"
                 )
 

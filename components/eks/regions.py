@@ -22,8 +22,8 @@ def meant_region(region: str) -> str | None:
 
     A region with a known name and another number may have opened since the catalog was read.
     """
-    known = {one.rstrip("0123456789") for one in catalog.REGIONS}
-    if region.rstrip("0123456789") in known:
+    names = {name.rstrip("0123456789") for name in catalog.REGIONS}
+    if region.rstrip("0123456789") in names:
         return None
     return nearest(region, catalog.REGIONS, 0.8)
 

@@ -44,9 +44,9 @@ def size_check(name: str, path: str, *others: pulumi.ResourceHook) -> pulumi.Res
     """
 
     def check(change: pulumi.ResourceHookArgs) -> None:
-        known = (change.old_inputs or {}).get("scalingConfig")
+        old_config = (change.old_inputs or {}).get("scalingConfig")
         inputs = change.new_inputs or {}
-        check_size(path, inputs, changed=known)
+        check_size(path, inputs, changed=old_config)
         least, most = (int(inputs["scalingConfig"][key]) for key in ("minSize", "maxSize"))
         recycling.warn(path, change, RECYCLES, (least, most))
 

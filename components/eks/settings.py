@@ -164,11 +164,11 @@ def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeG
 def check_existing(path: str, pool: EksGpuNodeGroupArgs, cluster: EksExistingClusterArgs) -> None:
     """Raises ValueError for pool settings that need a cluster or Karpenter of the stack."""
     if cluster.karpenter_node_role is not None:
-        for key, given, gate in (
+        for key, value, gate in (
             ("minNodes", pool.min_nodes, "StaticCapacity"),
             ("sharing", pool.sharing, "NodeOverlay"),
         ):
-            if given:
+            if value:
                 raise ValueError(
                     f"{path}.{key}: needs Karpenter's feature gate {gate}, which its owner must "
                     "enable; drop the key, or set cluster.karpenter to {} to install one here"

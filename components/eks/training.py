@@ -13,14 +13,14 @@ def training_warnings(
 
     `workers`: pool -> number of nodes of its largest training job.
     """
-    found = []
+    lines = []
     for name, count in workers.items():
         instance_type = pools[name].args.instance_type
         if count > 1 and instance_type.efa_interfaces:
-            found.append(
+            lines.append(
                 f"gpuPools.{name}: a training job uses {count} nodes of {instance_type.name}, "
                 "which talk over TCP through one network interface, a fraction of the machine's "
                 f"bandwidth: this stack does not set up EFA ({instance_type.efa_interfaces} "
                 "interfaces); use one node, or smaller machines"
             )
-    return found
+    return lines

@@ -86,14 +86,14 @@ def entries(users: Mapping[str, EksUserArgs]) -> dict[str, tuple[list[str], dict
 
     A principal has one access entry, and each policy one scope in it, however many groups it is in.
     """
-    found: dict[str, tuple[list[str], dict[str, list[str]]]] = {}
+    by_arn: dict[str, tuple[list[str], dict[str, list[str]]]] = {}
     for group, user in users.items():
         for arn in user.principals:
-            groups, policies = found.setdefault(arn, ([], {}))
+            groups, policies = by_arn.setdefault(arn, ([], {}))
             groups.append(group)
             if user.access is not None:
                 policy = POLICIES[user.access]
                 before = policies.get(policy)
                 everywhere = not user.namespaces or before == []
                 policies[policy] = [] if everywhere else sorted({*(before or ()), *user.namespaces})
-    return found
+    return by_arn

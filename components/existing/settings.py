@@ -51,12 +51,12 @@ def resolve(
 
 
 def _kubeconfig(cluster: ExistingClusterArgs) -> Any:
-    given: Any = cluster.kubeconfig
-    if not is_output(given):
+    content: Any = cluster.kubeconfig
+    if not is_output(content):
         return at(f"{NAMESPACE}:cluster", cluster.read_kubeconfig)
     import pulumi
 
     def read(text: str) -> str:
         return at(f"{NAMESPACE}:cluster", replace(cluster, kubeconfig=text).read_kubeconfig)
 
-    return pulumi.Output.from_input(given).apply(read)
+    return pulumi.Output.from_input(content).apply(read)

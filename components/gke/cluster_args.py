@@ -194,11 +194,11 @@ class GkeControlPlaneArgs:
                     "privateEndpoint"
                 )
         if (key := self.secrets_encryption_key) is not None:
-            found = KMS_KEY.fullmatch(key)
-            assert found
-            if found["location"] != self.region:
+            match = KMS_KEY.fullmatch(key)
+            assert match
+            if match["location"] != self.region:
                 raise ValueError(
-                    f"secretsEncryptionKey: {key!r} is in {found['location']}, and GKE needs a "
+                    f"secretsEncryptionKey: {key!r} is in {match['location']}, and GKE needs a "
                     f"key in the cluster's region; give one in {self.region}"
                 )
 
@@ -210,21 +210,21 @@ class GkeControlPlaneArgs:
     def warnings(self) -> list[str]:
         """Warnings about settings that have no effect on GKE, each starting with its key."""
         then = "GKE would accept it, but Pulumi could then not reach the control plane"
-        found = example_warnings(self.authorized_networks, then)
+        lines = example_warnings(self.authorized_networks, then)
         if self.private_endpoint and not self.authorized_networks and not self.dns_endpoint:
-            found.append(
+            lines.append(
                 "privateEndpoint: without authorizedNetworks only the cluster's own subnetwork "
                 "reaches the control plane, and the update fails at the first Kubernetes object "
                 "if Pulumi runs elsewhere; name the network from which you connect, or set "
                 "dnsEndpoint: true"
             )
         elif self.private_endpoint and not self.dns_endpoint:
-            found.append(
+            lines.append(
                 f"privateEndpoint: the private endpoint answers only clients in {self.region}, "
                 "also over a VPN or an Interconnect; if yours ends in another region, set "
                 "dnsEndpoint: true"
             )
-        return found
+        return lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,21 +331,21 @@ class GkeClusterArgs(GkeControlPlaneArgs):
 
     def warnings(self) -> list[str]:
         """The warnings of the control plane, and those about the system pool's machine type."""
-        found = GkeControlPlaneArgs.warnings(self)
+        lines = GkeControlPlaneArgs.warnings(self)
         machine = catalog.machine_type(self.system_pool.machine_type)
         if machine is not None and machine.uncertain:
-            found.append(
+            lines.append(
                 f"systemPool.machineType: {machine.name} is not a listed size, so its price and "
                 "whether Google Cloud offers it are unknown; check it with gcloud compute "
                 f"machine-types describe {machine.name} --zone ZONE"
             )
         if machine is not None and machine.arch == "arm64":
-            found.append(
+            lines.append(
                 f"systemPool.machineType: {machine.name} is Arm, and GKE taints Arm nodes with "
                 "kubernetes.io/arch=arm64:NoSchedule, so that the controllers of batch never run "
                 "there; use an x86 machine type such as e2-standard-2"
             )
-        return found
+        return lines
 
     @property
     def node_zones(self) -> int:

@@ -300,8 +300,8 @@ def _exact(version: str) -> str:
 
 def _drivers(runs: Runs, found: FoundCluster, lacks: str) -> Iterator[str]:
     rows = [gke_volumes.volume_class(name) for name in sorted(runs.storage_classes)]
-    files = any(row is not None and row.driver == gke_volumes.FILESTORE for row in rows)
-    disks = any(row is not None and row.driver == gke_volumes.DISKS for row in rows)
+    files = any(volume is not None and volume.driver == gke_volumes.FILESTORE for volume in rows)
+    disks = any(volume is not None and volume.driver == gke_volumes.DISKS for volume in rows)
     needs = [
         *(
             (f"serviceAccounts.{account}.buckets", "gcsFuseCsiDriverConfig")
@@ -349,7 +349,7 @@ def bounded(
     https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning, "Resource
     limits", 2026-11-24.
     """
-    wanted: dict[str, float] = {}
+    needed: dict[str, float] = {}
     for pool in pools.values():
         machine, nodes = pool.args.machine, pool.pool.bounds[1]
         for resource, amount in (
@@ -357,8 +357,8 @@ def bounded(
             ("memory", machine.memory_gib),
             (pool.pool.accelerator, pool.pool.gpus_per_node),
         ):
-            wanted[resource] = wanted.get(resource, 0) + amount * nodes
-    for resource, amount in wanted.items():
+            needed[resource] = needed.get(resource, 0) + amount * nodes
+    for resource, amount in needed.items():
         limit = found.limits.get(resource)
         if limit is not None and amount > limit:
             yield (

@@ -64,7 +64,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
         if args.endpoint is not None:
             reached = pulumi.Output.from_input((args.endpoint, args.certificate_authority))
         else:
-            found = gcp.container.get_cluster_output(
+            existing = gcp.container.get_cluster_output(
                 name=args.existing,
                 location=args.location,
                 project=project,
@@ -79,7 +79,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
                 return _endpoint(args, cluster)
 
             # Only the CA certificate is used, which is not a secret.
-            reached = pulumi.Output.unsecret(found.apply(fitting))
+            reached = pulumi.Output.unsecret(existing.apply(fitting))
         self.id = reached.apply(lambda _: args.path_in(project))
         self.kubeconfig = reached.apply(
             lambda known: kubeconfig.gke(
@@ -129,7 +129,7 @@ def found_in(cluster: gcp.container.GetClusterResult) -> FoundCluster:
             for config in pool.node_configs
             for labels, machines in [(config.labels or {}, config.resource_labels or {})]
         ],
-        limits={row.resource_type: row.maximum for row in scaling.resource_limits}
+        limits={limit.resource_type: limit.maximum for limit in scaling.resource_limits}
         if scaling and scaling.enabled
         else {},
     )

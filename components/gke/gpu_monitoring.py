@@ -140,6 +140,6 @@ def _tile(row: int, column: int, widget: dict[str, Any]) -> dict[str, Any]:
 def _missing(source: Source) -> Iterator[str]:
     present = {*charts_and_alerts.measures(source), *charts_and_alerts.alerts(source)}
     everything: list[Measure | Alert] = [*charts_and_alerts.MEASURES, *charts_and_alerts.ALERTS]
-    for one in everything:
-        if one not in present:
-            yield one.title if isinstance(one, Measure) else f"alert {one.name}"
+    for metric in everything:
+        if metric not in present:
+            yield metric.title if isinstance(metric, Measure) else f"alert {metric.name}"

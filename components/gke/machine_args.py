@@ -34,14 +34,14 @@ def _not_a_gpu_machine(name: str) -> str | None:
 def _not_an_accelerator(name: str) -> str | None:
     if name in _OFFERED:
         return None
-    if row := catalog.ACCELERATORS.get(name):
+    if gpu := catalog.ACCELERATORS.get(name):
         return (
-            f"{name} is retired: Google Cloud has not started it since {row.retired_since}; use "
-            f"{row.replacement} instead"
+            f"{name} is retired: Google Cloud has not started it since {gpu.retired_since}; use "
+            f"{gpu.replacement} instead"
         )
     right = catalog.spelling(name)
-    if right and (row := catalog.ACCELERATORS[right]).retired:
-        right = row.replacement
+    if right and (gpu := catalog.ACCELERATORS[right]).retired:
+        right = gpu.replacement
     hint = f"did you mean {right!r}? " if right else ""
     return f"{shown(name)} is not known; {hint}allowed: {', '.join(_OFFERED)}"
 
@@ -106,9 +106,9 @@ class GkeGpuMachineArgs:
             return
         if gpu_model.machine_family != "n1":
             fitting = [
-                row.name
-                for row in catalog.MACHINE_TYPES.values()
-                if row.accelerator == gpu_model.name
+                bundle.name
+                for bundle in catalog.MACHINE_TYPES.values()
+                if bundle.accelerator == gpu_model.name
             ]
             raise ValueError(
                 f"accelerator: {gpu_model.name} cannot be attached to {self.machine_type}; machine "
@@ -159,7 +159,7 @@ class GkeGpuMachineArgs:
 
 def _attachable() -> list[str]:
     return [
-        row.name
-        for row in catalog.ACCELERATORS.values()
-        if row.machine_family == "n1" and not row.retired
+        gpu.name
+        for gpu in catalog.ACCELERATORS.values()
+        if gpu.machine_family == "n1" and not gpu.retired
     ]

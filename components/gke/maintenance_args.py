@@ -199,11 +199,11 @@ class GkeMaintenanceArgs:
             "maintenance_exclusions": [
                 {
                     "exclusion_name": name,
-                    "start_time": each.start,
-                    "end_time": each.end,
-                    "exclusion_options": {"scope": each.scope.upper().replace("-", "_")},
+                    "start_time": exclusion.start,
+                    "end_time": exclusion.end,
+                    "exclusion_options": {"scope": exclusion.scope.upper().replace("-", "_")},
                 }
-                for name, each in self.exclusions.items()
+                for name, exclusion in self.exclusions.items()
             ],
         }
 

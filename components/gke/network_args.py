@@ -16,10 +16,10 @@ from .sign_in import PROJECT
 
 
 def _name_only(path: str) -> str | None:
-    _, found, rest = path.partition("projects/")
+    _, prefix, rest = path.partition("projects/")
     project, slash, _ = rest.partition("/")
     name = rest.rpartition("/")[2]
-    return f"give {name} only, and hostProject {project}" if found and slash else None
+    return f"give {name} only, and hostProject {project}" if prefix and slash else None
 
 
 NETWORK_NAME = matching(
@@ -109,10 +109,10 @@ class GkeNetworkArgs:
     @staticmethod
     def check_given(given: Collection[str]) -> None:
         """Raises ValueError for settings of an own subnetwork together with an existing one."""
-        own = next((key for key in _OWN if key in given), None)
-        if own and any(key in given for key in (*_NAMED, "host_project")):
+        own_key = next((key for key in _OWN if key in given), None)
+        if own_key and any(key in given for key in (*_NAMED, "host_project")):
             raise ValueError(
-                f"{camel(own)}: an existing subnetwork has its own; drop it, or drop subnetwork"
+                f"{camel(own_key)}: an existing subnetwork has its own; drop it, or drop subnetwork"
             )
 
     @property

@@ -14,10 +14,10 @@ _ARTIFACT_REGISTRY = re.compile(
 def foreign_repository(registry: str | None, project: str) -> tuple[str, str, str] | None:
     """Location, project and name of the repository in `images.registry`, if it is in the Artifact
     Registry of another project, in which `NODE_ROLES` grant the nodes nothing."""
-    found = _ARTIFACT_REGISTRY.fullmatch(registry or "")
-    if found is None or found["project"] == project:
+    match = _ARTIFACT_REGISTRY.fullmatch(registry or "")
+    if match is None or match["project"] == project:
         return None
-    return found["location"], found["project"], found["repository"]
+    return match["location"], match["project"], match["repository"]
 
 
 def grant_command(repository: tuple[str, str, str], node_account: str) -> str:

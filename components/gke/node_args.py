@@ -136,17 +136,17 @@ class GkeKubeletArgs:
     @property
     def declared(self) -> Any:
         """The settings as `kubeletConfig`."""
-        found = {
+        config = {
             key: value for key, value in asdict(self).items() if value is not None and value != ()
         }
         for manager in ("memory_manager", "topology_manager"):
             policy = {
-                part: found.pop(f"{manager}_{part}")
+                part: config.pop(f"{manager}_{part}")
                 for part in ("policy", "scope")
-                if f"{manager}_{part}" in found
+                if f"{manager}_{part}" in config
             }
-            found |= {manager: policy} if policy else {}
-        return found
+            config |= {manager: policy} if policy else {}
+        return config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,14 +183,14 @@ class GkeLinuxArgs:
     def declared(self) -> Any:
         """The settings as `linuxNodeConfig`."""
         huge = {"hugepage_size2m": self.hugepages_2m, "hugepage_size1g": self.hugepages_1g}
-        found = {
+        config = {
             "sysctls": dict(self.sysctls) or None,
             "cgroup_mode": self.cgroup_mode and f"CGROUP_MODE_{self.cgroup_mode.upper()}",
             "hugepages_config": huge if any(huge.values()) else None,
             "transparent_hugepage_enabled": self.transparent_hugepages
             and f"TRANSPARENT_HUGEPAGE_ENABLED_{self.transparent_hugepages.upper()}",
         }
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in config.items() if value is not None}
 
 
 _COMPUTED = (
@@ -258,10 +258,10 @@ class GkeUpgradeArgs:
             "batchSoakSeconds": self.batch_soak_seconds,
             "soakSeconds": self.soak_seconds,
         }
-        given = next((key for key, value in blue.items() if value is not None), None)
-        if self.strategy == "surge" and given:
+        blue_key = next((key for key, value in blue.items() if value is not None), None)
+        if self.strategy == "surge" and blue_key:
             raise ValueError(
-                f"{given}: needs strategy blue-green; drop the key, or set strategy: blue-green"
+                f"{blue_key}: needs strategy blue-green; drop the key, or set strategy: blue-green"
             )
         if self.strategy == "blue-green" and (self.max_surge, self.max_unavailable) != (0, 1):
             key = "maxSurge" if self.max_surge else "maxUnavailable"

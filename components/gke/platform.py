@@ -133,7 +133,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             for name, pool in settings.pools.items()
         ]
         # GKE creates nodes for a pod that selects a class only once the class exists.
-        cluster = replace(cluster, ready=[each.compute_class for each in classes])
+        cluster = replace(cluster, ready=[component.compute_class for component in classes])
     declare_storage(
         runs, args=args.network, network=network, project=settings.project, cluster=cluster
     )

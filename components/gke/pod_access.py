@@ -86,10 +86,10 @@ def _in_cluster(path: str) -> gcp.storage.BucketIAMMemberConditionArgsDict:
 def addons(runs: Runs) -> gcp.container.ClusterAddonsConfigArgsDict | None:
     """The drivers that pods' volumes need and that a Standard cluster has only if they are enabled.
     A driver that is no longer needed stays on: the provider keeps the cluster's value."""
-    found: gcp.container.ClusterAddonsConfigArgsDict = {}
+    config: gcp.container.ClusterAddonsConfigArgsDict = {}
     if any(account.buckets for account in runs.accounts.values()):
-        found["gcs_fuse_csi_driver_config"] = {"enabled": True}
+        config["gcs_fuse_csi_driver_config"] = {"enabled": True}
     rows = map(volume_class, runs.storage_classes)
-    if any(row is not None and row.driver == FILESTORE for row in rows):
-        found["gcp_filestore_csi_driver_config"] = {"enabled": True}
-    return found or None
+    if any(volume is not None and volume.driver == FILESTORE for volume in rows):
+        config["gcp_filestore_csi_driver_config"] = {"enabled": True}
+    return config or None

@@ -456,13 +456,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             for zone in catalog.zones_with(gpu_model.name, region)
             if machine.zones is None or zone in machine.zones
         ]
-        wanted = tuple(self.zones) or ((location,) if zonal else tuple(offered))
-        if not wanted:
+        zones = tuple(self.zones) or ((location,) if zonal else tuple(offered))
+        if not zones:
             raise ValueError(
                 f"accelerator: {self.machine_type} with {gpu_model.name} is not offered in any "
                 f"zone of {region}; regions that have it: {self._regions()}"
             )
-        for zone in wanted:
+        for zone in zones:
             if zone not in offered and not gpu_model.zones_partial:
                 have = (
                     f"zones of {region} that have it: {', '.join(offered)}"
@@ -473,33 +473,33 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                     f"machineType: {self.machine_type} with {gpu_model.name} is not offered in "
                     f"{zone}{'; ' if offered else ', '}{have}"
                 )
-        if self.compact_placement and len(wanted) != 1:
+        if self.compact_placement and len(zones) != 1:
             raise ValueError(
-                f"compactPlacement: needs exactly one zone, the pool has {', '.join(wanted)}; "
+                f"compactPlacement: needs exactly one zone, the pool has {', '.join(zones)}; "
                 "set zones to one of them"
             )
         # The API looks for it in each zone, and fails with 404 if it is not there.
         alone = self.reservation is not None and not self.fallback
-        if alone and not self.zones and len(wanted) > 1:
+        if alone and not self.zones and len(zones) > 1:
             raise ValueError(
                 f"reservation: {self.reservation!r} is in one zone, and the pool has zones "
-                f"{', '.join(wanted)}; set zones to the reservation's zone"
+                f"{', '.join(zones)}; set zones to the reservation's zone"
             )
-        most = catalog.MAX_POOL_NODES_PER_ZONE * len(wanted) // self._places(wanted)
+        most = catalog.MAX_POOL_NODES_PER_ZONE * len(zones) // self._places(zones)
         if self.max_nodes > most:
             raise ValueError(
                 f"maxNodes: {self.max_nodes} is too large; a node pool has at most "
                 f"{catalog.MAX_POOL_NODES_PER_ZONE} nodes in a zone, {most} here: lower it, or add "
                 "a pool"
             )
-        first = self.initial_nodes_per_zone(len(wanted)) * len(wanted)
-        if first > self.max_nodes * self._places(wanted):
+        first = self.initial_nodes_per_zone(len(zones)) * len(zones)
+        if first > self.max_nodes * self._places(zones):
             raise ValueError(
                 f"minNodes: {self.min_nodes} would start {first} nodes, as many in each of "
-                f"{', '.join(wanted)}, which is above maxNodes {self.max_nodes}; raise maxNodes, "
+                f"{', '.join(zones)}, which is above maxNodes {self.max_nodes}; raise maxNodes, "
                 "or set fewer zones"
             )
-        return wanted
+        return zones
 
     def _regions(self) -> str:
         """Text listing every region that is known to have the pool's machine."""

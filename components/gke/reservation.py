@@ -36,10 +36,10 @@ class Reservation:
 
 def parse(path: str) -> Reservation:
     """Parses a path; raises ValueError, in one line, if it has another form."""
-    found = _PATH.fullmatch(path)
-    if found is None:
+    match = _PATH.fullmatch(path)
+    if match is None:
         raise ValueError(f"reservation: {RESERVATION.refusal(path)}")
-    return Reservation(**found.groupdict())
+    return Reservation(**match.groupdict())
 
 
 def check(order: Sequence[str], reservation: str | None) -> None:

@@ -34,13 +34,13 @@ def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str])
 
     `config` is the engine's: `gcp:credentials` -> text.
     """
-    given = [f"gcp:{key}" for key in _CONFIG if config.get(f"gcp:{key}")]
-    given += [name for name in _ENVIRONMENT if environment.get(name)]
+    sources = [f"gcp:{key}" for key in _CONFIG if config.get(f"gcp:{key}")]
+    sources += [name for name in _ENVIRONMENT if environment.get(name)]
     return [
         f"{name}: signs in to Google Cloud but not to the cluster, for which "
         "gke-gcloud-auth-plugin accepts only Application Default Credentials; drop it, and run "
         "gcloud auth application-default login or set GOOGLE_APPLICATION_CREDENTIALS"
-        for name in given
+        for name in sources
     ]
 
 

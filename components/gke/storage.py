@@ -52,7 +52,7 @@ class GkeStorage(pulumi.ComponentResource):
         super().__init__("gpu-cluster:gke:Storage", name, None, opts)
         rows = {each: catalog.STACK_CLASSES[each] for each in sorted(classes)}
         api: list[pulumi.Resource] = []
-        if any(row.driver == catalog.FILESTORE for row in rows.values()):
+        if any(volume.driver == catalog.FILESTORE for volume in rows.values()):
             api.append(
                 gcp.projects.Service(
                     catalog.FILESTORE_API,
@@ -63,13 +63,13 @@ class GkeStorage(pulumi.ComponentResource):
                     opts=pulumi.ResourceOptions(parent=self),
                 )
             )
-        for each, row in rows.items():
-            files = row.driver == catalog.FILESTORE
+        for each, volume in rows.items():
+            files = volume.driver == catalog.FILESTORE
             kubernetes.storage.v1.StorageClass(
                 each,
                 metadata={"name": each},
-                provisioner=row.driver,
-                parameters={**row.parameters, **(_in_network(args, network) if files else {})},
+                provisioner=volume.driver,
+                parameters={**volume.parameters, **(_in_network(args, network) if files else {})},
                 # A volume is created in the zone of its pod, which is not known before the pod is
                 # scheduled.
                 volume_binding_mode="WaitForFirstConsumer",

@@ -35,14 +35,14 @@ def control_plane_warnings(
     args: GkeControlPlaneArgs | GkeExistingClusterArgs, project: str
 ) -> list[str]:
     """Warnings about the control plane's settings and the project."""
-    said = args.warnings() if isinstance(args, GkeControlPlaneArgs) else []
-    found = [f"cluster.{line}" for line in said]
+    warnings = args.warnings() if isinstance(args, GkeControlPlaneArgs) else []
+    lines = [f"cluster.{line}" for line in warnings]
     if project == SAMPLE_PROJECT:
-        found.append(
+        lines.append(
             f"gcp:project: {project} is the sample's placeholder, and Google Cloud will refuse the "
             "first resource; give the ID of your own project (gcloud projects list)"
         )
-    return found
+    return lines
 
 
 def training_warnings(
@@ -57,11 +57,11 @@ def training_warnings(
     `nodes`: pool -> the GPUs of one node; `workers`: pool -> number of nodes of its largest
     training job. `kept`: pools whose nodes GKE never upgrades.
     """
-    found = nvlink_warnings({name: gpu_model.model for name, (gpu_model, _) in nodes.items()})
+    lines = nvlink_warnings({name: gpu_model.model for name, (gpu_model, _) in nodes.items()})
     for name, count in workers.items():
         at_any_time = isinstance(cluster, GkeControlPlaneArgs) and cluster.maintenance is None
         if at_any_time and name not in kept:
-            found.append(
+            lines.append(
                 f"gpuPools.{name}: trainingJobs run there, and GKE may upgrade its nodes at any "
                 "time, which restarts the jobs; set cluster.maintenance, with an exclusion for a "
                 "long run"
@@ -69,13 +69,13 @@ def training_warnings(
         gpu_model, gpus = nodes[name]
         # The smaller machines of these families have one interface.
         if count > 1 and gpu_model.machine_family in _FABRIC and gpus == max(gpu_model.counts):
-            found.append(
+            lines.append(
                 f"gpuPools.{name}: a training job uses {count} nodes of {gpus} {gpu_model.name}, "
                 "which talk over one gVNIC, a fraction of the machine's bandwidth: this stack "
                 "sets up neither GPUDirect nor RDMA; use one node, or machines without that "
                 "network"
             )
-    return found
+    return lines
 
 
 def shared_rights(accounts: Mapping[str, ServiceAccountArgs], project: str) -> list[str]:

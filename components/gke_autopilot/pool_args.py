@@ -27,10 +27,10 @@ _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if row.autopilot_c
 def _not_offered(name: str) -> str | None:
     if name in _OFFERED:
         return None
-    known = name in catalog.ACCELERATORS
+    exists = name in catalog.ACCELERATORS
     right = catalog.spelling(name)
-    hint = f"did you mean {right!r}? " if right in _OFFERED and not known else ""
-    what = "offered on Autopilot" if known else "known"
+    hint = f"did you mean {right!r}? " if right in _OFFERED and not exists else ""
+    what = "offered on Autopilot" if exists else "known"
     return f"{shown(name)} is not {what}; {hint}allowed: {', '.join(_OFFERED)}"
 
 
@@ -212,13 +212,13 @@ class GkeAutopilotPoolArgs:
     def _reservation(self) -> dict[str, str | None]:
         if self.reservation is None:
             return {}
-        found = reservations.parse(self.reservation)
+        reservation = reservations.parse(self.reservation)
         return {
-            names.GKE_RESERVATION_NAME: found.name,
+            names.GKE_RESERVATION_NAME: reservation.name,
             names.GKE_RESERVATION_AFFINITY: "specific",
-            names.GKE_RESERVATION_PROJECT: found.owner,
-            names.GKE_RESERVATION_BLOCKS: found.block,
-            names.GKE_RESERVATION_SUB_BLOCKS: found.sub_block,
+            names.GKE_RESERVATION_PROJECT: reservation.owner,
+            names.GKE_RESERVATION_BLOCKS: reservation.block,
+            names.GKE_RESERVATION_SUB_BLOCKS: reservation.sub_block,
         }
 
     def _check_version(self, version: str | None) -> None:

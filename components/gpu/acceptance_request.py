@@ -48,7 +48,7 @@ class ThresholdsArgs:
             "host": (self.pcie, 0.6),
             "allReduce": (self.all_reduce, 0.6),
         }
-        return {key: own if given is None else given for key, (given, own) in least.items()}
+        return {key: default if value is None else value for key, (value, default) in least.items()}
 
 
 def request(

@@ -35,7 +35,7 @@ class Namespaces(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gpu:Namespaces", name, None, opts)
-        made: list[pulumi.Resource] = []
+        resources: list[pulumi.Resource] = []
         for namespace, args in namespaces.items():
             created = kubernetes.core.v1.Namespace(
                 namespace,
@@ -50,8 +50,8 @@ class Namespaces(pulumi.ComponentResource):
                 automount_service_account_token=False,
                 opts=cluster.options(self, depends_on=[created]),
             )
-            made += [created, account]
-        self.made = made
+            resources += [created, account]
+        self.made = resources
         self.register_outputs({})
 
 
@@ -180,11 +180,11 @@ class PodClaims(pulumi.ComponentResource):
         super().__init__(
             "gpu-cluster:gpu:PodClaims", name, remembered, pulumi.ResourceOptions.merge(guard, opts)
         )
-        made: list[pulumi.Resource] = []
+        resources: list[pulumi.Resource] = []
         for claim, args in claims.items():
             disk = cluster.volumes.get(claim)
             volume = self._volume(claim, args, disk, cluster) if disk else None
-            made.append(
+            resources.append(
                 kubernetes.core.v1.PersistentVolumeClaim(
                     claim,
                     metadata={"name": claim, "namespace": args.namespace, "annotations": _AT_ONCE},
@@ -198,7 +198,7 @@ class PodClaims(pulumi.ComponentResource):
                     opts=cluster.options(self, holds_disk=True),
                 )
             )
-        self.made = made
+        self.made = resources
         self.register_outputs({})
 
     def _volume(
@@ -258,16 +258,16 @@ def declare_namespaces(namespaces: Mapping[str, NamespaceArgs], *, cluster: Clus
 
 def declare_auxiliary(auxiliary: Auxiliary, *, cluster: Cluster) -> Sequence[pulumi.Resource]:
     """Declares accounts and claims; returns the resources on which pods that name them depend."""
-    made: list[pulumi.Resource] = []
+    resources: list[pulumi.Resource] = []
     if auxiliary.accounts:
-        made += PodAccounts(
+        resources += PodAccounts(
             "accounts", auxiliary.accounts, cluster=cluster, opts=cluster.component_options
         ).made
     if auxiliary.claims:
-        made += PodClaims(
+        resources += PodClaims(
             "claims", auxiliary.claims, cluster=cluster, opts=cluster.component_options
         ).made
-    return made
+    return resources
 
 
 def declare_files(

@@ -64,8 +64,8 @@ def _by_daemon_set(pools: Mapping[str, GpuPool]) -> dict[str, list[GpuPool]]:
     grouped: dict[str, list[GpuPool]] = {}
     for pool in pools.values():
         if pool.installer:
-            own = f"-{pool.name}" if pool.installer_image or pool.installer_version else ""
-            grouped.setdefault(f"nvidia-driver-installer-{pool.installer}{own}", []).append(pool)
+            suffix = f"-{pool.name}" if pool.installer_image or pool.installer_version else ""
+            grouped.setdefault(f"nvidia-driver-installer-{pool.installer}{suffix}", []).append(pool)
     return grouped
 
 

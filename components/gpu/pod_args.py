@@ -176,8 +176,8 @@ class PodArgs:
         if name is None:
             return None
         if name not in auxiliary.accounts:
-            known = auxiliary.accounts
-            allowed = unknown(name, known) if known else "serviceAccounts has none"
+            accounts = auxiliary.accounts
+            allowed = unknown(name, accounts) if accounts else "serviceAccounts has none"
             raise ValueError(f"serviceAccount: {name!r} is not a service account; {allowed}")
         if (other := auxiliary.accounts[name].namespace) != namespace:
             raise ValueError(

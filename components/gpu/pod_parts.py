@@ -32,14 +32,14 @@ class PodParts:
 
 def contents_of(args: PodArgs, root: Path) -> Contents:
     """The contents of the files in its volumes. Raises ValueError, starting with the path."""
-    found = {}
+    contents = {}
     for name, volume in args.volumes.items():
         if volume.files:
             try:
-                found[name] = volume.contents(root)
+                contents[name] = volume.contents(root)
             except ValueError as error:
                 raise ValueError(f"volumes.{name}.{error}") from None
-    return found
+    return contents
 
 
 def config_map_name(owner: str, volume: str, content: Mapping[str, str]) -> str:
@@ -68,10 +68,10 @@ def pod_parts(
         spec["imagePullSecrets"] = [{"name": name} for name in args.image_pull_secrets]
     if args.env_from:
         container["envFrom"] = [
-            {"secretRef": {"name": each.secret}}
-            if each.secret
-            else {"configMapRef": {"name": each.config_map}}
-            for each in args.env_from
+            {"secretRef": {"name": source.secret}}
+            if source.secret
+            else {"configMapRef": {"name": source.config_map}}
+            for source in args.env_from
         ]
     mounted = any(volume.bucket for volume in args.volumes.values())
     return PodParts(

@@ -25,13 +25,13 @@ def use_registry(images: ImagesArgs) -> pulumi.ResourceTransformation:
 def _moved(value: Any, images: ImagesArgs) -> Any:
     if isinstance(value, Mapping):
         return {
-            name: [_container(one, images) for one in each]
-            if name in _LISTS and isinstance(each, list)
-            else _moved(each, images)
-            for name, each in value.items()
+            name: [_container(container, images) for container in item]
+            if name in _LISTS and isinstance(item, list)
+            else _moved(item, images)
+            for name, item in value.items()
         }
     if isinstance(value, list):
-        return [_moved(each, images) for each in value]
+        return [_moved(item, images) for item in value]
     return value
 
 

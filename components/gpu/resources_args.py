@@ -33,8 +33,8 @@ def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool) ->
         ("memory", pool.memory_mib, "Mi"),
     ):
         # A limit without a request is also the request.
-        for key, given in (("requests", requests), ("limits", limits)):
-            asked: str | None = getattr(given, resource)
+        for key, resources in (("requests", requests), ("limits", limits)):
+            asked: str | None = getattr(resources, resource)
             if asked is None:
                 continue
             if most is not None and quantity.parse(asked) > quantity.parse(f"{most}{unit}"):

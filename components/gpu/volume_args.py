@@ -127,17 +127,17 @@ class VolumeArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
-        given = [key for key in _SOURCES if getattr(self, key)]
-        words = [_WORDS.get(key, key) for key in _SOURCES]
-        if not given:
-            raise ValueError(f"mountPath: has no source; give one of {', '.join(words)}")
-        if len(given) > 1:
-            first, second = (_WORDS.get(key, key) for key in given[:2])
+        sources = [key for key in _SOURCES if getattr(self, key)]
+        keys = [_WORDS.get(key, key) for key in _SOURCES]
+        if not sources:
+            raise ValueError(f"mountPath: has no source; give one of {', '.join(keys)}")
+        if len(sources) > 1:
+            first, second = (_WORDS.get(key, key) for key in sources[:2])
             raise ValueError(
                 f"{second}: a volume has only one source, and this one already has "
                 f"{first}; drop one of the two"
             )
-        (source,) = given
+        (source,) = sources
         self._check_names()
         if self.read_only is False and source not in _WRITABLE and source != "memory":
             raise ValueError(
@@ -173,7 +173,7 @@ class VolumeArgs:
         """Name -> content of each of `files` below `root`. Raises ValueError, starting with the
         key, for a file elsewhere, that is unreadable, not text or too large, or has a private
         key."""
-        found: dict[str, str] = {}
+        contents: dict[str, str] = {}
         for position, file in enumerate(self.files):
             key = f"files[{position}]"
             path = root / file
@@ -195,13 +195,13 @@ class VolumeArgs:
                     f"{key}: {file!r} holds a private key, which everyone who can read ConfigMaps "
                     "could see; create a Secret and name it in secret"
                 )
-            found[Path(file).name] = text
-        if (size := sum(len(text.encode()) for text in found.values())) > FILES_LIMIT:
+            contents[Path(file).name] = text
+        if (size := sum(len(text.encode()) for text in contents.values())) > FILES_LIMIT:
             raise ValueError(
                 f"files: have {size:,} bytes together, and a ConfigMap at most {FILES_LIMIT:,}; "
                 "put them into the image or a bucket"
             )
-        return found
+        return contents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,8 +172,8 @@ def _default_memory(args: WorkloadArgs, pool: GpuPool, spec: str) -> list[str]:
     """Paths of the default shared memory: a pod or job that an older version of this program
     created without it is not replaced because of it. A change of the driver's libraries still
     replaces it, because of the search path in `env`."""
-    given = args.shared_memory is not None or _libraries(args, pool) or args.volumes
-    if given or _shared_memory(args, pool) is None:
+    explicit = args.shared_memory is not None or _libraries(args, pool) or args.volumes
+    if explicit or _shared_memory(args, pool) is None:
         return []
     return [f"{spec}.volumes", f"{spec}.containers[0].volumeMounts"]
 
@@ -186,8 +186,8 @@ def _shared_memory(args: GpuPodArgs, pool: GpuPool) -> VolumeArgsDict | None:
     """The volume at `/dev/shm`; None for the container runtime's default."""
     if args.shared_memory is None:
         # NCCL and data loaders pass tensors through it. With the host's IPC, it is the host's.
-        wanted = args.gpus > 1 and not pool.host_ipc
-        return {"name": "shared-memory", "empty_dir": {"medium": "Memory"}} if wanted else None
+        needed = args.gpus > 1 and not pool.host_ipc
+        return {"name": "shared-memory", "empty_dir": {"medium": "Memory"}} if needed else None
     if not quantity.parse(args.shared_memory):
         return None
     empty_dir: EmptyDirVolumeSourceArgsDict = {"medium": "Memory", "size_limit": args.shared_memory}

@@ -101,8 +101,8 @@ class GpuPodArgs(PodArgs):
 
     def uses_host(self, pool: GpuPool) -> bool:
         """Like `PodArgs.uses_host`; a pod without GPUs mounts nothing of the driver."""
-        own = self.driver_libraries or any(each.host_file for each in self.volumes.values())
-        return bool(own or (self.gpus and PodArgs.uses_host(self, pool)))
+        mounts = self.driver_libraries or any(volume.host_file for volume in self.volumes.values())
+        return bool(mounts or (self.gpus and PodArgs.uses_host(self, pool)))
 
     def check_fits(self, pool: GpuPool) -> None:
         """Raises ValueError if a pod does not fit any node of `pool`."""
@@ -159,10 +159,10 @@ class GpuPodArgs(PodArgs):
 
     def check_held(self, key: str, pods: int, pool: GpuPool) -> None:
         """Raises ValueError, starting with `key`, if `pool` is too small for all pods."""
-        held = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
-        if self.gpus and held is not None and pods > held:
+        capacity = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
+        if self.gpus and capacity is not None and pods > capacity:
             raise ValueError(
-                f"{key}: {pods} is more than pool {pool.name} can run: {held} pods with "
+                f"{key}: {pods} is more than pool {pool.name} can run: {capacity} pods with "
                 f"{self.gpus} each on {pool.max_nodes} nodes; request fewer, or raise its maxNodes"
             )
 

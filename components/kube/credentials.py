@@ -78,7 +78,7 @@ def unsafe(user: Mapping[str, Any], commands: Sequence[str] = ()) -> str | None:
 
 
 def _unknown_argument(command: str, arguments: Sequence[Any]) -> str | None:
-    plugin, words, rest = PLUGINS[command], [], iter(map(str, arguments))
+    plugin, positional, rest = PLUGINS[command], [], iter(map(str, arguments))
     for argument in rest:
         name, equals, _ = argument.partition("=")
         if name in plugin.options:
@@ -87,12 +87,12 @@ def _unknown_argument(command: str, arguments: Sequence[Any]) -> str | None:
         elif argument in plugin.switches:
             continue
         elif not argument.startswith("-"):
-            words.append(argument)
+            positional.append(argument)
             continue
         if name.startswith("-") and name not in plugin.options:
             allowed = ", ".join([*plugin.options, *plugin.switches])
             return f"runs {command} with {name}; allowed flags: {allowed}"
-    if words != list(plugin.words):
+    if positional != list(plugin.words):
         expected = " ".join([command, *plugin.words])
-        return f"runs {' '.join([command, *words])}; allowed: {expected}"
+        return f"runs {' '.join([command, *positional])}; allowed: {expected}"
     return None

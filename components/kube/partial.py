@@ -27,18 +27,18 @@ def get(value: Any, *path: str | int) -> Any:
 
 def each(value: Any, *path: str | int) -> list[Any]:
     """The items of the list at the path; `[UNKNOWN]` if the list is not known."""
-    found = get(value, *path)
-    if found is UNKNOWN:
+    items = get(value, *path)
+    if items is UNKNOWN:
         return [UNKNOWN]
-    return list(found) if isinstance(found, list) else []
+    return list(items) if isinstance(items, list) else []
 
 
 def entries(value: Any, *path: str | int) -> Mapping[str, Any] | None:
     """The map at the path, empty if there is none; None if it is not known."""
-    found = get(value, *path)
-    if found is UNKNOWN:
+    mapping = get(value, *path)
+    if mapping is UNKNOWN:
         return None
-    return found if isinstance(found, Mapping) else {}
+    return mapping if isinstance(mapping, Mapping) else {}
 
 
 def all_of(verdicts: Iterable[bool | None]) -> bool | None:

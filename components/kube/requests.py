@@ -48,8 +48,8 @@ def requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
 
 def _asked(holder: Mapping[str, Any]) -> dict[str, Decimal]:
     resources = _map(holder, "resources")
-    given = {**_map(resources, "limits"), **_map(resources, "requests")}
-    return {name: quantity.parse(amount) for name, amount in given.items()}
+    quantities = {**_map(resources, "limits"), **_map(resources, "requests")}
+    return {name: quantity.parse(amount) for name, amount in quantities.items()}
 
 
 def _add(total: dict[str, Decimal], more: Mapping[str, Decimal]) -> None:
@@ -58,5 +58,5 @@ def _add(total: dict[str, Decimal], more: Mapping[str, Decimal]) -> None:
 
 
 def _map(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = holder.get(key) or {}
-    return found
+    mapping: Mapping[str, Any] = holder.get(key) or {}
+    return mapping

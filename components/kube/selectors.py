@@ -38,8 +38,8 @@ def selects(
     selector = entries(spec, "nodeSelector")
     if selector is None:
         return None
-    wanted = [_equal(_value(labels, key, perhaps), value) for key, value in selector.items()]
-    return all_of([*wanted, affine(spec, labels, name=name, perhaps=perhaps)])
+    verdicts = [_equal(_value(labels, key, perhaps), value) for key, value in selector.items()]
+    return all_of([*verdicts, affine(spec, labels, name=name, perhaps=perhaps)])
 
 
 def affine(
@@ -76,30 +76,30 @@ def requirement(one: Any, labels: Mapping[str, Any], perhaps: Perhaps = _never) 
         return None
     if not _readable(operator, values):
         return False
-    found = _value(labels, key, perhaps)
-    if found is UNKNOWN:
+    label = _value(labels, key, perhaps)
+    if label is UNKNOWN:
         # A label with an unknown value exists nevertheless.
         return {"Exists": True, "DoesNotExist": False}.get(operator) if key in labels else None
     match operator:
         case "In":
-            return bool(found in values)
+            return bool(label in values)
         case "NotIn":
-            return bool(found not in values)
+            return bool(label not in values)
         case "Exists":
-            return found is not None
+            return label is not None
         case "DoesNotExist":
-            return found is None
-        case _ if not _INTEGER.fullmatch(str(found)):
+            return label is None
+        case _ if not _INTEGER.fullmatch(str(label)):
             return False
         case _:
-            there, bound = int(found), int(values[0])
-            return there > bound if operator == "Gt" else there < bound
+            number, bound = int(label), int(values[0])
+            return number > bound if operator == "Gt" else number < bound
 
 
 def _readable(operator: Any, values: list[Any]) -> bool:
     match operator:
         case "In" | "NotIn":
-            return bool(values) and not any(invalid_label_value(str(one)) for one in values)
+            return bool(values) and not any(invalid_label_value(str(value)) for value in values)
         case "Exists" | "DoesNotExist":
             return not values
         case "Gt" | "Lt":
@@ -117,8 +117,8 @@ def _field(one: Any, name: str | None) -> bool | None:
         return False
     if name is None:
         return None
-    found: Any = name if key == "metadata.name" else ""
-    return (operator == "In") is bool(found == values[0])
+    field: Any = name if key == "metadata.name" else ""
+    return (operator == "In") is bool(field == values[0])
 
 
 def _value(labels: Mapping[str, Any], key: str, perhaps: Perhaps) -> Any:

@@ -38,7 +38,7 @@ def tolerated(tolerations: Sequence[Any], *, key: Any, value: Any, effect: Any) 
     """
     if UNKNOWN in (key, value, effect):
         return None
-    return any_of(_matches(one, key, value or "", effect) for one in tolerations)
+    return any_of(_matches(toleration, key, value or "", effect) for toleration in tolerations)
 
 
 def _matches(toleration: Any, key: str, value: str, effect: str) -> bool | None:

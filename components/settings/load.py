@@ -129,21 +129,21 @@ def _short(message: str) -> str:
 def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
     for key in config:
         _check_namespace(key)
-    given = {
+    blocks = {
         key.removeprefix(f"{NAMESPACE}:"): value
         for key, value in config.items()
         if key.startswith(f"{NAMESPACE}:")
     }
-    for key in given:
+    for key in blocks:
         if key not in _KEYS:
             raise ValueError(no_such_key(f"{NAMESPACE}:{key}", key, _KEYS))
     for outer in ("cluster", "batch"):
-        if nested := [key for key in _structured(given, outer) if key in _KEYS]:
+        if nested := [key for key in _structured(blocks, outer) if key in _KEYS]:
             raise ValueError(
                 f"{NAMESPACE}:{outer}.{nested[0]}: does not belong in {outer}; rename the key to "
                 f"{NAMESPACE}:{nested[0]} and move it directly below config"
             )
-    values = {key: _structured(given, key) for key in _KEYS}
+    values = {key: _structured(blocks, key) for key in _KEYS}
     check_entry_names(values)
     return _of_values(config, values, _platform(values["cluster"]), root)
 
@@ -206,7 +206,7 @@ def _of_values(
         ),
     )
     available = Available(pools=pools, batch=batch, auxiliary=auxiliary, root=root)
-    found = Settings(
+    settings = Settings(
         platform=platform,
         own=own,
         namespaces=with_namespaces(namespaces, teams),
@@ -219,11 +219,11 @@ def _of_values(
         auxiliary=auxiliary,
         images=decode(f"{NAMESPACE}:images", ImagesArgs, values["images"]),
     )
-    check_names(found)
-    check_disk_zones(found.pod_groups, auxiliary.claims, own.pools, own.access.disks)
-    check_namespaces(found)
-    check_groups(found)
-    return found
+    check_names(settings)
+    check_disk_zones(settings.pod_groups, auxiliary.claims, own.pools, own.access.disks)
+    check_namespaces(settings)
+    check_groups(settings)
+    return settings
 
 
 def _check_namespace(key: str) -> None:
@@ -244,25 +244,25 @@ def _check_namespace(key: str) -> None:
 def _platform(cluster: dict[str, Any]) -> str:
     """Removes the platform, which decides which keys are allowed, from the cluster's block."""
     path, platform = f"{NAMESPACE}:cluster.platform", platform_in(cluster)
-    given = cluster.pop("platform", None)
-    refuse_output(path, given)
-    if given is None:
+    named = cluster.pop("platform", None)
+    refuse_output(path, named)
+    if named is None:
         if near := difflib.get_close_matches("platform", map(str, cluster), n=1, cutoff=0.8):
             raise ValueError(no_such_key(f"{NAMESPACE}:cluster.{near[0]}", near[0], ["platform"]))
         raise ValueError(f"{path}: is missing; allowed: {', '.join(WRITTEN)}")
-    if not isinstance(given, str) or given not in WRITTEN:
-        raise ValueError(f"{path}: {given!r} is not known; {unknown(str(given), WRITTEN)}")
+    if not isinstance(named, str) or named not in WRITTEN:
+        raise ValueError(f"{path}: {named!r} is not known; {unknown(str(named), WRITTEN)}")
     return platform
 
 
 def _check_owner_keys(platform: str, cluster: Any) -> None:
     """Refuses keys of a cluster that the stack creates, if the cluster is an existing one."""
-    row = PLATFORMS[platform]
-    if not row.added or not isinstance(cluster, Mapping):
+    entry = PLATFORMS[platform]
+    if not entry.added or not isinstance(cluster, Mapping):
         return
     owned = PLATFORMS[platform.removesuffix("-existing")].settings.CLUSTER
     keys, own = (
-        {camel(one.name) for one in fields(each)} for each in (row.settings.CLUSTER, owned)
+        {camel(one.name) for one in fields(each)} for each in (entry.settings.CLUSTER, owned)
     )
     for key in cluster:
         if key in own - keys:
@@ -303,7 +303,7 @@ def _has_key(kind: Any, keys: Sequence[str]) -> bool:
         return _has_key(inner[1], keys[1:])
     if get_origin(kind) is Sequence:
         return _has_key(inner[0], keys)
-    hints = {camel(each.name): each.name for each in fields(kind)} if is_dataclass(kind) else {}
+    hints = {camel(field.name): field.name for field in fields(kind)} if is_dataclass(kind) else {}
     name = hints.get(keys[0].partition("[")[0])
     return name is not None and _has_key(type_hints(kind)[name], keys[1:])
 

@@ -102,7 +102,7 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
     """The Kubernetes groups of the team, and its users."""
     if access.groups is not None:
         return (name,), ()
-    found: dict[str, list[str]] = {"group": [], "user": []}
+    names: dict[str, list[str]] = {"group": [], "user": []}
     for position, member in enumerate(team.members):
         if member.startswith("arn:") and not access.emails:
             raise ValueError(
@@ -124,8 +124,8 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
                     else ""
                 )
             )
-        found[parts["kind"]].append(parts["name"])
-    return found["group"], found["user"]
+        names[parts["kind"]].append(parts["name"])
+    return names["group"], names["user"]
 
 
 def with_namespaces(

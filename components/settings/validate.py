@@ -265,13 +265,13 @@ def _without_keda(settings: Settings[Any]) -> Iterator[str]:
 
 
 def _check_members(settings: Settings[Any]) -> None:
-    known = settings.own.access.groups
-    if known is None or settings.batch is None:
+    groups = settings.own.access.groups
+    if groups is None or settings.batch is None:
         return
     for name, queue in settings.batch.queues.items():
         for position, group in enumerate(queue.groups):
-            if group not in known:
-                allowed = unknown(group, known) if known else "cluster.users has none"
+            if group not in groups:
+                allowed = unknown(group, groups) if groups else "cluster.users has none"
                 raise ValueError(
                     f"{NAMESPACE}:{queue.key(name, 'groups')}[{position}]: {group!r} is not a "
                     f"group in cluster.users, so it has no members; {allowed}"
@@ -281,9 +281,9 @@ def _check_members(settings: Settings[Any]) -> None:
 def check_restricted_namespace(path: str, name: str, created: Mapping[str, NamespaceArgs]) -> None:
     """Refuses to let people create pods in a namespace that does not keep pods from taking over the
     node or a controller's permissions. `path`: its key, `created`: the stack's namespaces."""
-    given = created[name].pod_security if name in created else None
-    if given != "baseline":
-        what = "is not one of this stack's" if given is None else f"enforces only {given}"
+    level = created[name].pod_security if name in created else None
+    if level != "baseline":
+        what = "is not one of this stack's" if level is None else f"enforces only {level}"
         raise ValueError(
             f"{path}: the namespace {name!r} {what}, so that anyone who creates pods in it could "
             f"take over the node; set {NAMESPACE}:namespaces.{name}.podSecurity to baseline, or "

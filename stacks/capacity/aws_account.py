@@ -31,7 +31,7 @@ CLUSTER_TAGS = ("eks:cluster-name", "eks:eks-cluster-name")
 
 def nodes_of(ec2: Any, cluster: str) -> list[Any]:
     """The instances that are nodes of a cluster, as EC2 describes them."""
-    found = {
+    instances = {
         instance["InstanceId"]: instance
         for tag in CLUSTER_TAGS
         for each in listed(
@@ -39,7 +39,7 @@ def nodes_of(ec2: Any, cluster: str) -> list[Any]:
         )
         for instance in each["Instances"]
     }
-    return list(found.values())
+    return list(instances.values())
 
 
 def wanted(settings: EksSettings) -> list[Wanted]:
@@ -82,7 +82,7 @@ def offer(ec2: Any, wanted: Wanted) -> Offer:
 def listed(ec2: Any, noun: str, rows: str, filters: Sequence[Mapping[str, Any]]) -> list[Any]:
     """The results of EC2's `describe_<noun>`, from all pages."""
     pages = ec2.get_paginator(f"describe_{noun}").paginate(Filters=filters)
-    return [row for page in pages for row in page[rows]]
+    return [item for page in pages for item in page[rows]]
 
 
 def zones_of(ec2: Any, places: tuple[str, ...]) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def zones_of(ec2: Any, places: tuple[str, ...]) -> tuple[str, ...]:
     if not places[0].startswith("subnet-"):
         return places
     rows = ec2.describe_subnets(SubnetIds=list(places))["Subnets"]
-    return tuple(sorted({row["AvailabilityZone"] for row in rows}))
+    return tuple(sorted({subnet["AvailabilityZone"] for subnet in rows}))
 
 
 def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:

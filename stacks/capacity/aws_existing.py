@@ -61,24 +61,24 @@ def _lines(
     """The findings' lines, each starting with the key."""
     name = args.existing
     try:
-        row = eks.describe_cluster(name=name)["cluster"]
+        cluster = eks.describe_cluster(name=name)["cluster"]
     except eks.exceptions.ResourceNotFoundException:
-        known = [one for page in eks.get_paginator("list_clusters").paginate()
-                 for one in page["clusters"]]  # fmt: skip
-        there = f"it has {', '.join(known)}" if known else "it has none"
+        clusters = [cluster_name for page in eks.get_paginator("list_clusters").paginate()
+                    for cluster_name in page["clusters"]]  # fmt: skip
+        listing = f"it has {', '.join(clusters)}" if clusters else "it has none"
         yield (
             f"cluster.existing: {settings.own.region} has no EKS cluster {name} that is visible "
-            f"to this account; {there}"
+            f"to this account; {listing}"
         )
         return
-    mode = (row.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
-    family = row["kubernetesNetworkConfig"]["ipFamily"]
-    auto = bool((row.get("computeConfig") or {}).get("enabled"))
-    if reason := unfit(args, row["status"], row["version"], mode, family, auto):
+    mode = (cluster.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
+    family = cluster["kubernetesNetworkConfig"]["ipFamily"]
+    auto = bool((cluster.get("computeConfig") or {}).get("enabled"))
+    if reason := unfit(args, cluster["status"], cluster["version"], mode, family, auto):
         yield f"cluster.{reason}"
-    authority = (row.get("certificateAuthority") or {}).get("data")
+    authority = (cluster.get("certificateAuthority") or {}).get("data")
     for key, given, found, query in (
-        ("endpoint", args.endpoint, row.get("endpoint"), "endpoint"),
+        ("endpoint", args.endpoint, cluster.get("endpoint"), "endpoint"),
         ("certificateAuthority", args.certificate_authority, authority,
          "certificateAuthority.data"),
     ):  # fmt: skip
@@ -87,7 +87,7 @@ def _lines(
                 f"cluster.{key}: does not match {name}; set it to the output of aws eks "
                 f"describe-cluster --name {name} --query cluster.{query} prints, or drop both keys"
             )
-    yield from _network(ec2, row["resourcesVpcConfig"], args)
+    yield from _network(ec2, cluster["resourcesVpcConfig"], args)
     yield from _addons(eks, settings, args)
     yield from _pools(eks, settings, name, owner)
     if mode == "API":  # With other modes, aws-auth, which EKS does not show, may list a group.
@@ -96,19 +96,19 @@ def _lines(
 
 def _network(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[str]:
     vpc, name = config["vpcId"], args.existing
-    wanted = list(args.network.subnet_ids)
-    by_id = [{"Name": "subnet-id", "Values": wanted}]
-    for row in ec2.describe_subnets(Filters=by_id)["Subnets"]:
-        if row["VpcId"] != vpc:
+    subnet_ids = list(args.network.subnet_ids)
+    by_id = [{"Name": "subnet-id", "Values": subnet_ids}]
+    for item in ec2.describe_subnets(Filters=by_id)["Subnets"]:
+        if item["VpcId"] != vpc:
             yield (
-                f"cluster.network.subnetIds: {row['SubnetId']} is in {row['VpcId']}, and {name} "
+                f"cluster.network.subnetIds: {item['SubnetId']} is in {item['VpcId']}, and {name} "
                 f"is in {vpc}; name subnets of that VPC"
             )
     groups = list(args.network.security_group_ids)
     by_id = [{"Name": "group-id", "Values": groups}]
     rows = ec2.describe_security_groups(Filters=by_id)["SecurityGroups"] if groups else []
-    there = {row["GroupId"]: row["VpcId"] for row in rows}
-    if missing := [group for group in groups if there.get(group) != vpc]:
+    vpc_of = {item["GroupId"]: item["VpcId"] for item in rows}
+    if missing := [group for group in groups if vpc_of.get(group) != vpc]:
         listed = " or ".join(missing)
         yield f"cluster.{_GROUPS}: {vpc}, the VPC of {name}, has no security group {listed}"
         return
@@ -126,32 +126,32 @@ def _addons(
 ) -> Iterator[str]:
     name = args.existing
     pages = eks.get_paginator("list_addons").paginate(clusterName=name)
-    there = {addon for page in pages for addon in page["addons"]}
+    installed = {addon for page in pages for addon in page["addons"]}
     accounts = settings.auxiliary.accounts
     if args.scaler == "auto-mode":
-        there |= {addon.name for addon in ADDONS if addon.auto_mode}
+        installed |= {addon.name for addon in ADDONS if addon.auto_mode}
     grouped = args.scaler == "cluster-autoscaler"
-    repaired = [f"gpuPools.{pool}.nodeRepair" for pool, one in settings.own.pools.items()
-                if one.args.node_repair.enabled and grouped]  # fmt: skip
+    repaired = [f"gpuPools.{pool}.nodeRepair" for pool, resolved in settings.own.pools.items()
+                if resolved.args.node_repair.enabled and grouped]  # fmt: skip
     needs = [
         *(("cluster.autoscaler", _AGENT) for _ in [1] if args.autoscaler is not None),
         *(("cluster.karpenter", _AGENT) for _ in [1] if args.karpenter is not None),
         *((f"serviceAccounts.{account}", _AGENT) for account in accounts),
         *(
             (f"serviceAccounts.{account}.buckets", "aws-mountpoint-s3-csi-driver")
-            for account, given in accounts.items()
-            if given.buckets
+            for account, account_args in accounts.items()
+            if account_args.buckets
         ),
         *((f"volumeClaims.{claim}", "aws-ebs-csi-driver") for claim in settings.auxiliary.claims),
         *((pool, "eks-node-monitoring-agent") for pool in repaired),
     ]
     for about, addon in needs:
-        if addon not in there:
+        if addon not in installed:
             yield (
                 f"{about}: needs the addon {addon}, which {name} does not have; ask its owner to "
                 f"run aws eks create-addon --cluster-name {name} --addon-name {addon}"
             )
-    if "vpc-cni" in there and not args.network.cni_policy:
+    if "vpc-cni" in installed and not args.network.cni_policy:
         cni = eks.describe_addon(clusterName=name, addonName="vpc-cni")["addon"]
         if not (cni.get("serviceAccountRoleArn") or cni.get("podIdentityAssociations")):
             yield (
@@ -177,19 +177,19 @@ def _members(eks: Any, settings: Settings[EksSettings], name: str) -> Iterator[s
     """Teams whose Kubernetes groups have no members in the cluster's access entries; none if an
     OIDC identity provider may define members."""
     queues = settings.batch.queues if settings.batch else {}
-    wanted = {group: team for team, queue in queues.items() for group in queue.groups}
+    teams_by_group = {group: team for team, queue in queues.items() for group in queue.groups}
     if (
-        not wanted
+        not teams_by_group
         or eks.list_identity_provider_configs(clusterName=name)["identityProviderConfigs"]
     ):
         return
     pages = eks.get_paginator("list_access_entries").paginate(clusterName=name)
-    found: set[str] = set()
+    used_groups: set[str] = set()
     for arn in (one for page in pages for one in page["accessEntries"]):
         entry = eks.describe_access_entry(clusterName=name, principalArn=arn)["accessEntry"]
-        found.update(entry.get("kubernetesGroups", ()))
-    for group, team in wanted.items():
-        if group not in found:
+        used_groups.update(entry.get("kubernetesGroups", ()))
+    for group, team in teams_by_group.items():
+        if group not in used_groups:
             yield (
                 f"{queues[team].key(team, 'groups')}: no access entry of {name} has the Kubernetes "
                 f"group {group}, so that nobody is in it; ask its owner to run aws eks "

@@ -63,8 +63,8 @@ def reserved(ec2: Any, groups: Any, one: Wanted, own: Iterable[Mapping[str, Any]
             return Reserved(wanted=one, held=(), hint=hint)
         return Reserved(wanted=one, held=unknown(error), hint=hint)
     taken = [instance.get("CapacityReservationId") for instance in own]
-    held = tuple(_held(row, taken.count(row["CapacityReservationId"])) for row in rows)
-    return Reserved(wanted=replace(one, zones=zones), held=held, hint=hint)
+    reservations = tuple(_held(row, taken.count(row["CapacityReservationId"])) for row in rows)
+    return Reserved(wanted=replace(one, zones=zones), held=reservations, hint=hint)
 
 
 def _members(groups: Any, reservation: str) -> list[str]:
@@ -83,7 +83,7 @@ def _described(ec2: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
 
 
 def _held(row: Mapping[str, Any], own: int) -> Held:
-    said = str(row["State"])
+    state_name = str(row["State"])
     return Held(
         name=row["CapacityReservationId"],
         type=row["InstanceType"],
@@ -92,8 +92,8 @@ def _held(row: Mapping[str, Any], own: int) -> Held:
         total=row["TotalInstanceCount"],
         free=row["AvailableInstanceCount"],
         own=own,
-        state=_STATES.get(said, "over"),
-        said=said,
+        state=_STATES.get(state_name, "over"),
+        said=state_name,
         kind=_KINDS.get(row.get("ReservationType", "default"), "reservation"),
         start=row.get("StartDate"),
         end=row.get("EndDate"),

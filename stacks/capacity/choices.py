@@ -22,8 +22,8 @@ def lines(
 ) -> Iterator[str]:
     """A line for each pool with an order: the first choice with capacity, and why. `need`: how much
     of a quota a node of the pool uses, by the way of buying it. A pool that is not in
-    `reservations` is of GKE Autopilot."""
-    wanted = {one.pool: one for one in reservations}
+    `reservations` belongs to GKE Autopilot."""
+    by_pool = {reservation.pool: reservation for reservation in reservations}
     for name, pool in pools.items():
         if not pool.args.fallback:
             continue
@@ -32,8 +32,8 @@ def lines(
         for way in pool.args.fallback:
             if way not in ("reservation", "capacity-block"):
                 room, words = _quota(cloud, need(pool, way))
-            elif name in wanted:
-                room, words = _reserved(cloud.reserved(wanted[name], cluster))
+            elif name in by_pool:
+                room, words = _reserved(cloud.reserved(by_pool[name], cluster))
             else:
                 room, words = None, "not looked up on Autopilot, where GKE chooses the machine"
             ways.setdefault(words, []).append(way)
@@ -42,10 +42,10 @@ def lines(
                 first = first or "it is not known which choice has room"
             elif room:
                 first = first or f"the next node would use {way}"
-        said = "; ".join(f"{', '.join(those)}: {words}" for words, those in ways.items())
+        choices = "; ".join(f"{', '.join(those)}: {words}" for words, those in ways.items())
         yield (
             f"pool {name}: according to quotas and reservations, {first or 'no choice has room'} "
-            f"({said}); no API says whether machines are free"
+            f"({choices}); no API says whether machines are free"
         )
 
 

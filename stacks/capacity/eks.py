@@ -44,7 +44,7 @@ _COUNTED = ("pending", "running", "shutting-down", "stopping")
 def questions(settings: Settings[EksSettings], endpoint: str | None) -> Questions:
     """Implements `stacks.capacity.questions.Capacity`."""
     own = settings.own
-    found, notes = needs(own.pools, own.cluster.system_nodes, region=own.region)
+    quota_needs, notes = needs(own.pools, own.cluster.system_nodes, region=own.region)
     places = "subnetIds" if own.cluster.network.subnet_ids else "zones"
     quotas = AwsQuotas.of(own.provider, endpoint)
     registry = _ECR.match(settings.images.registry or "")
@@ -65,7 +65,7 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
     addons, newer = eks_addons.compare(quotas.eks, own, simulated=endpoint is not None)
     return Questions(
         cloud=quotas,
-        needs=found,
+        needs=quota_needs,
         wanted=aws_account.wanted(own),
         reservations=reserved,
         notes=[*notes, *order, *newer],
@@ -148,9 +148,9 @@ def _count(
 
 def _link(quota: str, region: str) -> str:
     code = quota.split(maxsplit=1)[0]
-    one = f"/{code}" if code.startswith("L-") else ""
+    code_path = f"/{code}" if code.startswith("L-") else ""
     home = "https://console.aws.amazon.com/servicequotas/home/services"
-    return f"{home}/{catalog.QUOTA_SERVICE}/quotas{one}?region={region}"
+    return f"{home}/{catalog.QUOTA_SERVICE}/quotas{code_path}?region={region}"
 
 
 class AwsQuotas:
@@ -192,16 +192,16 @@ class AwsQuotas:
         asked = {"ServiceCode": catalog.QUOTA_SERVICE, "QuotaCode": code}
         try:
             try:
-                found = self._quotas.get_service_quota(**asked)
+                response = self._quotas.get_service_quota(**asked)
             except self._quotas.exceptions.NoSuchResourceException:
                 # Service Quotas raises it for a quota that was never changed in this account and
                 # region (https://github.com/aws/aws-cli/issues/6629).
-                found = self._quotas.get_aws_default_service_quota(**asked)
+                response = self._quotas.get_aws_default_service_quota(**asked)
         except Exception as error:
             return unknown(error)
         used = self._use(need.quota, None)
         return Known(
-            limit=float(found["Quota"]["Value"]), use=None if isinstance(used, Unknown) else used
+            limit=float(response["Quota"]["Value"]), use=None if isinstance(used, Unknown) else used
         )
 
     def own_use(self, need: Need, cluster: str) -> float | None:
@@ -218,8 +218,8 @@ class AwsQuotas:
         if self._instances is None:
             self._instances = self._ask_instances()
         instances = () if isinstance(self._instances, Unknown) else self._instances
-        own = [instance for instance in instances if _cluster(instance) == cluster]
-        return aws_reservations.reserved(self.ec2, self._groups, wanted, own)
+        own_nodes = [instance for instance in instances if _cluster(instance) == cluster]
+        return aws_reservations.reserved(self.ec2, self._groups, wanted, own_nodes)
 
     def findings(
         self,
@@ -268,8 +268,8 @@ class AwsQuotas:
                 described = self.ec2.describe_instance_types(
                     InstanceTypes=kinds[start : start + 100]
                 )
-                for row in described["InstanceTypes"]:
-                    self._vcpus[row["InstanceType"]] = row["VCpuInfo"]["DefaultVCpus"]
+                for kind in described["InstanceTypes"]:
+                    self._vcpus[kind["InstanceType"]] = kind["VCpuInfo"]["DefaultVCpus"]
         except Exception as error:
             return unknown(error)
         return instances
@@ -302,5 +302,5 @@ def _reserved(instance: Mapping[str, Any]) -> bool:
 
 
 def _cluster(instance: Mapping[str, Any]) -> str | None:
-    tags = {each["Key"]: each["Value"] for each in instance.get("Tags", ())}
+    tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", ())}
     return next((tags[key] for key in CLUSTER_TAGS if key in tags), None)

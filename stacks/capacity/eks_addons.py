@@ -86,13 +86,13 @@ def _fitting(eks: Any, name: str, kubernetes: str) -> _Fitting:
         addonName=name, kubernetesVersion=kubernetes
     )
     defaults = {
-        row["addonVersion"]: any(
-            one.get("defaultVersion") and one["clusterVersion"] == kubernetes
-            for one in row["compatibilities"]
+        version["addonVersion"]: any(
+            compatibility.get("defaultVersion") and compatibility["clusterVersion"] == kubernetes
+            for compatibility in version["compatibilities"]
         )
         for page in pages
         for addon in page["addons"]
-        for row in addon["addonVersions"]
+        for version in addon["addonVersions"]
     }
     newest = sorted(defaults, key=lambda v: [*map(int, re.findall("[0-9]+", v))], reverse=True)
     return _Fitting(tuple(newest), next((v for v in newest if defaults[v]), None))

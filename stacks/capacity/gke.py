@@ -37,7 +37,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     """Implements `stacks.capacity.questions.Capacity`."""
     own = settings.own
     region = region_of(own.cluster.location)
-    found, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
+    quota_needs, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
     api = GoogleApi(endpoint)
     buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
     cloud, reserved = GoogleQuotas(own.project, region, api), reservations(own.pools)
@@ -50,7 +50,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     )
     asked = Questions(
         cloud=cloud,
-        needs=found,
+        needs=quota_needs,
         wanted=wanted(own.pools, region),
         reservations=reserved,
         notes=[*notes, *order, *far],
@@ -133,11 +133,11 @@ def wanted(pools: Pools, region: str) -> list[Wanted]:
     return [
         Wanted(
             pool=name,
-            types=(one.args.machine_type,)
-            if one.args.machine.accelerator is not None
-            else (one.args.machine_type, one.pool.accelerator),
+            types=(resolved.args.machine_type,)
+            if resolved.args.machine.accelerator is not None
+            else (resolved.args.machine_type, resolved.pool.accelerator),
             region=region,
-            zones=tuple(one.places),
+            zones=tuple(resolved.places),
         )
-        for name, one in pools.items()
+        for name, resolved in pools.items()
     ]

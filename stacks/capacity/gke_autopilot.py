@@ -26,7 +26,7 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
     own = settings.own
     region = region_of(own.cluster.location)
     gpus = filled_gpus(own.pools, settings.pod_groups)
-    found, notes = needs(own.pools, gpus, project=own.project, region=region)
+    quota_needs, notes = needs(own.pools, gpus, project=own.project, region=region)
     api = GoogleApi(endpoint)
     buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
     cloud = GoogleQuotas(own.project, region, api)
@@ -39,7 +39,7 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
     )
     return Questions(
         cloud=cloud,
-        needs=found,
+        needs=quota_needs,
         wanted=wanted(own.pools, region),
         notes=[
             "Autopilot has no maxNodes: the requests of the stack's workloads are counted",
@@ -81,6 +81,6 @@ def filled_gpus(pools: Pools, pod_groups: Iterable[PodGroup]) -> dict[str, int]:
 def wanted(pools: Pools, region: str) -> list[Wanted]:
     """GKE chooses machine and zone: any zone of the region with the accelerator is enough."""
     return [
-        Wanted(pool=name, types=(one.pool.accelerator,), region=region)
-        for name, one in pools.items()
+        Wanted(pool=name, types=(resolved.pool.accelerator,), region=region)
+        for name, resolved in pools.items()
     ]

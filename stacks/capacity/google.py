@@ -55,13 +55,13 @@ def needs(
         gpu_model = catalog.ACCELERATORS[pool.pool.accelerator]
         metric = metric_of(gpu_model, way)
         metrics.setdefault(metric, {})[name] = gpus[name]
-    found = [
+    result = [
         Need(quota=metric, scope=region, unit="GPUs", pools=counted, link=link)
         for metric, counted in metrics.items()
     ]
-    if found:
+    if result:
         everything = {name: n for counted in metrics.values() for name, n in counted.items()}
-        found.append(
+        result.append(
             Need(
                 quota=catalog.GLOBAL_GPU_QUOTA,
                 scope=ALL_REGIONS,
@@ -70,7 +70,7 @@ def needs(
                 link=link,
             )
         )
-    return found, notes
+    return result, notes
 
 
 def one_node(pool: ResolvedPool[Any], way: str, *, region: str) -> Need:
@@ -97,17 +97,17 @@ class GoogleQuotas:
     def answer(self, need: Need) -> Known | Unknown:
         """The API's answer about a need's quota."""
         where = "" if need.scope == ALL_REGIONS else f"/regions/{need.scope}"
-        found = self._api.get("compute", f"projects/{self._project}{where}")
-        if isinstance(found, Unknown):
-            return found
-        if warning := found.get("quotaStatusWarning"):
+        body = self._api.get("compute", f"projects/{self._project}{where}")
+        if isinstance(body, Unknown):
+            return body
+        if warning := body.get("quotaStatusWarning"):
             return Unknown(
                 reason="Google Cloud returned no complete answer: "
                 f"{warning.get('message', warning)}"
             )
         quotas = {
             quota["metric"]: Known(limit=float(quota["limit"]), use=float(quota.get("usage", 0)))
-            for quota in found.get("quotas", ())
+            for quota in body.get("quotas", ())
         }
         known = quotas.get(need.quota)
         gpu_model = next(
@@ -131,14 +131,14 @@ class GoogleQuotas:
 
     def own_use(self, need: Need, cluster: str) -> float | None:
         """GPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
-        found = self._api.aggregated(
+        instances = self._api.aggregated(
             self._project, "instances", f"labels.{_CLUSTER_LABEL}={cluster}"
         )
-        if isinstance(found, Unknown):
+        if isinstance(instances, Unknown):
             return None
         return sum(
-            _gpus_counted(one, need)
-            for zone, one in found
+            _gpus_counted(instance, need)
+            for zone, instance in instances
             # A cluster in another region may have the same name.
             if zone.startswith(f"{self._region}-")
         )
@@ -148,13 +148,13 @@ class GoogleQuotas:
         everywhere: set[str] | None = None
         for name in wanted.types:
             collection = "acceleratorTypes" if name in catalog.ACCELERATORS else "machineTypes"
-            found = self._api.aggregated(self._project, collection, f"name={name}")
-            if isinstance(found, Unknown):
-                return Offer(wanted=wanted, zones=found)
+            resources = self._api.aggregated(self._project, collection, f"name={name}")
+            if isinstance(resources, Unknown):
+                return Offer(wanted=wanted, zones=resources)
             zones = {
                 zone
-                for zone, one in found
-                if (one.get("deprecated") or {}).get("state") not in ("OBSOLETE", "DELETED")
+                for zone, resource in resources
+                if (resource.get("deprecated") or {}).get("state") not in ("OBSOLETE", "DELETED")
             }
             everywhere = zones if everywhere is None else everywhere & zones
         return Offer(wanted=wanted, zones=tuple(sorted(everywhere or ())))
@@ -164,16 +164,16 @@ class GoogleQuotas:
         nodes of the stack's own cluster."""
         path = parse(wanted.reservation)
         owner = path.owner or self._project
-        found = self._api.aggregated(owner, "reservations", f"name={path.name}")
+        reservations_found = self._api.aggregated(owner, "reservations", f"name={path.name}")
         nodes = self._api.aggregated(
             self._project, "instances", f"labels.{_CLUSTER_LABEL}={cluster}"
         )
-        if isinstance(found, Unknown):
-            return reservations.Reserved(wanted=wanted, held=found)
+        if isinstance(reservations_found, Unknown):
+            return reservations.Reserved(wanted=wanted, held=reservations_found)
         own = [] if isinstance(nodes, Unknown) else nodes
         rows = [
-            held(row, zone, own_nodes(wanted.reservation, zone, own), self._project, owner)
-            for zone, row in found
+            held(reservation, zone, own_nodes(wanted.reservation, zone, own), self._project, owner)
+            for zone, reservation in reservations_found
         ]
         return reservations.Reserved(wanted=wanted, held=tuple(rows))
 

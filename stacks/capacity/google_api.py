@@ -75,13 +75,13 @@ class GoogleApi:
         page = ""
         while True:
             text = urllib.parse.urlencode({**query, **_page_token(page)})
-            found = self.get("compute", f"projects/{project}/aggregated/{collection}?{text}")
-            if isinstance(found, Unknown):
-                return found
-            for scope, part in found.get("items", {}).items():
-                place = scope.rpartition("/")[2]
-                listed += [(place, one) for one in part.get(collection, ())]
-            if not (page := found.get("nextPageToken", "")):
+            body = self.get("compute", f"projects/{project}/aggregated/{collection}?{text}")
+            if isinstance(body, Unknown):
+                return body
+            for scope, part in body.get("items", {}).items():
+                location = scope.rpartition("/")[2]
+                listed += [(location, resource) for resource in part.get(collection, ())]
+            if not (page := body.get("nextPageToken", "")):
                 return listed
 
     def listed(self, path: str) -> list[Mapping[str, Any]] | Unknown:
@@ -90,11 +90,11 @@ class GoogleApi:
         page = ""
         while True:
             text = urllib.parse.urlencode({"maxResults": "500", **_page_token(page)})
-            found = self.get("compute", f"{path}?{text}")
-            if isinstance(found, Unknown):
-                return found
-            rows += found.get("items", ())
-            if not (page := found.get("nextPageToken", "")):
+            body = self.get("compute", f"{path}?{text}")
+            if isinstance(body, Unknown):
+                return body
+            rows += body.get("items", ())
+            if not (page := body.get("nextPageToken", "")):
                 return rows
 
     def found(self, service: str, path: str) -> Mapping[str, Any] | Unknown | None:
@@ -121,8 +121,8 @@ class GoogleApi:
                 verb, url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)
             )
         except google.auth.exceptions.GoogleAuthError as error:
-            said = " ".join(str(error.args[0]).split()) if error.args else type(error).__name__
-            return Unknown(reason=f"the Google Cloud credentials do not work: {said}")
+            message = " ".join(str(error.args[0]).split()) if error.args else type(error).__name__
+            return Unknown(reason=f"the Google Cloud credentials do not work: {message}")
         except urllib3.exceptions.HTTPError as error:
             host = "/".join(url.split("/")[:3])
             return Unknown(reason=f"{host} does not respond ({type(error).__name__})")
@@ -163,9 +163,9 @@ def _page_token(page: str) -> dict[str, str]:
 
 def _body(answered: Answered) -> Mapping[str, Any] | Unknown:
     status, body = answered
-    known = isinstance(body, dict)
-    if status == 200 and known:
+    is_object = isinstance(body, dict)
+    if status == 200 and is_object:
         return body  # type: ignore[no-any-return]
-    said = body.get("error", {}).get("message", "") if known else ""
+    message = body.get("error", {}).get("message", "") if is_object else ""
     denied = "not allowed to look" if status in (401, 403) else "no answer"
-    return Unknown(reason=f"{denied}: HTTP {status} {' '.join(said.split())}".rstrip())
+    return Unknown(reason=f"{denied}: HTTP {status} {' '.join(message.split())}".rstrip())

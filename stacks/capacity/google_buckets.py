@@ -16,17 +16,17 @@ def findings(
 ) -> tuple[list[Finding], list[str]]:
     """A finding for each bucket that an account could not use, and a note for each that is far from
     `region`. Dual-regions are not checked."""
-    found, notes = [], []
+    result, notes = [], []
     for account, args in accounts.items():
         for bucket, right in args.buckets.items():
             about = f"serviceAccounts.{account}.buckets.{bucket}"
             row = api.found("storage", f"b/{bucket}")
             if row is None:
                 reason = "no such bucket exists; create it, or correct its name"
-                found.append(Finding(about=about, word="wrong", reason=reason))
+                result.append(Finding(about=about, word="wrong", reason=reason))
                 continue
             if isinstance(row, Unknown):
-                found.append(Finding(about=about, word="unknown", reason=row.reason))
+                result.append(Finding(about=about, word="unknown", reason=row.reason))
                 continue
             uniform = (row.get("iamConfiguration") or {}).get("uniformBucketLevelAccess") or {}
             if not uniform.get("enabled"):
@@ -39,7 +39,7 @@ def findings(
                     refused, word = "pods cannot write to it", "wrong"
                 elif args.this_cluster_only:
                     refused, word = "the condition of thisClusterOnly is refused", "wrong"
-                found.append(
+                result.append(
                     Finding(
                         about=about,
                         word=word,
@@ -55,4 +55,4 @@ def findings(
                     f"bucket {bucket} is in {place}, and the cluster in {region}: reading from it "
                     "is slow and is billed by volume"
                 )
-    return found, notes
+    return result, notes

@@ -34,16 +34,16 @@ def findings(
     """A finding for each thing that is missing or in conflict; none for a cluster that the stack
     creates. `owner`: the stack, `<project>/<stack>`. `simulated`: whether a simulator answers,
     whose cluster has another address."""
-    own, args = settings.own, settings.own.cluster
+    gke_settings, args = settings.own, settings.own.cluster
     if not isinstance(args, GkeExistingClusterArgs):
         return []
-    row = api.found("container", args.path_in(own.project))
-    if isinstance(row, Unknown):
-        return [Finding(about="cluster.existing", word="unknown", reason=row.reason)]
+    cluster = api.found("container", args.path_in(gke_settings.project))
+    if isinstance(cluster, Unknown):
+        return [Finding(about="cluster.existing", word="unknown", reason=cluster.reason)]
     lines = (
-        [_elsewhere(api, own.project, args)]
-        if row is None
-        else list(_lines(row, settings, args, owner, simulated))
+        [_elsewhere(api, gke_settings.project, args)]
+        if cluster is None
+        else list(_lines(cluster, settings, args, owner, simulated))
     )
     return [
         Finding(about=about, word="wrong", reason=reason)
@@ -56,22 +56,22 @@ def kubeconfig_of(api: GoogleApi, settings: GkeSettings) -> str:
     answer."""
     args = settings.cluster
     assert isinstance(args, GkeExistingClusterArgs)
-    row = api.get("container", args.path_in(settings.project))
-    if isinstance(row, Unknown):
-        raise CheckError(row.reason)
-    if args.dns_endpoint or not has_address(row):
-        return kubeconfig(name=args.name, endpoint=str(_dns(row).get("endpoint")))
+    cluster = api.get("container", args.path_in(settings.project))
+    if isinstance(cluster, Unknown):
+        raise CheckError(cluster.reason)
+    if args.dns_endpoint or not has_address(cluster):
+        return kubeconfig(name=args.name, endpoint=str(_dns(cluster).get("endpoint")))
     return kubeconfig(
         name=args.name,
-        endpoint=row["endpoint"],
-        ca_certificate=row["masterAuth"]["clusterCaCertificate"],
+        endpoint=cluster["endpoint"],
+        ca_certificate=cluster["masterAuth"]["clusterCaCertificate"],
     )
 
 
 def _dns(row: Row) -> Row:
     endpoints = row.get("controlPlaneEndpointsConfig") or {}
-    found: Row = endpoints.get("dnsEndpointConfig") or {}
-    return found
+    config: Row = endpoints.get("dnsEndpointConfig") or {}
+    return config
 
 
 def has_address(row: Row) -> bool:
@@ -109,20 +109,20 @@ def found_in(row: Row) -> FoundCluster:
             for pool in row.get("nodePools") or ()
             for config in [pool.get("config") or {}]
         ],
-        limits={one["resourceType"]: int(one["maximum"]) for one in limits or ()},
+        limits={limit["resourceType"]: int(limit["maximum"]) for limit in limits or ()},
     )
 
 
 def _elsewhere(api: GoogleApi, project: str, args: GkeExistingClusterArgs) -> str:
-    found = api.get("container", f"projects/{project}/locations/-/clusters")
-    rows = [] if isinstance(found, Unknown) else found.get("clusters") or []
-    for row in rows:
-        if row["name"] == args.existing:
+    body = api.get("container", f"projects/{project}/locations/-/clusters")
+    rows = [] if isinstance(body, Unknown) else body.get("clusters") or []
+    for cluster in rows:
+        if cluster["name"] == args.existing:
             return (
-                f"cluster.location: {args.existing} is in {row['location']}, not in "
+                f"cluster.location: {args.existing} is in {cluster['location']}, not in "
                 f"{args.location}; correct the location"
             )
-    known = ", ".join(f"{row['name']} in {row['location']}" for row in rows)
+    known = ", ".join(f"{cluster['name']} in {cluster['location']}" for cluster in rows)
     return (
         f"cluster.existing: {project} has no GKE cluster {args.existing}; it has {known or 'none'}"
     )

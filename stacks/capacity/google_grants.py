@@ -27,8 +27,8 @@ def findings(
 def _secrets_key(key: str | None, project: str, api: GoogleApi) -> Iterator[Finding]:
     """Without the role, GKE does not create the cluster (terraform-provider-google-beta,
     resource_container_cluster_test.go, grants it first)."""
-    found = KMS_KEY.fullmatch(key or "")
-    if found is None or key is None:
+    match = KMS_KEY.fullmatch(key or "")
+    if match is None or key is None:
         return
     about = api.get("cloudresourcemanager", f"projects/{project}")
     if isinstance(about, Unknown):
@@ -40,7 +40,7 @@ def _secrets_key(key: str | None, project: str, api: GoogleApi) -> Iterator[Find
     policies = [
         api.policy("cloudkms", f"{key}:getIamPolicy"),
         api.policy("cloudkms", f"{ring}:getIamPolicy"),
-        api.policy("cloudresourcemanager", f"projects/{found['project']}:getIamPolicy"),
+        api.policy("cloudresourcemanager", f"projects/{match['project']}:getIamPolicy"),
     ]
     fix = (
         f"grant it: gcloud kms keys add-iam-policy-binding {key} --member serviceAccount:{agent} "

@@ -85,13 +85,13 @@ class _Asked:
         if vpc != self._network.vpc:
             yield _wrong("vpc", f"{name} is a subnetwork of {vpc}; set vpc to that")
         ranges = {one["rangeName"]: one for one in row.get("secondaryIpRanges", ())}
-        for key, wanted in (
+        for key, range_name in (
             ("podsRange", self._network.pods_range),
             ("servicesRange", self._network.services_range),
         ):
-            if wanted not in ranges:
+            if range_name not in ranges:
                 has = ", ".join(ranges) or "none"
-                yield _wrong(key, f"{name} has no secondary range {wanted}; it has: {has}")
+                yield _wrong(key, f"{name} has no secondary range {range_name}; it has: {has}")
         pods = ranges.get(self._network.pods_range, {}).get("ipCidrRange")
         if pods:
             yield from self._room("podsRange", pods, _size(pods) // _NODE_ADDRESSES)
@@ -107,11 +107,11 @@ class _Asked:
             )
 
     def _elsewhere(self) -> str:
-        wanted = f"name={self._network.subnetwork}"
-        found = self._api.aggregated(self._host, "subnetworks", wanted)
-        if isinstance(found, Unknown):
+        condition = f"name={self._network.subnetwork}"
+        subnetworks = self._api.aggregated(self._host, "subnetworks", condition)
+        if isinstance(subnetworks, Unknown):
             return "name an existing one"
-        regions = sorted(region for region, _ in found)
+        regions = sorted(region for region, _ in subnetworks)
         if not regions:
             return "nor in any other region; name an existing one"
         return f"it is in {', '.join(regions)}: name one of {self._region}"
@@ -140,27 +140,27 @@ class _Asked:
         gke = f"service-{number}@container-engine-robot.iam.gserviceaccount.com"
         apis = f"{number}@cloudservices.gserviceaccount.com"
         host = self._api.policy("cloudresourcemanager", f"projects/{self._host}:getIamPolicy")
-        own = self._api.policy("compute", f"{self._name}/getIamPolicy") if self._row else host
+        policy = self._api.policy("compute", f"{self._name}/getIamPolicy") if self._row else host
         at, folder = f"{_AT}.hostProject", "permissions inherited from a folder were not checked"
         yield from granted(at, [host], _HOST_USER, gke, self._host, folder)
         on = f"{self._network.subnetwork}, or on {self._host}"
         for agent in (gke, apis):
             at = f"{_AT}.subnetwork"
-            yield from granted(at, [own, host], _NETWORK_USER, agent, on, folder)
+            yield from granted(at, [policy, host], _NETWORK_USER, agent, on, folder)
 
     def way_out(self, images: Iterable[str]) -> Iterator[Finding]:
         """Whether private nodes reach the registries of these images, and GKE at all."""
         if self._row is None or isinstance(self._row, Unknown):
             return
-        place = self._name.partition("/subnetworks/")[0]
-        routers = self._api.listed(f"{place}/routers")
+        project_region = self._name.partition("/subnetworks/")[0]
+        routers = self._api.listed(f"{project_region}/routers")
         if isinstance(routers, Unknown):
             yield _unknown(
                 "subnetwork", f"it is not known whether it has a Cloud NAT: {routers.reason}"
             )
             return
         vpc, name = _last(self._row["network"]), self._network.subnetwork
-        ours = [one for one in routers if _last(one["network"]) == vpc]
+        ours = [item for item in routers if _last(item["network"]) == vpc]
         if has_nat(ours, str(name)):
             return
         none = f"no Cloud NAT of {vpc} in {self._region} serves {name}"
@@ -173,7 +173,7 @@ class _Asked:
         routes, first = _routes(asked, vpc)
         if _elsewhere(first):
             return  # Traffic leaves through a firewall, a VPN or another network.
-        if peers := [one["name"] for one in ours if one.get("bgpPeers")]:
+        if peers := [item["name"] for item in ours if item.get("bgpPeers")]:
             yield _unknown("subnetwork", f"{none}; it was not checked whether a BGP peer of "
                                          f"{peers[0]} provides internet access")  # fmt: skip
             return
@@ -186,7 +186,7 @@ class _Asked:
             )
         elif first is not None:
             yield from _out_of_reach(none, images)
-        elif any(one["destRange"] in _GOOGLE_RANGES for one in routes):
+        elif any(item["destRange"] in _GOOGLE_RANGES for item in routes):
             yield _unknown(
                 "subnetwork",
                 f"{none}, and Google APIs are reachable only through private.googleapis.com: it "
@@ -204,7 +204,7 @@ class _Asked:
 def has_nat(routers: Iterable[Mapping[str, Any]], subnetwork: str) -> bool:
     """Whether a Cloud NAT of these routers serves a subnetwork of their network."""
     nats = [nat for router in routers for nat in router.get("nats", ())]
-    listed = [[_last(one["name"]) for one in nat.get("subnetworks", ())] for nat in nats]
+    listed = [[_last(subnet["name"]) for subnet in nat.get("subnetworks", ())] for nat in nats]
     return any(not names or subnetwork in names for names in listed)
 
 
@@ -221,7 +221,7 @@ def way_out(
             return answer
     assert not isinstance(routers, Unknown)
     assert not isinstance(asked, Unknown)
-    if has_nat([one for one in routers if _last(one["network"]) == vpc], _last(name)):
+    if has_nat([router for router in routers if _last(router["network"]) == vpc], _last(name)):
         return "nat"
     if _elsewhere(_routes(asked, vpc)[1]):
         return "firewall"
@@ -269,10 +269,10 @@ def granted(
     about: str, policies: Sequence[Policy], role: str, agent: str, where: str, fix: str
 ) -> Iterator[Finding]:
     """A finding if an agent has a role in none of the policies, any of which would be enough."""
-    known = [policy for policy in policies if not isinstance(policy, Unknown)]
+    known_policies = [policy for policy in policies if not isinstance(policy, Unknown)]
     members = {
         member
-        for policy in known
+        for policy in known_policies
         for binding in policy.get("bindings", ())
         if binding["role"] == role
         for member in binding.get("members", ())

@@ -13,8 +13,8 @@ _STATES: Mapping[str, State] = {"READY": "active", "CREATING": "later", "UPDATIN
 
 def machine(machine_type: str, accelerator: str, count: int) -> str:
     """A description of a machine; for N1, with the GPUs that are attached to it."""
-    row = catalog.machine_type(machine_type)
-    built_in = row is not None and row.accelerator is not None
+    shape = catalog.machine_type(machine_type)
+    built_in = shape is not None and shape.accelerator is not None
     return machine_type if built_in else f"{machine_type} with {count} {accelerator}"
 
 
@@ -30,7 +30,7 @@ def held(row: Mapping[str, Any], zone: str, own: int, project: str, owner: str) 
         name = str(first["acceleratorType"]).rpartition("/")[2]
         kind = machine(kind, name, int(first["acceleratorCount"]))
     total = int(sku.get("count", 0))
-    said = str(row.get("status", "unknown"))
+    state_name = str(row.get("status", "unknown"))
     return Held(
         name=str(row["name"])
         if owner == project
@@ -40,8 +40,8 @@ def held(row: Mapping[str, Any], zone: str, own: int, project: str, owner: str) 
         total=total,
         free=max(total - int(sku.get("inUseCount", 0)), 0),
         own=own,
-        state=_STATES.get(said, "over"),
-        said=said,
+        state=_STATES.get(state_name, "over"),
+        said=state_name,
         end=_time(row.get("deleteAtTime")),
         refusal=_refusal(row, project, owner),
     )

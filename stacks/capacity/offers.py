@@ -43,10 +43,10 @@ class Offer:
         if isinstance(self.zones, Unknown):
             return "unknown"
         if self.wanted.zones:
-            found = set(self.wanted.zones) <= set(self.zones)
+            offered = set(self.wanted.zones) <= set(self.zones)
         else:
-            found = bool(self.in_region)
-        return "offered" if found else "not offered"
+            offered = bool(self.in_region)
+        return "offered" if offered else "not offered"
 
     @property
     def reason(self) -> str:
@@ -55,31 +55,31 @@ class Offer:
             return self.zones.reason
         if self.word == "offered":
             return ""
-        wanted = self.wanted
-        lacking = [zone for zone in wanted.zones if zone not in self.zones] or [wanted.region]
-        said = f"{' with '.join(wanted.types)} is not in {', '.join(lacking)}"
+        need = self.wanted
+        lacking = [zone for zone in need.zones if zone not in self.zones] or [need.region]
+        message = f"{' with '.join(need.types)} is not in {', '.join(lacking)}"
         if self.in_region:
-            return f"{said}; zones of {wanted.region} that have it: {', '.join(self.in_region)}"
+            return f"{message}; zones of {need.region} that have it: {', '.join(self.in_region)}"
         if self.regional:
-            return f"{said}, nor anywhere else in {wanted.region}; choose another type"
+            return f"{message}, nor anywhere else in {need.region}; choose another type"
         regions = sorted({zone.rpartition("-")[0] for zone in self.zones})
         elsewhere = ", ".join(regions) or "none that is visible to this account"
-        return f"{said}, nor anywhere else in {wanted.region}; regions that have it: {elsewhere}"
+        return f"{message}, nor anywhere else in {need.region}; regions that have it: {elsewhere}"
 
     @property
     def in_region(self) -> list[str]:
         """The region's zones that offer all of it."""
         assert not isinstance(self.zones, Unknown)
-        there = f"{self.wanted.region}-"
-        return [zone for zone in self.zones if self.regional or zone.startswith(there)]
+        prefix = f"{self.wanted.region}-"
+        return [zone for zone in self.zones if self.regional or zone.startswith(prefix)]
 
     def document(self) -> dict[str, Any]:
-        known = not isinstance(self.zones, Unknown)
+        is_known = not isinstance(self.zones, Unknown)
         return {
             "pool": self.wanted.pool,
             "types": list(self.wanted.types),
             "zones": list(self.wanted.zones) or [self.wanted.region],
-            "offeredIn": self.in_region if known else None,
+            "offeredIn": self.in_region if is_known else None,
             "verdict": self.word,
             "reason": self.reason,
         }

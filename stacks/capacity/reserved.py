@@ -104,33 +104,33 @@ class Reserved:
     def _judged(self) -> tuple[Word, str]:
         if isinstance(self.held, Unknown):
             return "unknown", self.held.reason
-        wanted = self.wanted
+        need = self.wanted
         if not self.held:
             hint = f"; {self.hint}" if self.hint else ""
             return "wrong", (
-                f"{wanted.reservation} does not exist, or is not visible to this account{hint}"
+                f"{need.reservation} does not exist, or is not visible to this account{hint}"
             )
-        fitting = [one for one in self.held if not self._unfit(one)]
+        fitting = [reservation for reservation in self.held if not self._unfit(reservation)]
         if not fitting:
-            return "wrong", "; ".join(self._unfit(one) for one in self.held)
-        here = [one.zone for one in fitting]
-        if lacking := [zone for zone in wanted.zones if wanted.each_zone and zone not in here]:
+            return "wrong", "; ".join(self._unfit(reservation) for reservation in self.held)
+        here = [reservation.zone for reservation in fitting]
+        if lacking := [zone for zone in need.zones if need.each_zone and zone not in here]:
             return "wrong", (
-                f"{wanted.reservation} is not in {', '.join(lacking)}, and must be in each zone of "
-                f"the pool; set {wanted.places} to {', '.join(here)}"
+                f"{need.reservation} is not in {', '.join(lacking)}, and must be in each zone of "
+                f"the pool; set {need.places} to {', '.join(here)}"
             )
         return self._counted(fitting)
 
     def _counted(self, fitting: Sequence[Held]) -> tuple[Word, str]:
-        total, nodes = sum(one.total for one in fitting), self.wanted.nodes
+        total, nodes = sum(reservation.total for reservation in fitting), self.wanted.nodes
         if total < nodes:
             return "too little", (
                 f"maxNodes is {nodes}, and {self.wanted.reservation} has {total}; lower maxNodes "
                 "to that, or extend the reservation"
             )
-        if waiting := [one for one in fitting if one.state == "later"]:
+        if waiting := [reservation for reservation in fitting if reservation.state == "later"]:
             return "later", f"{waiting[0].name} is {waiting[0].said}: {waiting[0].window}"
-        free = sum(one.free + one.own for one in fitting)
+        free = sum(reservation.free + reservation.own for reservation in fitting)
         if free < nodes:
             return "too little", (
                 f"maxNodes is {nodes}, and others use {total - free} of the {total} in "
@@ -140,18 +140,18 @@ class Reserved:
 
     def _unfit(self, one: Held) -> str:
         """Why the pool cannot use it."""
-        wanted = self.wanted
+        need = self.wanted
         if one.refusal:
             return one.refusal
-        if one.kind != wanted.kind:
-            return f"{one.name} is for capacityType {one.kind}, and the pool has {wanted.kind}"
-        if one.type not in wanted.types:
-            return f"{one.name} is of {one.type}, and the pool has {' or '.join(wanted.types)}"
-        if one.zone not in wanted.zones and one.zone_id not in wanted.zones:
+        if one.kind != need.kind:
+            return f"{one.name} is for capacityType {one.kind}, and the pool has {need.kind}"
+        if one.type not in need.types:
+            return f"{one.name} is of {one.type}, and the pool has {' or '.join(need.types)}"
+        if one.zone not in need.zones and one.zone_id not in need.zones:
             zone = f"{one.zone} ({one.zone_id})" if one.zone_id else one.zone
             return (
-                f"{one.name} is in {zone}, and the pool in {', '.join(wanted.zones)}; set "
-                f"{wanted.places} to the reservation's zone"
+                f"{one.name} is in {zone}, and the pool in {', '.join(need.zones)}; set "
+                f"{need.places} to the reservation's zone"
             )
         if one.state == "over":
             when = f" since {_time(one.end)}" if one.end else ""
@@ -188,7 +188,7 @@ def _document(one: Held) -> dict[str, Any]:
 
 def exit_code(reserved: Sequence[Reserved]) -> ExitCode:
     """1 if a pool gets no or too few nodes, else 2 if something is not known, else 0."""
-    return worst(_CODES[one.word] for one in reserved)
+    return worst(_CODES[result.word] for result in reserved)
 
 
 def text(reserved: Sequence[Reserved], once: str = "") -> str:
@@ -196,25 +196,25 @@ def text(reserved: Sequence[Reserved], once: str = "") -> str:
     known because of `once` has no line."""
     if not reserved:
         return ""
-    rows = [row for one in reserved for row in _rows(one)]
+    rows = [cells for result in reserved for cells in _rows(result)]
     head = ["POOL", "RESERVATION", "TYPE", "ZONE", "NEED", "FREE", "WINDOW", "VERDICT"]
     parts = [table(head, rows)]
     parts += [
-        f"pool {one.wanted.pool}: {one.word}: {one.reason}"
-        for one in reserved
-        if one.reason
-        and not (once and one.reason == once)
-        and not (isinstance(one.held, Unknown) and one.held.said)
+        f"pool {result.wanted.pool}: {result.word}: {result.reason}"
+        for result in reserved
+        if result.reason
+        and not (once and result.reason == once)
+        and not (isinstance(result.held, Unknown) and result.held.said)
     ]
     return "\n".join(parts)
 
 
 def _rows(one: Reserved) -> list[list[Any]]:
-    wanted = one.wanted
+    need = one.wanted
     if isinstance(one.held, Unknown) or not one.held:
-        return [[wanted.pool, wanted.reservation, "-", "-", wanted.nodes, "-", "-", one.word]]
+        return [[need.pool, need.reservation, "-", "-", need.nodes, "-", "-", one.word]]
     return [
-        [wanted.pool, held.name, held.type, held.zone, wanted.nodes,
+        [need.pool, held.name, held.type, held.zone, need.nodes,
          f"{held.free} of {held.total}", held.window or held.said, one.word]
         for held in one.held
     ]  # fmt: skip

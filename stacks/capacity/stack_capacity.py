@@ -34,12 +34,12 @@ def answer(
             "this stack starts no nodes in an existing cluster; the quotas that limit the "
             "cluster's own autoscaled node groups are unknown"
         )
-        found = _installed(stack, config, rehearsal=rehearsal, trusted=trusted)
+        installed = _installed(stack, config, rehearsal=rehearsal, trusted=trusted)
         document = {
             **head, "quotas": [], "offers": [], "reservations": [],
-            "findings": [finding.document() for finding in found], "notes": [note],
+            "findings": [finding.document() for finding in installed], "notes": [note],
         }  # fmt: skip
-        return exit_code([], found), document, "\n".join([note, *map(str, found)])
+        return exit_code([], installed), document, "\n".join([note, *map(str, installed)])
     settings = settings_of(stack, config)
     simulated = endpoint or simulator(str(PLATFORMS[settings.platform].cloud))
     asked = _questions(stack, config, settings, simulated)
@@ -55,8 +55,8 @@ def answer(
     for need in asked.needs:
         answer = cloud.answer(need)
         if isinstance(answer, Known) and needs_own_use(need, answer):
-            own = cloud.own_use(need, settings.cluster.name)
-            answer = Known(limit=answer.limit, use=answer.use, own=own)
+            own_use = cloud.own_use(need, settings.cluster.name)
+            answer = Known(limit=answer.limit, use=answer.use, own=own_use)
         verdicts.append(judge(need, answer))
     offered = [cloud.offer(one) for one in asked.wanted]
     held = [cloud.reserved(one, settings.cluster.name) for one in asked.reservations]
@@ -92,10 +92,10 @@ def _installed(
 
     try:
         kubeconfig = kubeconfig_of(stack, None, rehearsal=rehearsal, trusted=trusted)
-        found = foreign_controllers(kubeconfig, batch, f"{project_name(ROOT)}/{stack}")
+        controllers = foreign_controllers(kubeconfig, batch, f"{project_name(ROOT)}/{stack}")
     except CheckError as error:
         return [Finding(about="batch", word="unknown", reason=str(error))]
-    return [Finding(about=key, word="wrong", reason=reason) for key, reason in found.items()]
+    return [Finding(about=key, word="wrong", reason=reason) for key, reason in controllers.items()]
 
 
 def _conflicts(
@@ -111,12 +111,12 @@ def _conflicts(
             kubeconfig = kubeconfig_of(stack, None, rehearsal=rehearsal)
         else:
             kubeconfig = asked.kubeconfig()
-        found = conflicts(kubeconfig, settings, owner)
+        result = conflicts(kubeconfig, settings, owner)
         if settings.batch:
-            found |= foreign_controllers(kubeconfig, settings.batch, owner)
+            result |= foreign_controllers(kubeconfig, settings.batch, owner)
     except CheckError as error:
         return [Finding(about="cluster", word="unknown", reason=str(error))]
-    return [Finding(about=key, word="wrong", reason=reason) for key, reason in found.items()]
+    return [Finding(about=key, word="wrong", reason=reason) for key, reason in result.items()]
 
 
 def _questions(

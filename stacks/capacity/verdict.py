@@ -83,16 +83,16 @@ class Verdict:
     """Why it is not enough, or not known."""
 
     def document(self) -> dict[str, Any]:
-        known = self.answer if isinstance(self.answer, Known) else None
+        quota = self.answer if isinstance(self.answer, Known) else None
         return {
             "quota": self.need.quota,
             "scope": self.need.scope,
             "unit": self.need.unit,
             "pools": dict(self.need.pools),
             "need": self.need.units,
-            "limit": known and amount(known.limit),
-            "use": known and amount(known.use),
-            "ownUse": known and amount(known.own),
+            "limit": quota and amount(quota.limit),
+            "use": quota and amount(quota.use),
+            "ownUse": quota and amount(quota.own),
             "verdict": self.word,
             "reason": self.reason,
             "link": self.need.link,
@@ -153,7 +153,7 @@ def no_answer(judged: Sequence[Judged]) -> str:
     """The reason why the cloud answered nothing, if it is always the same, such as missing
     credentials, to be shown once; empty if something is known, or if there is only one answer."""
     first = judged[0].reason if len(judged) > 1 else ""
-    same = all(one.word == "unknown" and first in one.reason for one in judged)
+    same = all(result.word == "unknown" and first in result.reason for result in judged)
     return first if same else ""
 
 

@@ -253,12 +253,12 @@ def changes(before: Bill, after: Bill) -> list[Change]:
     """The items whose cost differs, or may differ: new and removed ones are compared with 0."""
     old = {item.name: item for item in before.items}
     new = {item.name: item for item in after.items}
-    found = []
+    result = []
     for name in dict.fromkeys([*old, *new]):
         change = Change(name=name, before=_monthly(old.get(name)), after=_monthly(new.get(name)))
         if old.get(name) != new.get(name):
-            found.append(change)
-    return found
+            result.append(change)
+    return result
 
 
 def _monthly(item: Item | None) -> dict[Time, float | None]:

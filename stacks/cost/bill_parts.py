@@ -128,9 +128,9 @@ def choice_notes(
     if not order:
         return []
     dollars = {"spot": price.spot, "on-demand": price.on_demand, "reservation": price.on_demand}
-    each = ", ".join(
-        f"{way} ${known:.4f}"
-        if (known := dollars.get(way)) is not None
+    prices = ", ".join(
+        f"{way} ${dollars_per_hour:.4f}"
+        if (dollars_per_hour := dollars.get(way)) is not None
         else f"{way} not known here"
         for way in order
     )
@@ -138,7 +138,7 @@ def choice_notes(
     reserved = [
         f"pool {name}: {notes[way]}" for way in order if way in ("reservation", "capacity-block")
     ]
-    return [f"pool {name}: counted as {counted}; price of a machine per hour: {each}", *reserved]
+    return [f"pool {name}: counted as {counted}; price of a machine per hour: {prices}", *reserved]
 
 
 def other_region(cloud: str, region: str) -> str:
@@ -180,14 +180,14 @@ def claims(cloud: str, given: Mapping[str, VolumeClaimArgs]) -> list[Item]:
     for name, claim in given.items():
         gib, what, price = float(quantity.parse(claim.size) / 2**30), claim.size, "ebs-gp3"
         if cloud == "google":
-            row = volume_class(claim.storage_class)
-            price, gib = (row.price, max(gib, row.least_gib)) if row else ("", gib)
+            volume = volume_class(claim.storage_class)
+            price, gib = (volume.price, max(gib, volume.least_gib)) if volume else ("", gib)
         elif claim.storage_class is not None:
             price = ""
         if claim.storage_class is not None:
             what = f"{what}, {claim.storage_class}"
-        known = PRICES.get((cloud, price))
-        part = monthly("volume", known, gib) if known else fixed("volume", None, "")
+        price_row = PRICES.get((cloud, price))
+        part = monthly("volume", price_row, gib) if price_row else fixed("volume", None, "")
         items.append(always(f"claim {name}", what, part))
     return items
 

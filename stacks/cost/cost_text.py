@@ -34,7 +34,7 @@ def shown(bill: Bill) -> str:
         lines.append(f"unknown, and therefore not in the sums: {', '.join(missing)}")
     if any(part.uncertain for item in bill.items for part in item.parts):
         lines.append("~ from general knowledge, not from a price list")
-    lines += [f"additionally billed by use: {one.text()}" for one in bill.metered]
+    lines += [f"additionally billed by use: {usage.text()}" for usage in bill.metered]
     return "\n".join([*lines, *bill.notes])
 
 
@@ -129,10 +129,10 @@ def _shares(pools: Sequence[Item]) -> str:
 
 def _money_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int) -> str:
     """The first columns contain text, the others money, which is right-aligned."""
-    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+    widths = [max(len(cells[at]) for cells in [head, *rows]) for at in range(len(head))]
     padded = [
-        [cell if at < words else cell.rjust(widths[at]) for at, cell in enumerate(row)]
-        for row in [head, *rows]
+        [cell if at < words else cell.rjust(widths[at]) for at, cell in enumerate(cells)]
+        for cells in [head, *rows]
     ]
     return table(padded[0], padded[1:])
 

@@ -72,7 +72,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         unused = not groups and bool(pool.fallback) and pool.reservation is not None
         # Each node group may reach maxNodes; Karpenter's pool costs most with its last choice
         for group, bought in (
-            [(group, one.capacity_type) for group, one in pool.node_groups(name).items()]
+            [(group, choice.capacity_type) for group, choice in pool.node_groups(name).items()]
             if groups
             else [(name, last)]
         ):
@@ -137,7 +137,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
 def _on_nvme(pools: Mapping[str, EksGpuNodeGroupArgs]) -> Iterator[str]:
     """https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html, read 2026-11-24."""
     for name, pool in pools.items():
-        local = (eks.INSTANCE_TYPES[one].local_nvme_gb or 0 for one in pool.instance_types)
+        local = (eks.INSTANCE_TYPES[kind].local_nvme_gb or 0 for kind in pool.instance_types)
         if max(local) * 10**9 > pool.disk_size_gb * 2**30:
             yield (
                 f"pool {name}: where the NVMe disks of a node are larger than diskSizeGb, Auto "

@@ -52,7 +52,7 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
         )
         items += gpu_pool(item, pool.dearest)
         choices += choice_notes(name, pool.fallback, pool.dearest, price)
-    bounds = [each.pool.bounds for each in settings.pools.values()]
+    bounds = [resolved.pool.bounds for resolved in settings.pools.values()]
     bounds += [(cpu.min_nodes, cpu.max_nodes) for cpu in cluster.cpu_pools.values()]
     alerts = settings.monitoring is not None
     volumes = claims("google", settings.auxiliary.claims)
@@ -98,6 +98,6 @@ def _cluster(
             "spot" if system.spot else "on-demand",
         ),
     ]
-    least = system.min_nodes + sum(each[0] for each in bounds)
-    most = system.max_nodes + sum(each[1] for each in bounds)
+    least = system.min_nodes + sum(pool_bounds[0] for pool_bounds in bounds)
+    most = system.max_nodes + sum(pool_bounds[1] for pool_bounds in bounds)
     return before, cloud_nat(args.network, least, most), google_notes(args, free=zonal)

@@ -208,8 +208,8 @@ def _read(text: bytes) -> tuple[yaml.Node | None, Any]:
 def _words(error: yaml.MarkedYAMLError, line: int, text: str) -> str:
     """PyYAML's message, and what to do."""
     problem = str(error.problem).removeprefix("but ")
-    for number, row in enumerate(text.split("\n")[: line + 1], 1):
-        if space := _strange_space(row.partition("#")[0]):
+    for number, text_line in enumerate(text.split("\n")[: line + 1], 1):
+        if space := _strange_space(text_line.partition("#")[0]):
             return f"{problem}: line {number} has {space}"
     remedy = next((what for part, what in _REMEDIES.items() if part in problem), None)
     return f"{problem}; {remedy}" if remedy else problem
@@ -254,8 +254,8 @@ def stack_file(source: Path, stack: str) -> Path:
     """The stack's own file; raises StackError if there is none, or if the name is invalid."""
     file = folder_of(source) / f"Pulumi.{stack_name(stack)}.yaml"
     if not file.is_file():
-        known = ", ".join(stacks(source)) or "none"
-        raise StackError(f"there is no {file.name}: the stacks here are {known}")
+        known_stacks = ", ".join(stacks(source)) or "none"
+        raise StackError(f"there is no {file.name}: the stacks here are {known_stacks}")
     return file
 
 

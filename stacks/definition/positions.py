@@ -17,13 +17,13 @@ def position(root: yaml.Node | None, path: str) -> Position:
     """
     if root is None:
         return 1, 1
-    node, found, rest = root, root.start_mark, path
+    node, mark, rest = root, root.start_mark, path
     while rest:
         step = _index(node, rest) if rest.startswith("[") else _key(node, rest)
         if step is None:
             break
-        node, found, rest = step
-    return found.line + 1, found.column + 1
+        node, mark, rest = step
+    return mark.line + 1, mark.column + 1
 
 
 def _key(node: yaml.Node, rest: str) -> tuple[yaml.Node, yaml.Mark, str] | None:
@@ -51,8 +51,8 @@ def _pairs(node: yaml.Node) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
     """The keys of a map with their values, including those merged with `<<`."""
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         if key.tag == _MERGE:
-            for each in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                yield from _pairs(each)
+            for mapping in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                yield from _pairs(mapping)
         elif isinstance(key, yaml.ScalarNode):
             yield key, value
 

@@ -47,25 +47,25 @@ def copy_program(source: Path, stack: str, target: Path, mutate: Mutation | None
 
 def files_named(document: Mapping[str, Any]) -> list[str]:
     """The files in the repository that a stack's file names for volumes of its pods."""
-    found: list[str] = []
+    paths: list[str] = []
     config = document.get("config") or {}
     for room in (key for key, block in RUNNING.items() if block.takes_files):
         for entry in _entries(config.get(f"{NAMESPACE}:{room}")):
             for volume in _entries(entry.get("volumes")):
                 files = volume.get("files")
-                found += [
+                paths += [
                     name
                     for name in (files if isinstance(files, list) else [])
                     if isinstance(name, str)
                     and not name.startswith("/")
                     and ".." not in Path(name).parts
                 ]
-    return sorted(set(found))
+    return sorted(set(paths))
 
 
 def _entries(block: object) -> list[Mapping[str, Any]]:
     values = block.values() if isinstance(block, dict) else ()
-    return [each for each in values if isinstance(each, dict)]
+    return [entry for entry in values if isinstance(entry, dict)]
 
 
 def _write_without_secrets(file: Path) -> None:

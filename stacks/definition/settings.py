@@ -108,18 +108,18 @@ def own_kubeconfig(stack: str, config: Mapping[str, Any], *, trusted: bool = Fal
     """
     if not is_existing(config) or config[CLUSTER].get("kubeconfig") == PLACEHOLDER:
         return None
-    own = settings_of(stack, config).own
-    if not isinstance(own, ExistingSettings):
+    existing = settings_of(stack, config).own
+    if not isinstance(existing, ExistingSettings):
         return None
-    user = json.loads(own.kubeconfig)["users"][0]["user"]
+    user = json.loads(existing.kubeconfig)["users"][0]["user"]
     command = credentials.command_of(user)
-    if command is not None and own.cluster.committed() and not trusted:
-        server = json.loads(own.kubeconfig)["clusters"][0]["cluster"].get("server")
+    if command is not None and existing.cluster.committed() and not trusted:
+        server = json.loads(existing.kubeconfig)["clusters"][0]["cluster"].get("server")
         raise CheckError(
             f"the kubeconfig of Pulumi.{stack}.yaml signs in by running {command} and sends its "
             f"output to {server}; if you trust both, add --trust-kubeconfig"
         )
-    return own.kubeconfig
+    return existing.kubeconfig
 
 
 def kubeconfig_output(stack: str) -> str:

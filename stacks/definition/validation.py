@@ -87,7 +87,7 @@ def findings(stack: str, source: Path = ROOT) -> list[Finding]:
     except NotYaml as error:
         said = f"is not YAML: {error.words}"
         return [Finding(file=file.name, line=error.line, column=error.column, message=said)]
-    found = [
+    result = [
         Finding(
             file=file.name,
             line=line,
@@ -99,8 +99,8 @@ def findings(stack: str, source: Path = ROOT) -> list[Finding]:
     ]
     for path, message in _wrong(source, stack, file):
         line, column = position(root, path)
-        found.append(Finding(file=file.name, line=line, column=column, message=message))
-    return sorted(found, key=lambda finding: (finding.line, finding.column))
+        result.append(Finding(file=file.name, line=line, column=column, message=message))
+    return sorted(result, key=lambda finding: (finding.line, finding.column))
 
 
 def _wrong(source: Path, stack: str, file: Path) -> Iterator[tuple[str, str]]:
@@ -279,10 +279,10 @@ def _drop(entries: Any, names_it: Callable[[Any], bool]) -> set[str]:
     gone = set()
     for key, block in list(entries.items()) if isinstance(entries, dict) else ():
         try:
-            found = names_it(block)
+            named = names_it(block)
         except (AttributeError, KeyError, TypeError):
             continue
-        if found:
+        if named:
             gone.add(key)
             del entries[key]
     return gone

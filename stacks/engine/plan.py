@@ -104,8 +104,8 @@ class Plan:
     def losses(self) -> list[Change]:
         """Clusters first, then GPU pools, then other pools."""
         order = ("cluster", "GPU pool", "system pool")
-        found = [change for change in self.changes if change.loss]
-        return sorted(found, key=lambda change: order.index(change.loss or ""))
+        lost = [change for change in self.changes if change.loss]
+        return sorted(lost, key=lambda change: order.index(change.loss or ""))
 
 
 def read_plan(text: str, source: str) -> Plan:
@@ -165,8 +165,8 @@ def _from_events(events: Sequence[Mapping[str, Any]]) -> Plan:
 def _unfinished(diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
     """The engine ends every preview with a summary: one that was killed, or whose language host
     could not be started, has none, and its plan is incomplete."""
-    said = "the preview did not finish: the engine printed no summary"
-    return [*_messages("info#err", diagnostics), said]
+    message = "the preview did not finish: the engine printed no summary"
+    return [*_messages("info#err", diagnostics), message]
 
 
 def _last_line(message: str) -> str:
@@ -181,9 +181,9 @@ def _changes(steps: Sequence[Mapping[str, Any]]) -> list[Change]:
         if verb is None:
             continue
         change = Change(urn=step["urn"], verb=verb, paths=_paths(step))
-        known = changes.get(change.urn)
+        earlier = changes.get(change.urn)
         # The engine lists a replacement as three steps, but it is one change.
-        if known is None or not known.paths or VERBS.index(verb) < VERBS.index(known.verb):
+        if earlier is None or not earlier.paths or VERBS.index(verb) < VERBS.index(earlier.verb):
             changes[change.urn] = change
     return list(changes.values())
 
@@ -198,9 +198,9 @@ def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _messages(severity: str, diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
     messages = [
-        str(one.get("message", "")).strip()
-        for one in diagnostics
-        if one.get("severity") == severity
+        str(diagnostic.get("message", "")).strip()
+        for diagnostic in diagnostics
+        if diagnostic.get("severity") == severity
     ]
     return list(dict.fromkeys(message for message in messages if message))
 

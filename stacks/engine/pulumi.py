@@ -140,6 +140,6 @@ def errors(stdout: str) -> list[str]:
         document = json.loads(stdout)
     except ValueError:
         return []
-    found: Any = document.get("diagnostics") if isinstance(document, dict) else None
-    lines = found if isinstance(found, list) else []
+    diagnostics: Any = document.get("diagnostics") if isinstance(document, dict) else None
+    lines = diagnostics if isinstance(diagnostics, list) else []
     return [str(one.get("message", "")) for one in lines if one.get("severity") == "error"]

@@ -294,12 +294,12 @@ def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer
         raise StackError(
             f"{choices.gpu}: {what} does not have this GPU; gpu-cluster offers lists all GPUs"
         )
-    place = region if autopilot else choices.location
+    location = region if autopilot else choices.location
     # AWS only tells an account what a region offers.
     there = every
     if cloud == "google":
-        found = offers(choices.gpu, place)
-        there = [offer for offer in found if offer.autopilot or not autopilot]
+        in_location = offers(choices.gpu, location)
+        there = [offer for offer in in_location if offer.autopilot or not autopilot]
     if not there:
         zones = sorted({zone for offer in every for zone in offer.zones or ()})
         near = [zone for zone in zones if gke.region_of(zone) == region]
@@ -308,7 +308,7 @@ def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer
             if near
             else f"regions that have it: {', '.join(sorted(set(map(gke.region_of, zones))))}"
         )
-        raise StackError(f"no known machine has {choices.gpu} in {place}; {where}")
+        raise StackError(f"no known machine has {choices.gpu} in {location}; {where}")
     sold = [offer for offer in there if {"on-demand", "spot"} & set(offer.sold)]
     if not sold:
         raise StackError(

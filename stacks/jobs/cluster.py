@@ -70,16 +70,16 @@ class JobCluster:
 
     def check_free(self, job: Job) -> None:
         """Raises CheckError if the namespace has a job with that name, which `submit` refuses."""
-        if any(one["metadata"]["name"] == job.name for one in self.jobs()):
+        if any(job_set["metadata"]["name"] == job.name for job_set in self.jobs()):
             raise self._taken(job)
 
     def submit(self, job: Job) -> None:
         """Creates the job. If the cluster refuses any part, all of it is removed again."""
         with _refusals("to submit it", job.name), ExitStack() as undo:
             try:
-                for each in job.before:
-                    if self._made(each):
-                        undo.callback(_quietly, self._ask, "delete", each)
+                for prerequisite in job.before:
+                    if self._made(prerequisite):
+                        undo.callback(_quietly, self._ask, "delete", prerequisite)
                 uid = self._create_job_set(job.job_set)["metadata"]["uid"]
             except ApiException as error:
                 if error.status != 409:
@@ -90,9 +90,9 @@ class JobCluster:
                 "apiVersion": job.job_set["apiVersion"], "kind": "JobSet", "name": job.name,
                 "uid": uid,
             }  # fmt: skip
-            for each in job.before:
+            for prerequisite in job.before:
                 # They are deleted with the job, whoever deletes it.
-                self._ask("patch", each, {"metadata": {"ownerReferences": [owner]}})
+                self._ask("patch", prerequisite, {"metadata": {"ownerReferences": [owner]}})
             undo.pop_all()
 
     def jobs(self) -> list[Object]:
@@ -172,14 +172,14 @@ class JobCluster:
         )
 
     def _job(self, name: str) -> Object:
-        found = {each["metadata"]["name"]: each for each in self.jobs()}
-        if name not in found:
-            have = ", ".join(sorted(found)) or "none"
+        job_sets = {job_set["metadata"]["name"]: job_set for job_set in self.jobs()}
+        if name not in job_sets:
+            have = ", ".join(sorted(job_sets)) or "none"
             raise CheckError(
                 f"namespace {self.namespace} has no job {name}; its jobs: {have}; give --namespace "
                 "if it is in another"
             )
-        return found[name]
+        return job_sets[name]
 
     def _made(self, each: Object) -> bool:
         """Creates a prerequisite of a job; False if one is left from a submit that was killed.
@@ -195,8 +195,8 @@ class JobCluster:
     def _is_left(self, each: Object) -> bool:
         """Whether it was submitted, and is not owned by a job."""
         with suppress(ApiException):
-            found = self._ask("read", each).metadata
-            return SUBMITTED in (found.labels or {}) and not found.owner_references
+            metadata = self._ask("read", each).metadata
+            return SUBMITTED in (metadata.labels or {}) and not metadata.owner_references
         return False
 
     def _ask(self, verb: str, each: Object, *body: Object) -> Any:
@@ -209,11 +209,11 @@ class JobCluster:
         return call(*name, self.namespace, *body, _request_timeout=TIMEOUT_SECONDS)
 
     def _create_job_set(self, job_set: Object) -> Object:
-        made: Object = self._custom.create_namespaced_custom_object(
+        created: Object = self._custom.create_namespaced_custom_object(
             jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL, job_set,
             _request_timeout=TIMEOUT_SECONDS,
         )  # fmt: skip
-        return made
+        return created
 
     def _delete_job_set(self, name: str) -> None:
         self._custom.delete_namespaced_custom_object(
@@ -271,8 +271,8 @@ def _refusals(what: str, job: str = "", fix: str = "") -> Iterator[None]:
     except ApiException as error:
         raise CheckError(f"{about}{_refused(error, what, fix)}") from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        said = " ".join(str(error).split())
-        raise CheckError(f"{about}the cluster does not respond: {said}") from None
+        message = " ".join(str(error).split())
+        raise CheckError(f"{about}the cluster does not respond: {message}") from None
 
 
 def _refused(error: ApiException, what: str, fix: str) -> str:
@@ -284,7 +284,7 @@ def _refused(error: ApiException, what: str, fix: str) -> str:
 
 def _message(error: ApiException) -> str:
     try:
-        said = json.loads(error.body)["message"]
+        text = json.loads(error.body)["message"]
     except (ValueError, TypeError, KeyError):
-        said = error.reason
-    return " ".join(str(said).split())
+        text = error.reason
+    return " ".join(str(text).split())

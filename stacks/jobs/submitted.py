@@ -61,15 +61,15 @@ def read(
             f"{ROOM}: is missing, or is not the only key; a job file has exactly one key, {ROOM}, "
             "with jobs as in a stack file"
         )
-    given = document[ROOM]
-    if not isinstance(given, dict) or not given:
+    entries = document[ROOM]
+    if not isinstance(entries, dict) or not entries:
         raise CheckError(f"{ROOM}: has no jobs; add one under its name")
-    for name in given:
+    for name in entries:
         if reason := refusal(ENTRY_NAMES[ROOM], str(name)):
             raise CheckError(f"{ROOM}.{name}: {reason}")
     named = {
         name: {"namespace": namespace, **job} if isinstance(job, dict) else job
-        for name, job in given.items()
+        for name, job in entries.items()
     }
     for name, job in named.items():
         if isinstance(job, dict) and job["namespace"] != namespace:

@@ -60,37 +60,37 @@ def _of_stack(stack: str, trusted: bool) -> str:
         return kubeconfig_output(stack)
     except CheckError as error:
         try:
-            own = own_kubeconfig(stack, config_of(stack), trusted=trusted)
+            own_text = own_kubeconfig(stack, config_of(stack), trusted=trusted)
         except CheckError as neither:
             raise CheckError(f"{neither}; {error}") from None
-        if own is None:
+        if own_text is None:
             raise
-        return own
+        return own_text
 
 
 def client_of(kubeconfig: str) -> Any:
     """A client for the cluster; raises CheckError if the kubeconfig cannot be used."""
-    given = kubernetes.client.Configuration()
+    configuration = kubernetes.client.Configuration()
     # If packets are dropped, each try takes long. The setting is only read when a client is
     # created.
-    given.retries = urllib3.Retry(1)
+    configuration.retries = urllib3.Retry(1)
     try:
         document = yaml.safe_load(kubeconfig)
         command = _signs_in_by(document)
-        with _errors_logged() as said:
+        with _errors_logged() as errors:
             client = kubernetes.config.new_client_from_config_dict(
-                document, client_configuration=given
+                document, client_configuration=configuration
             )
     except (
         kubernetes.config.ConfigException, yaml.YAMLError, TypeError, ValueError, AttributeError,
     ) as error:  # fmt: skip
         raise CheckError(f"the kubeconfig cannot be used: {_line(error)}") from None
-    if command is not None and said:
+    if command is not None and errors:
         # The client would continue without credentials, and be refused as anonymous.
         how = f"; sign in: {_SIGN_IN[command]}" if command in _SIGN_IN else ""
         raise CheckError(
             f"the kubeconfig signs in by running {command}, which returned no credentials: "
-            f"{said[-1]}{how}"
+            f"{errors[-1]}{how}"
         )
     return client
 
@@ -98,8 +98,8 @@ def client_of(kubeconfig: str) -> Any:
 def _signs_in_by(kubeconfig: Any) -> str | None:
     """The command that authenticates, if any; raises CheckError if it is not installed."""
     try:
-        contexts = {one["name"]: one["context"] for one in kubeconfig["contexts"]}
-        users = {one["name"]: one["user"] for one in kubeconfig["users"]}
+        contexts = {entry["name"]: entry["context"] for entry in kubeconfig["contexts"]}
+        users = {entry["name"]: entry["user"] for entry in kubeconfig["users"]}
         command = str(users[contexts[kubeconfig["current-context"]]["user"]]["exec"]["command"])
     except (KeyError, TypeError):
         return None  # There is no command, or the kubeconfig is invalid, which the client reports.
@@ -112,16 +112,16 @@ def _signs_in_by(kubeconfig: Any) -> str | None:
 @contextmanager
 def _errors_logged() -> Iterator[list[str]]:
     """Collects errors that the client only logs, such as a command without credentials."""
-    said: list[str] = []
+    messages: list[str] = []
 
     def keep(record: logging.LogRecord) -> bool:
-        said.append(" ".join(record.getMessage().split()))
+        messages.append(" ".join(record.getMessage().split()))
         return False
 
     root = logging.getLogger()
     root.addFilter(keep)
     try:
-        yield said
+        yield messages
     finally:
         root.removeFilter(keep)
 
@@ -138,15 +138,15 @@ def page(body: bytes) -> tuple[list[Any], str]:
     """
     try:
         document = json.loads(body)
-        found, more = document["items"], (document.get("metadata") or {}).get("continue") or ""
+        rows, more = document["items"], (document.get("metadata") or {}).get("continue") or ""
     except (ValueError, TypeError, KeyError, AttributeError):
-        found, more = None, ""
-    if not isinstance(found, list):
+        rows, more = None, ""
+    if not isinstance(rows, list):
         raise CheckError(
             "the server that responds is not a Kubernetes API server: check the kubeconfig's "
             "server and any proxy"
         )
-    return found, more
+    return rows, more
 
 
 def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:

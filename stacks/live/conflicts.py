@@ -36,15 +36,15 @@ def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
     Raises CheckError if the cluster does not answer.
     """
     cluster = in_cluster(kubeconfig, owner)
-    found = dict(_namespaces(cluster.namespaces, settings, owner))
-    found |= dict(_device_plugins(cluster.definitions, cluster.daemons, settings))
-    found |= dict(_installers(cluster.daemons, settings))
+    result = dict(_namespaces(cluster.namespaces, settings, owner))
+    result |= dict(_device_plugins(cluster.definitions, cluster.daemons, settings))
+    result |= dict(_installers(cluster.daemons, settings))
     args = settings.cluster
     classes: set[str] = set(settings.runs.storage_classes & STACK_CLASSES.keys())
     if isinstance(args, EksExistingClusterArgs):
-        found |= dict(_autoscaler(cluster.deployments, args))
+        result |= dict(_autoscaler(cluster.deployments, args))
         classes = {STORAGE_CLASS} if settings.auxiliary.claims else set()
-    return found | dict(_storage_classes(cluster.storage_classes, classes))
+    return result | dict(_storage_classes(cluster.storage_classes, classes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def in_cluster(kubeconfig: str, owner: str) -> InCluster:
 
 
 def _storage_classes(theirs: list[Object], classes: set[str]) -> Iterator[Conflict]:
-    if names := sorted(classes & {one["metadata"]["name"] for one in theirs}):
+    if names := sorted(classes & {storage_class["metadata"]["name"] for storage_class in theirs}):
         yield (
             "volumeClaims",
             f"the cluster already has a StorageClass {names[0]}, which pulumi up would create for "
@@ -89,15 +89,15 @@ def _storage_classes(theirs: list[Object], classes: set[str]) -> Iterator[Confli
 
 
 def _theirs(found: list[Object], owner: str) -> list[Object]:
-    return [one for one in found if owner_of(one) != owner]
+    return [item for item in found if owner_of(item) != owner]
 
 
 def _namespaces(found: list[Object], settings: Settings[Any], owner: str) -> Iterator[Conflict]:
-    there = {one["metadata"]["name"]: one for one in found}
+    existing = {namespace["metadata"]["name"]: namespace for namespace in found}
     for name, args in settings.namespaces.items():
-        if args.existing and name not in there:
+        if args.existing and name not in existing:
             yield f"namespaces.{name}", "the cluster has no such namespace; drop existing: true"
-        if not args.existing and name in there and owner_of(there[name]) != owner:
+        if not args.existing and name in existing and owner_of(existing[name]) != owner:
             yield (
                 f"namespaces.{name}",
                 "the cluster already has it, so pulumi up would fail to create it; set existing: "
@@ -110,12 +110,12 @@ def _device_plugins(
 ) -> Iterator[Conflict]:
     # Whoever runs it, the cloud or the stack.
     pools = [
-        (one.pool, "the stack's" if one.pool.device_plugin else "GKE's")
-        for one in settings.pools.values()
-        if one.pool.device_plugin or (one.pool.driver_directory and not _left(one.pool))
+        (item.pool, "the stack's" if item.pool.device_plugin else "GKE's")
+        for item in settings.pools.values()
+        if item.pool.device_plugin or (item.pool.driver_directory and not _left(item.pool))
     ]
     operator = _has_operator(definitions)
-    plugins = [one for one in daemons if is_plugin(one)]
+    plugins = [item for item in daemons if is_plugin(item)]
     for pool, whose in pools:
         leave = "set devicePlugin: none"
         if whose == "GKE's":
@@ -153,7 +153,7 @@ def is_autoscaler(deployment: Object) -> bool:
 
 
 def _has_operator(definitions: list[Object]) -> bool:
-    return any(one["metadata"]["name"] == _OPERATOR for one in definitions)
+    return any(definition["metadata"]["name"] == _OPERATOR for definition in definitions)
 
 
 def _left(pool: GpuPool) -> bool:
@@ -163,9 +163,9 @@ def _left(pool: GpuPool) -> bool:
 def _installers(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conflict]:
     """Conflicts with Google's driver installer, which the stack would install as well; it does not
     run on nodes on which GKE installs the driver."""
-    theirs = [one for one in daemons if is_installer(one)]
-    for name, one in settings.pools.items():
-        if theirs and one.pool.installer is not None:
+    theirs = [item for item in daemons if is_installer(item)]
+    for name, item in settings.pools.items():
+        if theirs and item.pool.installer is not None:
             yield (
                 f"gpuPools.{name}.driver",
                 f"the cluster already has a driver installer, DaemonSet {_full_name(theirs[0])}, "
@@ -176,15 +176,15 @@ def _installers(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conf
 
 def _tolerates(daemon: Object) -> bool:
     """Whether its pods tolerate the taint of GPU nodes."""
-    given = daemon["spec"]["template"]["spec"].get("tolerations") or []
-    return any(one.get("key") in (None, "nvidia.com/gpu") for one in given)
+    tolerations = daemon["spec"]["template"]["spec"].get("tolerations") or []
+    return any(toleration.get("key") in (None, "nvidia.com/gpu") for toleration in tolerations)
 
 
 def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iterator[Conflict]:
     if args.scaler != "cluster-autoscaler":
         return
     about = "cluster.autoscaler"
-    found = [one for one in deployments if is_autoscaler(one)]
+    found = [deployment for deployment in deployments if is_autoscaler(deployment)]
     if args.autoscaler is not None:
         if found:
             yield (
@@ -202,10 +202,10 @@ def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iter
         )
         return
     name = args.name
-    known = {*_OF_EKS, f"k8s.io/cluster-autoscaler/{name}", f"kubernetes.io/cluster/{name}"}
-    wanted = [tags for one in found for tags in _discovered(one)]
-    if not any(tags <= known for tags in wanted):
-        listed = " or ".join(", ".join(sorted(tags)) for tags in wanted) or "their names"
+    own_tags = {*_OF_EKS, f"k8s.io/cluster-autoscaler/{name}", f"kubernetes.io/cluster/{name}"}
+    tag_sets = [tags for deployment in found for tags in _discovered(deployment)]
+    if not any(tags <= own_tags for tags in tag_sets):
+        listed = " or ".join(", ".join(sorted(tags)) for tags in tag_sets) or "their names"
         yield (
             about,
             f"Deployment {_full_name(found[0])} finds node groups by {listed} and would not find "
@@ -216,8 +216,8 @@ def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iter
 
 def _discovered(autoscaler: Object) -> Iterator[set[str]]:
     """Sets of tags; it finds groups that have all tags of a set."""
-    for each in _containers(autoscaler):
-        for word in (*(each.get("command") or ()), *(each.get("args") or ())):
+    for container in _containers(autoscaler):
+        for word in (*(container.get("command") or ()), *(container.get("args") or ())):
             if word.startswith(_DISCOVERY):
                 tags = word.removeprefix(_DISCOVERY).split(",")
                 yield {tag.partition("=")[0] for tag in tags}
@@ -229,7 +229,7 @@ def _containers(one: Object) -> list[Object]:
 
 
 def _images(one: Object) -> list[str]:
-    return [str(each["image"]).partition("@")[0] for each in _containers(one)]
+    return [str(container["image"]).partition("@")[0] for container in _containers(one)]
 
 
 def _full_name(one: Object) -> str:

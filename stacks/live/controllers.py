@@ -22,21 +22,21 @@ def foreign_controllers(kubeconfig: str, batch: BatchArgs, owner: str) -> dict[s
 
     Raises CheckError if the cluster does not answer.
     """
-    wanted = {"kueue": bool(batch.queues), "jobset": batch.job_set}
+    enabled = {"kueue": bool(batch.queues), "jobset": batch.job_set}
     api = kubernetes.client.ApiextensionsV1Api(client_of(kubeconfig))
     definitions = {
-        one["metadata"]["name"]: one for one in items(asked(api.list_custom_resource_definition))
+        item["metadata"]["name"]: item for item in items(asked(api.list_custom_resource_definition))
     }
-    found = {}
+    result = {}
     for name, definition in BATCH_DEFINITIONS.items():
         there = definitions.get(definition)
-        if wanted[name] and there is not None and owner_of(there) != owner:
+        if enabled[name] and there is not None and owner_of(there) != owner:
             setting, title, instead = _WORDS[name]
-            found[setting] = (
+            result[setting] = (
                 f"the cluster already has {title}, installed by {_who(there)}, so pulumi up would "
                 f"fail to create {definition}; remove {setting}, and {instead}"
             )
-    return found
+    return result
 
 
 def _who(definition: Mapping[str, Any]) -> str:

@@ -48,17 +48,17 @@ def findings(
     if row.gpu_sign is None:
         return []
     pool = next((pool for pool in pools if pool.name == row.pool), None)
-    found = []
+    result = []
     if pool is None and (candidates := _could_be(node, pools)):
         pool = candidates[0]
-        found.append(_label(row, node, candidates))
+        result.append(_label(row, node, candidates))
     elif not row.allocatable:
         lacking = _driver(row, node, pods, daemon_sets, pool) or _plugin(
             row, node, pods, daemon_sets, pool
         )
-        found += [lacking] if lacking else []
+        result += [lacking] if lacking else []
     owners = _owners(row, node, pods, daemon_sets, pool)
-    return [*found, *owners, *_taints(row, node, pool), *_unhealthy(row)]
+    return [*result, *owners, *_taints(row, node, pool), *_unhealthy(row)]
 
 
 def _owners(
@@ -278,26 +278,26 @@ def _selector(daemon_set: Object) -> dict[str, str]:
     """Labels of which a node needs just one more to get the DaemonSet's pods; without alternatives,
     and requirements that several labels satisfy."""
     spec = daemon_set["spec"]["template"]["spec"]
-    wanted = dict(spec.get("nodeSelector") or {})
+    labels = dict(spec.get("nodeSelector") or {})
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms = required.get("nodeSelectorTerms") or []
     for expression in (terms[0].get("matchExpressions") or []) if len(terms) == 1 else []:
         if expression["operator"] == "In" and len(expression["values"]) == 1:
-            wanted[expression["key"]] = expression["values"][0]
-    return wanted
+            labels[expression["key"]] = expression["values"][0]
+    return labels
 
 
 def _taints(row: GpuNode, node: Object, pool: GpuPool | None) -> list[Finding]:
     """The pool's taints that the node lacks; for a GPU node without a pool, the GPU taint."""
-    wanted: Sequence[Taint] = pool.taints if pool is not None else (GPU_TAINT,)
-    there = {(taint["key"], taint["effect"]) for taint in taints_of(node)}
-    found = []
-    for taint in wanted:
-        if (taint.key, taint.effect) in there:
+    expected: Sequence[Taint] = pool.taints if pool is not None else (GPU_TAINT,)
+    present = {(taint["key"], taint["effect"]) for taint in taints_of(node)}
+    result = []
+    for taint in expected:
+        if (taint.key, taint.effect) in present:
             continue
         text = f"{taint.key}={taint.value}:{taint.effect}"
-        found.append(
+        result.append(
             Finding(
                 node=row.name,
                 lacks="taint",
@@ -305,7 +305,7 @@ def _taints(row: GpuNode, node: Object, pool: GpuPool | None) -> list[Finding]:
                 command=f"kubectl taint node {row.name} {text}",
             )
         )
-    return found
+    return result
 
 
 def _unhealthy(row: GpuNode) -> list[Finding]:

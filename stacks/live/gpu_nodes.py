@@ -204,9 +204,9 @@ def _count(node: Object, where: str, resource: str) -> int:
 
 
 def _model_of_type(kind: str) -> str | None:
-    row = eks.INSTANCE_TYPES.get(kind)
-    if row is not None and row.vendor == "NVIDIA" and row.gpus >= 1:
-        return row.gpu_model
+    instance = eks.INSTANCE_TYPES.get(kind)
+    if instance is not None and instance.vendor == "NVIDIA" and instance.gpus >= 1:
+        return instance.gpu_model
     machine = gke.machine_type(kind)
     return machine.accelerator if machine is not None else None
 
@@ -222,8 +222,8 @@ def _driver(node: Object, pods: Sequence[Object], allocatable: int) -> str:
     if allocatable:
         return "installed" if installers else "works"
     if installers:
-        words = [str(state) for state in installers if state.word != "ready"]
-        return f"installer {words[0]}" if words else "installed"
+        states = [str(state) for state in installers if state.word != "ready"]
+        return f"installer {states[0]}" if states else "installed"
     if names.GKE_GPU_DRIVER_VERSION in labels:
         return f"GKE's {labels[names.GKE_GPU_DRIVER_VERSION]}"
     return "not known"

@@ -70,10 +70,10 @@ def survey(
     """Every node by name, and what the GPU nodes among them lack."""
     rows, found = [], []
     for node in sorted(nodes, key=lambda one: one["metadata"]["name"]):
-        own = [pod for pod in pods if pod["spec"].get("nodeName") == node["metadata"]["name"]]
-        row = gpu_node(node, own, pools)
+        own_pods = [pod for pod in pods if pod["spec"].get("nodeName") == node["metadata"]["name"]]
+        row = gpu_node(node, own_pods, pools)
         rows.append(row)
-        found += findings(row, node, own, daemon_sets, pools)
+        found += findings(row, node, own_pods, daemon_sets, pools)
     return rows, found
 
 
@@ -88,17 +88,17 @@ def text(rows: Sequence[GpuNode], found: Sequence[Finding]) -> str:
         for resource in row.resources or [""]
     ]
     lines = [table([column.title for column in shown], cells)]
-    lines += [f"node {one.node} {one.message}\n  {one.command}" for one in found]
+    lines += [f"node {finding.node} {finding.message}\n  {finding.command}" for finding in found]
     return "\n".join(lines)
 
 
 def _document(row: GpuNode) -> dict[str, Any]:
     resources = {
-        name: {one.key: one.of(row, name) for one in COLUMNS if one.each and one.key}
+        name: {column.key: column.of(row, name) for column in COLUMNS if column.each and column.key}
         for name in row.resources
     }
-    own = {one.key: one.of(row, "") for one in COLUMNS if not one.each}
-    return {**own, "resources": resources}
+    node_values = {column.key: column.of(row, "") for column in COLUMNS if not column.each}
+    return {**node_values, "resources": resources}
 
 
 def _free(_: int, allocatable: int, requested: int) -> int:
@@ -117,11 +117,11 @@ def _ask(kubeconfig: str) -> tuple[list[Object], list[Object], list[Object]]:
 
 
 def _list(ask: Any, **query: str) -> list[Object]:
-    found: list[Object] = []
+    result: list[Object] = []
     more = ""
     while True:
         answer = asked(ask, limit=500, **query, **({"_continue": more} if more else {}))
         some, more = page(answer)
-        found += some
+        result += some
         if not more:
-            return found
+            return result

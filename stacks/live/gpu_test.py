@@ -79,21 +79,21 @@ def _why(pool: str, job: Object | None, pods: Sequence[Object], unread: str) -> 
     status = pod.get("status", {})
     phase = status.get("phase", "Unknown")
     if phase in ("Pending", "Running"):
-        said = next(
+        message = next(
             (one["message"] for one in status.get("conditions", []) if one.get("message")), ""
         )
-        return f"Job {name} is not done: its pod is {phase}" + (f" ({said})" if said else "")
-    said = status.get("message") or _ended(status)
+        return f"Job {name} is not done: its pod is {phase}" + (f" ({message})" if message else "")
+    message = status.get("message") or _ended(status)
     came = f": its log cannot be read ({unread}), and" if unread else " left no result:"
-    return f"Job {name}{came} its pod is {phase}" + (f" ({said})" if said else "")
+    return f"Job {name}{came} its pod is {phase}" + (f" ({message})" if message else "")
 
 
 def _ended(status: Object) -> str:
     for container in status.get("containerStatuses", []):
         state = container.get("state", {}).get("terminated") or {}
         if state:
-            words = [str(state.get("reason", "")), f"exit code {state.get('exitCode')}"]
-            return ", ".join(word for word in words if word)
+            parts = [str(state.get("reason", "")), f"exit code {state.get('exitCode')}"]
+            return ", ".join(word for word in parts if word)
     return ""
 
 

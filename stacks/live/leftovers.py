@@ -73,15 +73,15 @@ def answer(stack: str, kubeconfig: str) -> Answer:
     Raises CheckError if the cluster does not answer.
     """
     platform = platform_of(config_of(stack))
-    row = PLATFORMS.get(platform)
-    cloud = row.cloud if row and row.owned else None
+    platform_row = PLATFORMS.get(platform)
+    cloud = platform_row.cloud if platform_row and platform_row.owned else None
     if cloud is None:
         note = "an existing cluster is not deleted with its stack, so nothing of it is left behind"
         return ExitCode.OK, {"stack": stack, "leftovers": [], "notes": [note]}, note
     client = client_of(kubeconfig)
     core, net = kubernetes.client.CoreV1Api(client), kubernetes.client.NetworkingV1Api(client)
     custom = _custom_objects(client, _GATEWAYS, _SNAPSHOTS, _NODE_POOLS, _NODE_CLAIMS)
-    found = leftovers(
+    result = leftovers(
         cloud,
         services=items(asked(core.list_service_for_all_namespaces)),
         ingresses=items(asked(net.list_ingress_for_all_namespaces)),
@@ -93,9 +93,9 @@ def answer(stack: str, kubeconfig: str) -> Answer:
         node_claims=custom[_NODE_CLAIMS],
         owner=f"{project_name(ROOT)}/{stack}",
     )
-    document = {"stack": stack, "leftovers": [asdict(one) for one in found]}
-    undecided = any(one.remove for one in found)
-    return (ExitCode.FINDING if undecided else ExitCode.OK), document, text(found)
+    document = {"stack": stack, "leftovers": [asdict(leftover) for leftover in result]}
+    undecided = any(leftover.remove for leftover in result)
+    return (ExitCode.FINDING if undecided else ExitCode.OK), document, text(result)
 
 
 def leftovers(
@@ -117,7 +117,7 @@ def leftovers(
     NodePools of `owner`, `<project>/<stack>`, are omitted: its destroy deletes them with their
     disks and instances.
     """
-    found = [
+    result = [
         _balancer(cloud, kind, one)
         for kind, objects in (
             ("Service", [one for one in services if one["spec"].get("type") == "LoadBalancer"]),
@@ -127,22 +127,22 @@ def leftovers(
         for one in objects
     ]
     if cloud == "google":
-        found += [
+        result += [
             Leftover(kind="Service", name=_full_name(one), what=_NEGS,
                      remove=_delete("Service", one["metadata"]))
             for one in services
             if one["spec"].get("type") != "LoadBalancer" and _exposed(one)
         ]  # fmt: skip
     owned = {_full_name(one) for one in claims if owner and owner_of(one) == owner}
-    known = {_full_name(one) for one in claims}
+    claim_names = {_full_name(one) for one in claims}
     for volume in volumes:
-        one = _of_volume(volume, known, owned)
-        found += [one] if one else []
-    found += [_of_snapshot(one) for one in snapshots if "volumeHandle" in one["spec"]["source"]]
+        one = _of_volume(volume, claim_names, owned)
+        result += [one] if one else []
+    result += [_of_snapshot(one) for one in snapshots if "volumeHandle" in one["spec"]["source"]]
     for pool in node_pools:
         if not owner or owner_of(pool) != owner:
-            found += _of_node_pool(pool, node_claims)
-    return sorted(found, key=lambda one: (one.kind, one.name))
+            result += _of_node_pool(pool, node_claims)
+    return sorted(result, key=lambda one: (one.kind, one.name))
 
 
 def text(found: Sequence[Leftover]) -> str:
@@ -243,10 +243,10 @@ def _of_node_pool(pool: Object, claims: Sequence[Object]) -> Iterator[Leftover]:
     if (template.get("nodeClassRef") or {}).get("group") != _ON_EC2:
         return
     running = sorted(
-        str(one["status"]["providerID"]).rpartition("/")[2]
-        for one in claims
-        if (one["metadata"].get("labels") or {}).get(names.NODE_POOL) == name
-        and (one.get("status") or {}).get("providerID")
+        str(claim["status"]["providerID"]).rpartition("/")[2]
+        for claim in claims
+        if (claim["metadata"].get("labels") or {}).get(names.NODE_POOL) == name
+        and (claim.get("status") or {}).get("providerID")
     )
     if running:
         yield Leftover(
@@ -274,8 +274,8 @@ def _addresses(one: Object) -> list[str]:
     status = one.get("status") or {}
     balancer = (status.get("loadBalancer") or {}).get("ingress") or []
     return [
-        str(each.get("ip") or each.get("hostname") or each.get("value"))
-        for each in [*balancer, *(status.get("addresses") or [])]
+        str(address.get("ip") or address.get("hostname") or address.get("value"))
+        for address in [*balancer, *(status.get("addresses") or [])]
     ]
 
 
@@ -284,7 +284,7 @@ def _custom_objects(
 ) -> dict[tuple[str, str, str], list[Object]]:
     """The objects of each kind (group, version, plural); empty for a kind that is not served."""
     groups = _groups(asked(kubernetes.client.ApisApi(client).get_api_versions))
-    served = {each["groupVersion"] for group in groups for each in group["versions"]}
+    served = {version["groupVersion"] for group in groups for version in group["versions"]}
     ask = kubernetes.client.CustomObjectsApi(client).list_cluster_custom_object
     return {
         kind: items(asked(ask, *kind)) if "/".join(kind[:2]) in served else [] for kind in kinds
@@ -293,7 +293,7 @@ def _custom_objects(
 
 def _groups(body: bytes) -> list[Any]:
     try:
-        found = json.loads(body)["groups"]
+        groups = json.loads(body)["groups"]
     except (ValueError, TypeError, KeyError):
         raise CheckError("the server that responds is not a Kubernetes API server") from None
-    return list(found)
+    return list(groups)

@@ -89,11 +89,11 @@ class Aws:
         rows_at = row.read.at.partition("[")[0]
         if row.api == "ec2":
             filters = [{"Name": name, "Values": [text]} for name, text in wanted.items()]
-            found = describe(Filters=filters)[rows_at]
+            items = describe(Filters=filters)[rows_at]
         else:  # Other services have no filters, but return the tags.
-            found = [each for each in describe()[rows_at] if wanted.items() <= _tags(each).items()]
+            items = [item for item in describe()[rows_at] if wanted.items() <= _tags(item).items()]
         key = row.id.rpartition(".")[2]
-        return [each[key] for each in found if str(each.get("State")).lower() not in _GONE]
+        return [item[key] for item in items if str(item.get("State")).lower() not in _GONE]
 
     def caller(self) -> tuple[str, str]:
         """The account that answers, 12 digits, and the ARN of the current identity. Raises
@@ -101,10 +101,10 @@ class Aws:
         import botocore.exceptions
 
         try:
-            row = self._client("sts").get_caller_identity()
+            identity = self._client("sts").get_caller_identity()
         except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
             raise LookupError(f"AWS: {error}") from None
-        return row["Account"], row["Arn"]
+        return identity["Account"], identity["Arn"]
 
     def described(self, identity: str) -> Mapping[str, Any]:
         """An EKS cluster or node group as AWS describes it; empty if there is none. Raises
@@ -129,12 +129,12 @@ class Aws:
     def _ec2(self, noun: str, rows: str, key: str, **filters: object) -> list[str]:
         """Ids in the results of `describe_<noun>` with these filters, including `tags`."""
         tags = filters.pop("tags", None)
-        wanted = {name.replace("_", "-"): str(value) for name, value in filters.items()}
+        by_name = {name.replace("_", "-"): str(value) for name, value in filters.items()}
         if isinstance(tags, Mapping):
-            wanted |= {f"tag:{name}": str(value) for name, value in tags.items()}
-        given = [{"Name": name, "Values": [value]} for name, value in wanted.items()]
-        answer = getattr(self._client("ec2"), f"describe_{noun}")(Filters=given)[rows]
-        return [row[key] for row in answer if str(row.get("State")).lower() not in _GONE]
+            by_name |= {f"tag:{name}": str(value) for name, value in tags.items()}
+        filter_list = [{"Name": name, "Values": [value]} for name, value in by_name.items()]
+        answer = getattr(self._client("ec2"), f"describe_{noun}")(Filters=filter_list)[rows]
+        return [item[key] for item in answer if str(item.get("State")).lower() not in _GONE]
 
     def _queue(self, i: Inputs) -> list[str]:
         return [self._client("sqs").get_queue_url(QueueName=i["name"])["QueueUrl"]]
@@ -145,56 +145,56 @@ class Aws:
             "InternetGateways"
         ]
         return [
-            row["InternetGatewayId"]
-            for row in rows
-            if all(each["VpcId"] == i.get("vpcId") for each in row["Attachments"])
+            gateway["InternetGatewayId"]
+            for gateway in rows
+            if all(attachment["VpcId"] == i.get("vpcId") for attachment in gateway["Attachments"])
         ]
 
     def _route_table(self, i: Inputs) -> list[str]:
-        place = {"vpc_id": i["vpcId"], "tags": i.get("tags")}
-        return self._ec2("route_tables", "RouteTables", "RouteTableId", **place)
+        filters = {"vpc_id": i["vpcId"], "tags": i.get("tags")}
+        return self._ec2("route_tables", "RouteTables", "RouteTableId", **filters)
 
     def _association(self, i: Inputs) -> list[str]:
         filters = [{"Name": "association.subnet-id", "Values": [i["subnetId"]]}]
         tables = self._client("ec2").describe_route_tables(Filters=filters)["RouteTables"]
         return [
-            each["RouteTableAssociationId"]
+            association["RouteTableAssociationId"]
             for table in tables
             if table["RouteTableId"] == i["routeTableId"]
-            for each in table["Associations"]
-            if each.get("SubnetId") == i["subnetId"]
+            for association in table["Associations"]
+            if association.get("SubnetId") == i["subnetId"]
         ]
 
     def _nat_gateway(self, i: Inputs) -> list[str]:
-        found = self._ec2("nat_gateways", "NatGateways", "NatGatewayId", subnet_id=i["subnetId"])
-        if found:
-            self._client("ec2").get_waiter("nat_gateway_available").wait(NatGatewayIds=found)
-        return found
+        gateways = self._ec2("nat_gateways", "NatGateways", "NatGatewayId", subnet_id=i["subnetId"])
+        if gateways:
+            self._client("ec2").get_waiter("nat_gateway_available").wait(NatGatewayIds=gateways)
+        return gateways
 
     def _ingress_rule(self, i: Inputs) -> list[str]:
-        place = [{"Name": "group-id", "Values": [i["securityGroupId"]]}]
-        rows = self._client("ec2").describe_security_group_rules(Filters=place)
+        filters = [{"Name": "group-id", "Values": [i["securityGroupId"]]}]
+        rows = self._client("ec2").describe_security_group_rules(Filters=filters)
         # EC2 has no two rules with the same values of these.
         asked = (False, i["ipProtocol"], i["cidrIpv4"], i["fromPort"], i["toPort"])
         names = ("IsEgress", "IpProtocol", "CidrIpv4", "FromPort", "ToPort")
         return [
-            row["SecurityGroupRuleId"]
-            for row in rows["SecurityGroupRules"]
-            if tuple(row.get(name) for name in names) == asked
+            rule["SecurityGroupRuleId"]
+            for rule in rows["SecurityGroupRules"]
+            if tuple(rule.get(name) for name in names) == asked
         ]
 
     def _launch_template(self, i: Inputs) -> list[str]:
-        place = {"launch_template_name": i["name"]}
+        filters = {"launch_template_name": i["name"]}
         key = "LaunchTemplateId"
-        return self._ec2("launch_templates", "LaunchTemplates", key, **place)
+        return self._ec2("launch_templates", "LaunchTemplates", key, **filters)
 
     def _key(self, i: Inputs) -> list[str]:
         import botocore.exceptions
 
         kms, found = self._client("kms"), []
-        for row in _pages(kms, "list_keys", "Keys"):
+        for listed_key in _pages(kms, "list_keys", "Keys"):
             try:
-                key = kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]
+                key = kms.describe_key(KeyId=listed_key["KeyId"])["KeyMetadata"]
             except botocore.exceptions.ClientError as error:
                 if error.response["Error"]["Code"] == "AccessDeniedException":
                     continue  # The creator of a key may read it, so it is another team's.
@@ -202,7 +202,7 @@ class Aws:
             if key.get("Description") == i.get("description") and (
                 key["KeyState"] != "PendingDeletion"
             ):
-                found.append(row["KeyId"])
+                found.append(listed_key["KeyId"])
         return [key for key in found if self._carries(key, _label(i))]
 
     def _carries(self, key: str, label: str | None) -> bool:
@@ -213,17 +213,17 @@ class Aws:
         return any(tag["TagKey"] == AWS_TAG and tag["TagValue"] == label for tag in tags)
 
     def _alias(self, i: Inputs) -> list[str]:
-        for row in _pages(self._client("kms"), "list_aliases", "Aliases"):
-            if row["AliasName"] == i["name"]:
-                check_within(f"alias {i['name']}", row.get("TargetKeyId"), i["targetKeyId"])
+        for alias in _pages(self._client("kms"), "list_aliases", "Aliases"):
+            if alias["AliasName"] == i["name"]:
+                check_within(f"alias {i['name']}", alias.get("TargetKeyId"), i["targetKeyId"])
                 return [i["name"]]
         return []
 
     def _role(self, i: Inputs) -> list[str]:
         name = i["name"]
         tags = self._client("iam").get_role(RoleName=name)["Role"].get("Tags") or ()
-        found = {tag["Key"]: tag["Value"] for tag in tags}
-        check_own(f"role {name}", _label(i), found.get(AWS_TAG))
+        values = {tag["Key"]: tag["Value"] for tag in tags}
+        check_own(f"role {name}", _label(i), values.get(AWS_TAG))
         return [name]
 
     def _log_group(self, i: Inputs) -> list[str]:
@@ -245,28 +245,28 @@ class Aws:
 
     def _node_group(self, i: Inputs) -> list[str]:
         eks, cluster = self._client("eks"), i["clusterName"]
-        found = []
+        names = []
         for name in _pages(eks, "list_nodegroups", "nodegroups", clusterName=cluster):
             group = {"clusterName": cluster, "nodegroupName": name}
-            row = eks.describe_nodegroup(**group)["nodegroup"]
-            if _is_group(name, row, i):
+            description = eks.describe_nodegroup(**group)["nodegroup"]
+            if _is_group(name, description, i):
                 _until(eks, "nodegroup", **group)
-                found.append(f"{cluster}:{name}")
-        return found
+                names.append(f"{cluster}:{name}")
+        return names
 
     def _pod_identity(self, i: Inputs) -> list[str]:
-        place = {
+        account = {
             "clusterName": i["clusterName"],
             "namespace": i["namespace"],
             "serviceAccount": i["serviceAccount"],
         }
         eks, found = self._client("eks"), []
-        for row in _pages(eks, "list_pod_identity_associations", "associations", **place):
-            given = {"clusterName": i["clusterName"], "associationId": row["associationId"]}
-            role = eks.describe_pod_identity_association(**given)["association"]["roleArn"]
+        for association in _pages(eks, "list_pod_identity_associations", "associations", **account):
+            query = {"clusterName": i["clusterName"], "associationId": association["associationId"]}
+            role = eks.describe_pod_identity_association(**query)["association"]["roleArn"]
             # In an existing cluster, it may be the owner's, and would be deleted with the stack.
             check_within(f"pod identity of {i['serviceAccount']}", role, i["roleArn"])
-            found.append(row["associationId"])
+            found.append(association["associationId"])
         return found
 
 
@@ -283,7 +283,7 @@ def _label(i: Inputs) -> str | None:
 
 def _pages(client: Any, call: str, rows: str, **request: Any) -> list[Any]:
     pages = client.get_paginator(call).paginate(**request)
-    return [row for page in pages for row in page[rows]]
+    return [item for page in pages for item in page[rows]]
 
 
 def _until(eks: Any, noun: str, **names: str) -> None:
@@ -294,9 +294,9 @@ def _until(eks: Any, noun: str, **names: str) -> None:
     try:
         eks.get_waiter(f"{noun}_active").wait(**names)
     except botocore.exceptions.WaiterError as error:
-        said = " ".join(str(error.kwargs["reason"]).split())
+        reason = " ".join(str(error.kwargs["reason"]).split())
         raise LookupError(
-            f"AWS: {noun} {'/'.join(names.values())} did not become active ({said}): delete it "
+            f"AWS: {noun} {'/'.join(names.values())} did not become active ({reason}): delete it "
             f"with aws eks delete-{noun}, then recover again"
         ) from None
 

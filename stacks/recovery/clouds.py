@@ -46,7 +46,7 @@ class LiveClouds:
             # The one scope that is enough for Compute Engine, GKE and Cloud Monitoring.
             scope = "https://www.googleapis.com/auth/cloud-platform"
             self._google = GoogleApi(self._endpoint or simulator("google"), [scope])
-        found = self._google.found(service, path)
-        if isinstance(found, Unknown):
-            raise LookupError(f"Google Cloud: {found.reason}")
-        return found or {}  # The resource that it would be part of does not exist.
+        body = self._google.found(service, path)
+        if isinstance(body, Unknown):
+            raise LookupError(f"Google Cloud: {body.reason}")
+        return body or {}  # The resource that it would be part of does not exist.

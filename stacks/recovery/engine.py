@@ -64,5 +64,5 @@ def _causes_first(text: str) -> list[str]:
     """The errors in `pulumi preview --json`, one per line. A resource's error is the cause; the
     engine's own message that the preview failed comes last."""
     lines = [" ".join(error.split()).removeprefix("error: ") for error in errors(text)]
-    found = dict.fromkeys(line for line in lines if line)
-    return sorted(found, key=lambda line: line.startswith(_CONSEQUENCE))
+    unique = dict.fromkeys(line for line in lines if line)
+    return sorted(unique, key=lambda line: line.startswith(_CONSEQUENCE))

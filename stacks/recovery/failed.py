@@ -19,18 +19,18 @@ def failed(
 ) -> Iterator[tuple[str, str]]:
     """URN, and the cloud's reason, of each failed cluster and node group; raises LookupError with
     the message of a cloud that does not answer."""
-    for row in resources(deployment):
-        if row.get("delete") or not row.get("id"):
+    for resource in resources(deployment):
+        if resource.get("delete") or not resource.get("id"):
             continue
-        found: Mapping[str, Any] = {}
-        if row["type"] in (GOOGLE.cluster, GOOGLE.node_pool):
-            found = google("container", row["id"])
-        elif row["type"] in (AWS.cluster, AWS.node_pool) and (
-            region := (row.get("outputs") or {}).get("region")
+        description: Mapping[str, Any] = {}
+        if resource["type"] in (GOOGLE.cluster, GOOGLE.node_pool):
+            description = google("container", resource["id"])
+        elif resource["type"] in (AWS.cluster, AWS.node_pool) and (
+            region := (resource.get("outputs") or {}).get("region")
         ):
-            found = aws(str(region)).described(row["id"])
-        if found.get("status") in _FAILED:
-            yield row["urn"], _reason(found)
+            description = aws(str(region)).described(resource["id"])
+        if description.get("status") in _FAILED:
+            yield resource["urn"], _reason(description)
 
 
 def keep_default_pool(deployment: Deployment, google: Get) -> list[str]:
@@ -38,20 +38,20 @@ def keep_default_pool(deployment: Deployment, google: Get) -> list[str]:
     Google's provider deletes it after creating the cluster, and was interrupted before that. In
     `deployment`, they are changed so that the next update sees the difference, and deletes only the
     pool. Raises LookupError as `failed` does."""
-    found = []
+    urns = []
     for row in resources(deployment):
         removes = (row.get("inputs") or {}).get(_REMOVES)
         if row["type"] != GOOGLE.cluster or row.get("delete") or not row.get("id") or not removes:
             continue
         pools = google("container", row["id"]).get("nodePools") or ()
         if any(pool["name"] == "default-pool" for pool in pools):
-            found.append(row["urn"])
+            urns.append(row["urn"])
             for values in (row["inputs"], row.get("outputs") or {}):
                 values[_REMOVES] = False
-    return found
+    return urns
 
 
 def _reason(found: Mapping[str, Any]) -> str:
     issues = (found.get("health") or {}).get("issues") or ()
-    said = found.get("statusMessage") or "; ".join(one["message"] for one in issues)
-    return str(said or found["status"])
+    message = found.get("statusMessage") or "; ".join(issue["message"] for issue in issues)
+    return str(message or found["status"])

@@ -66,42 +66,42 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
     rows: list[Any]
     match type_token:
         case "gcp:compute/network:Network":
-            place = f"projects/{inputs['project']}/global/networks"
+            parent = f"projects/{inputs['project']}/global/networks"
             # A network has no labels. One that already has subnetworks belongs to others.
             rows = [
-                row for row in _all(get, "compute", place, "items") if not row.get("subnetworks")
+                row for row in _all(get, "compute", parent, "items") if not row.get("subnetworks")
             ]
         case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
-            place = f"{region}/{'subnetworks' if 'subnetwork' in type_token else 'routers'}"
+            parent = f"{region}/{'subnetworks' if 'subnetwork' in type_token else 'routers'}"
             rows = [
                 row
-                for row in _all(get, "compute", place, "items")
+                for row in _all(get, "compute", parent, "items")
                 if _last(row["network"]) == _last(inputs["network"])
             ]
         case "gcp:compute/routerNat:RouterNat":
-            place = f"{inputs['project']}/{inputs['region']}/{_last(inputs['router'])}"
+            parent = f"{inputs['project']}/{inputs['region']}/{_last(inputs['router'])}"
             router = get("compute", f"{region}/routers/{_last(inputs['router'])}")
             rows = list(router.get("nats") or ())
         case "gcp:container/nodePool:NodePool":
-            place = _node_pool({**inputs, "name": ""}).rstrip("/")
-            rows = list(get("container", place).get("nodePools") or ())
-            wanted = _stack_of(inputs.get("nodeConfig"))
+            parent = _node_pool({**inputs, "name": ""}).rstrip("/")
+            rows = list(get("container", parent).get("nodePools") or ())
+            label = _stack_of(inputs.get("nodeConfig"))
             # In an existing cluster; in the stack's own, a pool has no label.
-            rows = [row for row in rows if wanted in (None, _stack_of(row.get("config")))]
+            rows = [row for row in rows if label in (None, _stack_of(row.get("config")))]
         case "gcp:monitoring/dashboard:Dashboard":
             dashboard = json.loads(inputs["dashboardJson"])
             path = f"v1/projects/{inputs['project']}/dashboards"
-            wanted = (dashboard.get("labels") or {}).get(GOOGLE_LABEL)
+            label = (dashboard.get("labels") or {}).get(GOOGLE_LABEL)
             rows = _all(get, "monitoring", path, "dashboards")
-            return _own(rows, "dashboard", dashboard["displayName"], wanted, "labels")
+            return _own(rows, "dashboard", dashboard["displayName"], label, "labels")
         case "gcp:monitoring/alertPolicy:AlertPolicy":
             path = f"v3/projects/{inputs['project']}/alertPolicies"
-            wanted = (inputs.get("userLabels") or {}).get(GOOGLE_LABEL)
+            label = (inputs.get("userLabels") or {}).get(GOOGLE_LABEL)
             rows = _all(get, "monitoring", path, "alertPolicies")
-            return _own(rows, "alert policy", inputs["displayName"], wanted, "userLabels")
+            return _own(rows, "alert policy", inputs["displayName"], label, "userLabels")
         case _:
             return None
-    return [f"{place}/{row['name']}" for row in rows if ours.fullmatch(row["name"])]
+    return [f"{parent}/{row['name']}" for row in rows if ours.fullmatch(row["name"])]
 
 
 def _stack_of(config: Any) -> str | None:
@@ -113,12 +113,12 @@ def _stack_of(config: Any) -> str | None:
 def _own(rows: list[Any], what: str, title: str, wanted: str | None, labels: str) -> list[str]:
     """The names of the stack's own resources with this title; raises NotOursError if there are only
     others."""
-    alike = [row for row in rows if row.get("displayName") == title]
-    found = {row["name"]: (row.get(labels) or {}).get(GOOGLE_LABEL) for row in alike}
-    own = [name for name, label in found.items() if wanted in (None, label)]
-    if found and not own:
-        check_own(f"{what} {title!r}", wanted, next(iter(found.values())))
-    return own
+    alike = [item for item in rows if item.get("displayName") == title]
+    labels_by_name = {item["name"]: (item.get(labels) or {}).get(GOOGLE_LABEL) for item in alike}
+    names = [name for name, label in labels_by_name.items() if wanted in (None, label)]
+    if labels_by_name and not names:
+        check_own(f"{what} {title!r}", wanted, next(iter(labels_by_name.values())))
+    return names
 
 
 def check(type_token: str, identity: str, inputs: Inputs, get: Get) -> None:
@@ -128,18 +128,18 @@ def check(type_token: str, identity: str, inputs: Inputs, get: Get) -> None:
     """
     match type_token:
         case "gcp:container/cluster:Cluster":
-            wanted = (inputs.get("resourceLabels") or {}).get(GOOGLE_LABEL)
-            if wanted is not None and (row := get("container", identity)):
-                found = (row.get("resourceLabels") or {}).get(GOOGLE_LABEL)
-                check_own(f"cluster {_last(identity)}", wanted, found)
+            expected = (inputs.get("resourceLabels") or {}).get(GOOGLE_LABEL)
+            if expected is not None and (item := get("container", identity)):
+                label = (item.get("resourceLabels") or {}).get(GOOGLE_LABEL)
+                check_own(f"cluster {_last(identity)}", expected, label)
         case "gcp:serviceaccount/account:Account":
-            wanted = inputs.get("description")
-            if wanted is not None and (row := get("iam", identity)):
-                check_own(f"service account {_last(identity)}", wanted, row.get("description"))
+            expected = inputs.get("description")
+            if expected is not None and (item := get("iam", identity)):
+                check_own(f"service account {_last(identity)}", expected, item.get("description"))
         case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
-            if row := get("compute", identity):
+            if item := get("compute", identity):
                 what = "subnetwork" if "subnetwork" in type_token else "router"
-                check_within(f"{what} {_last(identity)}", row["network"], inputs["network"])
+                check_within(f"{what} {_last(identity)}", item["network"], inputs["network"])
 
 
 def _all(get: Get, service: str, path: str, key: str) -> list[Any]:

@@ -22,7 +22,7 @@ _PROC = Path("/proc")
 
 def holders(refusal: str) -> str:
     """The holders of the locks according to the engine's error; empty if it names none."""
-    return ", ".join(found[0] for found in _HOLDER.finditer(refusal))
+    return ", ".join(match[0] for match in _HOLDER.finditer(refusal))
 
 
 def running_here(locks: str) -> str:
@@ -35,15 +35,15 @@ def running_here(locks: str) -> str:
 
 def are_dead(locks: str, backend: Path | None) -> bool:
     """Whether every lock's run is known to be over; `backend`: the folder of a file backend."""
-    found = list(_HOLDER.finditer(locks))
+    matches = list(_HOLDER.finditer(locks))
     host = socket.gethostname()
-    if not found or any(each["host"] != host or _alive(int(each["pid"])) for each in found):
+    if not matches or any(match["host"] != host or _alive(int(match["pid"])) for match in matches):
         return False
     if host == _own_container():
         return True
     if backend is None or not _on_local_disk(backend) or not _sees_every_process():
         return False
-    return not any(_in_a_container(int(each["pid"])) for each in found)
+    return not any(_in_a_container(int(match["pid"])) for match in matches)
 
 
 def _alive(pid: int) -> bool:
@@ -60,10 +60,10 @@ def _own_container(mounts: Path = _PROC / "self/mountinfo") -> str | None:
     """The short ID of the container in which this runs, which its runtime uses as the host name;
     None outside of containers."""
     try:
-        found = re.search(r"/containers/(?:\S+/)?([0-9a-f]{12})[0-9a-f]{52}/", mounts.read_text())
+        match = re.search(r"/containers/(?:\S+/)?([0-9a-f]{12})[0-9a-f]{52}/", mounts.read_text())
     except OSError:
         return None
-    return found[1] if found else None
+    return match[1] if match else None
 
 
 def _on_local_disk(folder: Path, mounts: Path = _PROC / "self/mountinfo") -> bool:
@@ -81,11 +81,11 @@ def _on_local_disk(folder: Path, mounts: Path = _PROC / "self/mountinfo") -> boo
 def _sees_every_process(proc: Path = _PROC) -> bool:
     """Whether this runs outside of containers, and may see other users' processes."""
     try:
-        own = str((proc / "self/ns/pid").readlink())
+        namespace = str((proc / "self/ns/pid").readlink())
         (proc / "1/status").read_text()
     except OSError:
         return False
-    return own == _FIRST_PID_NAMESPACE
+    return namespace == _FIRST_PID_NAMESPACE
 
 
 def _in_a_container(pid: int, proc: Path = _PROC) -> bool:
@@ -93,9 +93,9 @@ def _in_a_container(pid: int, proc: Path = _PROC) -> bool:
     the machine's host name and the backend's folder."""
     for status in proc.glob("[0-9]*/status"):
         try:
-            found = re.search(r"^NSpid:\s+(.+)$", status.read_text(), re.MULTILINE)
+            match = re.search(r"^NSpid:\s+(.+)$", status.read_text(), re.MULTILINE)
         except OSError:  # It has ended.
             continue
-        if found and str(pid) in found[1].split()[1:]:
+        if match and str(pid) in match[1].split()[1:]:
             return True
     return False

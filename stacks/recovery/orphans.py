@@ -22,16 +22,16 @@ def with_orphans(deployment: Deployment, preview: Mapping[str, Any]) -> Deployme
 
     Without resources that cannot exist, because their inputs, parent or provider do not exist yet.
     """
-    known = {row["urn"] for row in resources(deployment)}
+    urns = {row["urn"] for row in resources(deployment)}
     begun = [*pending(deployment)]
-    taken = known | {operation["resource"]["urn"] for operation in begun}
+    taken = urns | {operation["resource"]["urn"] for operation in begun}
     for step in preview.get("steps") or ():
         row = step.get("newState") or {}
         if step["op"] != "create" or row["urn"] in taken or not row.get("custom"):
             continue
         if not row.get("provider"):  # It is a provider, which no cloud creates.
             continue
-        if needs(row) <= known and UNKNOWN not in json.dumps([row["inputs"], row["provider"]]):
+        if needs(row) <= urns and UNKNOWN not in json.dumps([row["inputs"], row["provider"]]):
             begun.append({"type": "creating", "resource": row, "orphaned": True})
     body = {**deployment["deployment"], "pending_operations": begun}
     return {**deployment, "deployment": body}
@@ -43,21 +43,21 @@ def duplicates(deployment: Deployment, aws: Mapping[str, Aws]) -> Iterator[str]:
     `aws`: region -> the client for it.
     """
     seen = set()
-    for row in resources(deployment):
-        region = str((row.get("outputs") or {}).get("region"))
-        if not row["type"].startswith("aws:") or region not in aws:
+    for resource in resources(deployment):
+        region = str((resource.get("outputs") or {}).get("region"))
+        if not resource["type"].startswith("aws:") or region not in aws:
             continue
         try:
-            found = aws[region].find(row["type"], row.get("inputs") or {}) or ()
+            names = aws[region].find(resource["type"], resource.get("inputs") or {}) or ()
         except NotOursError:  # A resource of another stack is not a duplicate.
             continue
         except LookupError as error:  # The state is correct; only this question has no answer.
-            if (line := f"{row['type']}: {error}") not in seen:
+            if (line := f"{resource['type']}: {error}") not in seen:
                 seen.add(line)
                 yield line
             continue
-        for name in found:
-            if name not in identities(deployment, row["type"]) and name not in seen:
+        for name in names:
+            if name not in identities(deployment, resource["type"]) and name not in seen:
                 seen.add(name)
-                like = Urn.parse(row["urn"]).name
-                yield f"{row['type']} {name} looks like {like}, but is not in the state"
+                like = Urn.parse(resource["urn"]).name
+                yield f"{resource['type']} {name} looks like {like}, but is not in the state"

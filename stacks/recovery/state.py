@@ -80,35 +80,35 @@ class Interrupted:
     @property
     def may_be_there(self) -> bool:
         """Whether a cloud or cluster may have created it without a record in the state."""
-        made = self.operation == "creating" and self.custom
-        return made and not self.type.startswith(PROVIDER_TYPE)
+        creates = self.operation == "creating" and self.custom
+        return creates and not self.type.startswith(PROVIDER_TYPE)
 
 
 def interrupted(deployment: Deployment) -> list[Interrupted]:
     """Every operation that the state records as started, in that order."""
     providers = {
-        reference(row["urn"], row.get("id", "")): row.get("inputs") or {}
-        for row in resources(deployment)
-        if row["type"].startswith(PROVIDER_TYPE)
+        reference(entry["urn"], entry.get("id", "")): entry.get("inputs") or {}
+        for entry in resources(deployment)
+        if entry["type"].startswith(PROVIDER_TYPE)
     }
     return [
         Interrupted(
-            urn=row["resource"]["urn"],
-            operation=row["type"],
-            inputs=row["resource"].get("inputs") or {},
-            custom=bool(row["resource"].get("custom")),
-            provider=providers.get(row["resource"].get("provider", ""), {}),
-            orphaned=row.get("orphaned", False),
+            urn=entry["resource"]["urn"],
+            operation=entry["type"],
+            inputs=entry["resource"].get("inputs") or {},
+            custom=bool(entry["resource"].get("custom")),
+            provider=providers.get(entry["resource"].get("provider", ""), {}),
+            orphaned=entry.get("orphaned", False),
         )
-        for row in pending(deployment)
+        for entry in pending(deployment)
     ]
 
 
 def reopened(deployment: Deployment) -> Deployment:
     """The state in which resources that an interrupted recovery adopted, but did not read, are
     started operations again, because it is not known whether they exist."""
-    found = deepcopy(deployment)
-    body = found["deployment"]
+    result = deepcopy(deployment)
+    body = result["deployment"]
     rows: list[dict[str, Any]] = body.get("resources") or []
     unread = [row for row in rows if _UNREAD in (row.get("initErrors") or ())]
     if unread:
@@ -120,7 +120,7 @@ def reopened(deployment: Deployment) -> Deployment:
                 for row in unread
             ),
         ]
-    return found
+    return result
 
 
 def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
@@ -146,8 +146,8 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
             identity, inputs = found[row["urn"]], row.get("inputs") or {}
             if auto_named(inputs):
                 inputs["name"] = identity.rpartition("/")[2]
-            known = {"id": identity, "inputs": inputs, "outputs": _outputs(row, identity)}
-            _insert(rows, {**row, **known, "initErrors": [_UNREAD]})
+            fields = {"id": identity, "inputs": inputs, "outputs": _outputs(row, identity)}
+            _insert(rows, {**row, **fields, "initErrors": [_UNREAD]})
     for row in rows:
         if row["type"] == GOOGLE.node_pool:
             _name_cluster(row)
@@ -177,10 +177,10 @@ def _outputs(row: Mapping[str, Any], identity: str) -> dict[str, Any]:
     if row["type"].startswith("kubernetes:"):
         return {}
     inputs = row.get("inputs") or {}
-    known = {name: value for name, value in inputs.items() if not name.startswith("__")}
+    outputs = {name: value for name, value in inputs.items() if not name.startswith("__")}
     # The provider reads an alert policy only by its name, which Google chooses
     # (resource_monitoring_alert_policy.go): without it, it assumes that the policy is gone.
-    return known | ({"name": identity} if row["type"] == _ALERT else {})
+    return outputs | ({"name": identity} if row["type"] == _ALERT else {})
 
 
 def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
