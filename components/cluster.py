@@ -1,4 +1,4 @@
-"""The interface between platforms and the GPU layer: platforms return it, the GPU layer uses it.
+"""The waist between the platforms, which return it, and the GPU layer, which uses it.
 
 Labels, taints, tolerations, selectors, autoscaler tags and the exported contract are all derived
 from one `GpuPool`; no value of it is written down twice.

@@ -1,4 +1,4 @@
-"""How a pool's nodes are bought, in one way or in an order of several."""
+"""The ways of buying a pool's nodes: a single one, or an order of several."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -8,14 +8,14 @@ Way = TypeVar("Way", bound=str)
 
 
 def dearest(order: Sequence[Way]) -> Way:
-    """The choice that costs the most on Google Cloud: a reservation is paid for whether it is used
-    or not."""
+    """The most expensive choice on Google Cloud: a reservation is paid for whether it is used or
+    not."""
     return min(order, key=_BY_PRICE.index)
 
 
 def check_keys(given: Mapping[str, object]) -> None:
-    """Raises ValueError for an order of none, and for one way of buying nodes beside an order of
-    several. `given`: the fields that the settings name."""
+    """Raises ValueError for an empty order, or for `capacityType` with an order. `given`: the
+    fields that are set."""
     if "fallback" in given and not given["fallback"]:
         raise ValueError(
             "fallback: is empty; name at least two ways of buying nodes, or drop the key"

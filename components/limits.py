@@ -1,11 +1,11 @@
-"""Limits of single settings, which stand with the fields of args as annotations.
+"""Limits of single settings, declared as annotations of the fields of args.
 
     disk_size_gb: Annotated[int, Ge(10)] = 100
     labels: Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]]
 
-Bounds and lengths are in the words of `annotated-types`, which Hypothesis reads too; a `Limit` says
-the rest. A class of args applies its limits with `check_limits`; the JSON Schema of stack files
-has them from `fragment`. What several settings decide together is code of the class.
+Bounds and lengths use `annotated-types`, which Hypothesis reads too; a `Limit` covers the rest. An
+args class applies its limits with `check_limits`; the JSON Schema of stack files gets them from
+`fragment`. Rules over several settings are code of the class.
 """
 
 import re

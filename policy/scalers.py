@@ -194,14 +194,14 @@ def _choice(rule: Any, limits: Any) -> tuple[Any, NodePrice]:
 
 
 def _cluster(resource: Resource, resources: Sequence[Resource]) -> Resource | None:
-    """That of the class; None for a foreign cluster."""
+    """The cluster of the class; None for a cluster outside of the stack."""
     clusters = list(of_type(resources, GOOGLE.cluster))
     mine = [entry for entry in clusters if entry.name == resource.provider] or clusters
     return mine[0] if len(mine) == 1 else None
 
 
 def _limits(cluster: Resource | None) -> Any:
-    """Resource -> limit of the nodes that the cluster may create; `UNKNOWN` for a foreign one."""
+    """Resource -> limit of the nodes that the cluster may create; `UNKNOWN` if it is None."""
     if cluster is None:
         return UNKNOWN
     scaling = get(cluster.props, "clusterAutoscaling")

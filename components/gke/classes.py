@@ -97,7 +97,8 @@ def class_spec(resolved: "ResolvedPool[GkeGpuNodePoolArgs]", service_account: An
 def common_spec(
     pool: str, priorities: Sequence[Mapping[str, Any]], *, migrates: bool
 ) -> dict[str, Any]:
-    """What the class of every pool has. `migrates`: whether pods move back to an earlier choice."""
+    """The fields that all classes share. `migrates`: whether pods move back to an earlier
+    choice."""
     return {
         "description": f"GPU pool {pool}",
         "nodePoolAutoCreation": {"enabled": True},
@@ -138,8 +139,8 @@ def _priority(args: "GkeGpuNodePoolArgs", zones: Iterable[str], way: "Capacity")
 def bought(
     way: "Capacity", reservation: str | None = None, zones: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The part of a priority that says how nodes are bought. `zones`: those in which the
-    reservation must be; GKE refuses zones of a location together with them."""
+    """The fields of a priority for the way of buying nodes. `zones`: those in which the reservation
+    must be; GKE refuses zones of a location together with them."""
     if way == "flex-start":
         return {"flexStart": {"enabled": True}}
     if way != "reservation":

@@ -30,8 +30,8 @@ class GkeAutopilotArgs(GkeControlPlaneArgs):
     ]
     """The region: Autopilot clusters are regional."""
     scaler: Annotated[Literal["gke", "compute-classes"], Sent("ComputeClass")] = "gke"
-    """What decides which nodes GKE starts for a pod: the labels that the pod selects (`gke`), or a
-    compute class of its pool (`compute-classes`), with an order of `fallback` if you give one."""
+    """What selects the nodes that GKE starts for a pod: labels in the pod's node selector (`gke`),
+    or a compute class for each pool (`compute-classes`), optionally with an order of `fallback`."""
 
     def __post_init__(self) -> None:
         # A dataclass with slots is a new class, which zero-argument super() does not find.

@@ -83,7 +83,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
             )
             for name, pool in settings.pools.items()
         ]
-        # A pod that selects a class has GKE create nodes for it only once the class is there.
+        # GKE creates nodes for a pod that selects a class only once the class exists.
         cluster = replace(
             cluster, ready=[*cluster.ready, *(each.compute_class for each in classes)]
         )

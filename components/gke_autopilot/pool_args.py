@@ -58,15 +58,15 @@ class GkeAutopilotPoolArgs:
         Sent("ComputeClass spec.priorities[]"),
         Tries(["spot", "on-demand"]),
     ] = ()
-    """The ways of buying nodes, in the order in which they are tried: the words of `capacityType`,
-    which must not be set then."""
+    """The ways of buying nodes, in the order in which they are tried, with the values of
+    `capacityType`, which must be omitted."""
     migrate_back: Annotated[
         bool,
         NotWith("gke", "only a compute class has an order of fallback"),
         Sent("ComputeClass spec.activeMigration"),
     ] = True
-    """Whether GKE moves pods back to an earlier choice of `fallback` once it can be had. It evicts
-    them, except those that keep their node."""
+    """Whether GKE moves pods back to an earlier choice of `fallback` once it is available. It
+    evicts them, except those that prevent the removal of their node."""
     reservation: Annotated[
         str | None,
         reservations.RESERVATION,
@@ -116,7 +116,7 @@ class GkeAutopilotPoolArgs:
 
     @property
     def order(self) -> Sequence[Capacity]:
-        """The ways of buying nodes, first choice first."""
+        """The ways of buying nodes, in the order in which they are tried."""
         return self.fallback or (self.capacity_type,)
 
     @property
@@ -126,7 +126,7 @@ class GkeAutopilotPoolArgs:
         return gpu_model, self.gpus_per_node or max(gpu_model.counts)
 
     def resolve(self, name: str, cluster: GkeAutopilotArgs) -> "ResolvedPool[GkeAutopilotPoolArgs]":
-        """The pool in its cluster; raises ValueError if it cannot be there."""
+        """The pool in its cluster; raises ValueError if it does not match the cluster."""
         check_scaler(self, cluster.scaler, type(cluster))
         self._check_version(cluster.version)
         pool = self.gpu_pool(name)
@@ -143,8 +143,8 @@ class GkeAutopilotPoolArgs:
         return ResolvedPool(args=self, pool=pool)
 
     def class_spec(self, name: str) -> dict[str, Any]:
-        """`spec` of the pool's ComputeClass. GKE chooses the machine type and the zones, and the
-        nodes run as the cluster's service account."""
+        """The `spec` of the pool's ComputeClass. GKE chooses the machine type and the zones, and
+        the nodes use the cluster's service account."""
         return common_spec(
             name,
             [self._priority(way) for way in self.order],

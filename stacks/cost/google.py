@@ -84,7 +84,7 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
 
 
 def disk(disk_type: str, gib: float) -> Part:
-    """A disk of a node; a type with a Spot price of its own costs less on a Spot machine."""
+    """A disk of a node; a type with its own Spot price costs less on a Spot machine."""
     price = PRICES.get(("google", disk_type))
     name = "local SSD" if disk_type == "local-ssd" else "disk"
     if price is None:
