@@ -251,6 +251,10 @@ class Nodes:
     def _drain(self, groups: list[NodeGroup]) -> None:
         """Removes a half-empty node; Karpenter evicts its pods, as a drain does."""
         self._migrate(groups)
+        for node in self._queued.over:
+            if node["metadata"]["name"] not in self._refused:
+                (own,) = (one for one in groups if belongs(node, one))
+                self._take(node, own.name, "run duration over")
         drained = self._scale_down.next(
             groups, self._nodes, self._pods, rules(self._pods), self._queued.booked
         )
@@ -258,14 +262,19 @@ class Nodes:
             return
         if finding := drained.finding():
             self._event_log.finding(drained.group, finding)
-        name = drained.node["metadata"]["name"]
-        self._refused.add(name)
         if karpenters(drained.node):
+            self._refused.add(drained.node["metadata"]["name"])
             remove_node(self._api, drained.node)
         else:
-            self._event_log.record("node", name, "scaled in", group=drained.group)
-            self._cloud.release(drained.group, drained.node["spec"].get("providerID", ""))
-            self._api.delete(f"/api/v1/nodes/{name}")
+            self._take(drained.node, drained.group, "scaled in")
+
+    def _take(self, node: Mapping[str, Any], group: str, why: str) -> None:
+        """Deletes a node that the cloud itself keeps, and has it keep one less."""
+        name = node["metadata"]["name"]
+        self._refused.add(name)
+        self._event_log.record("node", name, why, group=group)
+        self._cloud.release(group, node["spec"].get("providerID", ""))
+        self._api.delete(f"/api/v1/nodes/{name}")
 
     def _check_order(self, groups: list[NodeGroup]) -> None:
         """Records what keeps an autoscaler from following its order of node groups."""

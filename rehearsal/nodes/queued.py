@@ -58,12 +58,14 @@ class QueuedNodes:
         """Owner of a request, `namespace/name` -> why its nodes do not start."""
         self.booked: Collection[str] = ()
         """Nodes that are reserved for the pods of a request."""
+        self.over: list[Object] = []
+        """Nodes whose run duration is over: Compute Engine deletes them."""
 
     def turn(
         self, groups: Sequence[NodeGroup], nodes: Sequence[Object], pods: Sequence[Object]
     ) -> None:
         """Advances each request by one step."""
-        queued = [group for group in groups if group.queued]
+        queued, self.over = [group for group in groups if group.queued], []
         if not isinstance(self._cloud, Queueing) or not (queued or self._looks()):
             return
         own = [node for node in nodes if any(belongs(node, group) for group in queued)]
@@ -100,6 +102,8 @@ class QueuedNodes:
             for node in nodes
             if (node["metadata"].get("labels") or {}).get(LABEL) == _resize(request)
         ]
+        if holds(request, "CapacityRevoked"):
+            self.over += mine
         if holds(request, "Failed") or holds(request, "CapacityRevoked"):
             self._wait(request, condition(request, "Failed").get("message", ""))
             return set()
@@ -111,6 +115,7 @@ class QueuedNodes:
                 self._say(request, "CapacityRevoked", "CapacityRevoked",
                     "Capacity provisioned for the Provisioning Request was reclaimed and is no "
                     "longer available in the cluster.")  # fmt: skip
+                self.over += mine
             return set()
         if holds(request, "Provisioned"):
             late = _age(request, "Provisioned") > BOOKED_SECONDS

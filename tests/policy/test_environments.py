@@ -91,6 +91,18 @@ def test_committed_environments_keep_every_rule(
     assert findings(policy, resources) == EXPECTED.get((stack, policy), [])
 
 
+@pytest.mark.parametrize("file", ["fallback/Pulumi.fallback-autopilot.yaml",
+                                  "queued/Pulumi.queued.yaml"])  # fmt: skip
+def test_examples_keep_every_rule(file: str) -> None:
+    """They are accepted, and no policy complains of what they declare."""
+    document = yaml.safe_load((ROOT / "examples" / file).read_text())
+    config = as_engine_config(document["config"])
+    resources = resources_of("dev", record(run_program, config=config, outputs=OUTPUTS))
+    assert {policy.name: findings(policy.name, resources) for policy in POLICIES} == {
+        policy.name: [] for policy in POLICIES
+    }
+
+
 @pytest.mark.parametrize("scaler", ["karpenter", "auto-mode", "compute-classes"])
 def test_pools_of_a_scaler_keep_every_rule_and_are_counted(
     scaler: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

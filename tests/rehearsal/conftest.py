@@ -195,6 +195,15 @@ def until(found: Callable[[], Any], what: str, seconds: float = 120) -> Any:
     return value
 
 
+def nothing_stays(rehearsal: Rehearsal) -> None:
+    """A second up changed nothing, and a destroy left nothing."""
+    steps = {step.name: step.detail for step in rehearsal.steps}
+    assert steps["idempotency"] == "no changes"
+    assert steps["leak check"] == (
+        "nothing left in the state, nothing left in the cloud, no cluster"
+    )
+
+
 def changed(resource_type: str, code: str, *, name: str = "") -> Mutation:
     """A mutation of the program: `code` changes `props` of every resource of this type.
 

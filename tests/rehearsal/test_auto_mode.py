@@ -9,7 +9,7 @@ import pytest
 from rehearsal.report import node_lives
 from rehearsal.scenario import Rehearsal
 from stacks.definition.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, entered, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
 
 pytestmark = [
     # Each needs a control plane, and a minute.
@@ -55,11 +55,7 @@ def test_train_goes_from_zero_to_two_and_back(tmp_path: Path) -> None:
     assert [(life.group, life.used, life.left is not None) for life in lives] == [
         ("train-gpu", True, True)
     ] * 2
-    steps = {step.name: step.detail for step in rehearsal.steps}
-    assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == (
-        "nothing left in the state, nothing left in the cloud, no cluster"
-    )
+    nothing_stays(rehearsal)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from components.eks.cluster_args import EksClusterArgs
 from rehearsal.report import node_lives
 from rehearsal.scenario import Rehearsal
 from stacks.definition.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, entered, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
 
 pytestmark = [
     pytest.mark.prove,
@@ -83,11 +83,7 @@ def test_a_static_node_shares_and_a_pool_has_a_reservation(tmp_path: Path) -> No
         "train-gpu": ("2", "on-demand"),
         "reserved": ("1", "reserved"),
     }
-    steps = {step.name: step.detail for step in rehearsal.steps}
-    assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == (
-        "nothing left in the state, nothing left in the cloud, no cluster"
-    )
+    nothing_stays(rehearsal)
 
 
 def test_an_existing_cluster_gets_karpenter_and_loses_it(tmp_path: Path) -> None:
@@ -123,11 +119,7 @@ def test_train_goes_from_zero_to_one_and_back(tmp_path: Path) -> None:
     assert node.added
     assert node.used
     assert node.left is not None
-    steps = {step.name: step.detail for step in rehearsal.steps}
-    assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == (
-        "nothing left in the state, nothing left in the cloud, no cluster"
-    )
+    nothing_stays(rehearsal)
 
 
 @pytest.mark.parametrize(

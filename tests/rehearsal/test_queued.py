@@ -11,18 +11,20 @@ import yaml
 
 from rehearsal.nodes.queued import REQUESTS
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
-from rehearsal.sandbox import Sandbox, SandboxOptions
+from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from stacks.definition.program import Mutation
-from tests.rehearsal.conftest import changed, configured, entered
+from tests.rehearsal.conftest import changed, configured, entered, nothing_stays, until
 
 GANG = 4
 WORKERS = "Job default/ddp-workers-0"
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
 EVICTED = "EvictedDueToPodsReadyTimeout"
 UNTOLERATED = (
     "spec['tolerations'] = [t for t in spec['tolerations'] if not t['key'].endswith('queued')]"
 )
+EXAMPLE = ROOT / "examples" / "queued" / "Pulumi.queued.yaml"
 MACHINE = "g2-standard-24"
 """With two GPUs, of which a worker takes one: two would fit on a node."""
 G_INSTANCES, VCPUS = "G_VT", 4
@@ -31,24 +33,18 @@ QUEUES = Path(__file__).with_name("queues.yaml")
 
 
 def gang(config: dict[str, Any]) -> None:
-    """One job, each of whose four workers has its own node."""
-    ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
-    config["gpu-cluster:batch"] = {
-        "jobSet": True,
-        "queues": {"training": {"pools": ["train-gpu"]}},
-    }
-    config["gpu-cluster:gpuPools"] = {
-        "train-gpu": {
-            "machineType": MACHINE,
-            "capacityType": "flex-start",
-            "queued": True,
-            "maxNodes": GANG,
-            "maxRunDurationSeconds": 86400,
-            "zones": ["us-central1-a", "us-central1-b"],
-        }
-    }
-    config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": GANG, "gpus": 1}}
+    """The example's job, each of whose four workers has its own node."""
+    example = yaml.safe_load(EXAMPLE.read_text())["config"]
+    for block in ("batch", "gpuPools", "trainingJobs"):
+        config[f"gpu-cluster:{block}"] = example[f"gpu-cluster:{block}"]
+    config["gpu-cluster:trainingJobs"]["ddp"]["gpus"] = 1
     config["gpu-cluster:workloads"] = {}
+
+
+def brief(config: dict[str, Any]) -> None:
+    """The same, with nodes that live for ten minutes, a minute here."""
+    gang(config)
+    config["gpu-cluster:gpuPools"]["train-gpu"]["maxRunDurationSeconds"] = 600
 
 
 def rehearsed(
@@ -95,11 +91,37 @@ def test_all_nodes_of_a_job_start_together(tmp_path: Path) -> None:
     assert gpu_nodes(rehearsal)[-1] == 0
     workers = [pod for pod in pod_lives(events) if pod.workload == WORKERS]
     assert [pod.state for pod in workers] == ["succeeded"] * GANG
-    steps = {step.name: step.detail for step in rehearsal.steps}
-    assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == (
-        "nothing left in the state, nothing left in the cloud, no cluster"
-    )
+    nothing_stays(rehearsal)
+
+
+@pytest.mark.prove(reason="test_queued_nodes.py has each step; the nodes live for a minute")
+def test_a_job_that_outlives_its_nodes_is_stopped(tmp_path: Path) -> None:
+    """GKE deletes them when their run duration is over, and Kueue does not start the job again."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, "train-gke", tmp_path / "sandbox", configured(brief),
+            options=SandboxOptions(job_seconds=600),
+        )  # fmt: skip
+        assert sandbox.engine.up().ok
+        ended = "run duration over"
+        until(lambda: sum(e.what == ended for e in sandbox.event_log.events) == GANG, ended, 240)
+        gone = {e.subject for e in sandbox.event_log.events if e.what == ended}
+        until(
+            lambda: gone <= {e.subject for e in sandbox.event_log.events if e.what == "left"},
+            "the nodes have left",
+        )
+        (workload,) = until(
+            lambda: [w for w in sandbox.control_plane.api.items(WORKLOADS) if revoked(w)],
+            "Kueue has stopped the job",
+        )
+        assert workload["spec"]["active"] is False
+        lives = node_lives(sandbox.event_log.events)
+        assert [life.name for life in lives if life.gpus and life.name not in gone] == []
+
+
+def revoked(workload: dict[str, Any]) -> bool:
+    """Whether Kueue keeps a job from running for good."""
+    return workload["spec"].get("active") is False
 
 
 def asked_again(sandbox: Sandbox) -> None:

@@ -22,7 +22,7 @@ from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.inventory import inventory
 from stacks.definition.program import Mutation
 from stacks.live.controllers import foreign_controllers
-from tests.rehearsal.conftest import as_it_was, changed, configured, entered
+from tests.rehearsal.conftest import as_it_was, changed, configured, entered, nothing_stays
 
 QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())
 FIRST, SECOND = "Job default/ddp-workers-0", "Job default/sweep"
@@ -136,11 +136,7 @@ def test_the_pool_grows_once_and_goes_to_zero(
     # On a busy machine a node may be empty for so long in between that it is removed.
     assert counts == [0, 1, 2, 1, 0] or handover(events) > EMPTY_SECONDS
     assert (counts[:3], counts[-1]) == ([0, 1, 2], 0)
-    steps = {step.name: step.detail for step in rehearsal.steps}
-    assert steps["idempotency"] == "no changes"
-    assert steps["leak check"] == (
-        "nothing left in the state, nothing left in the cloud, no cluster"
-    )
+    nothing_stays(rehearsal)
 
 
 def with_two_teams(config: dict[str, Any]) -> None:

@@ -103,8 +103,8 @@ def test_a_request_waits_until_all_of_its_nodes_can_be_had(tmp_path: Any) -> Non
 
 
 def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Any) -> None:
-    """Booked until a pod that consumes the request is there. Its capacity is revoked by the time,
-    whether its nodes are there or not."""
+    """Booked until a pod that consumes the request is there. When their run duration is over, the
+    request is revoked, and the nodes are over as long as they are there."""
     cluster, _, nodes = rehearsed(tmp_path, pods=2, machines=2)
     for _ in range(4):
         nodes.turn([POOL], cluster.nodes, [])
@@ -119,8 +119,13 @@ def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Any) -> None:
     for each in cluster.request["status"]["conditions"]:
         each["lastTransitionTime"] = AT
     cluster.request["spec"]["parameters"] = {"maxRunDurationSeconds": "600"}
-    nodes.turn([POOL], cluster.nodes, [])
+    assert nodes.over == []
+    for _ in range(2):
+        nodes.turn([POOL], cluster.nodes, [])
+        assert nodes.over == cluster.nodes
     assert holds(cluster.request, "CapacityRevoked")
+    nodes.turn([POOL], [], [])
+    assert nodes.over == []
 
 
 @pytest.mark.parametrize(
