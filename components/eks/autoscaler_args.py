@@ -168,7 +168,8 @@ def check_priorities(options: EksAutoscalerArgs | None) -> None:
     if options is None:
         raise ValueError(
             "fallback: needs flags of Cluster Autoscaler, and that of the cluster is its owner's; "
-            "drop the key, or set cluster.autoscaler to {} to install one here"
+            "set cluster.scaler to karpenter or auto-mode, drop the key, or, if the cluster has no "
+            "autoscaler, set cluster.autoscaler to {} to install one here"
         )
     if options.expander == "priority":
         raise ValueError(

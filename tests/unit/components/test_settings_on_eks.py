@@ -97,8 +97,8 @@ def test_an_order_of_fallback_needs_an_autoscaler_of_the_stack() -> None:
     said = refusal(changed("on-eks", [order])) or "accepted"
     assert said == (
         "gpu-cluster:gpuPools.train-gpu.fallback: needs flags of Cluster Autoscaler, and that of "
-        "the cluster is its owner's; drop the key, or set cluster.autoscaler to {} to install one "
-        "here"
+        "the cluster is its owner's; set cluster.scaler to karpenter or auto-mode, drop the key, "
+        "or, if the cluster has no autoscaler, set cluster.autoscaler to {} to install one here"
     )
     assert refusal(changed("on-eks", [order, [CLUSTER, "autoscaler", {}]])) is None
 
