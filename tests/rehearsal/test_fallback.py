@@ -10,7 +10,7 @@ from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.verify.fallbacks import seen
 from stacks.definition.program import Mutation
-from tests.rehearsal.conftest import changed
+from tests.rehearsal.conftest import changed, nothing_stays
 from tests.rehearsal.own_stacks import folder_of
 
 EXAMPLES = ROOT / "examples" / "fallback"
@@ -41,6 +41,7 @@ def test_the_next_choice_runs_the_pods_and_they_come_back(tmp_path: Path) -> Non
     """Spot and flex-start are refused, on demand runs; Spot returns, and nothing stays."""
     rehearsal = rehearsed(tmp_path, EXAMPLE.read_text())
     assert rehearsal.failures == []
+    nothing_stays(rehearsal)
     refused, back = seen(rehearsal.sandbox.event_log.events)
     spot, flex, on_demand = re.findall(r"nap-[-a-z0-9]+", refused)
     assert "-spot-" in spot
@@ -58,9 +59,7 @@ def test_the_next_choice_runs_the_pods_on_autopilot_and_they_come_back(tmp_path:
     assert all("-spot-" in one for one in spot)
     assert "-spot-" not in on_demand
     assert back.startswith(f"pods moved from {on_demand} back to nap-g2-standard-32-spot-gpu1-")
-    steps = {step.name: step.detail for step in rehearsal.steps}
-    assert steps["idempotency"] == "no changes"
-    assert steps["leak check"].startswith("nothing left in the state, nothing left in the cloud")
+    nothing_stays(rehearsal)
 
 
 @pytest.mark.prove(reason="the expander's and the simulator's tests have each step")
@@ -69,6 +68,7 @@ def test_the_next_choice_runs_the_pods_on_autopilot_and_they_come_back(tmp_path:
     [
         ("cluster-autoscaler", r"l4_spot-\w+", r"l4_on-demand-\w+"),
         ("karpenter", "l4 as spot", "l4 as on-demand"),
+        ("auto-mode", "l4 as spot", "l4 as on-demand"),
     ],
 )
 def test_the_next_choice_runs_the_pods_on_eks(
@@ -78,6 +78,7 @@ def test_the_next_choice_runs_the_pods_on_eks(
     text = EKS.read_text().replace("scaler: cluster-autoscaler", f"scaler: {scaler}")
     rehearsal = rehearsed(tmp_path, text, "inventory-eks.yaml")
     assert rehearsal.failures == []
+    nothing_stays(rehearsal)
     (line,) = seen(rehearsal.sandbox.event_log.events)
     told = rf"{spot} unavailable from \S+ s on; {on_demand} had GPUs \S+ s later"
     assert re.fullmatch(told, line)
@@ -94,6 +95,34 @@ def test_an_autoscaler_without_its_order_is_named(tmp_path: Path) -> None:
     )
     rehearsal = rehearsed(tmp_path, EKS.read_text(), "inventory-eks.yaml", config_map)
     assert any("has no valid priorities" in line for line in rehearsal.failures), rehearsal.failures
+
+
+@pytest.mark.prove(reason="the simulator's tests have GKE's words; each is a rehearsal")
+@pytest.mark.parametrize(
+    ("mistake", "says"),
+    [
+        (
+            'for rule in props["spec"]["priorities"]: rule["gpu"]["count"] = 3',
+            "compute class l4: priority 1: GPU type nvidia-l4 with count 3 is not supported",
+        ),
+        (
+            'props["spec"]["nodePoolAutoCreation"] = {"enabled": False}',
+            "compute class l4: Crd with NAP disabled should have at least one matching nodepool",
+        ),
+        (
+            'props["metadata"] = {"name": "l5"}',
+            "it selects label cloud.google.com/compute-class=l4, a node there has cloud.goo",
+        ),
+    ],
+    ids=["no such node", "no node pools", "another name"],
+)
+def test_what_is_wrong_with_a_class_of_autopilot_is_named(
+    tmp_path: Path, mistake: str, says: str
+) -> None:
+    """In GKE's words, and as the pods see it."""
+    mutation = changed("kubernetes:cloud.google.com/v1:ComputeClass", mistake)
+    rehearsal = rehearsed(tmp_path, AUTOPILOT.read_text(), "inventory-autopilot.yaml", mutation)
+    assert any(says in line for line in rehearsal.failures), rehearsal.failures
 
 
 @pytest.mark.prove(reason="the components' tests refuse most mistakes before")
