@@ -7,6 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from rehearsal.simulators.cloud import RefusedError
+from rehearsal.simulators.stock import Stock, Stocks
 from tests.simulators.aws_account import Account
 
 pytestmark = pytest.mark.usefixtures("emptied")
@@ -130,28 +131,50 @@ def test_nothing_is_left_of_a_warm_pool(ml: Account) -> None:
     assert set(ml.cloud.list_resources()) <= before
 
 
-def test_stopped_instances_count_against_no_quota(ml: Account) -> None:
-    """Running ones do: with 12 vCPUs three nodes start after two that were stopped."""
+@pytest.mark.parametrize(("state", "others"), [("STOPPED", 2), ("RUNNING", 1)])
+def test_stopped_instances_count_against_no_quota(ml: Account, state: str, others: int) -> None:
+    """Running ones do: 12 vCPUs are three instances, and what waits is filled as far as they go."""
     ml.faults.quota["G_VT"] = 12
     try:
-        asg = group(ml, STOPPED | {"minSize": 2})
-        resize(ml, asg, 3)
-        assert len(nodes(ml, asg)) == 3
-        assert "VcpuLimitExceeded" in _last_failure(ml, asg)
-        assert warm(ml, asg) == {}
-        ml.eks.delete_nodegroup(**TRAIN)
-        group(ml, STOPPED | {"poolState": "RUNNING"})
+        asg = group(ml, STOPPED | {"poolState": state})
         ml.group("other")
-        ml.cloud.set_size("other", 1)
-        with pytest.raises(RefusedError, match="VcpuLimitExceeded"):
-            ml.cloud.set_size("other", 2)
+        ml.cloud.set_size("other", others)
+        resize(ml, asg, 1)
+        if state == "RUNNING":
+            with pytest.raises(RefusedError, match="VcpuLimitExceeded"):
+                ml.cloud.set_size("other", 2)
+        assert len(nodes(ml, asg)) == 1
+        assert [*warm(ml, asg).values()] == [f"Warmed:{state.title()}"]
     finally:
         del ml.faults.quota["G_VT"]
 
 
-def _last_failure(ml: Account, asg: str) -> str:
-    rows = ml.autoscaling.describe_scaling_activities(AutoScalingGroupName=asg)["Activities"]
-    return str(next(row["StatusMessage"] for row in rows if row["StatusCode"] == "Failed"))
+def test_a_stopped_instance_holds_no_machine(ml: Account) -> None:
+    """EC2 may have none left when it is to start."""
+    before = ml.cloud.account.stock
+    ml.cloud.account.stock = Stocks([Stock(machine_type="g4dn.xlarge", nodes=1)])
+    try:
+        group(ml, STOPPED | {"maxGroupPreparedCapacity": 1})
+        ml.group("other")
+        ml.cloud.set_size("other", 1)
+        with pytest.raises(RefusedError, match="InsufficientInstanceCapacity"):
+            ml.cloud.set_size("train-gpu", 1)
+    finally:
+        ml.cloud.account.stock = before
+
+
+def test_other_warm_instances_boot_when_nodes_are_recycled(ml: Account) -> None:
+    """Those that wait have booted the old version of the launch template."""
+    disk = {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 200}}
+    own, data = {"LaunchTemplateName": "own"}, {"BlockDeviceMappings": [disk]}
+    ml.ec2.create_launch_template(**own, LaunchTemplateData=data)
+    ml.ec2.create_launch_template_version(**own, LaunchTemplateData=data)
+    asg = group(ml, launchTemplate={"name": "own", "version": "1"})
+    before = {*warm(ml, asg)}
+    ml.eks.update_nodegroup_version(**TRAIN, launchTemplate={"name": "own", "version": "2"})
+    assert len(warm(ml, asg)) == 2
+    assert not before & {*warm(ml, asg)}
+    ml.ec2.delete_launch_template(**own)
 
 
 @pytest.mark.parametrize(

@@ -156,11 +156,15 @@ def test_nodes_hold_more_addresses_than_one(vpc: Vpc, tag: str) -> None:
 
 
 def test_each_node_group_of_an_order_holds_addresses(vpc: Vpc) -> None:
-    """Each may have maxNodes nodes; a NodePool has them together. Auto Mode has no system pool."""
+    """Each may have maxNodes nodes; a NodePool has them together. Auto Mode has no system pool.
+    A warm instance that waits beside all nodes has one."""
     small = [vpc.subnet("10.20.48.0/27", "a"), vpc.subnet("10.20.48.32/27", "b")]
     order = [*POOL, "fallback", ["spot", "on-demand"]]
     ((_, reason),) = vpc.found(*small, changes=[order])
     assert "whose nodes reserve 85 at maxNodes" in reason
+    warm = [*POOL, "warmPool", {"maxGroupPreparedCapacity": 1, "minSize": 1}]
+    ((_, reason),) = vpc.found(*small, changes=[warm])
+    assert "whose nodes reserve 69 at maxNodes" in reason
     automatic = [[CLUSTER, "scaler", "auto-mode"], [CLUSTER, "autoscaler", "absent"], order]
     assert vpc.found(*small, changes=automatic) == []
 
