@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from .. import kubeconfig
+from .. import data_source, kubeconfig
 from . import regions
 from .cluster_roles import AUTO_NODE_POLICIES, CNI_POLICY, NODE_POLICIES
 from .existing_args import EksExistingClusterArgs, unfit
@@ -48,8 +48,12 @@ class EksExistingCluster(pulumi.ComponentResource):
         if args.endpoint is not None and args.certificate_authority is not None:
             reached = pulumi.Output.from_input((args.endpoint, args.certificate_authority))
         else:
-            existing = aws.eks.get_cluster_output(
-                name=args.existing, opts=pulumi.InvokeOutputOptions(parent=self)
+            existing = data_source.read(
+                aws.eks.get_cluster_output(
+                    name=args.existing, opts=pulumi.InvokeOutputOptions(parent=self)
+                ),
+                "cluster.existing",
+                f"give the name of an EKS cluster in {provider.region} that you may read",
             )
             reached = existing.apply(lambda cluster: _fitting(args, cluster))
             if args.scaler != "cluster-autoscaler" and not self.security_groups:

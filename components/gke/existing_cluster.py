@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from .. import kubeconfig, ownership
+from .. import data_source, kubeconfig, ownership
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from .cpu_pool import GkeCpuPool
 from .existing_args import (
@@ -64,11 +64,15 @@ class GkeExistingCluster(pulumi.ComponentResource):
         if args.endpoint is not None:
             reached = pulumi.Output.from_input((args.endpoint, args.certificate_authority))
         else:
-            existing = gcp.container.get_cluster_output(
-                name=args.existing,
-                location=args.location,
-                project=project,
-                opts=pulumi.InvokeOutputOptions(parent=self),
+            existing = data_source.read(
+                gcp.container.get_cluster_output(
+                    name=args.existing,
+                    location=args.location,
+                    project=project,
+                    opts=pulumi.InvokeOutputOptions(parent=self),
+                ),
+                "cluster.existing",
+                f"give the name of a cluster in {args.location} of {project} that you may read",
             )
 
             def fitting(cluster: gcp.container.GetClusterResult) -> tuple[str, str | None]:
@@ -78,8 +82,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
                     raise pulumi.RunError(f"gpu-cluster:{block}{line}")
                 return _endpoint(args, cluster)
 
-            # Only the CA certificate is used, which is not a secret.
-            reached = pulumi.Output.unsecret(existing.apply(fitting))
+            reached = existing.apply(fitting)
         self.id = reached.apply(lambda _: args.path_in(project))
         self.kubeconfig = reached.apply(
             lambda known: kubeconfig.gke(

@@ -285,7 +285,11 @@ class _Standing:
         for kind, urn in lost.items():
             if kind not in {*effect.replaced, *last.replaced}:
                 yield f"the up replaced the {kind} {Urn.parse(urn).name}"
-        yield from (f"the up did not replace the {k}" for k in effect.replaced if k not in lost)
+        # A pool that becomes a compute class, or a node group for each of its choices, is deleted.
+        deleted = {kind for urn, (kind, _) in before.created.items() if urn not in self.created}
+        for kind in effect.replaced:
+            if kind not in {*lost, *deleted}:
+                yield f"the up did not replace the {kind}"
         recycled = {
             "system pool" if "system" in name else "GPU pool"
             for name, revision in self.revisions.items()

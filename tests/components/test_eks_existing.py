@@ -143,6 +143,21 @@ def test_the_cluster_is_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == [("aws:eks/getCluster:getCluster", "platform")]
 
 
+@pytest.mark.parametrize("scaler", ["cluster-autoscaler", "auto-mode"])
+def test_a_cluster_that_cannot_be_read_ends_the_preview_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, scaler: Any
+) -> None:
+    """With the provider's reason, without its own words around it."""
+    answer = {}, [("name", "the invocation returned an error: DescribeCluster:\n  not found")]
+    monkeypatch.setattr(recording.Answers, "call", lambda *_: answer)
+    with pytest.raises(pulumi.RunError) as refused:
+        declare(scaler=scaler)
+    assert str(refused.value) == (
+        "gpu-cluster:cluster.existing: DescribeCluster: not found (name); give the name of an EKS "
+        "cluster in us-east-1 that you may read"
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

@@ -171,6 +171,17 @@ def test_a_preview_refuses_a_cluster_that_does_not_fit(monkeypatch: pytest.Monke
         declare()
 
 
+def test_a_cluster_that_cannot_be_read_ends_the_preview_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the provider's reason."""
+    answer = {}, [("name", "clusters/platform not found")]
+    monkeypatch.setattr(recording.Answers, "call", lambda *_: answer)
+    expected = r"gpu-cluster:cluster\.existing: .*platform not found \(name\); give the name of a"
+    with pytest.raises(pulumi.RunError, match=expected):
+        declare()
+
+
 GOOD: Mapping[str, Any] = {
     "version": "1.35.1-gke.1200",
     "workload_pool": "my-project.svc.id.goog",

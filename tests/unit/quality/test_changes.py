@@ -319,6 +319,8 @@ class FakeRunner:
         self.asked.append(yaml.safe_load(self.file.read_text())["config"])
         does = self._ups.pop(0) if self._ups else {}
         self.created |= {urn: f"{len(self.asked)}. up" for urn in does.get("replaces", ())}
+        for urn in does.get("deletes", ()):
+            del self.created[urn]
         self.revision += does.get("recycles", 0)
         return Outcome(
             operation="up",
@@ -376,6 +378,11 @@ def test_two_changes_of_one_input_are_applied_from_the_same_start(tmp_path: Path
     rows = list(applied(cast("FaultRunner", runner), planned, found))
     assert [(row.made, row.wrong) for _, row in rows] == [(True, ()), (True, ())]
     assert [asked == start for asked in runner.asked] == [False, True, False, False]
+
+
+def test_a_pool_that_becomes_something_else_is_replaced(tmp_path: Path) -> None:
+    """Its resource is deleted, and other types or names take its place."""
+    assert made(FakeRunner(tmp_path, {}, {"deletes": [POOL]}), TABLE)[1] == (1, ())
 
 
 @pytest.mark.parametrize(
