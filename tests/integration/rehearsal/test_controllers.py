@@ -184,6 +184,23 @@ def simulated(
     return simulate
 
 
+def test_karpenter_and_its_replica_may_end_together(tmp_path: Path) -> None:
+    """As when the stack is destroyed: the thread that follows them goes on."""
+    processes = Processes(tmp_path / "logs", "test")
+    plane = cast("LocalControlPlane", SimpleNamespace())
+    network = cast("PodNetwork", SimpleNamespace(forget=lambda address: None))
+    log = EventLog()
+    followed = Controllers(tmp_path, plane, processes, network, ClusterCache(log), log)
+    for uid, kind in (("leader", controllers._Karpenter), ("replica", controllers._StandBy)):
+        made = pod("public.ecr.aws/karpenter/controller:1.14.3")
+        made["metadata"] = {"name": uid, "namespace": "kube-system"}
+        followed._simulated[uid] = kind(
+            made, "10.1.0.1", tmp_path, plane, processes, tmp_path, lambda: None
+        )
+    followed._tick()
+    assert followed._simulated == {}
+
+
 def test_a_controller_that_ends_once_is_started_again(
     simulated: Callable[[str, str], tuple[EventLog, int]],
 ) -> None:

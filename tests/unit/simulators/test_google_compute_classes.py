@@ -162,13 +162,13 @@ def test_a_reservation_must_be_in_each_zone_that_its_priority_names(
     assert lines == ([] if found else [missing])
 
 
-L4_OF_ANY_MACHINE = {"gpu": {"type": "nvidia-l4", "count": 1}}
+A100_OF_ANY_MACHINE = {"gpu": {"type": "nvidia-a100-80gb", "count": 1}}
 
 
 def test_autopilot_chooses_machine_and_zones_and_counts_the_gpus() -> None:
     """Where the region has the GPU; its pods select nodes by how many GPUs those have."""
     made = GoogleStack(quota_suffices=True, stock=(Stock(
-        machine_type="g2-standard-32", capacity_type="spot", nodes=0, zone="us-central1-a"
+        machine_type="a2-ultragpu-1g", capacity_type="spot", nodes=0, zone="us-central1-a"
     ),))  # fmt: skip
     made.cluster(
         location="us-central1", enableAutopilot=True, clusterAutoscaling={},
@@ -176,18 +176,18 @@ def test_autopilot_chooses_machine_and_zones_and_counts_the_gpus() -> None:
     )  # fmt: skip
     given = copy.deepcopy(L4)
     del given["spec"]["nodePoolConfig"]
-    given["spec"]["priorities"] = [L4_OF_ANY_MACHINE | {"spot": spot} for spot in (True, False)]
+    given["spec"]["priorities"] = [A100_OF_ANY_MACHINE | {"spot": spot} for spot in (True, False)]
     found = groups(made, given)
     zones = [one.node.labels["topology.kubernetes.io/zone"] for one in found]
-    assert zones == [f"us-central1-{zone}" for zone in "abc"] * 2
+    assert zones == ["us-central1-a", "us-central1-c"] * 2
     labels = found[0].node.labels
-    assert labels["node.kubernetes.io/instance-type"] == "g2-standard-32"
+    assert labels["node.kubernetes.io/instance-type"] == "a2-ultragpu-1g"
     assert labels["cloud.google.com/gke-accelerator-count"] == "1"
     with pytest.raises(RefusedError, match="ZONE_RESOURCE_POOL_EXHAUSTED"):
         made.cloud.set_size(found[0].name, 1)
     made.cloud.set_size(found[1].name, 1)
     (pool,) = made.cloud.of(NODE_POOL)
-    assert pool.state["locations"] == ["us-central1-b"]
+    assert pool.state["locations"] == ["us-central1-c"]
     made.cloud.set_size(found[1].name, 0)
     assert not list(made.cloud.of(NODE_POOL))
 
