@@ -127,9 +127,8 @@ def compute_class(resource: Resource, resources: Sequence[Resource]) -> Pool | N
     """A ComputeClass that creates node pools; None for one that only uses existing ones, and on
     Autopilot, where nodes have neither a price nor a limit here."""
     spec, cluster = get(resource.props, "spec"), _cluster(resource, resources)
-    if get(spec, "nodePoolAutoCreation", "enabled") is not True:
-        return None
-    if cluster is not None and get(cluster.props, "enableAutopilot") is True:
+    autopilot = cluster is not None and get(cluster.props, "enableAutopilot") is True
+    if autopilot or get(spec, "nodePoolAutoCreation", "enabled") is not True:
         return None
     rules = [rule for rule in each(spec, "priorities") if get(rule, "nodepools") is None]
     limits = _limits(cluster)
