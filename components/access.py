@@ -63,8 +63,7 @@ class ServiceAccountArgs:
         Mapping[Annotated[str, BUCKET_NAME], Right], Sent("BucketIAMMember", "RolePolicy")
     ] = field(default_factory=dict)
     """Existing buckets, and whether its pods only read the objects or also write and delete them;
-    the permissions cover only these buckets. The first one installs the driver that mounts
-    buckets."""
+    the permissions cover only these buckets. The driver is installed with the first one."""
     roles: Annotated[
         Sequence[Annotated[str, _ROLE, _narrow((*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES))]],
         UNIQUE,

@@ -30,8 +30,7 @@ GPU_RESOURCE = "nvidia.com/gpu"
 """The extended resource that NVIDIA's and GKE's device plugins advertise."""
 
 POOL_LABEL = "gpu-cluster/pool"
-"""Our own node label, with the pool's name: the cloud's has a physical name, unknown in a
-preview."""
+"""Our own node label, with the pool's name: the cloud's has a name unknown in a preview."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +40,7 @@ class Taint:
     key: Annotated[str, LABEL_KEY]
     """The taint's key."""
     value: Annotated[str, LABEL_VALUE]
-    """The taint's value, never empty: Cluster Autoscaler ignores an EKS node group's taint without
-    one."""
+    """The taint's value, never empty: Cluster Autoscaler ignores an EKS taint without one."""
     effect: Effect = "NoSchedule"
     """What happens to pods that do not tolerate it."""
 

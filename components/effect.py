@@ -33,9 +33,8 @@ class Silent:
 
 
 class Tries:
-    """Values that a stack's setting may be changed to, instead of those that follow from its type
-    and limits. `given`: other settings of the same block that they need, by key; None removes
-    one."""
+    """Values that a stack's setting may be changed to, instead of those from its type and limits.
+    `given`: other settings of the same block that they need, by key; None removes one."""
 
     def __init__(self, *values: Any, given: Mapping[str, Any] | None = None) -> None:
         self.values = values

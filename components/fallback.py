@@ -8,14 +8,12 @@ Way = TypeVar("Way", bound=str)
 
 
 def dearest(order: Sequence[Way]) -> Way:
-    """The most expensive choice on Google Cloud: a reservation is paid for whether it is used or
-    not."""
+    """The most expensive choice on Google Cloud: a reservation is always paid for."""
     return min(order, key=_BY_PRICE.index)
 
 
 def check_keys(given: Mapping[str, object]) -> None:
-    """Raises ValueError for an empty order, or for `capacityType` with an order. `given`: the
-    fields that are set."""
+    """Raises ValueError for an empty order, or `capacityType` with one. `given`: the fields set."""
     if "fallback" in given and not given["fallback"]:
         raise ValueError(
             "fallback: is empty; name at least two ways of buying nodes, or drop the key"

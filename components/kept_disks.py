@@ -38,8 +38,7 @@ def lost_disks(
 ) -> str:
     """The error for an update that would delete a disk, with how to keep its data; else empty.
 
-    Claims that are no longer in the settings are ignored: removing a claim is how a user deletes a
-    disk.
+    Removed claims are ignored: removing a claim is how a user deletes a disk.
     """
     if before is None:
         if not by_stack:

@@ -41,8 +41,7 @@ def eks(
     profile: str | None = None,
     role: str | None = None,
 ) -> str:
-    """A kubeconfig for EKS with `aws eks get-token`; `endpoint`: a URL, `ca_certificate`:
-    base64."""
+    """A kubeconfig for EKS with `aws eks get-token`; `endpoint` is a URL, the CA is base64."""
     arguments: Sequence[str] = [
         "--region", region, "eks", "get-token", "--cluster-name", name, "--output", "json",
         *(["--role-arn", role] if role else []),

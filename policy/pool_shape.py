@@ -24,8 +24,7 @@ class Pool:
     most: Any
     """Maximum number of nodes; None if there is no limit."""
     warm: tuple[int, int] = (0, 0)
-    """Instances of its warm pool that run beside its nodes: while it has the least, and the most,
-    of them."""
+    """Instances of its warm pool while it has the minimum, and the maximum, of its nodes."""
     price: NodePrice | None
     """The price of one node; None if its shape is not known."""
 

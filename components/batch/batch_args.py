@@ -178,7 +178,7 @@ class BatchArgs:
                 owners[pool] = name
 
     def joined(self, teams: Mapping[str, QueueArgs]) -> "BatchArgs":
-        """Returns these args with the teams' queues and the controllers that they need.
+        """Returns these args with the teams' queues and the controllers for them.
 
         Raises ValueError for a queue, a pool or a namespace that both a team and another queue
         claim.

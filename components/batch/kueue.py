@@ -19,8 +19,7 @@ FORMER = "v1beta1"
 
 CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
 """The kinds with two different versions, which the controller converts:
-config/components/crd/kustomization.yaml of 0.16.2, and pkg/util/cert, which writes its CA into
-them."""
+config/components/crd/kustomization.yaml of 0.16.2, and pkg/util/cert, which adds its CA."""
 
 UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
 """Resources that queues do not count: they hand out only GPUs. How much of these a node has left is
@@ -82,8 +81,7 @@ TOPOLOGY_RULES: list[PolicyRuleArgsDict] = [
     rule(GROUP, ["topologies"], "update"),
     rule(GROUP, ["topologies/finalizers"], "update"),
 ]
-"""Of the same file, what placing pods needs: they are created with a scheduling gate, which Kueue
-takes off."""
+"""Rules of the same file for placing pods, which have a scheduling gate that Kueue removes."""
 
 JOB_SET_RULES: list[PolicyRuleArgsDict] = [
     rule(jobset.GROUP, ["jobsets"], *READ, *_CHANGE),
@@ -95,7 +93,7 @@ def kueue(
     *, job_set: bool, fair_sharing: bool, topology: bool, pods_ready_minutes: int | None,
     protected: bool, cluster: Cluster, parent: pulumi.Resource,
 ) -> Controller:  # fmt: skip
-    """The controller in the version that this stack runs; with `job_set`, it also manages JobSets.
+    """The controller in this stack's version; with `job_set`, it also manages JobSets.
     `fair_sharing`: whether queues lend each other idle GPUs by weight. `topology`: whether it
     places pods. `pods_ready_minutes`: after how long a job returns to its queue if not all of its
     pods run."""

@@ -59,9 +59,8 @@ class TrainingArgs(PodArgs):
     max_restarts: Annotated[int, Ge(0), Sent("JobSet spec.failurePolicy.maxRestarts")] = 3
     """How often all workers are restarted after one of them has failed."""
     disruption_budget: Annotated[bool, Sent("PodDisruptionBudget")] = False
-    """Whether a PodDisruptionBudget protects running workers from eviction: an upgrade of their
-    nodes waits for the job, as long as the cloud allows (GKE: one hour; EKS: until the update
-    fails)."""
+    """Whether a PodDisruptionBudget protects running workers from eviction: upgrades of their nodes
+    wait for the job, as long as the cloud allows (GKE: one hour; EKS: until the update fails)."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
     """Whether `pulumi up` waits until the job completes, including its time in the queue."""
 

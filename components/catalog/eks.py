@@ -136,8 +136,7 @@ BOTH_DRIVERS_SINCE: Final = "20260917"
 """From this release on, AL2023 images contain two driver branches and choose by instance type at
 boot (amazon-eks-ami pull request 2819 and issue 2768, 2026-09-21)."""
 DRIVERS: Final = (580, 595)
-"""The branches in AL2023 images since then. Older ones, and Bottlerocket's to 1.36, have the
-first."""
+"""The branches in AL2023 images since then. Older ones, and Bottlerocket's to 1.36: the first."""
 
 _AMI_TYPES: Final[Mapping[tuple[str, str, bool], str]] = MappingProxyType(
     {

@@ -239,8 +239,7 @@ def meets(version: str, first: tuple[str, ...]) -> bool | None:
     """Whether GKE `version` is at least the one that `first` lists for its minor.
 
     An unlisted minor passes if it is newer than all that are listed, and fails if it is older than
-    any of them. None if `version` is not exact, as `latest` or `1.33`, and its minor does not
-    decide.
+    any. None if `version` is not exact, as `latest` or `1.33`, and its minor does not decide.
     """
     minimums = sorted(_numbers(minimum) for minimum in first)
     minor = re.match(r"([0-9]+)\.([0-9]+)(?:\.|$)", version)

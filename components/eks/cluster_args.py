@@ -166,8 +166,7 @@ def check_desired(desired: int | None, least: int, most: int) -> None:
 
 def update_minutes(most: int, *, together: int) -> int:
     """Timeout of an update of a group of at most `most` nodes, `together` of them at a time: the
-    provider's default of an hour, and the 15 minutes for which EKS waits for the pods of each
-    batch."""
+    provider's default of an hour, and 15 minutes for the pods of each batch."""
     return 60 + 15 * -(-most // together)
 
 

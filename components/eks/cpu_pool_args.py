@@ -20,8 +20,7 @@ _LASTING = ("instance_types", "spot", "zones")
 
 
 def replaced(old: str, new: str) -> Verdict:
-    """EKS cannot change these of a node group; adding or removing other pools does not affect
-    it."""
+    """EKS cannot change these of a node group; adding or removing other pools is possible."""
     before, after = json.loads(old), json.loads(new)
     both = before.keys() & after.keys()
     changed = any(before[name][key] != after[name][key] for name in both for key in _LASTING)

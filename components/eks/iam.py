@@ -63,8 +63,7 @@ def document(*statements: Statement) -> str:
 
 
 def service_trust(service: str, *more: str) -> Statement:
-    """Lets an AWS service, such as `eks.amazonaws.com`, assume the role; `more`: further
-    actions."""
+    """Lets an AWS service, such as `eks.amazonaws.com`, assume the role; `more`: actions."""
     return {
         "Effect": "Allow",
         "Principal": {"Service": service},

@@ -54,8 +54,7 @@ class EksNetworkArgs:
     nat: Annotated[
         Literal["single", "per-zone"], Sent("NatGateway", "RouteTableAssociation routeTableId")
     ] = "single"
-    """The number of NAT gateways. `single` costs a third, but no zone has internet access if its
-    zone fails."""
+    """The number of NAT gateways. `single` costs a third, but all zones depend on one."""
     interface_endpoints: Annotated[bool, Sent("VpcEndpoint", "SecurityGroup")] = False
     """Whether nodes and pods reach EC2, ECR, STS, EKS, EKS Auth, Auto Scaling and CloudWatch Logs
     through interface endpoints in each zone of the VPC instead of the NAT gateway. All other

@@ -284,7 +284,7 @@ class EksGpuNodeGroupArgs:
     ] = None
     """The same as a share of the pool's nodes, 1 to 100; instead of maxUnavailable."""
     force_update: Annotated[bool, Sent("NodeGroup forceUpdateVersion")] = False
-    """Whether an update evicts pods that a disruption budget protects; otherwise it fails after 15
+    """Whether an update evicts pods despite a disruption budget; otherwise it fails after 15
     min."""
     node_repair: Annotated[
         EksNodeRepairArgs,

@@ -7,8 +7,7 @@ from ..cluster import Sharing
 
 
 def bottlerocket_settings(sharing: Sharing) -> str:
-    """The settings, in TOML. By default, `rename-by-default` is true, and no pod is ever
-    scheduled."""
+    """The settings, in TOML. With the default `rename-by-default`, no pod is ever scheduled."""
     plugin = "settings.kubelet-device-plugins.nvidia"
     lines = [
         f"[{plugin}]",

@@ -70,7 +70,7 @@ class ExistingGpuPoolArgs:
     device_plugin: Annotated[
         Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
     ] = "nvidia"
-    """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`), or yours
+    """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`) or yours
     (`none`)."""
     runtime_class: Annotated[
         str | None,

@@ -97,8 +97,7 @@ def class_spec(resolved: "ResolvedPool[GkeGpuNodePoolArgs]", service_account: An
 def common_spec(
     pool: str, priorities: Sequence[Mapping[str, Any]], *, migrates: bool
 ) -> dict[str, Any]:
-    """The fields that all classes share. `migrates`: whether pods move back to an earlier
-    choice."""
+    """The fields that all classes share. `migrates`: whether pods return to earlier choices."""
     return {
         "description": f"GPU pool {pool}",
         "nodePoolAutoCreation": {"enabled": True},

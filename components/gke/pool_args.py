@@ -241,7 +241,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Tries("R570", given={"driver": "daemonset", "osImage": "ubuntu"}),
     ] = None
     """NVIDIA's driver branch on Ubuntu; by default, GKE's choice for the node's version. With
-    driver `daemonset` and osImage `ubuntu`. Running nodes keep their driver: replace them after a
+    driver `daemonset` and osImage `ubuntu`. Running nodes keep theirs: replace them after a
     change."""
     device_plugin: Annotated[
         Literal["gke", "nvidia", "none"],
@@ -272,9 +272,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         OnChange(kept("set it to false to turn it off")),
         Sent("NodePool nodeConfig.gcfsConfig.enabled", "IAMMember role"),
     ] = None
-    """Whether containers start while their images are loading. The images must be in Artifact
-    Registry, with the API containerfilesystem.googleapis.com enabled. `false` turns it off
-    again."""
+    """Whether containers start while their images are loading. These must be in Artifact Registry,
+    with the API containerfilesystem.googleapis.com enabled. `false` turns it off again."""
     secure_boot: Annotated[
         bool | None,
         not_in_classes("the nodes of all compute classes have it", but=(True,)),

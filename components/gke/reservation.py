@@ -43,8 +43,7 @@ def parse(path: str) -> Reservation:
 
 
 def check(order: Sequence[str], reservation: str | None) -> None:
-    """Raises ValueError unless `reservation` is set exactly if `order`, of ways to buy nodes, needs
-    it."""
+    """Raises ValueError unless `reservation` is set exactly if `order` contains that choice."""
     if "reservation" in order and reservation is None:
         raise ValueError("reservation: is missing; name the reservation that the nodes use")
     if "reservation" not in order and reservation is not None:

@@ -32,8 +32,7 @@ class GkeSharingArgs:
             "PodSpec nodeSelector",
         ),
     ] = 1
-    """How many pods share a GPU, or a MIG partition: 2 to 48 with time-slicing or MPS, 1 with
-    MIG."""
+    """How many pods share a GPU or MIG partition: 2 to 48 with time-slicing or MPS, 1 with MIG."""
     partition: Annotated[
         str | None,
         Sent("NodePool nodeConfig.guestAccelerators[].gpuPartitionSize", "PodSpec nodeSelector"),

@@ -17,8 +17,7 @@ class ThresholdsArgs:
     fp32: float | None = None
     """The share of the fp32 rate, without TF32. By default, 0.6; 0.3 on GPUs of at most 75 W."""
     memory: float | None = None
-    """The share of the memory bandwidth. By default, 0.8; 0.7 on GDDR, part of which error
-    correction uses."""
+    """The share of the memory bandwidth. By default, 0.8; 0.7 on GDDR with error correction."""
     pcie: float | None = None
     """The share of the PCIe link, for each direction separately. By default, 0.6."""
     all_reduce: float | None = None

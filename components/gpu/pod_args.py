@@ -45,8 +45,7 @@ class EnvFromArgs:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceArgs:
     """A namespace for a team or an application, which this stack creates unless it is `existing`.
-    Removing its block deletes it with everything in it. Its `default` account mounts no API
-    token."""
+    Removing its block deletes all of it. Its `default` account mounts no API token."""
 
     existing: Annotated[bool, Sent("Namespace")] = False
     """Whether the namespace is created elsewhere, for instance by Argo CD. The stack then only

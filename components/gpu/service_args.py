@@ -119,8 +119,8 @@ class ScalingArgs:
             "ScaledObject spec.cooldownPeriod",
         ),
     ] = 300
-    """How many seconds the metric must be low before pods are removed; longer than a model
-    loads."""
+    """How many seconds the metric must be low before pods are removed; more than a model needs to
+    load."""
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -171,8 +171,7 @@ class VolumeArgs:
 
     def contents(self, root: Path) -> dict[str, str]:
         """Name -> content of each of `files` below `root`. Raises ValueError, starting with the
-        key, for a file elsewhere, that is unreadable, not text or too large, or has a private
-        key."""
+        key, for a file elsewhere, that is unreadable, no text, too large, or with a private key."""
         contents: dict[str, str] = {}
         for position, file in enumerate(self.files):
             key = f"files[{position}]"

@@ -19,8 +19,7 @@ _OF_THE_POD: Final = ("cpu", "memory", "hugepages-")
 def requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     """Resource -> amount that a pod with this spec uses; without zeros.
 
-    A limit is also the request if there is none, as in the API server. Raises ValueError if
-    invalid.
+    A limit is also the default request, as in the API server. Raises ValueError for bad quantities.
     """
     running: dict[str, Decimal] = {}
     for container in spec.get("containers") or []:

@@ -1,9 +1,8 @@
 """`python3 -m gpu_test [REQUEST]`: measures every GPU of this node and judges each of them.
 
 REQUEST is a JSON file: pool, GPUs requested, data sheets with thresholds; by default,
-`request.json` in the program's folder. Prints tables and, as the last line, `gpu-test-result` and
-everything as JSON. Exit code 0: good. 1: a GPU is broken or slow. 2: something could not be
-measured.
+`request.json` next to it. Prints tables and, as the last line, `gpu-test-result` and everything as
+JSON. Exit code 0: good. 1: a GPU is broken or slow. 2: something could not be measured.
 """
 
 import argparse
