@@ -126,12 +126,13 @@ def with_objects(api: Api, objects: Sequence[Object]) -> None:
 
 def owners_objects(api: Api) -> Mapping[str, str]:
     """Kind and name of each object in a cluster -> its manifest as its owner wrote it, as JSON.
-    Kinds that the cluster itself keeps updating are omitted."""
+    Kinds that the cluster itself keeps updating are omitted, and EKS's own objects."""
     return {
         f"{kind} {_full_name(item)}": json.dumps(_said(item), sort_keys=True)
         for path, kind in _listable(api)
         if kind not in _RESTLESS
         for item in _items(api, path)
+        if (item["metadata"].get("labels") or {}).get("app.kubernetes.io/managed-by") != "eks"
     }
 
 

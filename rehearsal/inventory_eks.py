@@ -81,12 +81,14 @@ def _cluster(
         if (group.get("tags") or {}).get(AWS_TAG) != owner
     }
     of_eks = row["resourcesVpcConfig"]["clusterSecurityGroupId"]
+    compute = row.get("computeConfig") or {}
     args = own.cluster
     assert isinstance(args, EksExistingClusterArgs)
     named = set(args.network.security_group_ids)
     return {
         "version": row["version"],
         "authenticationMode": mode,
+        **({"autoMode": compute.get("nodePools") or []} if compute.get("enabled") else {}),
         # A rehearsed EKS creates its own, but not with the ID that the settings may name.
         "securityGroups": sorted((security_groups_of_nodes(ec2, name) - {of_eks}) | named),
         "addons": [addon for page in pages for addon in page["addons"]],

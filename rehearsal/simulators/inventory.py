@@ -28,6 +28,8 @@ from stacks.definition.names import StackError
 INVENTORIES = ROOT / "inventories"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CONTROLLERS = ("kueue", "jobset")
+AUTO_MODE_POOLS = ("general-purpose", "system")
+"""The built-in node pools of EKS Auto Mode."""
 Machine = dict[str, Any]
 Out = Literal["nat", "internet", "none"]
 
@@ -77,6 +79,8 @@ class EksCluster:
     security_groups: Sequence[str] = ()
     """IDs of its nodes' security groups, instead of EKS's own."""
     authentication_mode: str = "API_AND_CONFIG_MAP"
+    auto_mode: Sequence[str] | None = None
+    """The built-in node pools of EKS Auto Mode, if it is on; None if it is off."""
     addons: Sequence[str] = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
     node_groups: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: {"default": {"instanceType": "m6i.large", "nodes": 2}}
@@ -370,6 +374,13 @@ def eks_cluster(
         raise wrong(
             stack, ".cluster.securityGroups", f"does not describe {', '.join(unknown)} of "
             f"cluster.network.securityGroupIds; it has {', '.join(described) or 'none'}"
+        )  # fmt: skip
+    pools = given.get("auto_mode")
+    known = isinstance(pools, list) and all(pool in AUTO_MODE_POOLS for pool in pools)
+    if pools is not None and not known:
+        raise wrong(
+            stack, ".cluster.autoMode", f"{pools!r} are not built-in node pools; allowed: a list "
+            f"with none or some of {', '.join(AUTO_MODE_POOLS)}, or no key if Auto Mode is off"
         )  # fmt: skip
     return EksCluster(
         **{"version": args.version, "security_groups": groups, **given},

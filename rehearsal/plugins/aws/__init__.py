@@ -41,6 +41,7 @@ def settings_for(environment: Mapping[str, str], faults: Faults) -> ProviderSett
             "certificateAuthorities": plural["certificateAuthority"],
             "accessConfigs": plural["accessConfig"],
             "kubernetesNetworkConfigs": plural["kubernetesNetworkConfig"],
+            "computeConfigs": [now["computeConfig"]] if now.get("computeConfig") else [],
         }
 
     return ProviderSettings(

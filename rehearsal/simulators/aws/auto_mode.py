@@ -20,11 +20,11 @@ from rehearsal.simulators.aws.evaluation import trusts
 from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.roles import document, role_name, role_of
 from rehearsal.simulators.aws.rows import Cluster, Row
+from rehearsal.simulators.inventory import AUTO_MODE_POOLS
 
 NODE_CLASS = "NodeClass"
 NODE_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
 PARTS = ("computeConfig", "storageConfig", "kubernetesNetworkConfig")
-_BUILT_IN = ("general-purpose", "system")
 _TOO_SMALL = ("nano", "micro", "small")
 _DEFINITION = Path(__file__).with_name("auto_node_class.yaml")
 _TAGS = {
@@ -88,8 +88,8 @@ def _check_nodes(account: Account, compute: Mapping[str, Any]) -> None:
             "When Compute Config nodeRoleArn is not null or empty, nodePool value(s) must be "
             "provided."
         )
-    if strange := [pool for pool in pools if pool not in _BUILT_IN]:
-        raise invalid(f"nodePools has {', '.join(strange)}: there are {', '.join(_BUILT_IN)}")
+    if strange := [pool for pool in pools if pool not in AUTO_MODE_POOLS]:
+        raise invalid(f"nodePools has {', '.join(strange)}: there are {', '.join(AUTO_MODE_POOLS)}")
     if role:
         trust = document(role_of(account, role).assume_role_policy_document)
         if not trusts(trust, "ec2.amazonaws.com", "sts:AssumeRole"):

@@ -15,6 +15,12 @@ from rehearsal.simulators.inventory import EksCluster
 _MANAGED = "arn:aws:iam::aws:policy/"
 _NODES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryReadOnly", "AmazonEKS_CNI_Policy")
 """terraform-aws-modules/terraform-aws-eks modules/eks-managed-node-group/main.tf (bef29c4)."""
+_AUTO_MODE = (
+    *("AmazonEKSComputePolicy", "AmazonEKSBlockStoragePolicy"),
+    *("AmazonEKSLoadBalancingPolicy", "AmazonEKSNetworkingPolicy"),
+)
+_AUTO_NODES = ("AmazonEKSWorkerNodeMinimalPolicy", "AmazonEC2ContainerRegistryPullOnly")
+"""terraform-aws-modules/terraform-aws-eks main.tf, `eks_auto` (read 2026-11-24)."""
 _LATE = ("coredns",)
 """Addons that wait for nodes."""
 
@@ -31,7 +37,8 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
             "name": name,
             "version": cluster.version,
             "roleArn": _role(account, f"{name}-cluster", "eks.amazonaws.com",
-                             "AmazonEKSClusterPolicy"),
+                             "AmazonEKSClusterPolicy",
+                             *(() if cluster.auto_mode is None else _AUTO_MODE)),
             "resourcesVpcConfig": {
                 "subnetIds": subnets,
                 "endpointPrivateAccess": True,
@@ -41,6 +48,7 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
             # The user who rehearses is assumed to be the creator, whom EKS makes an administrator.
             "accessConfig": {"authenticationMode": cluster.authentication_mode},
             "bootstrapSelfManagedAddons": False,
+            **_auto_mode(account, cluster),
         },
     )  # fmt: skip
     for addon in sorted(cluster.addons, key=lambda one: one in _LATE):
@@ -73,6 +81,21 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
         role = _role(account, f"{name}-{service_account}", "pods.eks.amazonaws.com", can=actions)
         given = {"clusterName": name, "namespace": namespace, "serviceAccount": service_account}
         associate(account, {**given, "roleArn": role})
+
+
+def _auto_mode(account: Account, cluster: EksCluster) -> dict[str, Any]:
+    """The three settings that turn it on; its role only for the built-in node pools."""
+    if cluster.auto_mode is None:
+        return {}
+    compute: dict[str, Any] = {"enabled": True}
+    if cluster.auto_mode:
+        role = _role(account, f"{cluster.name}-eks-auto", "ec2.amazonaws.com", *_AUTO_NODES)
+        compute |= {"nodePools": list(cluster.auto_mode), "nodeRoleArn": role}
+    return {
+        "computeConfig": compute,
+        "storageConfig": {"blockStorage": {"enabled": True}},
+        "kubernetesNetworkConfig": {"elasticLoadBalancing": {"enabled": True}},
+    }
 
 
 def _role(account: Account, name: str, service: str, *managed: str, can: Any = ()) -> str:

@@ -11,6 +11,13 @@ _GONE = ("deleting", "deleted", "Deleted")
 """EC2 lists deleted NAT gateways and endpoints for a while, moto forever."""
 
 
+def _of_auto_mode(account: Account) -> set[str]:
+    """The roles of Auto Mode's built-in node pools, for which EKS itself creates what it needs, and
+    removes it with the cluster."""
+    rows = [cluster.row for cluster in account.clusters.values() if cluster.automatic]
+    return {row["computeConfig"].get("nodeRoleArn") for row in rows} - {None}
+
+
 @listed
 def _services(account: Account) -> Iterator[str]:
     iam, kms, logs = (account.client(name) for name in ("iam", "kms", "logs"))
@@ -20,6 +27,8 @@ def _services(account: Account) -> Iterator[str]:
     for policy in iam.list_policies(Scope="Local")["Policies"]:
         yield f"policy {policy['Arn']}"
     for profile in iam.list_instance_profiles()["InstanceProfiles"]:
+        if {role["Arn"] for role in profile["Roles"]} & _of_auto_mode(account):
+            continue
         yield f"instance profile {profile['InstanceProfileName']}"
     for provider in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
         yield f"OIDC provider {provider['Arn']}"
@@ -88,6 +97,9 @@ def _network(account: Account) -> Iterator[str]:
     for interface in rows("describe_network_interfaces", "NetworkInterfaces"):
         yield f"network interface {interface['NetworkInterfaceId']} ({interface['Description']})"
     for template in ec2.describe_launch_templates()["LaunchTemplates"]:
+        tags = {tag["Key"]: tag["Value"] for tag in template.get("Tags") or []}
+        if tags.get("karpenter.k8s.aws/ec2nodeclass") == "default" and _of_auto_mode(account):
+            continue
         yield f"launch template {template['LaunchTemplateName']}"
     for volume in ec2.describe_volumes()["Volumes"]:
         tags = {tag["Key"]: tag["Value"] for tag in volume.get("Tags") or []}

@@ -1,0 +1,34 @@
+"""An EKS cluster of another owner with Auto Mode, as an inventory describes it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rehearsal import inventory_eks
+from rehearsal.simulators.inventory import INVENTORIES, eks_cluster, network
+from stacks.capacity import aws_existing
+from tests.simulators.aws_account import Account
+from tests.simulators.test_aws_existing import CLUSTER, POOL, read
+
+
+def test_auto_mode_is_written_as_it_was_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its built-in node pools, and a stack with that scaler fits the cluster."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "simulated")
+    written = yaml.safe_load((INVENTORIES / "on-eks.yaml").read_text())
+    written["cluster"] |= {"autoMode": ["general-purpose"], "nodeGroups": {}, "podIdentities": {}}
+    (tmp_path / "on-eks.yaml").write_text(yaml.safe_dump(written))
+    own = read([CLUSTER, "scaler", "auto-mode"], [*POOL, "nodeRepair", None])
+    cluster, _ = eks_cluster("on-eks", own, tmp_path)
+    account = Account(existing=network("on-eks", own, tmp_path)[0], cluster=cluster)
+    account.cloud.open("us-east-1")
+    try:
+        found, _ = inventory_eks.read(own, "gpu-cluster/on-eks", account.cloud.endpoint)
+        assert found["cluster"]["autoMode"] == ["general-purpose"]
+        lines = aws_existing.findings(account.eks, account.ec2, own, "gpu-cluster/on-eks")
+        assert list(lines) == []
+    finally:
+        account.cloud.close()
