@@ -161,6 +161,9 @@ class Access:
     """Key of the cluster's block -> the namespaces that the people named there may only view."""
     groups: Sequence[str] | None = None
     """The Kubernetes groups that people can belong to; None if the stack does not control them."""
+    principals: bool = False
+    """Whether the stack gives IAM roles and users access, in a Kubernetes group of a team's
+    name."""
     emails: bool = False
     """Whether Kubernetes identifies people and groups by their e-mail addresses."""
 

@@ -20,7 +20,7 @@ from .node_group import METADATA_OPTIONS, tag_specifications, volume
 from .provider_args import AwsProviderArgs
 from .releases import addons_warning
 from .scaling import ignored, scaling_config, size_check
-from .user_args import entries
+from .users import declare_users
 
 _TAGS_OF_DRIVER = ("kubernetes.io", "CSIVolumeName", "CSIVolumeSnapshotName",
                    "ebs.csi.aws.com/cluster")  # fmt: skip
@@ -220,31 +220,9 @@ class EksCluster(pulumi.ComponentResource):
                     ),
                 )
             )
-        for arn, (groups, scopes) in entries(args.users).items():
-            account_and_path = arn.split(":", 4)[4]
-            entry = aws.eks.AccessEntry(
-                f"{name}-{account_and_path}",
-                cluster_name=self.control_plane.name,
-                principal_arn=arn,
-                # Never empty: the provider does not remove the groups of an entry that no longer
-                # has any.
-                kubernetes_groups=groups,
-                opts=options,
-            )
-            for policy, namespaces in scopes.items():
-                aws.eks.AccessPolicyAssociation(
-                    f"{name}-{account_and_path}-{policy}",
-                    cluster_name=self.control_plane.name,
-                    principal_arn=entry.principal_arn,
-                    policy_arn=f"{policies}/{policy}",
-                    access_scope={"type": "namespace", "namespaces": namespaces}
-                    if namespaces
-                    else {"type": "cluster"},
-                    # A new scope replaces it under the same ID: the old one must be deleted first.
-                    opts=pulumi.ResourceOptions.merge(
-                        options, pulumi.ResourceOptions(delete_before_replace=True)
-                    ),
-                )
+        declare_users(
+            name, args.users, cluster_name=self.control_plane.name, region=region, opts=options
+        )
         return associations
 
     def _private_access(self, name: str, args: EksClusterArgs) -> list[pulumi.Resource]:

@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Any
@@ -33,7 +33,7 @@ from .cpu_pool_args import EksCpuPoolArgs, replaced
 from .immutable import another_scaler
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import EksNetworkArgs, is_reserved
-from .user_args import EksUserArgs, Principal
+from .user_args import EksUserArgs, Principal, principals
 
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 """Account IDs of AWS's documentation, which are not real."""
@@ -475,20 +475,8 @@ class EksClusterArgs:
             "disksEncryptionKey": self.disks_encryption_key,
         }
         check_keys(keys, region)
-        partition = regions.partition(region)
-        for path, arn in [
-            *((f"admins[{position}]", arn) for position, arn in enumerate(self.admins)),
-            *(
-                (f"users.{group}.principals[{position}]", arn)
-                for group, user in self.users.items()
-                for position, arn in enumerate(user.principals)
-            ),
-        ]:
-            if not arn.startswith(f"arn:{partition}:"):
-                raise ValueError(
-                    f"{path}: {arn!r} is not in the partition of {region}; it must begin with "
-                    f"arn:{partition}:"
-                )
+        admins = ((f"admins[{position}]", arn) for position, arn in enumerate(self.admins))
+        check_partition([*admins, *principals(self.users)], region)
 
 
 def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool) -> None:
@@ -521,6 +509,18 @@ def check_support(version: str, today: date) -> None:
             f"version: {version!r} is a Kubernetes minor that EKS ended on {ended}; "
             f"allowed: {', '.join(allowed)}"
         )
+
+
+def check_partition(arns: Iterable[tuple[str, str]], region: str) -> None:
+    """Raises ValueError for a principal, given with its key, of another partition than the
+    region's."""
+    partition = regions.partition(region)
+    for path, arn in arns:
+        if not arn.startswith(f"arn:{partition}:"):
+            raise ValueError(
+                f"{path}: {arn!r} is not in the partition of {region}; it must begin with "
+                f"arn:{partition}:"
+            )
 
 
 def check_keys(keys: Mapping[str, str | None], region: str) -> None:

@@ -11,7 +11,7 @@ from annotated_types import Len, MinLen
 from ..access import KMS_ARN
 from ..decode import EXAMPLE
 from ..effect import Sent, Tries
-from ..limits import UNIQUE, Hint, check_limits, matching
+from ..limits import DNS_LABEL, UNIQUE, Hint, check_limits, matching
 from ..on_change import OnChange
 from .autoscaler_args import EksAutoscalerArgs
 from .cluster_args import (
@@ -22,11 +22,13 @@ from .cluster_args import (
     EksClusterArgs,
     check_keys,
     check_options,
+    check_partition,
     check_support,
 )
 from .immutable import never_back
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import SubnetId
+from .user_args import EksUserArgs, principals
 
 _MAX_SECURITY_GROUPS = 5
 """Limit per network interface, unless AWS has raised the quota.
@@ -111,6 +113,10 @@ class EksExistingClusterArgs:
     upgraded, raise it, and the nodes follow."""
     network: EksExistingNetworkArgs
     """The subnets and security groups of the GPU nodes."""
+    users: Mapping[Annotated[str, DNS_LABEL], EksUserArgs] = field(default_factory=dict)
+    """IAM roles and users to which the stack gives access to the cluster: Kubernetes group -> its
+    members. EKS has one access entry for each, so those that have one must ask the cluster's
+    owner."""
     endpoint: Annotated[
         Annotated[str, _ENDPOINT] | None,
         Sent("Provider kubeconfig"),
@@ -230,6 +236,7 @@ class EksExistingClusterArgs:
     def check_in(self, region: str) -> None:
         """Raises ValueError if the settings name something in another region."""
         check_keys({"disksEncryptionKey": self.disks_encryption_key}, region)
+        check_partition(principals(self.users), region)
 
     def check_support(self, today: date) -> None:
         """Raises ValueError if EKS no longer supports the version."""

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from .. import data_source, kubeconfig
+from .. import data_source, kubeconfig, ownership
 from . import regions
 from .cluster_roles import AUTO_NODE_POLICIES, CNI_POLICY, NODE_POLICIES
 from .existing_args import EksExistingClusterArgs, unfit
 from .iam import EksRole, role_name, service_trust
 from .provider_args import AwsProviderArgs
+from .users import declare_users
 
 
 class EksExistingCluster(pulumi.ComponentResource):
@@ -73,6 +74,15 @@ class EksExistingCluster(pulumi.ComponentResource):
         self.node_role, self.before_nodes = None, []
         if args.karpenter_node_role is None:
             self._role(name, args, provider)
+        declare_users(
+            name,
+            args.users,
+            cluster_name=self.name,
+            region=provider.region,
+            # By which the stack's own are told from those of the cluster's owner.
+            tags=ownership.aws_tags(),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         self.register_outputs({})
 
     def _role(self, name: str, args: EksExistingClusterArgs, provider: AwsProviderArgs) -> None:

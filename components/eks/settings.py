@@ -16,7 +16,6 @@ from .provider_args import AwsProviderArgs, provider_args
 from .regions import is_region, meant_region
 from .reservation import check_region, is_group
 from .training import training_warnings
-from .user_args import EksUserArgs
 
 CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
 
@@ -68,17 +67,14 @@ class EksSettings:
             ),
             editors=self._namespaces("edit"),
             viewers=self._namespaces("view"),
-            groups=tuple(self._users) if isinstance(self.cluster, EksClusterArgs) else None,
+            groups=tuple(self.cluster.users) if isinstance(self.cluster, EksClusterArgs) else None,
+            principals=True,
         )
-
-    @property
-    def _users(self) -> Mapping[str, EksUserArgs]:
-        return self.cluster.users if isinstance(self.cluster, EksClusterArgs) else {}
 
     def _namespaces(self, access: str) -> dict[str, Sequence[str]]:
         return {
             f"users.{group}.namespaces": user.namespaces
-            for group, user in self._users.items()
+            for group, user in self.cluster.users.items()
             if user.access == access
         }
 

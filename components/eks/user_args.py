@@ -1,7 +1,7 @@
 """The people and roles that may use an EKS cluster without administering it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
@@ -79,6 +79,13 @@ class EksUserArgs:
                 "access: edit in every namespace would include the system namespaces; list "
                 "namespaces"
             )
+
+
+def principals(users: Mapping[str, EksUserArgs]) -> Iterator[tuple[str, str]]:
+    """Key in the cluster's block -> ARN, in pairs."""
+    for group, user in users.items():
+        for position, arn in enumerate(user.principals):
+            yield f"users.{group}.principals[{position}]", arn
 
 
 def entries(users: Mapping[str, EksUserArgs]) -> dict[str, tuple[list[str], dict[str, list[str]]]]:

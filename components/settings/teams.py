@@ -41,10 +41,11 @@ def read_teams(value: object) -> Mapping[str, TeamArgs]:
 
 def read_cluster(kind: type[Any], value: dict[str, Any], teams: Mapping[str, TeamArgs]) -> Any:
     """The cluster's args. On a platform whose clusters have `users`, the members are added to
-    these, in a group with the team's name."""
+    these, in a group with the team's name; on an existing cluster, whose owner may have put others
+    into groups, only those that are IAM principals."""
     path = f"{NAMESPACE}:cluster"
-    cluster = decode(path, kind, value)
-    if not teams or "users" not in {field.name for field in fields(kind)}:
+    cluster, keys = decode(path, kind, value), {field.name for field in fields(kind)}
+    if not teams or "users" not in keys:
         return cluster
     for name in teams:
         if name in cluster.users:
@@ -52,7 +53,11 @@ def read_cluster(kind: type[Any], value: dict[str, Any], teams: Mapping[str, Tea
                 f"{PATH}.{name}: is also a group of cluster.users, and every team is a group; "
                 "choose another name"
             )
-    members = {name: {"principals": list(team.members)} for name, team in teams.items()}
+    members = {
+        name: {"principals": named}
+        for name, team in teams.items()
+        if (named := [one for one in team.members if "existing" not in keys or _is_arn(one)])
+    }
     try:
         return decode(path, kind, {**value, "users": {**(value.get("users") or {}), **members}})
     except ValueError as error:
@@ -98,13 +103,20 @@ def queues_of(
     return at(PATH, team_queues, teams, subjects)
 
 
+def _is_arn(member: str) -> bool:
+    return member.startswith("arn:")
+
+
 def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str], Sequence[str]]:
     """The Kubernetes groups of the team, and its users."""
     if access.groups is not None:
         return (name,), ()
     names: dict[str, list[str]] = {"group": [], "user": []}
     for position, member in enumerate(team.members):
-        if member.startswith("arn:") and not access.emails:
+        if access.principals and _is_arn(member):
+            found["group"] += [] if name in found["group"] else [name]
+            continue
+        if _is_arn(member) and not access.emails:
             raise ValueError(
                 f"{PATH}.{name}.members[{position}]: {shown(member)} is accepted only on a "
                 f"cluster that the stack creates; give group:{name}, and have this cluster's "

@@ -37,8 +37,10 @@ def serve(of: Rehearsed) -> RunningSimulator:
             config = config_in(stack_file.read_bytes(), stack_file.name)
             cluster = config["gpu-cluster:cluster"]
             users = (cluster.get("users") or {}).values()
+            teams = (config.get("gpu-cluster:teams") or {}).values()
             return [
                 *cluster.get("admins", ()),
+                *(member for one in teams for member in one["members"]),
                 *(arn for one in users for arn in one["principals"]),
             ]
         return ()

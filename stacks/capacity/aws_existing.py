@@ -90,6 +90,7 @@ def _lines(
     yield from _network(ec2, cluster["resourcesVpcConfig"], args)
     yield from _addons(eks, settings, args)
     yield from _pools(eks, settings, name, owner)
+    yield from _taken(eks, settings, args, owner)
     if mode == "API":  # With other modes, aws-auth, which EKS does not show, may list a group.
         yield from _members(eks, settings, name)
 
@@ -173,11 +174,42 @@ def _pools(eks: Any, settings: Settings[EksSettings], name: str, owner: str) -> 
             )
 
 
+def _taken(
+    eks: Any, settings: Settings[EksSettings], args: EksExistingClusterArgs, owner: str
+) -> Iterator[str]:
+    """Principals to which somebody else has given access: EKS has one access entry for each."""
+    queues, name = settings.batch.queues if settings.batch else {}, args.existing
+    for group, user in args.users.items():
+        queue = queues.get(group)
+        team = queue is not None and bool(queue.sharing)
+        key = f"teams.{group}.members" if team else f"cluster.users.{group}.principals"
+        for arn in user.principals:
+            try:
+                entry = eks.describe_access_entry(clusterName=name, principalArn=arn)["accessEntry"]
+            except eks.exceptions.ResourceNotFoundException:
+                continue
+            if (entry.get("tags") or {}).get(AWS_TAG) == owner:
+                continue
+            groups = [*entry.get("kubernetesGroups", ()), group]
+            yield (
+                f"{key}: {arn} already has an access entry on {name}, and EKS allows one for each; "
+                f"ask its owner to run aws eks update-access-entry --cluster-name {name} "
+                f"--principal-arn {arn} --kubernetes-groups {' '.join(groups)}, and "
+                + (f"name group:{group} instead" if team else "drop it")
+            )
+
+
 def _members(eks: Any, settings: Settings[EksSettings], name: str) -> Iterator[str]:
     """Teams whose Kubernetes groups have no members in the cluster's access entries; none if an
     OIDC identity provider may define members."""
     queues = settings.batch.queues if settings.batch else {}
-    teams_by_group = {group: team for team, queue in queues.items() for group in queue.groups}
+    args = settings.own.cluster
+    teams_by_group = {
+        group: team
+        for team, queue in queues.items()
+        for group in queue.groups
+        if group not in args.users
+    }
     if (
         not teams_by_group
         or eks.list_identity_provider_configs(clusterName=name)["identityProviderConfigs"]

@@ -20,6 +20,7 @@ from components.eks.existing_args import (
 from components.eks.existing_cluster import _fitting
 from components.eks.karpenter_args import EksKarpenterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.user_args import EksUserArgs
 from tests.components import recording
 from tests.components.declaring import declared
 from tests.components.eks_stack import OUTPUTS, TRAIN
@@ -69,6 +70,22 @@ def test_nothing_of_the_cluster_is_declared() -> None:
     }
     assert kept == set()
     assert len(found.of("aws:eks/nodeGroup:NodeGroup")) == 1
+
+
+def test_people_get_entries_with_the_tag_of_the_stack() -> None:
+    """By which they are told from those of the cluster's owner."""
+    role = "arn:aws:iam::210987654321:role/research"
+    users = {"research": EksUserArgs(principals=[role], access="view", namespaces=["research"])}
+    found = declare(**REACHED, users=users)
+    (entry,) = (
+        each
+        for each in found.of("aws:eks/accessEntry:AccessEntry")
+        if each.inputs["principalArn"] == role
+    )
+    assert entry.inputs["kubernetesGroups"] == ["research"]
+    assert "gpu-cluster/stack" in entry.inputs["tags"]
+    association = found.one("aws:eks/accessPolicyAssociation:AccessPolicyAssociation")
+    assert association.inputs["policyArn"].endswith("/AmazonEKSViewPolicy")
 
 
 def test_the_nodes_are_let_in_before_they_start() -> None:

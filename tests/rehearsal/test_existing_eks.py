@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rehearsal.run import POLICIES
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.aws import AwsCloud
+from rehearsal.simulators.aws.access import create_access_entry
 from rehearsal.simulators.inventory import INVENTORIES
 from stacks.capacity import eks
 from stacks.definition.files import EXAMPLES
@@ -136,3 +138,75 @@ def test_a_cluster_without_access_entries_ends_the_preview(tmp_path: Path) -> No
         assert not outcome.ok
         assert any("authentication mode CONFIG_MAP" in line for line in outcome.errors)
         assert sandbox.cloud.list_resources() == []
+
+
+def test_pools_grow_by_the_auto_mode_of_the_cluster(tmp_path: Path) -> None:
+    """Without an endpoint in the settings, the preview asks EKS, which has Auto Mode on; after
+    destroy the cluster is as it was."""
+    described = yaml.safe_load((INVENTORIES / "on-eks.yaml").read_text())
+    described["cluster"] |= {"autoMode": ["general-purpose"], "podIdentities": {}}
+    del described["objects"]
+    (tmp_path / "on-eks.yaml").write_text(yaml.safe_dump(described))
+    config = yaml.safe_load((EXAMPLES / "Pulumi.on-eks.yaml").read_text())
+    cluster = config["config"]["gpu-cluster:cluster"]
+    del cluster["endpoint"], cluster["certificateAuthority"]
+    cluster["scaler"] = "auto-mode"
+    del config["config"]["gpu-cluster:gpuPools"]["train-gpu"]["nodeRepair"]
+    source = folder_of("on-eks", tmp_path, yaml.safe_dump(config))
+    options = SandboxOptions(inventories=tmp_path)
+    with Sandbox("on-eks", source=source, folder=tmp_path / "sandbox", options=options) as sandbox:
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        (node,) = sandbox.cluster_cache.gpu_nodes
+        assert node["metadata"]["labels"]["eks.amazonaws.com/compute-type"] == "auto"
+        assert rehearsal.teardown(), rehearsal.failures
+        assert sandbox.cloud.list_resources() == sandbox.disturbed() == []
+
+
+ROLE = "arn:aws:iam::210987654321:role/"
+TEAM = f"""
+  gpu-cluster:batch: {{ deletionProtection: false }}
+  gpu-cluster:teams:
+    research: {{ members: ["{ROLE}research"], gpus: {{ train-gpu: 1 }} }}
+"""
+
+
+def with_team(tmp_path: Path) -> Path:
+    """The sample with a team of one role, and no workload past its queue."""
+    config = yaml.safe_load((EXAMPLES / "Pulumi.on-eks.yaml").read_text())
+    config["config"] |= yaml.safe_load(TEAM)
+    config["config"]["gpu-cluster:workloads"] = {}
+    return folder_of("on-eks", tmp_path, yaml.safe_dump(config))
+
+
+def test_people_get_in_with_the_stack_and_leave_with_it(tmp_path: Path) -> None:
+    """The entry has the team's group, and those of the owner stay."""
+    with Sandbox("on-eks", source=with_team(tmp_path), folder=tmp_path / "sandbox") as sandbox:
+        assert isinstance(sandbox.cloud, AwsCloud)
+        cluster = sandbox.cloud.account.clusters["platform"]
+        before = set(cluster.entries)
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        assert cluster.entries[f"{ROLE}research"]["kubernetesGroups"] == ["research"]
+        assert before < set(cluster.entries)
+        assert rehearsal.teardown(), rehearsal.failures
+        assert set(cluster.entries) == before
+        assert sandbox.cloud.list_resources() == sandbox.disturbed() == []
+
+
+def test_an_entry_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """EKS refuses another one, and `capacity` has said so; what is there stays after destroy."""
+    with Sandbox("on-eks", source=with_team(tmp_path), folder=tmp_path / "sandbox") as sandbox:
+        assert isinstance(sandbox.cloud, AwsCloud)
+        account, settings = sandbox.cloud.account, sandbox.program.settings
+        assert settings is not None
+        with account.lock, account.asking:
+            theirs = {"clusterName": "platform", "principalArn": f"{ROLE}research"}
+            create_access_entry(account, theirs)
+        asked = eks.questions(settings, sandbox.cloud_api).existing("gpu-cluster/on-eks")
+        assert [one.about for one in asked] == ["teams.research.members"]
+        outcome = sandbox.engine.up()
+        assert not outcome.ok
+        assert any("ResourceInUseException" in error for error in outcome.errors), outcome.errors
+        assert sandbox.engine.destroy().ok
+        assert f"{ROLE}research" in account.clusters["platform"].entries

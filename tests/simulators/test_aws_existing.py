@@ -185,6 +185,27 @@ def test_a_team_needs_somebody_in_its_group(made: Account) -> None:
         row["authenticationMode"] = before
 
 
+def test_a_member_with_an_entry_of_somebody_else_is_found(made: Account) -> None:
+    """With what its owner has to do; one of the stack's own, and a role without one, are not."""
+    role = "arn:aws:iam::210987654321:role/research"
+    team = {"members": [role], "gpus": {"train-gpu": 1}}
+    changes = ["gpu-cluster:teams", {"research": team}]
+    assert found(made, changes) == []
+    entry = {"clusterName": "platform", "principalArn": role}
+    made.eks.create_access_entry(**entry, kubernetesGroups=["ops"])
+    try:
+        ((about, reason),) = found(made, changes)
+        assert about == "teams.research.members"
+        assert f"--principal-arn {role} --kubernetes-groups ops research, and name" in reason
+    finally:
+        made.eks.delete_access_entry(**entry)
+    made.eks.create_access_entry(**entry, tags={"gpu-cluster/stack": "gpu-cluster/on-eks"})
+    try:
+        assert found(made, changes) == []
+    finally:
+        made.eks.delete_access_entry(**entry)
+
+
 def test_a_cluster_without_its_agent_lacks_rights_for_pods(made: Account) -> None:
     """Pod Identity is the only way that the stack takes."""
     made.eks.delete_addon(clusterName="platform", addonName="eks-pod-identity-agent")
@@ -224,6 +245,7 @@ def test_auto_mode_has_its_addons_built_in(made: Account) -> None:
     ("inventory", "says"),
     [
         ({"cluster": []}, "cluster: is not a map"),
+        ({"cluster": {"autoMode": True}}, "cluster.autoMode: True are not built-in node pools"),
         ({"cluster": {"addon": []}}, "cluster.addon: is not known; allowed: version, "),
         ({"cluster": {}, "objects": [{"kind": "Pod"}]}, "objects[0]: is not an object"),
     ],

@@ -282,17 +282,18 @@ def test_a_member_on_eks_is_refused_by_the_key_of_the_team(members: list[str], s
     assert of_team(eks(members)).startswith(says)
 
 
-def test_on_an_existing_cluster_its_owner_maps_roles_to_groups() -> None:
-    """The stack makes no access entries for people there, and a role may have one already."""
+def test_on_an_existing_cluster_members_are_roles_and_groups_of_its_owner() -> None:
+    """Roles are put into a group of the team's name; a group is what its owner calls it."""
     values = copy.deepcopy(values_of("on-eks"))
     values["gpu-cluster:workloads"] = {}
-    team = {"members": [f"{ROLE}research"], "gpus": {"train-gpu": 1}}
+    team = {"members": [f"{ROLE}research", f"{ROLE}ops", "group:ml"], "gpus": {"train-gpu": 1}}
     values["gpu-cluster:teams"] = {"research": team}
-    assert of_team(values).startswith(
-        f"research.members[0]: '{ROLE}research' is accepted only on a cluster that"
-    )
-    team["members"] = ["group:research"]
-    assert of_team(values) == "accepted"
+    found = from_config(as_engine_config(values))
+    assert found.batch is not None
+    assert found.batch.queues["research"].groups == ["research", "ml"]
+    assert [*found.own.cluster.users["research"].principals] == [f"{ROLE}research", f"{ROLE}ops"]
+    team["members"] = ["arn:aws-cn:iam::210987654321:role/research"]
+    assert of_team(values).startswith("research.members[0]: ")
 
 
 def test_an_administrator_is_not_a_member_and_a_group_not_a_team() -> None:
