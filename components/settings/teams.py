@@ -114,12 +114,12 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
     names: dict[str, list[str]] = {"group": [], "user": []}
     for position, member in enumerate(team.members):
         if access.principals and _is_arn(member):
-            found["group"] += [] if name in found["group"] else [name]
+            names["group"] += [] if name in names["group"] else [name]
             continue
         if _is_arn(member) and not access.emails:
             raise ValueError(
-                f"{PATH}.{name}.members[{position}]: {shown(member)} is accepted only on a "
-                f"cluster that the stack creates; give group:{name}, and have this cluster's "
+                f"{PATH}.{name}.members[{position}]: {shown(member)} is accepted only on "
+                f"platform eks; give group:{name}, and have this cluster's "
                 f"owner map the role to the Kubernetes group {name}: aws eks create-access-entry "
                 f"--kubernetes-groups {name}"
             )
