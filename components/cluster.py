@@ -70,6 +70,14 @@ class Toleration:
     effect: Effect | None = None
     """The effect that is tolerated; by default, every effect."""
 
+    def __post_init__(self) -> None:
+        """Raises ValueError if the API server would refuse the toleration."""
+        if self.operator == "Exists" and self.value is not None:
+            raise ValueError(
+                "value: is not used with operator Exists, which tolerates every value; drop it, or "
+                "set operator: Equal"
+            )
+
     def manifest(self) -> "TolerationArgsDict":
         """The toleration as a pod spec has it."""
         manifest: TolerationArgsDict = {"key": self.key, "operator": self.operator}

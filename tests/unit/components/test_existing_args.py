@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from components import kubeconfig
+from components.cluster import Toleration
 from components.existing.cluster_args import ExistingClusterArgs
 
 KUBECONFIG: dict[str, Any] = {
@@ -211,3 +212,10 @@ def test_files_outside_of_its_folder_do_not_travel_with_it(
         ExistingClusterArgs(name="c", kubeconfig=yaml.safe_dump(document)).read_kubeconfig()
     document["clusters"][0]["cluster"]["certificate-authority"] = "ca"
     assert ExistingClusterArgs(name="c", kubeconfig=yaml.safe_dump(document)).read_kubeconfig()
+
+
+def test_a_toleration_of_every_value_has_none() -> None:
+    """The API server refuses it, and Exists is the default."""
+    with pytest.raises(ValueError, match=r"^value: is not used with operator Exists"):
+        Toleration(key="team", value="ml")
+    assert Toleration(key="team", operator="Equal", value="ml").manifest()["value"] == "ml"
