@@ -89,6 +89,11 @@ class Effect:
     wrong: tuple[str, ...] = ()
     """Deviations from the expected effect; empty if there are none."""
 
+    @property
+    def deletes(self) -> bool:
+        """Whether what it replaces gets another type or name, as a pool that becomes a class."""
+        return bool(self.replaced) and not self.because
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -232,9 +237,9 @@ def applied(
             if reason := planned.only_previewed(change.key):
                 yield number, replace(effect, not_made=reason)
                 continue
-            if set(last.because) & set(effect.because):
-                # Both may have the same effect, as `os` and `amiType` have: an `up` from one to the
-                # other would do nothing.
+            if set(last.because) & set(effect.because) or (last.deletes and effect.deletes):
+                # Both may have the same effect, as `os` and `amiType` have, or two changes that
+                # need compute classes: an `up` from one to the other would do nothing.
                 file.write_text(before)
                 runner.run_or_fail(runner.sandbox.engine.up)
                 seen, last = _Standing.of(runner), nothing

@@ -368,12 +368,16 @@ def test_what_cannot_be_taken_back_stays(tmp_path: Path) -> None:
     assert runner.asked[2]["gpu-cluster:gpuPools"] == {"one": {"maxNodes": 1, "machineType": 2}}
 
 
-def test_two_changes_of_one_input_are_applied_from_the_same_start(tmp_path: Path) -> None:
-    """`os` and `amiType` may ask for one image: from one to the other, nothing would happen."""
+@pytest.mark.parametrize("because", [("amiType",), ()])
+def test_two_changes_of_one_input_are_applied_from_the_same_start(
+    tmp_path: Path, because: tuple[str, ...]
+) -> None:
+    """`os` and `amiType` may ask for one image, and two changes for compute classes: from one to
+    the other, nothing would happen."""
     runner = FakeRunner(tmp_path, {"replaces": [POOL]}, {"replaces": [POOL]}, {"replaces": [POOL]})
     start = yaml.safe_load(runner.file.read_text())["config"]
     found = [effect(each.key, replaced=("GPU pool",)) for each in CHANGES[:2]]
-    found = [replace(each, because=("amiType",)) for each in found]
+    found = [replace(each, because=because) for each in found]
     planned = Table(changes=CHANGES[:2])
     rows = list(applied(cast("FaultRunner", runner), planned, found))
     assert [(row.made, row.wrong) for _, row in rows] == [(True, ()), (True, ())]
