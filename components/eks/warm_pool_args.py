@@ -105,5 +105,6 @@ class EksWarmPoolArgs:
         if not self.instances(least):
             raise ValueError(
                 f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} leaves no instance "
-                f"to wait, because minNodes is {least}; raise it, or set minSize"
+                f"to wait, because minNodes is {least}; "
+                + ("raise it, or set minSize" if least < most else "set minSize")
             )

@@ -89,7 +89,7 @@ class GkeExistingClusterArgs:
         Limit(unknown_location, PLACE),
         OnChange("node pools"),
         Sent("NodePool cluster"),
-        Tries("us-east1"),
+        Tries("us-central1-a"),
     ]
     """The zone or region of the cluster."""
     endpoint: Annotated[

@@ -161,9 +161,12 @@ class GkeAutopilotPoolArgs:
             },
             **bought(way, self.reservation),
         }
-        machine = catalog.largest_with(self.accelerator, self.gpus_per_node)
-        if way == "reservation" and machine and (storage := local_ssds(machine)):
-            rule["storage"] = storage
+        if way == "reservation":
+            # GKE matches the reservation with these; the family alone leaves its machine type open.
+            rule["machineFamily"] = catalog.ACCELERATORS[self.accelerator].machine_family
+            machine = catalog.largest_with(self.accelerator, self.gpus_per_node)
+            if machine and (storage := local_ssds(machine)):
+                rule["storage"] = storage
         return rule
 
     def gpu_pool(self, name: str) -> GpuPool:

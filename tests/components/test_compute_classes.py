@@ -170,6 +170,7 @@ def test_on_autopilot_gke_chooses_the_machines_of_the_class() -> None:
                 "gpu": gpu,
                 "spot": False,
                 "reservations": reserved,
+                "machineFamily": "a2",
                 "storage": {"localSSDCount": 2},
             },
             {"gpu": gpu, "flexStart": {"enabled": True}},

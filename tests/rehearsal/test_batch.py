@@ -178,8 +178,8 @@ def test_a_user_submits_lists_and_cancels_a_job(
     code, _, said = user.submit(nodes=3)
     assert (code, said) == (
         ExitCode.UNKNOWN,
-        "gpu-cluster job submit: trainingJobs.first.nodes: 3 is more than pool train-gpu can "
-        "have (2); request fewer, or raise its maxNodes\n",
+        "gpu-cluster job submit: trainingJobs.first.nodes: 3 is more than maxNodes of pool "
+        "train-gpu allows, at most 2; lower it, or raise maxNodes\n",
     )
     assert user.submit() == (ExitCode.OK, "first: submitted\n", "")
     assert "already has a job of that name" in user.submit()[2]

@@ -156,6 +156,12 @@ class _Rule:
             return []
         if (self.rule.get("location") or {}).get("zones"):
             raise ApiError(400, "location config with specific reservations enabled")
+        if not {"machineType", "machineFamily"} & self.rule.keys():
+            # GoogleCloudPlatform/cluster-autoscaler, reservation_utils.go, read 2026-11-24.
+            raise ApiError(
+                400,
+                "missing machineType and machineFamily, unable to define reservation compatibility",
+            )
         return [_path(one) for one in given["specific"]]
 
     def _zones(self, cluster: CloudResource, reservation: Sequence[str]) -> list[str]:

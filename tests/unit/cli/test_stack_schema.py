@@ -18,7 +18,6 @@ from tests.program.environments import as_engine_config, values_of, with_changes
 from tests.unit.components import (
     test_settings,
     test_settings_batch,
-    test_settings_eks,
     test_settings_pods,
 )
 
@@ -40,7 +39,7 @@ def refused() -> Iterator[tuple[str, dict[str, Any]]]:
     """What the program says of each refused config, and the config."""
     for rows, values in (
         (test_settings.REFUSED, values_of("dev")),
-        (test_settings_eks.REFUSED, values_of("train")),
+        (test_settings.REFUSED_EKS, values_of("train")),
         (test_settings_batch.REFUSED, test_settings_batch.dev()),
         (test_settings_pods.REFUSED, test_settings_batch.dev()),
     ):

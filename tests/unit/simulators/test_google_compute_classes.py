@@ -210,6 +210,8 @@ A100 = {"machineType": "a2-ultragpu-1g", "gpu": {"type": "nvidia-a100-80gb", "co
         (RESERVED | {"location": {"zones": ["us-central1-a"]}},
          "location config with specific reservations enabled"),
         (RESERVED | A100, "the priority has no localSSDCount"),
+        ({"reservations": RESERVED["reservations"], "gpu": {"type": "nvidia-l4", "count": 1}},
+         "missing machineType and machineFamily, unable to define reservation compatibility"),
         ({**SPOT, "flexStart": {"enabled": True}, "maxRunDurationSeconds": 60},
          "MaxRunDuration is not within the allowed range (10 minutes - 7 days). Got 60 seconds"),
     ],
