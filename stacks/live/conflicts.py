@@ -1,5 +1,6 @@
 """Objects in an existing cluster that a stack would also create, or that it needs."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,10 @@ _DISCOVERY = "--node-group-auto-discovery=asg:tag="
 _OF_EKS = ("k8s.io/cluster-autoscaler/enabled", "eks:cluster-name", "eks:nodegroup-name")
 """Tags that EKS sets on the Auto Scaling group of every managed node group."""
 
+_PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::(\d+):(role|user)/(?:[^\s\"',/]+/)*([^\s\"',/]+)")
+"""An IAM role or user: account, kind and name. aws-auth has the ARNs of roles without their path
+(docs.aws.amazon.com/eks/latest/userguide/auth-configmap.html, read 2026-11-24)."""
+
 Object = Mapping[str, Any]
 Conflict = tuple[str, str]
 """A setting and what conflicts with it."""
@@ -43,6 +48,7 @@ def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
     classes: set[str] = set(settings.runs.storage_classes & STACK_CLASSES.keys())
     if isinstance(args, EksExistingClusterArgs):
         result |= dict(_autoscaler(cluster.deployments, args))
+        result |= dict(_mapped(kubeconfig, args, settings))
         classes = {STORAGE_CLASS} if settings.auxiliary.claims else set()
     return result | dict(_storage_classes(cluster.storage_classes, classes))
 
@@ -77,6 +83,37 @@ def in_cluster(kubeconfig: str, owner: str) -> InCluster:
         deployments=_theirs(items(asked(apps.list_deployment_for_all_namespaces)), owner),
         storage_classes=_theirs(items(asked(storage.list_storage_class)), owner),
     )
+
+
+def _mapped(
+    kubeconfig: str, args: EksExistingClusterArgs, settings: Settings[Any]
+) -> Iterator[Conflict]:
+    if not args.users:
+        return
+    core = kubernetes.client.CoreV1Api(client_of(kubeconfig))
+    by_name = "metadata.name=aws-auth"
+    found = items(asked(core.list_namespaced_config_map, "kube-system", field_selector=by_name))
+    queues = settings.batch.queues if settings.batch else {}
+    yield from mapped(args, found, {name for name, queue in queues.items() if queue.sharing})
+
+
+def mapped(
+    args: EksExistingClusterArgs, config_maps: list[Object], teams: set[str]
+) -> Iterator[Conflict]:
+    """Principals of `users` that have rights through aws-auth, over which an access entry takes
+    precedence: docs.aws.amazon.com/eks/latest/userguide/migrating-access-entries.html."""
+    texts = [text for one in config_maps for text in (one.get("data") or {}).values()]
+    known = {found for text in texts for found in _PRINCIPAL.findall(text)}
+    for group, user in args.users.items():
+        team = group in teams
+        for arn in user.principals:
+            if known & {*_PRINCIPAL.findall(arn)}:
+                yield (
+                    f"teams.{group}.members" if team else f"cluster.users.{group}.principals",
+                    f"{arn} has rights through the ConfigMap kube-system/aws-auth, and would keep "
+                    f"only those of {group}, because an access entry takes precedence; ask the "
+                    "cluster's owner for an access entry with all of its groups, or name another",
+                )
 
 
 def _storage_classes(theirs: list[Object], classes: set[str]) -> Iterator[Conflict]:

@@ -179,3 +179,22 @@ def test_a_namespace_is_created_or_exists(
     found = dict(conflicts._namespaces(list(there), own, "gpu-cluster/on-eks"))
     assert list(found) == (["namespaces.team"] if says else [])
     assert says in "".join(found.values())
+
+
+def test_rights_through_aws_auth_that_an_access_entry_would_hide_are_found() -> None:
+    """Of a role without its path, as aws-auth has it; not of another account's or another name."""
+    role = "arn:aws:iam::123456789012:role/ml/researchers"
+    users = {"lab": {"principals": [role], "access": "view", "namespaces": ["team-a"]}}
+    args = read([CLUSTER, "users", users], ["gpu-cluster:namespaces", {"team-a": {}}]).cluster
+    for arn, found in (
+        ("arn:aws:iam::123456789012:role/researchers", True),
+        ("arn:aws:iam::123456789012:role/researchers-2", False),
+        ("arn:aws:iam::210987654321:role/researchers", False),
+        ("arn:aws:iam::123456789012:user/researchers", False),
+    ):
+        data = {"mapRoles": f"- groups: [system:masters]\n  rolearn: {arn}\n  username: a\n"}
+        theirs = [{"metadata": {"name": "aws-auth"}, "data": data}]
+        assert (
+            "cluster.users.lab.principals" in dict(conflicts.mapped(args, theirs, set()))
+        ) is found
+        assert ("teams.lab.members" in dict(conflicts.mapped(args, theirs, {"lab"}))) is found
