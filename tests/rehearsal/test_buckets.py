@@ -26,6 +26,11 @@ ON = {"train-gke": "train", "train": "sample-gpu-job"}
 MEMBER = "serviceAccount:my-project.svc.id.goog[default/trainer]"
 
 
+def in_one_zone(config: dict[str, Any]) -> None:
+    """The pool of `train` has only the zone of its claims' disks."""
+    config["gpu-cluster:gpuPools"]["train-gpu"]["zones"] = ["us-east-1a"]
+
+
 def with_bucket(stack: str) -> Mutation:
     """The environment's job reads `data` and writes to `out`, as the account `trainer`."""
 
@@ -34,7 +39,7 @@ def with_bucket(stack: str) -> Mutation:
         config["gpu-cluster:serviceAccounts"] = {"trainer": account}
         config["gpu-cluster:volumeClaims"] = {"results": {"size": "10Gi"}}
         if stack == "train":
-            config["gpu-cluster:gpuPools"]["train-gpu"]["zones"] = ["us-east-1a"]
+            in_one_zone(config)
             account["bucketKeys"] = ["arn:aws:kms:us-east-1:123456789012:key/data"]
         config["gpu-cluster:workloads"][ON[stack]] |= {
             "serviceAccount": "trainer",
@@ -158,7 +163,9 @@ def test_one_wrong_thing_is_named(rehearse: Rehearse, what: str) -> None:
 def test_a_service_account_and_its_job_come_in_one_update(rehearse: Rehearse, waits: bool) -> None:
     """The job's pods are created when its association works; at once, they never get a role."""
     at_once = patched("from components.eks import effective\neffective.EFFECTIVE_SECONDS = 0")
-    rehearsal = rehearse(*([] if waits else [at_once]), stack="train")
+    # With the zone from the start: while a node group is replaced, associations work at once.
+    one_zone = configured(in_one_zone)
+    rehearsal = rehearse(one_zone, *([] if waits else [at_once]), stack="train")
     assert rehearsal.failures == []
     (cluster,) = rehearsal.sandbox.cloud.account.clusters.values()  # type: ignore[attr-defined]
     cluster.grew -= 3600  # its node groups and associations have been there for long
