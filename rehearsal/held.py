@@ -21,12 +21,13 @@ from rehearsal.folder import FolderError, Holder
 from rehearsal.gpu_node import host_changes
 from rehearsal.gpu_node.machine import NodeError, look
 from rehearsal.plugins.cloud.handler import CloudError
-from rehearsal.processes import PDEATHSIG, ProcessError
+from rehearsal.processes import ProcessError
 from rehearsal.progress import Progress
 from rehearsal.provider_plugins import Choice
 from stacks.definition.files import read_stack
 from stacks.definition.owners import refuse_shared
 from stacks.outcome import CheckError, ExitCode
+from tools import linux
 from tools.__main__ import main as run_tools
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,7 +61,7 @@ def run(wanted: Wanted, *, quiet: bool = False) -> int:
     command = [sys.executable, "-m", "rehearsal.held", str(writing), json.dumps(asdict(wanted))]
     if not wanted.keep:
         # The rehearsal ends with this process, however that ends.
-        command = [sys.executable, "-I", "-S", str(PDEATHSIG), str(os.getpid()), *command]
+        command = linux.supervised(command)
     holder = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

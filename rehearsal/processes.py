@@ -4,7 +4,6 @@ import os
 import random
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,6 @@ import psutil
 
 from tools import linux
 
-PDEATHSIG = Path(linux.__file__)
 PORTS = range(20_000, 32_000)
 """Below Linux's ephemeral range, so that no outgoing connection uses a port that was picked."""
 
@@ -129,8 +127,7 @@ def spawn_supervised(
     command: Sequence[str | Path], *, no_listen: bool = False, **options: Any
 ) -> subprocess.Popen[bytes]:
     """`subprocess.Popen` of a command that is killed when this process is."""
-    line = [sys.executable, "-I", "-S", str(PDEATHSIG), *(["--no-listen"] if no_listen else [])]
-    line += [str(os.getpid()), *map(str, command)]
+    line = linux.supervised(command, no_listen=no_listen)
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(line, **options)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools import go, on_machine, where
-from tools.linux import die_with_parent
+from tools.linux import supervised
 from tools.locks import locked
 from tools.programs import BUILD_FLAGS, SPEED_FLAGS, Program, ToolError, cache_folder
 
@@ -106,14 +106,12 @@ def _run(
     log = scratch / "log"
     with log.open("wb") as output:
         child = subprocess.Popen(
-            command,
+            supervised(command),  # an orphan would continue to build into a deleted folder
             cwd=program.source,
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # An orphan would continue to build into a deleted folder.
-            preexec_fn=die_with_parent,
         )
         try:
             while (code := _wait(child)) is None:

@@ -18,6 +18,8 @@ import platform
 import signal
 import struct
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38
 SECCOMP_MODE_FILTER = 2
@@ -41,6 +43,16 @@ def main() -> None:
     if no_listen:
         block_listening()
     os.execvp(command[0], command)
+
+
+def supervised(command: Sequence[str | Path], *, no_listen: bool = False) -> list[str]:
+    """The command line of a child that the kernel kills with the thread that starts it.
+
+    A function for the child to run first (`preexec_fn`) would run in a copy of this process, whose
+    libraries' threads may hold locks or, as gRPC's, end the copy.
+    """
+    options = ["--no-listen"] if no_listen else []
+    return [sys.executable, "-I", "-S", __file__, *options, str(os.getpid()), *map(str, command)]
 
 
 def die_with_parent() -> None:

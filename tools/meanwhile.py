@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 
-from tools.linux import die_with_parent
+from tools.linux import supervised
 
 
 def main(beside: str, *commands: str) -> int:
@@ -17,7 +17,7 @@ def main(beside: str, *commands: str) -> int:
     needs its result."""
     if not beside or sys.platform != "linux":
         return _in_order(commands)
-    meanwhile = subprocess.Popen(shlex.split(beside), preexec_fn=die_with_parent)
+    meanwhile = subprocess.Popen(supervised(shlex.split(beside)))
     try:
         code = _in_order(commands)
         if code:
