@@ -64,6 +64,14 @@ QUEUED_TOLERATION = Toleration(
 pkg/provisioningrequests/pods/pods.go."""
 
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
+ORDER = Annotated[
+    Sequence[Capacity],
+    MinLen(2),
+    UNIQUE,
+    Sent("ComputeClass spec.priorities[]"),
+    Tries(["spot", "on-demand"]),
+]
+MIGRATE_BACK = Annotated[bool, Sent("ComputeClass spec.activeMigration")]
 _NODE_SYSTEM = not_in_classes("this stack does not write a class's nodeSystemConfig")
 
 
@@ -186,19 +194,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     os_image: Annotated[Literal["cos", "ubuntu"], Sent("NodePool nodeConfig.imageType")] = "cos"
     """The operating system of the nodes: Container-Optimized OS or Ubuntu."""
     fallback: Annotated[
-        Sequence[Capacity],
-        MinLen(2),
-        UNIQUE,
-        NotWith("node-pools", "the nodes of a node pool are all bought in the same way"),
-        Sent("ComputeClass spec.priorities[]"),
-        Tries(["spot", "on-demand"]),
+        ORDER, NotWith("node-pools", "the nodes of a node pool are all bought in the same way")
     ] = ()
     """The ways of buying nodes, in the order in which they are tried, with the values of
     `capacityType`, which must be omitted."""
     migrate_back: Annotated[
-        bool,
-        NotWith("node-pools", "a node pool has no order of fallback"),
-        Sent("ComputeClass spec.activeMigration"),
+        MIGRATE_BACK, NotWith("node-pools", "a node pool has no order of fallback")
     ] = True
     """Whether GKE moves pods back to an earlier choice of `fallback` once it is available. It
     evicts them, except those that prevent the removal of their node, as this stack's jobs do."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from ..catalog import gke as catalog
 from ..effect import Sent, Tries
-from ..gke.cluster_args import GkeControlPlaneArgs, unknown_location
+from ..gke.cluster_args import GkeControlPlaneArgs, check_classes_version, unknown_location
 from ..limits import Limit, pattern
 from ..on_change import OnChange
 
@@ -36,13 +36,4 @@ class GkeAutopilotArgs(GkeControlPlaneArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is a new class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
-        first = catalog.FIRST_VERSIONS["compute-classes"]
-        if (
-            self.scaler == "compute-classes"
-            and self.version is not None
-            and catalog.meets(self.version, first) is False
-        ):
-            raise ValueError(
-                f"scaler: compute-classes needs GKE {' or '.join(first)}; raise version "
-                f"{self.version}, or drop it"
-            )
+        check_classes_version(self.scaler, self.version, "compute-classes")

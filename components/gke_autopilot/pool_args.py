@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, MinLen
+from annotated_types import Ge
 
 from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
@@ -14,9 +14,9 @@ from ..effect import Sent, Tries
 from ..fallback import check_keys
 from ..gke import reservation as reservations
 from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class, local_ssds
-from ..gke.pool_args import SPOT_TAINT, Capacity, attachable_classes
+from ..gke.pool_args import MIGRATE_BACK, ORDER, SPOT_TAINT, Capacity, attachable_classes
 from ..gke.sharing_args import GkeSharingArgs
-from ..limits import UNIQUE, Limit, check_limits
+from ..limits import Limit, check_limits
 from ..scaler import NotWith, check_scaler
 from .cluster_args import GkeAutopilotArgs
 
@@ -51,19 +51,13 @@ class GkeAutopilotPoolArgs:
     capacity_type: Annotated[Capacity, Sent("PodSpec nodeSelector")] = "on-demand"
     """How the nodes are bought."""
     fallback: Annotated[
-        Sequence[Capacity],
-        MinLen(2),
-        UNIQUE,
+        ORDER,
         NotWith("gke", "a pod that selects no compute class gets nodes that are bought in one way"),
-        Sent("ComputeClass spec.priorities[]"),
-        Tries(["spot", "on-demand"]),
     ] = ()
     """The ways of buying nodes, in the order in which they are tried, with the values of
     `capacityType`, which must be omitted."""
     migrate_back: Annotated[
-        bool,
-        NotWith("gke", "only a compute class has an order of fallback"),
-        Sent("ComputeClass spec.activeMigration"),
+        MIGRATE_BACK, NotWith("gke", "only a compute class has an order of fallback")
     ] = True
     """Whether GKE moves pods back to an earlier choice of `fallback` once it is available. It
     evicts them, except those that prevent the removal of their node."""
