@@ -15,6 +15,7 @@ from components.ownership import AWS_TAG
 from components.settings.model import Settings
 from stacks.capacity.aws_account import nodes_of, unknown
 from stacks.capacity.verdict import Finding
+from stacks.definition.settings import principals_key
 
 _AGENT = "eks-pod-identity-agent"
 _GROUPS = "network.securityGroupIds"
@@ -178,11 +179,10 @@ def _taken(
     eks: Any, settings: Settings[EksSettings], args: EksExistingClusterArgs, owner: str
 ) -> Iterator[str]:
     """Principals to which somebody else has given access: EKS has one access entry for each."""
-    queues, name = settings.batch.queues if settings.batch else {}, args.existing
+    name = args.existing
     for group, user in args.users.items():
-        queue = queues.get(group)
-        team = queue is not None and bool(queue.sharing)
-        key = f"teams.{group}.members" if team else f"cluster.users.{group}.principals"
+        key = principals_key(settings, group)
+        team = key.startswith("teams.")
         for arn in user.principals:
             try:
                 entry = eks.describe_access_entry(clusterName=name, principalArn=arn)["accessEntry"]

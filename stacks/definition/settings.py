@@ -151,3 +151,11 @@ def _text(value: object) -> str:
     if isinstance(value, dict | list):
         return json.dumps(value, default=str)
     return "" if value is None else str(value)
+
+
+def principals_key(settings: Settings[Any], group: str) -> str:
+    """The key with the IAM principals of a Kubernetes group: of a team, or of `cluster.users`."""
+    queue = settings.batch.queues.get(group) if settings.batch else None
+    if queue is not None and queue.sharing:
+        return f"teams.{group}.members"
+    return f"cluster.users.{group}.principals"

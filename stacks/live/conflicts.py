@@ -1,7 +1,7 @@
 """Objects in an existing cluster that a stack would also create, or that it needs."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,10 @@ from components.catalog.gke_volumes import STACK_CLASSES
 from components.cluster import GpuPool
 from components.eks.disk_args import STORAGE_CLASS
 from components.eks.existing_args import EksExistingClusterArgs
+from components.eks.settings import EksSettings
 from components.ownership import owner_of
 from components.settings.model import Settings
+from stacks.definition.settings import principals_key
 from stacks.live.cluster import asked, client_of, items
 
 _AUTOSCALER, _PLUGIN = "cluster-autoscaler", "k8s-device-plugin"
@@ -48,7 +50,8 @@ def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
     classes: set[str] = set(settings.runs.storage_classes & STACK_CLASSES.keys())
     if isinstance(args, EksExistingClusterArgs):
         result |= dict(_autoscaler(cluster.deployments, args))
-        result |= dict(_mapped(kubeconfig, args, settings))
+        if args.users:
+            result |= dict(mapped(settings, _aws_auth(kubeconfig)))
         classes = {STORAGE_CLASS} if settings.auxiliary.claims else set()
     return result | dict(_storage_classes(cluster.storage_classes, classes))
 
@@ -85,31 +88,22 @@ def in_cluster(kubeconfig: str, owner: str) -> InCluster:
     )
 
 
-def _mapped(
-    kubeconfig: str, args: EksExistingClusterArgs, settings: Settings[Any]
-) -> Iterator[Conflict]:
-    if not args.users:
-        return
+def _aws_auth(kubeconfig: str) -> list[Object]:
     core = kubernetes.client.CoreV1Api(client_of(kubeconfig))
     by_name = "metadata.name=aws-auth"
-    found = items(asked(core.list_namespaced_config_map, "kube-system", field_selector=by_name))
-    queues = settings.batch.queues if settings.batch else {}
-    yield from mapped(args, found, {name for name, queue in queues.items() if queue.sharing})
+    return items(asked(core.list_namespaced_config_map, "kube-system", field_selector=by_name))
 
 
-def mapped(
-    args: EksExistingClusterArgs, config_maps: list[Object], teams: set[str]
-) -> Iterator[Conflict]:
+def mapped(settings: Settings[EksSettings], config_maps: Sequence[Object]) -> Iterator[Conflict]:
     """Principals of `users` that have rights through aws-auth, over which an access entry takes
     precedence: docs.aws.amazon.com/eks/latest/userguide/migrating-access-entries.html."""
     texts = [text for one in config_maps for text in (one.get("data") or {}).values()]
     known = {found for text in texts for found in _PRINCIPAL.findall(text)}
-    for group, user in args.users.items():
-        team = group in teams
+    for group, user in settings.own.cluster.users.items():
         for arn in user.principals:
             if known & {*_PRINCIPAL.findall(arn)}:
                 yield (
-                    f"teams.{group}.members" if team else f"cluster.users.{group}.principals",
+                    principals_key(settings, group),
                     f"{arn} has rights through the ConfigMap kube-system/aws-auth, and would keep "
                     f"only those of {group}, because an access entry takes precedence; ask the "
                     "cluster's owner for an access entry with all of its groups, or name another",

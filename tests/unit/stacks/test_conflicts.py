@@ -185,7 +185,8 @@ def test_rights_through_aws_auth_that_an_access_entry_would_hide_are_found() -> 
     """Of a role without its path, as aws-auth has it; not of another account's or another name."""
     role = "arn:aws:iam::123456789012:role/ml/researchers"
     users = {"lab": {"principals": [role], "access": "view", "namespaces": ["team-a"]}}
-    args = read([CLUSTER, "users", users], ["gpu-cluster:namespaces", {"team-a": {}}]).cluster
+    of_users = read([CLUSTER, "users", users], ["gpu-cluster:namespaces", {"team-a": {}}])
+    of_team = read(["gpu-cluster:teams", {"lab": {"members": [role], "gpus": {"train-gpu": 1}}}])
     for arn, found in (
         ("arn:aws:iam::123456789012:role/researchers", True),
         ("arn:aws:iam::123456789012:role/researchers-2", False),
@@ -194,7 +195,5 @@ def test_rights_through_aws_auth_that_an_access_entry_would_hide_are_found() -> 
     ):
         data = {"mapRoles": f"- groups: [system:masters]\n  rolearn: {arn}\n  username: a\n"}
         theirs = [{"metadata": {"name": "aws-auth"}, "data": data}]
-        assert (
-            "cluster.users.lab.principals" in dict(conflicts.mapped(args, theirs, set()))
-        ) is found
-        assert ("teams.lab.members" in dict(conflicts.mapped(args, theirs, {"lab"}))) is found
+        assert ("cluster.users.lab.principals" in dict(conflicts.mapped(of_users, theirs))) is found
+        assert ("teams.lab.members" in dict(conflicts.mapped(of_team, theirs))) is found
