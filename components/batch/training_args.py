@@ -69,7 +69,7 @@ class TrainingArgs(PodArgs):
         PodArgs.__post_init__(self)
         if self.required_topology is not None and self.preferred_topology is not None:
             raise ValueError(
-                "preferredTopology: has no effect beside requiredTopology; drop one of the two"
+                "preferredTopology: has no effect with requiredTopology; drop one of the two"
             )
 
     def worker_gpus(self, pool: GpuPool) -> int:

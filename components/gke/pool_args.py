@@ -479,8 +479,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 "set zones to one of them"
             )
         # The API looks for it in each zone, and fails with 404 if it is not there.
-        alone = self.reservation is not None and not self.fallback
-        if alone and not self.zones and len(zones) > 1:
+        only_reserved = self.reservation is not None and not self.fallback
+        if only_reserved and not self.zones and len(zones) > 1:
             raise ValueError(
                 f"reservation: {self.reservation!r} is in one zone, and the pool has zones "
                 f"{', '.join(zones)}; set zones to the reservation's zone"

@@ -10,9 +10,9 @@ from .network_args import GkeNetworkArgs
 
 _SIDECAR = "gke-gcsfuse"
 _LIMITS = {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}
-"""Limits of the sidecar that mounts buckets; 0 is no limit. With its default, 256 MiB of memory, a
-data loader or a checkpoint of some GB fails permanently with "Transport endpoint is not connected"
-(GoogleCloudPlatform/gcs-fuse-csi-driver, docs/troubleshooting.md, 2026-08-21)."""
+"""Limits of the sidecar that mounts buckets; 0 means no limit. With its default, 256 MiB of memory,
+a data loader or a checkpoint of some GB fails permanently with "Transport endpoint is not
+connected" (GoogleCloudPlatform/gcs-fuse-csi-driver, docs/troubleshooting.md, 2026-08-21)."""
 _AUTOPILOT_LIMITS = {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "10Gi"}
 """On Autopilot, every container has limits, and its requests equal them."""
 

@@ -156,7 +156,7 @@ class GkeAutopilotPoolArgs:
             **bought(way, self.reservation),
         }
         if way == "reservation":
-            # GKE matches the reservation with these; the family alone leaves its machine type open.
+            # GKE matches the reservation with these: any machine of the family.
             rule["machineFamily"] = catalog.ACCELERATORS[self.accelerator].machine_family
             machine = catalog.largest_with(self.accelerator, self.gpus_per_node)
             if machine and (storage := local_ssds(machine)):

@@ -94,13 +94,13 @@ class Stocks:
             return iter([*self._rows])
 
     def on_return(self, callback: Callable[[], None]) -> None:
-        """The callback runs after something came back, on a thread of its own."""
+        """The callback runs after something came back, on its own thread."""
         with self._lock:
             self._callbacks.append(callback)
 
     def refused(self, row: Stock) -> None:
-        """Has what was refused come back in its time, counted from the last refusal: nobody knows
-        how long it takes until all zones of a choice were tried."""
+        """Makes refused machines available again after `returns` seconds, counted from the last
+        refusal, since the time until all zones of a choice have been tried varies."""
         with self._lock:
             if row.returns is None or row not in self._rows:
                 return

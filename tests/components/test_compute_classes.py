@@ -182,7 +182,7 @@ def test_on_autopilot_gke_chooses_the_machines_of_the_class() -> None:
 
 
 def test_pods_on_autopilot_select_only_the_class() -> None:
-    """GKE refuses further labels of its own beside it; a pod takes all GPUs of its node."""
+    """GKE refuses its other labels with it; a pod takes all GPUs of its node."""
     args = GkeAutopilotPoolArgs(
         accelerator="nvidia-l4", gpus_per_node=2, fallback=("spot", "on-demand")
     )

@@ -204,7 +204,7 @@ ROWS: Rows = {
          "offer no GPUs; install it, or make sure that another stack does"),
     ],
     "monthly-ceiling": [
-        # The machines of two nodes, and of the warm instance that runs beside them.
+        # The machines of two nodes, and of the warm instance that also runs.
         ((WARM_GROUP,), ("warmPoolConfig", "poolState"), "RUNNING",
          f"{_cost('6,701')}, and $5,000 is confirmed for stack dev; pool v100 accounts for the "
          f"largest part, $6,701: {_confirm(6702)} (prices of 2026-01-19)", {"dollars": 5000}),

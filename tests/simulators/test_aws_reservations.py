@@ -220,7 +220,7 @@ def test_what_is_sold_out_does_not_start_and_what_is_reserved_does(ml: Account) 
 
 
 def test_a_stock_has_only_so_many_until_it_returns(ml: Account) -> None:
-    """Whoever asks for more is refused, and some time after the last refusal nobody is."""
+    """Requests for more are refused until some time after the last refusal."""
     back = threading.Event()
     row = Stock(
         machine_type="g4dn.xlarge", zone="us-east-1a", capacity_type="spot", nodes=1, returns=0.3

@@ -122,7 +122,7 @@ def test_a_warm_pool_changes_without_its_nodes(ml: Account) -> None:
 
 
 def test_nothing_is_left_of_a_warm_pool(ml: Account) -> None:
-    """With the node group its stopped instances go, and with the pool alone they do."""
+    """Deleting the node group, or only its warm pool, terminates the stopped instances."""
     before = set(ml.cloud.list_resources())
     asg = group(ml)
     resize(ml, asg, 1)

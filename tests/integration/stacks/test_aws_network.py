@@ -157,7 +157,7 @@ def test_nodes_hold_more_addresses_than_one(vpc: Vpc, tag: str) -> None:
 
 def test_each_node_group_of_an_order_holds_addresses(vpc: Vpc) -> None:
     """Each may have maxNodes nodes; a NodePool has them together. Auto Mode has no system pool.
-    A warm instance that waits beside all nodes has one."""
+    A warm instance that waits in addition to all nodes has one too."""
     small = [vpc.subnet("10.20.48.0/27", "a"), vpc.subnet("10.20.48.32/27", "b")]
     order = [*POOL, "fallback", ["spot", "on-demand"]]
     ((_, reason),) = vpc.found(*small, changes=[order])

@@ -273,7 +273,7 @@ def test_capacity_says_which_choice_would_be_taken_on_eks(
 
 @pytest.mark.parametrize(("state", "vcpus"), [("stopped", 36), ("running", 40)])
 def test_warm_instances_count_against_the_quota_if_they_run(state: str, vcpus: int) -> None:
-    """One waits beside nine nodes of 4 vCPUs each."""
+    """One waits in addition to nine nodes of 4 vCPUs each."""
     args = EksGpuNodeGroupArgs(
         instance_types=["g6.xlarge"],
         zones=["us-east-1a"],

@@ -255,7 +255,7 @@ def test_what_is_reserved_costs_the_same_idle() -> None:
 
 @pytest.mark.parametrize("state", ["stopped", "running"])
 def test_warm_instances_cost_their_disks_and_running_ones_their_machines(state: str) -> None:
-    """Two wait beside no node; beside the most nodes, the one of minSize. None by default."""
+    """Two wait while there is no node, and with the most nodes that of minSize; by default none."""
     pool = {"instanceTypes": ["g6.xlarge"], "maxNodes": 3, "zones": ["us-east-1b"]}
     warm = {"maxGroupPreparedCapacity": 2, "minSize": 1, "poolState": state}
     plain, bill = changed("train", **pool), changed("train", **pool, warmPool=warm)
