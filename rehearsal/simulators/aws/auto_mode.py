@@ -5,13 +5,13 @@ role, and in place of addons. API reference: CreateCluster, UpdateClusterConfig;
 create-node-class, auto-learn-iam, set-builtin-node-pools, automode-learn-instances (2026-11-24).
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-import tools
 from components.catalog.eks import AUTO_MODE_FAMILIES
 from rehearsal.simulators.aws.account import NUMBER, Account, Pod
 from rehearsal.simulators.aws.api import Params, rule
@@ -21,6 +21,7 @@ from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.roles import document, role_name, role_of
 from rehearsal.simulators.aws.rows import Cluster, Row
 from rehearsal.simulators.inventory import AUTO_MODE_POOLS
+from tools.definitions import FOLDER
 
 NODE_CLASS = "NodeClass"
 NODE_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
@@ -130,13 +131,14 @@ def admit_nodes(account: Account, cluster: Cluster) -> None:
 def definitions() -> list[Mapping[str, Any]]:
     """EKS's resource definitions: its NodeClass, and Karpenter's kinds with EKS's labels."""
     found = [yaml.safe_load(_DEFINITION.read_text())]
-    for file in tools.crds("karpenter-aws"):
-        if file.name in ("karpenter.sh_nodepools.yaml", "karpenter.sh_nodeclaims.yaml"):
-            text = file.read_text().replace(
-                '"karpenter.k8s.aws/ec2nodeclass"',
-                '"eks.amazonaws.com/nodeclass", "eks.amazonaws.com/compute-type"',
+    # Those in the repository: an account is also simulated where Karpenter has not been built.
+    for definition in json.loads((FOLDER / "karpenter-aws.json").read_text())["definitions"]:
+        if definition["metadata"]["name"] in ("nodepools.karpenter.sh", "nodeclaims.karpenter.sh"):
+            text = json.dumps(definition).replace(
+                r"\"karpenter.k8s.aws/ec2nodeclass\"",
+                r"\"eks.amazonaws.com/nodeclass\", \"eks.amazonaws.com/compute-type\"",
             )
-            found.append(yaml.safe_load(text.replace("karpenter.k8s.aws", "eks.amazonaws.com")))
+            found.append(json.loads(text.replace("karpenter.k8s.aws", "eks.amazonaws.com")))
     return found
 
 
