@@ -23,11 +23,10 @@ from components.gpu.resources_args import ResourcesArgs
 from components.gpu.workload import GpuWorkload
 from components.gpu.workload_args import WorkloadArgs
 from stacks.engine.urn import Urn
-from tests.components.recording import Recording, Registration, record
+from tests.components.recording import DEFINITION, Recording, Registration, record
 from tests.components.test_gpu_layer import cluster, pool
 
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
-DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 TRAIN = pool(
     gpus_per_node=8,

@@ -27,7 +27,12 @@ CLUSTER_OUTPUTS = {
 
 
 def values_of(stack: str) -> dict[str, Any]:
-    """The stack file's config, as YAML has it."""
+    """The stack file's config, as YAML has it; the caller's own."""
+    return copy.deepcopy(_values_of(stack))
+
+
+@cache
+def _values_of(stack: str) -> dict[str, Any]:
     document: dict[str, Any] = yaml.safe_load((EXAMPLES / f"Pulumi.{stack}.yaml").read_text())
     config: dict[str, Any] = document["config"]
     return config
