@@ -60,19 +60,24 @@ class Kwok:
 
 
 PASSED_OVER_SECONDS = 5.0
-"""How long a pod may be bound before KWOK processes it; it usually takes a tenth of that."""
+"""How long a pod may be bound before KWOK runs it; it usually takes a tenth of that."""
 TOLD = "rehearsal.gpu-cluster/told"
 
 
 class PassedOver:
-    """Pods that KWOK skipped, as it does with one that is bound before it holds the lease of the
-    pod's node; it would look again when the node changes, after five minutes (`watchResources` in
-    kwok's pkg/kwok/controllers/pod_controller.go, read 2026-11-23)."""
+    """Pods that KWOK skipped or left between two stages.
+
+    It skips one that is bound before it holds the lease of the pod's node, and would look again
+    when the node changes, after five minutes. A late event of a pod replaces the job of its next
+    stage by one of a stage that it has had, which changes nothing and is not followed by another
+    (`watchResources`, `preprocess` and `playStage` in kwok's
+    pkg/kwok/controllers/pod_controller.go, read 2026-11-24).
+    """
 
     def __init__(self, api: Callable[[], Api]) -> None:
         self._api = api
         self._bound: dict[str, float] = {}
-        """Pods that KWOK has not processed -> since when, or when it was last notified."""
+        """Pods that KWOK does not run yet -> since when, or when it was last notified."""
 
     def turn(self, nodes: Sequence[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]]) -> None:
         """Notifies KWOK of them again by changing the pod. Raises ApiError."""
@@ -83,10 +88,9 @@ class PassedOver:
         }
         bound, now = {}, time.monotonic()
         for pod in pods:
-            metadata, status = pod["metadata"], pod.get("status") or {}
-            begun = status.get("phase") != "Pending" or "startTime" in status
+            metadata = pod["metadata"]
             if (
-                begun
+                (pod.get("status") or {}).get("phase") != "Pending"
                 or "deletionTimestamp" in metadata
                 or pod["spec"].get("nodeName") not in simulated
             ):

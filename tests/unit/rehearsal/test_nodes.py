@@ -277,8 +277,8 @@ def test_the_nodes_thread_tells_kwok(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kwok_is_told_of_a_pod_that_it_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it has had its time, and again; not of one that it began with, nor of another kubelet's
-    or one without a node."""
+    """Once it has had its time, and again, also of one whose init containers it began; not of one
+    that runs, nor of another kubelet's or one without a node."""
     now, told = [0.0], list[str]()
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     api = SimpleNamespace(patch=lambda path, body: told.append(path))
@@ -294,5 +294,5 @@ def test_kwok_is_told_of_a_pod_that_it_passed_over(monkeypatch: pytest.MonkeyPat
         now[0] = second
         passed_over.turn([simulated, real], pods)
         found.append(len(told))
-    assert found == [0, 0, 1, 1, 2]
-    assert set(told) == {"/api/v1/namespaces/default/pods/late"}
+    assert found == [0, 0, 2, 2, 4]
+    assert {path.rpartition("/")[2] for path in told} == {"late", "begun"}
