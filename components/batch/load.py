@@ -1,4 +1,4 @@
-"""Reads queues, workloads, training jobs and the GPU test from a stack's config.
+"""Reads queues, workloads, training jobs, services and the GPU test from a stack's config.
 
 Each function raises ValueError with one line that begins with the key's path, also for pods that
 could never run.
@@ -14,6 +14,7 @@ from ..decode import at, decode, decode_map, unknown
 from ..gpu.acceptance_args import GpuTestArgs
 from ..gpu.pod_args import Auxiliary, PodArgs
 from ..gpu.pod_parts import contents_of
+from ..gpu.service_args import ServiceArgs
 from ..gpu.workload_args import WorkloadArgs
 from .batch_args import BatchArgs, QueueArgs, QueueRequest
 from .training_args import TrainingArgs
@@ -135,3 +136,19 @@ def pool_at(path: str, name: str, pools: Pools) -> GpuPool:
         allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
         raise ValueError(f"{path}: {name!r} is not a pool; {allowed}")
     return pools[name]
+
+
+def read_services(path: str, value: object, available: Available) -> Mapping[str, ServiceArgs]:
+    """Reads the config's `services`, whose key is `path`."""
+    services = decode_map(path, ServiceArgs, value)
+    for name, args in services.items():
+        request = QueueRequest(
+            queue=None,
+            namespace=args.namespace,
+            pool=pool_at(f"{path}.{name}.pool", args.pool, available.pools),
+            pods=args.pods,
+            gpus=args.gpus,
+            long_running=True,
+        )
+        check_pods(f"{path}.{name}", args, request, available)
+    return services

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from ..access import Access, Disks
+from ..access import Access, BucketDriver, Disks
 from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from ..decode import NAMESPACE, at, required
-from . import buckets
 from .cluster_args import EksClusterArgs
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
 from .karpenter_args import SYSTEM_NODES
@@ -15,7 +14,6 @@ from .pool_args import EksGpuNodeGroupArgs
 from .provider_args import AwsProviderArgs, provider_args
 from .regions import is_region, meant_region
 from .reservation import check_region, is_group
-from .training import training_warnings
 
 CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
 
@@ -35,7 +33,7 @@ class EksSettings:
             *(f"cluster.{line}" for line in self.cluster.warnings(date.today())),
             *(line for pool in self.pools.values() for line in pool.warnings),
             *nvlink_warnings(models),
-            *training_warnings(self.pools, runs.training_nodes),
+            *_training_warnings(self.pools, runs.training_nodes),
         ]
 
     @property
@@ -53,7 +51,7 @@ class EksSettings:
         """IAM policies, S3 buckets and EBS volumes."""
         return Access(
             rights="policies",
-            buckets=buckets.driver(self.region),
+            buckets=_bucket_driver(self.region),
             # Auto Mode's own driver creates disks, and deletes them with their claims.
             disks=None
             if self.cluster.scaler == "auto-mode"
@@ -77,6 +75,43 @@ class EksSettings:
             for group, user in self.cluster.users.items()
             if user.access == access
         }
+
+
+def _training_warnings(
+    pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], workers: Mapping[str, int]
+) -> list[str]:
+    """A warning for each pool whose training jobs use several nodes with an Elastic Fabric Adapter.
+
+    `workers`: pool -> number of nodes of its largest training job.
+    """
+    lines = []
+    for name, count in workers.items():
+        instance_type = pools[name].args.instance_type
+        if count > 1 and instance_type.efa_interfaces:
+            lines.append(
+                f"gpuPools.{name}: a training job uses {count} nodes of {instance_type.name}, "
+                "which talk over TCP through one network interface, a fraction of the machine's "
+                f"bandwidth: this stack does not set up EFA ({instance_type.efa_interfaces} "
+                "interfaces); use one node, or smaller machines"
+            )
+    return lines
+
+
+def _bucket_driver(region: str) -> BucketDriver:
+    """Mountpoint for Amazon S3, each pod with its own permissions. `region`: that of the cluster
+    and its buckets; the driver does not ask a node for it.
+
+    https://github.com/awslabs/mountpoint-s3-csi-driver/blob/v2.3.0/docs/CONFIGURATION.md
+    """
+    return BucketDriver(
+        driver="s3.csi.aws.com",
+        inline=False,
+        attributes={"authenticationSource": "pod", "stsRegion": region},
+        mount_options=[f"region {region}", "allow-other"],
+        # `allow-other` admits other users; the modes decide what they may do. Files belong to the
+        # user that Mountpoint runs as, with modes 644 and 755 by default.
+        write_options=["allow-delete", "allow-overwrite", "file-mode=666", "dir-mode=777"],
+    )
 
 
 def resolve(

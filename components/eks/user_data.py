@@ -16,7 +16,6 @@ from typing import Any
 from ..cluster import Sharing, Taint
 from ..decode import camel
 from .node_args import EksKubeletArgs
-from .sharing import bottlerocket_settings
 
 EVICTION = {
     "memory.available": "100Mi",
@@ -108,7 +107,7 @@ def bottlerocket(
         # The kubelet treats an omitted signal as zero, and Bottlerocket adds none.
         whole = {**EVICTION, **value} if key == "eviction_hard" else value
         settings[key.replace("_", "-")] = whole
-    shared = bottlerocket_settings(sharing) if sharing else ""
+    shared = _bottlerocket_sharing(sharing) if sharing else ""
     text = "\n".join(part for part in (_toml(settings), shared, *parts) if part)
     try:
         tomllib.loads(text)
@@ -128,3 +127,24 @@ def _toml(settings: Mapping[str, Any]) -> str:
             rows = (f"{json.dumps(name)} = {json.dumps(each)}" for name, each in entries.items())
             lines += ["", f"[{table}.{key}]", *rows]
     return "\n".join(lines) + "\n" if settings else ""
+
+
+def _bottlerocket_sharing(sharing: Sharing) -> str:
+    """Settings of the host's device plugin, in TOML. With the default `rename-by-default`, no pod
+    is ever scheduled.
+
+    https://bottlerocket.dev/en/os/1.54.x/api/settings/kubelet-device-plugins (read 2026-11-21)
+    """
+    plugin = "settings.kubelet-device-plugins.nvidia"
+    lines = [
+        f"[{plugin}]",
+        f'device-sharing-strategy = "{sharing.strategy}"',
+        "",
+        f"[{plugin}.{sharing.strategy}]",
+        f"replicas = {sharing.replicas}",
+        "rename-by-default = false",
+    ]
+    if sharing.strategy == "time-slicing":
+        # Two shares may be of the same GPU. With MPS there is no such setting: it always refuses.
+        lines.append("fail-requests-greater-than-one = true")
+    return "\n".join(lines) + "\n"

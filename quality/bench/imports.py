@@ -1,10 +1,17 @@
 """b. The program's imports, compared with the SDK modules of the resources that it registers."""
 
+import json
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any
 
+from quality.bench.child import ROOT
 from quality.bench.measure import Comparison, Section, alternately
-from quality.bench.processes import child
 from quality.environments import values_of
 from stacks.definition.files import SAMPLES
 from stacks.definition.settings import flat
@@ -13,6 +20,15 @@ LIMIT = 1.3
 POD_KINDS = ("pulumi_kubernetes.apps.v1", "pulumi_kubernetes.batch.v1")
 PODS = "pulumi_kubernetes.core.v1"
 """The SDK itself loads it with a kind that has a pod template, for the types of its pods."""
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: nowhere
+clusters: [{name: nowhere, cluster: {server: "https://192.0.2.1"}}]
+users: [{name: nowhere, user: {token: nobody}}]
+contexts: [{name: nowhere, context: {cluster: nowhere, user: nowhere}}]
+"""
+"""A kubeconfig without a cluster: a program with mocks contacts none."""
 
 
 def measure(chosen: Sequence[str], runs: int) -> Section:
@@ -67,3 +83,23 @@ def sdk_modules(types: list[str]) -> list[str]:
     if any(name in POD_KINDS for name in names):
         names.append(PODS)
     return list(dict.fromkeys(names))
+
+
+def child(mode: str, given: Any) -> Any:
+    """What `child` answers in a fresh process. Raises RuntimeError with the end of its output."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        file = Path(folder) / "given.json"
+        file.write_text(json.dumps(given))
+        kubeconfig = Path(folder) / "kubeconfig"
+        kubeconfig.write_text(KUBECONFIG)
+        done = subprocess.run(
+            [sys.executable, "-m", "quality.bench.child", mode, str(file)],
+            cwd=ROOT,
+            env={**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+    if done.returncode:
+        raise RuntimeError(f"quality.bench.child {mode}: {done.stderr.strip()[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])

@@ -16,9 +16,8 @@ import yaml
 from botocore.loaders import Loader
 
 from clouds.rows.aws import rows
-from quality.clouds.inputs import inputs
 from rehearsal.plugins import sdk
-from rehearsal.plugins.cloud.schema import element_of
+from rehearsal.plugins.cloud.schema import Block, block, element_of, resource_schema
 
 Node = Mapping[str, Any]
 LIMITS = {
@@ -87,6 +86,24 @@ def _immutable(token: str) -> Iterator[str]:
                 yield f"{path}.*"
             elif not path.endswith("[]") and not sdk.is_input_type(element_of(kind)):
                 yield path
+
+
+def inputs(token: str) -> Iterator[tuple[str, Any]]:
+    """Path (`a[].b`) and type of every input; for a list, also the path of its elements."""
+    yield from _beneath(resource_schema(token).inputs, "", ())
+
+
+def _beneath(shape: Block, parent: str, above: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    for name, kind in shape.properties.items():
+        path = f"{parent}{name}"
+        yield path, kind
+        element, inside = element_of(kind), ""
+        if element is not None:
+            inside = "[]"
+            yield f"{path}{inside}", element
+        within = kind if element is None else element
+        if sdk.is_input_type(within) and within not in above:
+            yield from _beneath(block(within), f"{path}{inside}.", (*above, within))
 
 
 def described(token: str, path: str) -> Iterator[tuple[str, Node]]:
