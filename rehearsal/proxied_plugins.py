@@ -7,9 +7,7 @@ The engine starts `proxied_plugin.py` in place of the plugin, and ends both toge
 import shlex
 import socketserver
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,9 @@ from pulumi.runtime.proto import provider_pb2
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.faults import Faults
 from tools import linux
-from tools.peers import OwnOnly, Quiet, close_to_others
+from tools.peers import UNLIMITED, InBackground, close_to_others, grpc_server
 
 STARTS = Path(__file__).with_name("proxied_plugin.py")
-_LONG = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _OPERATIONS: Mapping[str, Any] = {
     "Create": provider_pb2.CreateRequest,
     "Update": provider_pb2.UpdateRequest,
@@ -31,8 +28,8 @@ _OPERATIONS: Mapping[str, Any] = {
 }
 
 
-class _Server(Quiet, socketserver.ThreadingTCPServer):
-    daemon_threads = True
+class _Server(InBackground, socketserver.ThreadingTCPServer):
+    """Has one thread for each plugin process."""
 
 
 class ProxiedPlugins:
@@ -54,9 +51,7 @@ class ProxiedPlugins:
         self._folder = folder
         self._server = _Server(("127.0.0.1", 0), Asked)
         close_to_others(self._server)
-        threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), name="proxied-plugins", daemon=True
-        ).start()
+        self._server.start("proxied-plugins")
 
     def in_place_of(self, program: Path) -> Path:
         """The program, of the same name, that the engine starts instead."""
@@ -70,25 +65,17 @@ class ProxiedPlugins:
 
     def stop(self) -> None:
         """Stops creating proxies."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
 
 
 @contextmanager
 def _proxy(plugin: int, faults: Faults) -> Iterator[int]:
     """Runs a proxy for the plugin at a port; yields the proxy's port."""
-    guard = OwnOnly()
-    with grpc.insecure_channel(f"127.0.0.1:{plugin}", options=_LONG) as channel:
-        server = grpc.server(
-            futures.ThreadPoolExecutor(128, thread_name_prefix="proxied-plugin"),
-            handlers=[_PassingOn(channel, faults)],
-            options=[*_LONG, ("grpc.so_reuseport", 0)],
-            interceptors=[guard],
-        )
-        guard.port = server.add_insecure_port("127.0.0.1:0")
+    with grpc.insecure_channel(f"127.0.0.1:{plugin}", options=UNLIMITED) as channel:
+        server, port = grpc_server(128, "proxied-plugin", [_PassingOn(channel, faults)])
         server.start()
         try:
-            yield guard.port
+            yield port
         finally:
             server.stop(None)
 

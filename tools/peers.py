@@ -10,7 +10,9 @@ import socket
 import socketserver
 import struct
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ _ANY_INTERFACE_AND_COOKIE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
 _ANSWER = struct.Struct("=BBxx48xIIII")
 """Family, state, timer and retransmissions; both ends; expiry, queues and the user."""
 _LOOPBACK = socket.inet_aton("127.0.0.1")
+UNLIMITED = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
+"""Options of a gRPC server or channel for messages of any size."""
 
 
 def ours(peer: int, port: int) -> bool:
@@ -81,9 +85,20 @@ def close_to_others(server: socketserver.BaseServer) -> None:
     server.verify_request = verify  # type: ignore[method-assign, assignment]
 
 
-class Quiet(socketserver.BaseServer):
-    """Mixed in first: ignores a client that disconnects, as killed programs do, for which
-    `socketserver` prints a traceback."""
+class InBackground(socketserver.BaseServer):
+    """Mixed in first: serves in its own thread until `stop`. It ignores a client that disconnects,
+    as killed programs do, for which `socketserver` prints a traceback."""
+
+    daemon_threads = True
+
+    def start(self, name: str) -> None:
+        """Starts serving in a thread with this name."""
+        threading.Thread(target=self.serve_forever, args=(0.05,), name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Stops serving, and closes the socket."""
+        self.shutdown()
+        self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exc_info()[1], ConnectionError):
@@ -118,3 +133,18 @@ class OwnOnly(grpc.ServerInterceptor):  # type: ignore[misc]
             request_deserializer=handler.request_deserializer,
             response_serializer=handler.response_serializer,
         )
+
+
+def grpc_server(
+    threads: int, name: str, handlers: Sequence[grpc.GenericRpcHandler] = ()
+) -> tuple[grpc.Server, int]:
+    """A gRPC server on loopback for messages of any size, and its port; not started yet."""
+    guard = OwnOnly()
+    server = grpc.server(
+        ThreadPoolExecutor(threads, thread_name_prefix=name),
+        handlers=handlers,
+        options=[*UNLIMITED, ("grpc.so_reuseport", 0)],
+        interceptors=[guard],
+    )
+    guard.port = server.add_insecure_port("127.0.0.1:0")
+    return server, guard.port

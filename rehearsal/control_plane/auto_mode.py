@@ -9,7 +9,6 @@ The cluster contains only Auto Mode's objects. The proxy has only its caller's r
 import json
 import re
 import ssl
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,7 +23,7 @@ from rehearsal.event_log import EventLog
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.processes import Processes, free_port
 from rehearsal.simulators.cloud import AutoMode
-from tools.peers import Quiet, close_to_others
+from tools.peers import InBackground, close_to_others
 
 NAME = "auto-mode"
 _COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
@@ -108,8 +107,7 @@ class AutoModeController:
             self._proxy = None
 
 
-class _Server(Quiet, ThreadingHTTPServer):
-    daemon_threads = True
+class _Server(InBackground, ThreadingHTTPServer):
     base: str
     pool: urllib3.PoolManager
 
@@ -127,9 +125,7 @@ class _Proxy:
         pki, context = control_plane.pki, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(pki.server_certificate, pki.server_key)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(
-            target=self._server.serve_forever, args=(0.1,), name=NAME, daemon=True
-        ).start()
+        self._server.start(NAME)
 
     @property
     def endpoint(self) -> str:
@@ -138,8 +134,7 @@ class _Proxy:
 
     def stop(self) -> None:
         """Stops the proxy; open watches end with the API server."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
 
 
 class _Forward(BaseHTTPRequestHandler):

@@ -12,11 +12,10 @@ import select
 import socket
 import socketserver
 import struct
-import threading
 from pathlib import Path
 from typing import Any
 
-from tools.peers import Quiet
+from tools.peers import InBackground
 
 CHUNK = 65_536
 CONNECT_SECONDS = 5.0
@@ -33,17 +32,14 @@ class PodNetwork:
         self._name = f"gpu-cluster-{secrets.token_hex(8)}"
         self._server = _Server(f"\0{self._name}", _Tunnel)
         self._server.network = self
-        threading.Thread(
-            target=self._server.serve_forever, args=(0.1,), name="pod-network", daemon=True
-        ).start()
+        self._server.start("pod-network")
         self.egress = folder / "egress.json"
         """The API server's `--egress-selector-config-file`."""
         self.egress.write_text(json.dumps(self._selection()))
 
     def stop(self) -> None:
         """Stops the proxy."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
 
     def route(self, address: str, port: int, local: int) -> None:
         """Redirects a pod's address and port to a port of 127.0.0.1."""
@@ -74,8 +70,7 @@ class PodNetwork:
         }
 
 
-class _Server(Quiet, socketserver.ThreadingUnixStreamServer):
-    daemon_threads = True
+class _Server(InBackground, socketserver.ThreadingUnixStreamServer):
     network: PodNetwork
 
     def verify_request(self, request: Any, client_address: object) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from rehearsal.control_plane.api import Api
 from rehearsal.control_plane.pki import Pki
-from tools.peers import Quiet
+from tools.peers import InBackground
 
 NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -41,14 +41,11 @@ class Bounds:
         self._server = _Server(("127.0.0.1", 0), _Review)
         self._server.bounds = self
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(
-            target=self._server.serve_forever, args=(0.1,), name="bounds", daemon=True
-        ).start()
+        self._server.start("bounds")
 
     def stop(self) -> None:
         """Stops the webhook."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
 
     def install(self, api: Api) -> None:
         """Registers the webhook with this API server, and forgets earlier admissions."""
@@ -97,8 +94,7 @@ class Bounds:
             return None
 
 
-class _Server(Quiet, ThreadingHTTPServer):
-    daemon_threads = True
+class _Server(InBackground, ThreadingHTTPServer):
     bounds: Bounds
 
 

@@ -17,7 +17,6 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -28,11 +27,10 @@ from pulumi.runtime.proto import language_pb2 as messages
 from pulumi.runtime.proto import language_pb2_grpc, plugin_pb2
 
 from tools import ToolError, binary
-from tools.peers import OwnOnly
+from tools.peers import grpc_server
 
 MESSAGE_SHOWN = 32
 """Exit code of the official executor after it has shown the user the error."""
-OPTIONS = [("grpc.max_receive_message_length", 400 * 1024 * 1024)]
 ANALYZER = "pulumi.policy"
 """The module that runs a policy pack."""
 LOOK_SECONDS = 1.0
@@ -249,12 +247,9 @@ def main() -> None:
     """Serves until the engine interrupts this process or dies; the engine reads the port from the
     first line of the output."""
     engine_process = os.getppid()
-    guard = OwnOnly()
-    server = grpc.server(ThreadPoolExecutor(max_workers=64), options=OPTIONS, interceptors=[guard])
+    server, port = grpc_server(64, "language-host")
     host = LanguageHost(engine=sys.argv[-1] if len(sys.argv) > 1 else "")
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(host, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    guard.port = port
     server.start()
     try:
         for number in _ENDING:

@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent import futures
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,7 +39,7 @@ from rehearsal.plugins.cloud.schema import (
 from rehearsal.plugins.cloud.wire import decode, encode, mark_secrets
 from rehearsal.plugins.official import sdk_version
 from stacks.engine.urn import Urn
-from tools.peers import OwnOnly
+from tools.peers import grpc_server
 
 _log = logging.getLogger(__name__)
 _DIFFERS = {False: provider_pb2.DiffResponse.DIFF_NONE, True: provider_pb2.DiffResponse.DIFF_SOME}
@@ -325,15 +324,8 @@ class ProviderServer:
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.provider = Provider(settings)
-        guard = OwnOnly()
-        self._server = grpc.server(
-            futures.ThreadPoolExecutor(max_workers=16, thread_name_prefix=settings.package),
-            options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)],
-            interceptors=[guard],
-        )
+        self._server, self.port = grpc_server(16, settings.package)
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(self.provider, self._server)
-        self.port: int = self._server.add_insecure_port("127.0.0.1:0")
-        guard.port = self.port
         self._server.start()
 
     def stop(self) -> None:

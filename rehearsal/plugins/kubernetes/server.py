@@ -8,7 +8,6 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent import futures
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,7 +36,7 @@ from rehearsal.plugins.kubernetes.resource import (
 )
 from rehearsal.plugins.kubernetes.wire import decode, encode
 from rehearsal.plugins.official import sdk_version
-from tools.peers import OwnOnly
+from tools.peers import grpc_server
 
 _OPERATIONS = 128
 """The most resources in progress at once; a wait occupies one of these threads."""
@@ -53,18 +52,11 @@ class KubernetesProviderServer:
         self, environment: Mapping[str, str] | None = None, faults: Faults | None = None
     ) -> None:
         """`environment`: that of a plugin's process; its PATH finds the kubeconfig's programs."""
-        guard = OwnOnly()
-        self._server = grpc.server(
-            futures.ThreadPoolExecutor(_OPERATIONS, thread_name_prefix="kubernetes-provider"),
-            options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)],
-            interceptors=[guard],
-        )
+        self._server, self.port = grpc_server(_OPERATIONS, "kubernetes-provider")
         self._servicer = Servicer(
             dict(os.environ if environment is None else environment), faults or Faults()
         )
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(self._servicer, self._server)
-        self.port: int = self._server.add_insecure_port("127.0.0.1:0")
-        guard.port = self.port
 
     def start(self) -> None:
         self._server.start()
