@@ -100,8 +100,6 @@ GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/autoprovisioning/injection.
 
 GLOBAL_GPU_QUOTA: Final = "GPUS_ALL_REGIONS"
 """The quota for GPUs of the whole project; 0 in many new projects."""
-CPU_QUOTAS: Final[Mapping[str, str]] = MappingProxyType({"a2": "A2_CPUS", "a3": "A3_CPUS"})
-"""Machine family -> its own vCPU quota metric; uncertain, and not complete."""
 
 FIRST_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {

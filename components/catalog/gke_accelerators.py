@@ -41,7 +41,6 @@ class Accelerator:
     """The day since which Google Cloud starts none (cloud.google.com/compute/docs/eol)."""
     replacement: str | None = None
     """What to use instead of a retired one."""
-    reservation_only: bool = False
     counts: tuple[int, ...]
     """Allowed GPUs per node."""
     autopilot_counts: tuple[int, ...] = ()
@@ -124,11 +123,11 @@ _ROWS: Final = (
         on_demand=11.277, spot=4.7183,
         price_source="sky9; no plain on-demand (reservation/spot/flex only), value uncertain",
         price_uncertain=True),
-    Accelerator(name="nvidia-gb200", model="GB200", machine_family="a4x", reservation_only=True,
+    Accelerator(name="nvidia-gb200", model="GB200", machine_family="a4x",
         counts=(4,), quota_metric="NVIDIA_GB200_GPUS",
         mig={"1g.23gb": 7, "1g.47gb": 4, "2g.47gb": 3, "3g.93gb": 2, "7g.186gb": 1},
         zones_partial=True),
-    Accelerator(name="nvidia-gb300", model="GB300", machine_family="a4x-max", reservation_only=True,
+    Accelerator(name="nvidia-gb300", model="GB300", machine_family="a4x-max",
         counts=(4,), quota_metric="NVIDIA_GB300_GPUS", quota_metric_uncertain=True,
         zones_partial=True),
     Accelerator(name="nvidia-tesla-v100", model="V100 16GB", machine_family="n1", status="legacy",

@@ -42,10 +42,6 @@ class MachineType:
     memory_gib: float
     local_ssd_gib: int | None = None
     """Local SSD that the machine includes; None if it is optional or not offered."""
-    optional_local_ssd_gib: int | None = None
-    """Maximum local SSD that can be added; None if unknown."""
-    custom_memory_gib: tuple[int, int] | None = None
-    """Minimum and maximum memory of the same machine with custom memory."""
     on_demand: float | None = None
     """Price of the whole machine with its GPUs."""
     spot: float | None = None
@@ -55,10 +51,8 @@ class MachineType:
     arch: Literal["amd64", "arm64"] = "amd64"
     autopilot: bool = False
     min_gke: str | None = None
-    min_driver: str | None = None
     boot_disk: str | None = None
     """The only boot disk type that it supports; None if there are several."""
-    bare_metal: bool = False
     zones: tuple[str, ...] | None = None
     """Its zones if they differ from its accelerator's; None if they are the same."""
     uncertain: bool = False
@@ -94,17 +88,13 @@ def _bundle(
     )
 
 
-def _g2(
-    size: int, gpus: int, custom: tuple[int, int], ssd: int, on_demand: float, spot: float
-) -> MachineType:
+def _g2(size: int, gpus: int, on_demand: float, spot: float) -> MachineType:
     return _bundle(
         f"g2-standard-{size}",
         "nvidia-l4",
         gpus,
         size,
         size * 4,
-        custom_memory_gib=custom,
-        optional_local_ssd_gib=ssd,
         on_demand=on_demand,
         spot=spot,
         price_source="on demand: sky8 host + GPU, equal to vertex; Spot: sky9 host + GPU",
@@ -121,7 +111,6 @@ def _g4(size: int, gpus: float, memory_gib: int, on_demand: float, host_spot: fl
         size,
         memory_gib,
         local_ssd_gib=None if whole else 0,
-        optional_local_ssd_gib=int(gpus * 1500) if whole else 0,
         on_demand=on_demand,
         price_source="vertex" if whole else "sky9 host + the share of a GPU",
         price_uncertain=not whole,
@@ -187,14 +176,14 @@ _HYPERDISK = "hyperdisk-balanced"
 _VARIANT = "the variant without local SSD is not in the machine type pages that were read"
 
 _ROWS: Final = (
-    _g2(4, 1, (16, 32), 375, 0.7068, 0.3612),
-    _g2(8, 1, (32, 54), 375, 0.8536, 0.4362),
-    _g2(12, 1, (48, 54), 375, 1.0004, 0.5112),
-    _g2(16, 1, (54, 64), 375, 1.1472, 0.5863),
-    _g2(24, 2, (96, 108), 750, 2.0008, 1.0225),
-    _g2(32, 1, (96, 128), 375, 1.7344, 0.8863),
-    _g2(48, 4, (192, 216), 1500, 4.0017, 2.045),
-    _g2(96, 8, (384, 432), 3000, 8.0033, 4.09),
+    _g2(4, 1, 0.7068, 0.3612),
+    _g2(8, 1, 0.8536, 0.4362),
+    _g2(12, 1, 1.0004, 0.5112),
+    _g2(16, 1, 1.1472, 0.5863),
+    _g2(24, 2, 2.0008, 1.0225),
+    _g2(32, 1, 1.7344, 0.8863),
+    _g2(48, 4, 4.0017, 2.045),
+    _g2(96, 8, 8.0033, 4.09),
     _g4(6, 0.125, 22, 0.5596, 0.16902),
     _g4(12, 0.25, 45, 1.125, 0.34038),
     _g4(24, 0.5, 90, 2.25, 0.68076),
@@ -233,8 +222,8 @@ _ROWS: Final = (
     _bundle("a4x-highgpu-4g-nolssd", *_GB200, local_ssd_gib=0, provisioning=_RESERVED, arch="arm64",
         boot_disk=_HYPERDISK, uncertain=True, notes=_VARIANT),
     _bundle("a4x-maxgpu-4g-metal", "nvidia-gb300", 4, 144, 960, local_ssd_gib=12000,
-        provisioning=_RESERVED, arch="arm64", bare_metal=True, boot_disk=_HYPERDISK,
-        min_gke="1.34.3-gke.1318000", min_driver="580.95.05"),
+        provisioning=_RESERVED, arch="arm64", boot_disk=_HYPERDISK,
+        min_gke="1.34.3-gke.1318000"),
 )  # fmt: skip
 
 MACHINE_TYPES: Final[Mapping[str, MachineType]] = MappingProxyType({row.name: row for row in _ROWS})

@@ -29,13 +29,6 @@ class Price:
     """Whether it is general knowledge, without a source: good for an estimate, not for a limit."""
     notes: str = ""
 
-    @property
-    def monthly(self) -> float | None:
-        """Dollars per month for one unit that always runs; None for items charged by bytes."""
-        if self.per == "hour":
-            return self.dollars * HOURS_PER_MONTH
-        return self.dollars if self.per == "month" else None
-
 
 _CASPRICE: Final = "kubernetes/autoscaler gce_price_info.go, 2026-06-23"
 _CLOUD_NAT: Final = "quoted from cloud.google.com/nat/pricing, 2026-10-16"

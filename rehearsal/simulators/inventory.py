@@ -26,7 +26,6 @@ from stacks.definition.files import ROOT
 from stacks.definition.names import StackError
 
 INVENTORIES = ROOT / "inventories"
-EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CONTROLLERS = ("kueue", "jobset")
 AUTO_MODE_POOLS = ("general-purpose", "system")
 """The built-in node pools of EKS Auto Mode."""
@@ -282,7 +281,7 @@ def _check_machine(stack: str, at: str, machine: Machine) -> None:
         if (
             not isinstance(taint, dict)
             or set(taint) != {"key", "value", "effect"}
-            or taint["effect"] not in EFFECTS
+            or taint["effect"] not in names.TAINT_EFFECTS
         ):
             raise wrong(
                 stack, f"{at}.taints[{position}]", f"{taint!r} is not a taint; write it as "

@@ -175,7 +175,7 @@ def quotas() -> Iterator[str]:
     """The catalog's quota metrics, on demand and preemptible, with Compute Engine's."""
     node = google.field_at("compute beta", "Quota", "metric")
     assert node
-    metrics = [gke.GLOBAL_GPU_QUOTA, *gke.CPU_QUOTAS.values()]
+    metrics = [gke.GLOBAL_GPU_QUOTA]
     for row in gke.ACCELERATORS.values():
         metrics += [row.quota_metric, row.quota_metric_preemptible]
     for metric in dict.fromkeys(metrics):

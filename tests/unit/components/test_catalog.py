@@ -85,14 +85,6 @@ def test_every_price_is_positive_and_sourced() -> None:
         assert row.uncertain == ("generally known" in row.source), name
 
 
-def test_a_month_has_730_hours() -> None:
-    """An EKS control plane costs 73 dollars a month, in extended support 438."""
-    assert prices.PRICES["aws", "eks-cluster"].monthly == pytest.approx(73)
-    assert prices.PRICES["aws", "eks-cluster-extended-support"].monthly == pytest.approx(438)
-    assert prices.PRICES["aws", "kms-key"].monthly == 1
-    assert prices.PRICES["aws", "cloudwatch-logs"].monthly is None
-
-
 def test_rows_and_tables_cannot_be_changed() -> None:
     """A row refuses assignment and a table refuses a new key."""
     with pytest.raises(FrozenInstanceError):
