@@ -115,8 +115,6 @@ class ChangeRehearsal(Rehearsal):
     before: Before
     began: float | None = None
     """When the update to this working tree began; None before that."""
-    earlier: list[Outcome] = field(default_factory=list)
-    """The engine's outcomes for the revision."""
 
     def run_until_ready(self) -> bool:
         """Deploys the revision, then updates and verifies everything that a rehearsal verifies."""
@@ -134,7 +132,7 @@ class ChangeRehearsal(Rehearsal):
             after.rename(program)
         if not stands:
             return False
-        self.earlier, self.outcomes, self.warnings = self.outcomes, [], []
+        self.outcomes, self.warnings = [], []
         self.began = self.sandbox.event_log.now
         return Rehearsal.run_until_ready(self)
 

@@ -95,19 +95,6 @@ class Handler:
         return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """One request of the engine to the cloud."""
-
-    urn: str
-    kind: str
-    """create, read, update or delete."""
-    started: float
-    """Seconds since the epoch."""
-    seconds: float
-    error: str | None = None
-
-
 @dataclass(slots=True, kw_only=True)
 class ProviderSettings:
     """The parts of an offline plugin that are specific to one cloud."""

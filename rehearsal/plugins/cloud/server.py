@@ -6,7 +6,6 @@ It implements types, names, defaults and differences; the handlers implement the
 import logging
 import re
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -25,7 +24,6 @@ from rehearsal.plugins.cloud.handler import (
     Handler,
     InitFailedError,
     NotFoundError,
-    Operation,
     ProviderSettings,
 )
 from rehearsal.plugins.cloud.inputs import as_declared, checked, merge, with_ignored, without_meta
@@ -53,7 +51,7 @@ _KINDS = {
 }
 
 
-__all__ = ["Operation", "Provider", "ProviderServer", "ProviderSettings"]
+__all__ = ["Provider", "ProviderServer", "ProviderSettings"]
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
@@ -61,7 +59,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.settings = settings
-        self.operations: list[Operation] = []
         self._configs: dict[str, Config] = {}
         self._last_config: Config = {}
         self._lock = threading.Lock()
@@ -178,7 +175,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 return provider_pb2.CreateResponse(properties=_outputs(handler, plan))
             with (
                 _keeping(context, "creating", request.urn, handler),
-                self._recorded("create", request.urn),
+                self._changing("create", request.urn),
             ):
                 identity, outputs = handler.on_create(config, inputs)
                 if missing := left_out(plan, outputs):
@@ -195,10 +192,9 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             handler, schema, _ = self._type(Urn.parse(request.urn).type)
             inputs = decode(request.inputs)
             try:
-                with self._recorded("read", request.urn):
-                    outputs = handler.on_read(
-                        self._config(context), request.id, decode(request.properties)
-                    )
+                outputs = handler.on_read(
+                    self._config(context), request.id, decode(request.properties)
+                )
             except NotFoundError:
                 return provider_pb2.ReadResponse()  # without an ID: the engine forgets the resource
             if not inputs:  # an import: all properties that could be inputs
@@ -223,7 +219,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             config, waits = self._config(context), request.timeout or handler.update_seconds
             with (
                 _keeping(context, "updating", request.urn, handler),
-                self._recorded("update", request.urn),
+                self._changing("update", request.urn),
             ):
                 try:
                     outputs = handler.on_update(config, request.id, olds, merged)
@@ -243,7 +239,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Delete(self, request: Any, context: Any) -> Any:
         with self._answering(context):
             handler, _, _ = self._type(Urn.parse(request.urn).type)
-            with self._recorded("delete", request.urn):
+            with self._changing("delete", request.urn):
                 try:
                     handler.on_delete(self._config(context), request.id, decode(request.properties))
                 except NotFoundError:
@@ -276,24 +272,11 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
 
     @contextmanager
-    def _recorded(self, kind: str, urn: str) -> Iterator[None]:
-        started, error = time.time(), None
-        try:
-            if kind == "read":
-                yield
-            else:
-                with self.settings.faults.around(kind, urn):
-                    yield
-                    self.settings.changed()
-        except Exception as failure:
-            error = str(failure)
-            raise
-        finally:
-            operation = Operation(
-                urn=urn, kind=kind, started=started, seconds=time.time() - started, error=error
-            )
-            with self._lock:
-                self.operations.append(operation)
+    def _changing(self, kind: str, urn: str) -> Iterator[None]:
+        """Applies the faults that are set for the operation, and reports its success."""
+        with self.settings.faults.around(kind, urn):
+            yield
+            self.settings.changed()
 
 
 @contextmanager
