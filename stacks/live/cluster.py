@@ -3,7 +3,7 @@
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,11 @@ def _errors_logged() -> Iterator[list[str]]:
 def items(body: bytes) -> list[Any]:
     """The items of a list in an answer; raises CheckError if the answer is something else."""
     return page(body)[0]
+
+
+def full_name(one: Mapping[str, Any]) -> str:
+    """`namespace/name` of an object."""
+    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
 
 
 def page(body: bytes) -> tuple[list[Any], str]:

@@ -15,7 +15,7 @@ from components.eks.settings import EksSettings
 from components.ownership import owner_of
 from components.settings.model import Settings
 from stacks.definition.settings import principals_key
-from stacks.live.cluster import asked, client_of, items
+from stacks.live.cluster import asked, client_of, full_name, items
 
 _AUTOSCALER, _PLUGIN = "cluster-autoscaler", "k8s-device-plugin"
 _INSTALLER = "nvidia-driver-installer"
@@ -162,7 +162,7 @@ def _device_plugins(
         elif plugins and not operator:
             yield (
                 f"gpuPools.{pool.name}",
-                f"the cluster already has a device plugin, DaemonSet {_full_name(plugins[0])}, "
+                f"the cluster already has a device plugin, DaemonSet {full_name(plugins[0])}, "
                 f"which would also run on the GPU nodes, in addition to {whose}; {leave}, which "
                 "leaves them to it",
             )
@@ -199,7 +199,7 @@ def _installers(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conf
         if theirs and item.pool.installer is not None:
             yield (
                 f"gpuPools.{name}.driver",
-                f"the cluster already has a driver installer, DaemonSet {_full_name(theirs[0])}, "
+                f"the cluster already has a driver installer, DaemonSet {full_name(theirs[0])}, "
                 "which would run on the GPU nodes in addition to the stack's; set driver: "
                 "managed, or none, which leaves the driver to it",
             )
@@ -221,7 +221,7 @@ def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iter
             yield (
                 about,
                 "the cluster already has a Cluster Autoscaler, Deployment "
-                f"{_full_name(found[0])}, and two of them would undo each other's work; remove "
+                f"{full_name(found[0])}, and two of them would undo each other's work; remove "
                 "the key",
             )
         return
@@ -239,7 +239,7 @@ def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iter
         listed = " or ".join(", ".join(sorted(tags)) for tags in tag_sets) or "their names"
         yield (
             about,
-            f"Deployment {_full_name(found[0])} finds node groups by {listed} and would not find "
+            f"Deployment {full_name(found[0])} finds node groups by {listed} and would not find "
             "the pools; ask its owner for "
             f"{_DISCOVERY}k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/{name}",
         )
@@ -261,7 +261,3 @@ def _containers(one: Object) -> list[Object]:
 
 def _images(one: Object) -> list[str]:
     return [str(container["image"]).partition("@")[0] for container in _containers(one)]
-
-
-def _full_name(one: Object) -> str:
-    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"

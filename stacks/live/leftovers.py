@@ -21,7 +21,7 @@ from components.ownership import owner_of
 from components.platforms import PLATFORMS
 from stacks.definition.files import project_name
 from stacks.definition.settings import ROOT, config_of, platform_of
-from stacks.live.cluster import asked, client_of, items
+from stacks.live.cluster import asked, client_of, full_name, items
 from stacks.outcome import Answer, CheckError, ExitCode
 
 Object = Mapping[str, Any]
@@ -128,13 +128,13 @@ def leftovers(
     ]
     if cloud == "google":
         result += [
-            Leftover(kind="Service", name=_full_name(one), what=_NEGS,
+            Leftover(kind="Service", name=full_name(one), what=_NEGS,
                      remove=_delete("Service", one["metadata"]))
             for one in services
             if one["spec"].get("type") != "LoadBalancer" and _exposed(one)
         ]  # fmt: skip
-    owned = {_full_name(one) for one in claims if owner and owner_of(one) == owner}
-    claim_names = {_full_name(one) for one in claims}
+    owned = {full_name(one) for one in claims if owner and owner_of(one) == owner}
+    claim_names = {full_name(one) for one in claims}
     for volume in volumes:
         one = _of_volume(volume, claim_names, owned)
         result += [one] if one else []
@@ -178,7 +178,7 @@ def _balancer(cloud: str, kind: str, one: Object) -> Leftover:
     addresses = _addresses(one)
     return Leftover(
         kind=kind,
-        name=_full_name(one),
+        name=full_name(one),
         what=CLOUDS[cloud].creates[kind]
         + (f"; address {', '.join(addresses)}" if addresses else ""),
         remove=_delete(kind, one["metadata"]),
@@ -264,10 +264,6 @@ def _words(driver: str) -> tuple[str, str]:
 def _delete(kind: str, metadata: Object) -> str:
     where = f" --namespace {metadata['namespace']}" if "namespace" in metadata else ""
     return f"kubectl delete {kind.lower()} {metadata['name']}{where}"
-
-
-def _full_name(one: Object) -> str:
-    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
 
 
 def _addresses(one: Object) -> list[str]:
