@@ -101,6 +101,18 @@ REGIONS: Final = (
 )  # fmt: skip
 """Regions with EKS, without the isolated and sovereign ones, from botocore's endpoints. New regions
 open: use it only for suggestions."""
+LOCATED_REGIONS: Final = (
+    "us-east-1", "us-east-2", "us-west-1", "us-west-2", "af-south-1", "ap-southeast-3", "ap-east-1",
+    "ap-south-2", "ap-southeast-4", "ap-south-1", "ap-northeast-3", "ap-northeast-2",
+    "ap-southeast-1", "ap-southeast-2", "ap-northeast-1", "ca-central-1", "eu-central-1",
+    "eu-west-1", "eu-west-2", "eu-west-3", "eu-south-2", "eu-north-1", "eu-central-2",
+    "il-central-1", "me-south-1", "me-central-1", "sa-east-1", "us-gov-west-1",
+)  # fmt: skip
+"""Regions, with their Local Zones, in which EC2 says where in the network an instance is, in the
+order of docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites, and
+DescribeInstanceTopology in the API reference for Local Zones; both read on 2026-11-24. Elsewhere the
+call is an UnsupportedOperation, and nodes get no labels (kubernetes/cloud-provider-aws,
+pkg/providers/v1/topology.go)."""
 GP3_THROUGHPUT: Final = (125, 2000)
 """Throughput of a gp3 volume in MiB/s; every volume has at least the first value."""
 GP3_IOPS: Final = (3000, 80000)

@@ -193,7 +193,8 @@ class EksGpuNodeGroupArgs:
     ] = False
     """Whether Kueue places the pods of jobs by where nodes are in AWS's network, so that a training
     job can have `requiredTopology` or `preferredTopology`. On a pool with equal `minNodes` and
-    `maxNodes`, of instance types of which EC2 knows that: G6e, G7e, P4d, P5 with 8 GPUs, P6."""
+    `maxNodes`, of instance types of which EC2 knows that (G6e, G7e, P4d, P5 with 8 GPUs, P6), and
+    in most regions."""
     reservation: Annotated[
         ReservationName | None,
         Sent("LaunchTemplate capacityReservationSpecification"),
@@ -659,6 +660,16 @@ class EksGpuNodeGroupArgs:
             raise ValueError(
                 f"amiType: {self.ami_type!r} contradicts os {self.os} on "
                 f"{self.instance_type.name}, which is {self.image}; drop the key"
+            )
+
+    def check_located(self, region: str) -> None:
+        """Raises ValueError for a topology-aware pool in a region without instance topology."""
+        if self.topology_aware and region not in catalog.LOCATED_REGIONS:
+            raise ValueError(
+                f"topologyAware: EC2 does not say where instances in {region} are, and Kueue would "
+                "place no job on this pool; drop the key, or use a region that is listed in "
+                "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/"
+                "ec2-instance-topology-prerequisites.html"
             )
 
     def _check_topology(self) -> None:

@@ -128,6 +128,7 @@ def resolve(
     at(f"{NAMESPACE}:cluster", cluster.check_support, date.today())
     for name, pool in pools.items():
         at(f"{NAMESPACE}:gpuPools.{name}", check_region, pool.reservation, region)
+        at(f"{NAMESPACE}:gpuPools.{name}", pool.check_located, region)
     if isinstance(cluster, EksExistingClusterArgs):
         for name, pool in pools.items():
             check_existing(f"{NAMESPACE}:gpuPools.{name}", pool, cluster)

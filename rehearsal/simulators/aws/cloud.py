@@ -207,7 +207,7 @@ class AwsCloud:
             warm=len(warm_instances(asg)),
             warm_starts=warm_starts(asg),
             known_as=group.scaling_group,
-            blocks=topology.blocks(row.name, account.blocks),
+            blocks=topology.blocks(row.name, account.region, account.blocks),
         )
 
     def set_size(self, group: str, nodes: int) -> None:

@@ -1,20 +1,21 @@
 """The labels with an EKS node's position in AWS's network.
 
 docs.aws.amazon.com/eks/latest/userguide/ml-workload-topology and docs.aws.amazon.com/AWSEC2/latest/
-UserGuide/ec2-instance-topology-prerequisites, read 2026-11-24: P6 has four layers, others three.
+UserGuide/ec2-instance-topology-prerequisites, read 2026-11-24: P6 has four layers, others three, and
+not every region has them.
 """
 
-from components.catalog.eks import INSTANCE_TYPES
+from components.catalog.eks import INSTANCE_TYPES, LOCATED_REGIONS
 from rehearsal.simulators.blocks import Sizes
 from rehearsal.simulators.cloud import Block
 
 LABEL = "topology.k8s.aws/network-node-layer"
 
 
-def blocks(instance_type: str, sizes: Sizes) -> tuple[Block, ...]:
+def blocks(instance_type: str, region: str, sizes: Sizes) -> tuple[Block, ...]:
     """The nodes of the lowest layer, with those above; a single, unlimited one by default."""
     row = INSTANCE_TYPES.get(instance_type)
-    if row is None or not row.located:
+    if row is None or not row.located or region not in LOCATED_REGIONS:
         return ()
     layers = 4 if instance_type.startswith(("p6-b200.", "p6-b300.")) else 3
     return tuple(

@@ -73,11 +73,13 @@ def test_a_cloud_says_where_only_some_machines_are() -> None:
     """As each has it in its documents; P6 has a fourth layer."""
     assert google.blocks("g2-standard-4", {}) == ()
     assert google.blocks("a3-highgpu-1g", {}) == ()
-    assert aws.blocks("g6.xlarge", {}) == aws.blocks("p5.4xlarge", {}) == ()
-    (one,) = aws.blocks("p5.48xlarge", {})
+    east = "us-east-1"
+    assert aws.blocks("g6.xlarge", east, {}) == aws.blocks("p5.4xlarge", east, {}) == ()
+    assert aws.blocks("p5.48xlarge", "eu-south-1", {}) == ()
+    (one,) = aws.blocks("p5.48xlarge", east, {})
     assert one.nodes is None
     assert list(one.labels) == [f"{LAYER}-{layer}" for layer in (1, 2, 3)]
-    first, second = aws.blocks("p6-b200.48xlarge", {"p6-b200.48xlarge": [1, 1]})
+    first, second = aws.blocks("p6-b200.48xlarge", east, {"p6-b200.48xlarge": [1, 1]})
     assert len(first.labels) == 4
     assert first.labels[f"{LAYER}-1"] == second.labels[f"{LAYER}-1"]
     assert first.labels[f"{LAYER}-4"] != second.labels[f"{LAYER}-4"]
