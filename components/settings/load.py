@@ -255,6 +255,16 @@ def _platform(cluster: dict[str, Any]) -> str:
     return platform
 
 
+_NOT_WITH_EXISTING = {
+    "name": "that is the cluster's name; drop it",
+    "scaler": (
+        "pools are node pools, since a ComputeClass has no maxNodes; drop it, or create a "
+        "ComputeClass and a CapacityQuota of its nodes yourself, and use platform: existing"
+    ),
+}
+"""Key of a new cluster -> why an existing one does not have it, unless its owner decides it."""
+
+
 def _check_owner_keys(platform: str, cluster: Any) -> None:
     """Refuses keys of a cluster that the stack creates, if the cluster is an existing one."""
     entry = PLATFORMS[platform]
@@ -266,12 +276,8 @@ def _check_owner_keys(platform: str, cluster: Any) -> None:
     )
     for key in cluster:
         if key in own - keys:
-            what = (
-                "that is the cluster's name" if key == "name" else "the cluster's owner decides it"
-            )
-            raise ValueError(
-                f"{NAMESPACE}:cluster.{key}: is not available with existing: {what}; drop it"
-            )
+            what = _NOT_WITH_EXISTING.get(key, "the cluster's owner decides it; drop it")
+            raise ValueError(f"{NAMESPACE}:cluster.{key}: is not available with existing: {what}")
 
 
 def _on_other_platforms(error: NoSuchKey, platform: str) -> str:

@@ -1,4 +1,4 @@
-"""The settings of GPU pools on an existing EKS cluster are read, or refused in one line."""
+"""The settings of GPU pools on an existing cluster are read, or refused in one line."""
 
 from typing import Any
 
@@ -107,3 +107,13 @@ def test_node_groups_follow_the_cluster_forwards() -> None:
     """By any number of minors, and never back."""
     assert never_back("1.33", "1.35") is None
     assert isinstance(never_back("1.35", "1.34"), Refusal)
+
+
+def test_an_existing_gke_cluster_has_no_compute_classes() -> None:
+    """Nothing of the stack would bound their nodes, unlike those of node pools."""
+    said = refusal(changed("on-gke", [[CLUSTER, "scaler", "compute-classes"]]))
+    assert said == (
+        f"{CLUSTER}.scaler: is not available with existing: pools are node pools, since a "
+        "ComputeClass has no maxNodes; drop it, or create a ComputeClass and a CapacityQuota of "
+        "its nodes yourself, and use platform: existing"
+    )
