@@ -110,8 +110,8 @@ LOCATED_REGIONS: Final = (
 )  # fmt: skip
 """Regions, with their Local Zones, in which EC2 says where in the network an instance is, in the
 order of docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites, and
-DescribeInstanceTopology in the API reference for Local Zones; both read on 2026-11-24. Elsewhere the
-call is an UnsupportedOperation, and nodes get no labels (kubernetes/cloud-provider-aws,
+DescribeInstanceTopology in the API reference for Local Zones; both read on 2026-11-24. Elsewhere
+the call is an UnsupportedOperation, and nodes get no labels (kubernetes/cloud-provider-aws,
 pkg/providers/v1/topology.go)."""
 GP3_THROUGHPUT: Final = (125, 2000)
 """Throughput of a gp3 volume in MiB/s; every volume has at least the first value."""

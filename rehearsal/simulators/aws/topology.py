@@ -1,8 +1,8 @@
 """The labels with an EKS node's position in AWS's network.
 
 docs.aws.amazon.com/eks/latest/userguide/ml-workload-topology and docs.aws.amazon.com/AWSEC2/latest/
-UserGuide/ec2-instance-topology-prerequisites, read 2026-11-24: P6 has four layers, others three, and
-not every region has them.
+UserGuide/ec2-instance-topology-prerequisites, read 2026-11-24: P6 has four layers, others
+three, and not every region has them.
 """
 
 from components.catalog.eks import INSTANCE_TYPES, LOCATED_REGIONS
