@@ -1,12 +1,11 @@
-"""NVIDIA's GPUs, independent of any cloud: memory, architecture, MIG profiles, last driver branch.
+"""NVIDIA's GPUs, independent of any cloud: memory, architecture, last driver branch.
 
-Read on 2026-11-21. MIG profiles are those of mig-parted v0.15.0, which the GPU operator and the
-device plugin accept; GKE accepts fewer, listed in `gke.ACCELERATORS[...].mig`. Memory is what the
-clouds state: data-sheet GB for the small GPUs, usable GiB from B200 on.
+Read on 2026-11-21. Memory is what the clouds state: data-sheet GB for the small GPUs, usable GiB
+from B200 on. MIG profiles are GKE's, in `gke.ACCELERATORS[...].mig`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -40,10 +39,6 @@ class Gpu:
     model: str
     memory_gb: int
     architecture: Architecture
-    mig: Mapping[str, int] = field(default_factory=dict)
-    """Profile, as in `nvidia.com/mig.config: all-<profile>` -> instances on one GPU; empty if the
-    GPU has no MIG, or mig-parted's table was not read (GB200, RTX PRO 6000)."""
-
     product: str | None = None
     """`nvidia.com/gpu.product` as GPU feature discovery writes it: the driver's name with hyphens;
     None if no listing of a node with this GPU was found. `PRODUCT_SOURCES` has the listings."""
@@ -80,16 +75,6 @@ PRODUCT_SOURCES: Final = {
 }
 """Model -> the published listing of a node's labels by GPU feature discovery; read 2026-11-24."""
 
-_80GB_MIG: Final = {
-    "1g.10gb": 7,
-    "1g.10gb+me": 1,
-    "1g.20gb": 4,
-    "2g.20gb": 3,
-    "3g.40gb": 2,
-    "4g.40gb": 1,
-    "7g.80gb": 1,
-}
-
 _ROWS: Final = (
     Gpu(model="K80", memory_gb=12, architecture="Kepler"),
     Gpu(model="M60", memory_gb=8, architecture="Maxwell"),
@@ -101,30 +86,21 @@ _ROWS: Final = (
     Gpu(model="T4", product="Tesla-T4", memory_mib=15360, memory_gb=16, architecture="Turing"),
     Gpu(model="T4G", memory_gb=16, architecture="Turing"),
     Gpu(model="A10G", product="NVIDIA-A10G", memory_mib=23028, memory_gb=24, architecture="Ampere"),
-    Gpu(model="A30", memory_gb=24, architecture="Ampere",
-        mig={"1g.6gb": 4, "2g.12gb": 2, "4g.24gb": 1}),
+    Gpu(model="A30", memory_gb=24, architecture="Ampere"),
     Gpu(model="A100 40GB", product="NVIDIA-A100-SXM4-40GB", memory_mib=40960, memory_gb=40,
-        architecture="Ampere",
-        mig={"1g.5gb": 7, "1g.5gb+me": 1, "1g.10gb": 4, "2g.10gb": 3, "3g.20gb": 2, "4g.20gb": 1,
-            "7g.40gb": 1}),
+        architecture="Ampere"),
     Gpu(model="A100 80GB", product="NVIDIA-A100-SXM4-80GB", memory_mib=81920, memory_gb=80,
-        architecture="Ampere", mig=_80GB_MIG),
+        architecture="Ampere"),
     Gpu(model="L4", product="NVIDIA-L4", memory_mib=23034, memory_gb=24, architecture="Ada"),
     Gpu(model="L40S", product="NVIDIA-L40S", memory_mib=46068, memory_gb=48, architecture="Ada"),
     Gpu(model="H100", product="NVIDIA-H100-80GB-HBM3", memory_mib=81559, memory_gb=80,
-        architecture="Hopper", mig=_80GB_MIG),
-    Gpu(model="H200", product="NVIDIA-H200", memory_gb=141, architecture="Hopper",
-        mig={"1g.18gb": 7, "1g.35gb": 4, "2g.35gb": 3, "3g.71gb": 2, "4g.71gb": 1, "7g.141gb": 1}),
-    Gpu(model="B200", product="NVIDIA-B200", memory_gb=180, architecture="Blackwell",
-        mig={"1g.23gb": 7, "1g.45gb": 4, "2g.45gb": 3, "3g.90gb": 2, "4g.90gb": 1, "7g.180gb": 1}),
-    Gpu(model="B300", memory_gb=269, architecture="Blackwell Ultra",
-        mig={"1g.34gb": 7, "1g.67gb": 4, "2g.67gb": 3, "3g.135gb": 2, "4g.135gb": 1,
-            "7g.269gb": 1}),
+        architecture="Hopper"),
+    Gpu(model="H200", product="NVIDIA-H200", memory_gb=141, architecture="Hopper"),
+    Gpu(model="B200", product="NVIDIA-B200", memory_gb=180, architecture="Blackwell"),
+    Gpu(model="B300", memory_gb=269, architecture="Blackwell Ultra"),
     Gpu(model="GB200", product="NVIDIA-GB200", memory_gb=186, architecture="Blackwell",
         nvlink_domain=True),
-    Gpu(model="GB300", memory_gb=279, architecture="Blackwell Ultra", nvlink_domain=True,
-        mig={"1g.35gb": 7, "1g.70gb": 4, "2g.70gb": 3, "3g.139gb": 2, "4g.139gb": 1,
-            "7g.278gb": 1}),
+    Gpu(model="GB300", memory_gb=279, architecture="Blackwell Ultra", nvlink_domain=True),
     Gpu(model="RTX PRO 4500", memory_gb=32, architecture="Blackwell"),
     Gpu(model="RTX PRO 6000", product="NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", memory_gb=96,
         architecture="Blackwell"),

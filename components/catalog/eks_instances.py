@@ -107,9 +107,6 @@ class InstanceType:
     """The month in which EC2 stopped describing it, `2026-05`; None while it can be launched."""
     first_driver: int | None = None
     """The first driver branch that supports it; None if the drivers of all images do."""
-    last_driver: int | None = None
-    """The last driver branch that supports it, if the instance type decides and not its GPU's
-    architecture; None while new branches still do."""
     blocks: Blocks = "none"
     """Whether EC2 sells it in Capacity Blocks: `also`, in addition to on demand and Spot, or `only`
     (`SupportedUsageClasses` of DescribeInstanceTypes, in moto 5.2.5)."""
@@ -258,7 +255,6 @@ _ROWS: Final = (
         ("xlarge", 0.125, 4, 16, 0, 100, 0.2375),
         ("2xlarge", 0.25, 8, 32, 0, 200, 0.475),
         ("4xlarge", 0.5, 16, 64, 0, 450, 0.95),
-        last_driver=580,
     ),
     *_family(
         "g7", "RTX PRO 4500", 32768,
@@ -284,7 +280,7 @@ _ROWS: Final = (
         ("4xlarge", 1, 16, 128, 0, 600, 1.5392),
         ("8xlarge", 1, 32, 256, 1, 900, 2.4464),
     ),
-    *_family("gr6f", "L4", 22888, ("4xlarge", 0.5, 16, 128, 0, 450, 1.066), last_driver=580),
+    *_family("gr6f", "L4", 22888, ("4xlarge", 0.5, 16, 128, 0, 450, 1.066)),
     *_family("p3dn", "V100 32GB", 32768, ("24xlarge", 8, 96, 768, 1, 1800, 31.212)),
     *_family(
         "p4d", "A100 40GB", 40960,

@@ -150,23 +150,6 @@ CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Kubernetes minor -> the last Cluster Autoscaler release for it; the minors must be equal."""
 
-IMAGES: Final[Mapping[str, Image]] = MappingProxyType(
-    {
-        "device-plugin": DEVICE_PLUGIN,
-        "dcgm-exporter": DCGM_EXPORTER,
-        "cos-installer": COS_INSTALLER,
-        "ubuntu-installer": UBUNTU_INSTALLER,
-        "partition-gpus": PARTITION_GPUS,
-        "pause": PAUSE,
-        "cuda-sample": CUDA_SAMPLE,
-        "cuda-base": CUDA_BASE,
-        "jobset": JOBSET,
-        "kueue": KUEUE,
-        "karpenter": KARPENTER,
-    }
-)
-"""Name -> image, without those that `cluster_autoscaler` returns."""
-
 
 def cluster_autoscaler(minor: str) -> Image | None:
     """Cluster Autoscaler for a Kubernetes minor such as `1.35`; None if no release is known."""
