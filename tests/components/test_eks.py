@@ -14,28 +14,13 @@ from components.eks.regions import endpoint_service
 from components.eks.settings import resolve
 from components.eks.user_args import EksUserArgs
 from tests.components.eks_stack import ADMIN, OUTPUTS, declare
-from tests.components.recording import Recording, record
+from tests.components.recording import record
 from tests.program.environments import as_engine_config, run_program, values_of, with_changes
 
 CLUSTER = "aws:eks/cluster:Cluster"
 ADDON = "aws:eks/addon:Addon"
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
-
-
-@pytest.fixture(scope="module")
-def stack() -> Recording:
-    """A cluster with one T4 pool."""
-    return declare()
-
-
-def test_the_control_plane_answers_the_named_networks_only(stack: Recording) -> None:
-    """Nodes reach it from inside; outside, the networks that the config names do."""
-    access = stack.one(CLUSTER).inputs["vpcConfig"]
-    assert access["endpointPrivateAccess"] is True
-    assert access["endpointPublicAccess"] is True
-    assert access["publicAccessCidrs"] == ["203.0.113.0/24"]
-    assert "securityGroupIds" not in access
 
 
 RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
@@ -192,13 +177,6 @@ def test_deletion_protection_is_on_unless_the_config_takes_it_off() -> None:
     assert (free.inputs["deletionProtection"], free.protect) == (False, False)
 
 
-def test_the_stack_makes_no_security_group(stack: Recording) -> None:
-    """Only the cluster's own security group is used: another could outlive its interfaces."""
-    assert [r.type for r in stack.resources if "securityGroup" in r.type] == []
-    templates = stack.of("aws:ec2/launchTemplate:LaunchTemplate")
-    assert not any("vpcSecurityGroupIds" in r.inputs for r in templates)
-
-
 def test_a_system_pool_on_arm_has_arm_s_image() -> None:
     """The image follows the instance type's architecture."""
     stack = declare(system_pool=EksSystemPoolArgs(instance_types=["m7g.large"]))
@@ -274,18 +252,6 @@ def test_the_kubernetes_provider_survives_unknown_kubeconfigs() -> None:
     provider = declare(preview=True).one("pulumi:providers:kubernetes").inputs
     assert provider["clusterIdentifier"] == "eks/us-east-1/k8s-ml"
     assert "kubeconfig" not in provider
-
-
-def test_the_kubeconfig_waits_until_its_user_is_admitted(stack: Recording) -> None:
-    """The provider comes after the access policies, and gets tokens from the AWS CLI alone."""
-    provider = stack.one("pulumi:providers:kubernetes")
-    assert any("AccessPolicyAssociation" in urn for urn in provider.depends_on)
-    (user,) = json.loads(provider.inputs["kubeconfig"])["users"]
-    assert set(user["user"]) == {"exec"}
-    assert user["user"]["exec"]["args"] == [
-        "--region", "us-east-1", "eks", "get-token", "--cluster-name", "k8s-ml",
-        "--output", "json",
-    ]  # fmt: skip
 
 
 def test_the_kubeconfig_is_of_the_provider_s_own_user() -> None:

@@ -42,56 +42,16 @@ def test_it_is_of_the_cluster_s_own_minor(minor: str, tag: str) -> None:
     assert container["image"] == f"registry.k8s.io/autoscaling/cluster-autoscaler:{tag}"
 
 
-def test_its_identity_is_its_service_account_s(stack: Recording) -> None:
-    """Association, service account, bindings and pod all name the same one."""
-    association = stack.one("aws:eks/podIdentityAssociation:PodIdentityAssociation").inputs
-    assert (association["namespace"], association["serviceAccount"]) == (
-        "kube-system",
-        "cluster-autoscaler",
-    )
-    assert association["clusterName"] == "k8s-ml"
-    account = stack.one("kubernetes:core/v1:ServiceAccount").inputs["metadata"]
-    assert (account["namespace"], account["name"]) == ("kube-system", "cluster-autoscaler")
-    assert pod(stack)["serviceAccountName"] == "cluster-autoscaler"
-    for kind in ("ClusterRoleBinding", "RoleBinding"):
-        binding = stack.one(f"{RBAC}:{kind}").inputs
-        assert binding["subjects"] == [
-            {"kind": "ServiceAccount", "name": "cluster-autoscaler", "namespace": "kube-system"}
-        ]
-        role = stack.one(f"{RBAC}:{binding['roleRef']['kind']}").inputs
-        assert binding["roleRef"]["name"] == role["metadata"]["name"]
-
-
-def allowed(stack: Recording, kind: str = "ClusterRole") -> set[tuple[str, str, str]]:
+def allowed(stack: Recording) -> set[tuple[str, str, str]]:
     """(group, resource, verb) that the role allows on any object."""
     return {
         (group, resource, verb)
-        for rule in stack.one(f"{RBAC}:{kind}").inputs["rules"]
+        for rule in stack.one(f"{RBAC}:ClusterRole").inputs["rules"]
         if "resourceNames" not in rule
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-
-
-@pytest.mark.parametrize(
-    ("group", "resource"),
-    [
-        *[("", each) for each in ("nodes", "pods", "namespaces", "services")],
-        *[("", each) for each in ("persistentvolumes", "persistentvolumeclaims")],
-        ("", "replicationcontrollers"),
-        *[("apps", each) for each in ("daemonsets", "replicasets", "statefulsets")],
-        ("batch", "jobs"),
-        ("policy", "poddisruptionbudgets"),
-        *[("storage.k8s.io", each) for each in ("csidrivers", "csinodes", "storageclasses")],
-        *[("storage.k8s.io", each) for each in ("csistoragecapacities", "volumeattachments")],
-        *[("resource.k8s.io", each) for each in ("deviceclasses", "resourceclaims")],
-        ("resource.k8s.io", "resourceslices"),
-    ],
-)
-def test_it_may_read_all_that_it_waits_for(stack: Recording, group: str, resource: str) -> None:
-    """One kind that it may not list and watch keeps it idle for ever."""
-    assert {(group, resource, "list"), (group, resource, "watch")} <= allowed(stack)
 
 
 def test_it_writes_nothing_but_what_scaling_takes(stack: Recording) -> None:
@@ -105,16 +65,6 @@ def test_it_writes_nothing_but_what_scaling_takes(stack: Recording) -> None:
         ("", "events", "patch"),
     }
     assert not any("secrets" in each[1] or "*" in each for each in allowed(stack))
-
-
-def test_its_lease_and_status_are_its_own(stack: Recording) -> None:
-    """Leases and ConfigMaps it changes in its own namespace, by name."""
-    named = [r for r in stack.one(f"{RBAC}:Role").inputs["rules"] if "resourceNames" in r]
-    assert {tuple(rule["resourceNames"]) for rule in named} == {
-        ("cluster-autoscaler",),
-        ("cluster-autoscaler-status", "cluster-autoscaler-priority-expander"),
-    }
-    assert stack.one(f"{RBAC}:Role").inputs["metadata"]["namespace"] == "kube-system"
 
 
 def test_each_choice_of_an_order_is_a_node_group() -> None:

@@ -53,24 +53,6 @@ def tags(recording: Recording) -> dict[str, str]:
     return {r.inputs["tag"]["key"]: r.inputs["tag"]["value"] for r in recording.of(TAG)}
 
 
-def test_the_pool_starts_at_zero_and_the_autoscaler_owns_its_size(trained: Recording) -> None:
-    """Minimum and desired size are 0, and later changes of the size are nobody's but its own."""
-    found = trained.one(NODE_GROUP, "train-gpu")
-    assert found.inputs["scalingConfig"] == {"minSize": 0, "maxSize": 1, "desiredSize": 0}
-    # In camelCase: the SDK passes a nested path on as it is, and a wrong one ignores nothing.
-    assert found.ignore_changes == ("scalingConfig.desiredSize",)
-
-
-def test_the_system_pool_is_no_weaker(trained: Recording) -> None:
-    """System nodes hide their metadata and encrypt their disk as well."""
-    gpu, system = (
-        trained.one(TEMPLATE, "train-gpu").inputs,
-        trained.one(TEMPLATE, "k8s-ml-system").inputs,
-    )
-    assert system["metadataOptions"] == gpu["metadataOptions"]
-    assert all(m["ebs"]["encrypted"] == "true" for m in system["blockDeviceMappings"])
-
-
 @pytest.mark.parametrize(
     ("changes", "config", "minutes"),
     [
