@@ -63,7 +63,7 @@ def caught(folder: Path, mistake: str) -> None:
         "shared",
         source=source,
         folder=folder / "sandbox",
-        options=SandboxOptions(inventories=folder),
+        options=SandboxOptions(inventories=folder, prestart=False),
     ) as sandbox:
         settings = sandbox.program.settings
         assert settings is not None

@@ -26,7 +26,7 @@ def sandbox(folder: Path, not_granted: str, config: dict[str, Any]) -> Sandbox:
         "dev",
         source=folder_of("dev", folder, yaml.safe_dump(document)),
         folder=folder / "sandbox",
-        options=SandboxOptions(inventories=folder, job_seconds=1),
+        options=SandboxOptions(inventories=folder, job_seconds=1, prestart=False),
     )
 
 
