@@ -123,13 +123,8 @@ tests/unit/rehearsal/test_diagnosis.py has the words of what waits and test_gpus
 placement, and the unit tests of the simulators what the cloud refuses."""
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        each if each == ORDINARY else pytest.param(each, marks=pytest.mark.prove)
-        for each in MUTATIONS
-    ],
-)
+@pytest.mark.prove
+@pytest.mark.parametrize("what", [each for each in MUTATIONS if each != ORDINARY])
 def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) -> None:
     """The rehearsal fails with the pool, the workload and the mismatch in one line."""
     mutations, message = MUTATIONS[what]
@@ -166,13 +161,13 @@ def test_an_error_that_passes_is_nobodys_concern(rehearse: Rehearse) -> None:
 
 
 def test_an_awaited_workload_does_not_hold_up_the_verdict(rehearse: Rehearse) -> None:
-    """With `wait: true` the engine would sit in `up` for half an hour; the rehearsal ends it."""
+    """With `wait: true` the engine would sit in `up` for half an hour; the rehearsal ends it, with
+    the pool, the workload and the mismatch in one line."""
+    mutations, message = MUTATIONS[ORDINARY]
     rehearsal = rehearse(
         configured(lambda c: c["gpu-cluster:workloads"]["sample-gpu-pod"].update(wait=True)),
-        sample('pod["tolerations"] = []'),
+        *mutations,
         deadline=120,
     )
-    assert [plain(failure) for failure in rehearsal.failures] == [
-        MUTATIONS["a toleration is dropped"][1]
-    ]
+    assert message in [plain(failure) for failure in rehearsal.failures]
     assert rehearsal.steps[-1].name == "pulumi up"
