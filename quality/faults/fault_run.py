@@ -113,14 +113,27 @@ class FaultRunner:
 
     def baseline_run(self) -> None:
         """Runs `up` and `destroy` without faults, and records the resources for comparisons."""
-        self.injector.disarm()
-        self.run_or_fail(self.sandbox.engine.up)
-        self.ups, self.injector.operations = self.injector.operations, []
+        self.baseline_up()
+        self.baseline_destroy()
+
+    def baseline_up(self) -> None:
+        """The first half of a baseline run."""
+        self.ups = self._operations_of(self.sandbox.engine.up)
         self.kinds = self._kinds()
         self.made = self.resources()
-        self.run_or_fail(self.sandbox.engine.destroy)
-        self.destroys = self.injector.operations
+
+    def baseline_destroy(self) -> None:
+        """The second half of a baseline run."""
+        self.destroys = self._operations_of(self.sandbox.engine.destroy)
         self.assert_empty()
+
+    def _operations_of(self, run: Callable[[], Outcome]) -> list[tuple[str, str]]:
+        """The operations of a run without faults."""
+        self.injector.disarm()
+        self.injector.operations = []
+        self.run_or_fail(run)
+        operations, self.injector.operations = self.injector.operations, []
+        return operations
 
     def killed(self, run: Callable[[], Outcome], points: Sequence[InjectionPoint]) -> None:
         """Runs the engine to its end, killed at these operations, at the given moment.

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from quality.faults.fault_run import FaultRunner
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.nodes.pods import allocatable_gpus
 from rehearsal.plugins.faults import Faults
@@ -23,15 +24,17 @@ from stacks.definition.program import Mutation
 Rehearse = Callable[..., Rehearsal]
 Sandboxes = Callable[[str], Sandbox]
 """Stack -> its sandbox, the same for every test of this process that asks for it."""
+Runners = Callable[[str], FaultRunner]
+"""Stack -> its sandbox in which operations may fail, likewise."""
 
 SHARED = ExitStack()
 """What the tests of a group share. It ends with the group: what runs costs processor time as long
 as it runs, and a worker has other groups after this one."""
 
 
-def _group(item: pytest.Item | None) -> str | None:
-    mark = item.get_closest_marker("xdist_group") if item else None
-    return str(mark.args[0]) if mark else None
+def _group(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("xdist_group")
+    return str(mark.args[0] if mark else item.path)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -119,6 +122,21 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Sandboxes:
         return made
 
     return sandbox
+
+
+@pytest.fixture(scope="session")
+def runners(tmp_path_factory: pytest.TempPathFactory) -> Runners:
+    """Environments without nodes that scale, up until a test destroys them, for tests of one
+    group."""
+
+    @cache
+    def runner(stack: str) -> FaultRunner:
+        made = SHARED.enter_context(FaultRunner(stack, tmp_path_factory.mktemp(stack)))
+        SHARED.callback(runner.cache_clear)
+        made.baseline_up()
+        return made
+
+    return runner
 
 
 @pytest.fixture(scope="session")

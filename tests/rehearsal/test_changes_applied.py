@@ -10,16 +10,18 @@ import yaml
 from quality.faults.fault_run import FaultRunner
 from rehearsal.engine import run_in_thread
 from rehearsal.sandbox import Sandbox
-from tests.rehearsal.conftest import Sandboxes, until
+from tests.rehearsal.conftest import Runners, Sandboxes, as_it_was, until
 
 CLUSTER = "gcp:container/cluster:Cluster"
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultRunner]:
+def runner(runners: Runners) -> Iterator[FaultRunner]:
     """The dev environment, up, without nodes that scale."""
-    with FaultRunner("dev", tmp_path_factory.mktemp("sandbox")) as made:
-        made.run_or_fail(made.sandbox.engine.up)
+    made = runners("dev")
+    if not made.resources():
+        made.baseline_up()
+    with as_it_was(made.sandbox):
         yield made
 
 
@@ -136,12 +138,13 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Sandboxes) -> None:
     ],
 )
 def test_a_protected_stack_is_refused_before_anything_is_deleted(
-    tmp_path: Path, stack: str
+    runners: Runners, stack: str
 ) -> None:
     """Also without a preview: the engine meets the one resource that depends on all others first.
     An update without the protection, and the stack can be destroyed."""
-    with FaultRunner(stack, tmp_path / "sandbox") as made:
-        sandbox, engine = made.sandbox, made.sandbox.engine
+    made = runners(stack)
+    sandbox, engine = made.sandbox, made.sandbox.engine
+    with as_it_was(sandbox):
         change(sandbox, "cluster", deletionProtection=True)
         made.run_or_fail(engine.up)
         resources, held = engine.resources(), sandbox.cloud.list_resources()
@@ -153,7 +156,7 @@ def test_a_protected_stack_is_refused_before_anything_is_deleted(
         assert sandbox.cloud.list_resources() == held
         change(sandbox, "cluster", deletionProtection=False)
         made.run_or_fail(engine.up)
-        made.run_or_fail(engine.destroy)
+        made.baseline_destroy()
         assert engine.resources() == []
 
 

@@ -4,22 +4,22 @@
 hurt most.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from cli.main import main
 from quality.faults.fault_injector import InjectionPoint
 from quality.faults.fault_run import FaultRunner, cycle
 from quality.faults.injected import FAULTS, inject
+from tests.rehearsal.conftest import Runners
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultRunner]:
+def runner(runners: Runners) -> FaultRunner:
     """The dev environment, up and down once."""
-    with FaultRunner("dev", tmp_path_factory.mktemp("sandbox")) as made:
-        made.baseline_run()
-        yield made
+    made = runners("dev")
+    if made.resources():
+        made.baseline_destroy()
+    return made
 
 
 PROVIDERS = 2
