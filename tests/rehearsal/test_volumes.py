@@ -1,7 +1,7 @@
-"""A job on GKE with a disk and a file system, and one thing wrong at a time with them.
+"""A job on GKE with a disk and a file system, with one thing wrong at a time with them.
 
-No kubelet mounts anything in a rehearsal: the simulated cloud says whether a driver creates a
-volume, and whether the node can attach it and the container use it.
+What is right is in test_equipped.py. No kubelet mounts anything in a rehearsal: the simulated cloud
+says whether a driver creates a volume, and whether the node can attach it and the container use it.
 """
 
 from typing import Any
@@ -19,36 +19,30 @@ SERVICE = "gcp:projects/service:Service"
 FILESTORE = "gpu-cluster-filestore"
 
 
-def with_volumes(config: dict[str, Any]) -> None:
-    """The job of train-gke runs as user 1000, on a machine that attaches Hyperdisk only."""
+def with_volumes(config: dict[str, Any], job: str = "train", pool: str = "train-gpu") -> None:
+    """The job, like the one of train-gke, runs as user 1000 on a machine that attaches Hyperdisk
+    only."""
     config["gpu-cluster:cluster"]["location"] = "us-central1-b"
-    config["gpu-cluster:gpuPools"] = {"train-gpu": {"machineType": "g4-standard-48"}}
+    config["gpu-cluster:gpuPools"][pool] = {"machineType": "g4-standard-48"}
     config["gpu-cluster:volumeClaims"] = {
-        "results": {"size": "10Gi", "storageClass": "gpu-cluster-hyperdisk"},
+        "fast": {"size": "10Gi", "storageClass": "gpu-cluster-hyperdisk"},
         "shared": {"size": "1Ti", "storageClass": FILESTORE, "accessMode": "ReadWriteMany"},
     }
-    job = config["gpu-cluster:workloads"]["train"]
-    del job["nodeSelector"]
-    job["runAsUser"] = 1000
-    job["volumes"] = {
-        name: {"mountPath": f"/{name}", "claim": name, "readOnly": False}
-        for name in ("results", "shared")
+    config["gpu-cluster:workloads"][job] = {
+        **config["gpu-cluster:workloads"]["train"],
+        "pool": pool,
+        "nodeSelector": {},
+        "runAsUser": 1000,
+        "volumes": {
+            name: {"mountPath": f"/{name}", "claim": name, "readOnly": False}
+            for name in ("fast", "shared")
+        },
     }
-
-
-def test_a_job_has_a_disk_and_a_file_system(rehearse: Rehearse) -> None:
-    """Both are created, attached and mounted, and are gone with the stack."""
-    rehearsal = rehearse(configured(with_volumes), stack="train-gke")
-    assert rehearsal.failures == []
-    held = rehearsal.sandbox.cloud.list_resources()
-    assert any(line.startswith("Filestore instance ") for line in held)
-    rehearsal.teardown()
-    assert rehearsal.failures == []
 
 
 MUTATIONS: dict[str, tuple[Mutation, str]] = {
     "the claim has the default class": (
-        changed(CLAIM, 'props["spec"]["storage_class_name"] = "standard-rwo"', name="results"),
+        changed(CLAIM, 'props["spec"]["storage_class_name"] = "standard-rwo"', name="fast"),
         "pd-balanced disk type cannot be used by g4-standard-48 machine type., badRequest",
     ),
     "the class of Filestore names no network": (
@@ -72,7 +66,7 @@ MUTATIONS: dict[str, tuple[Mutation, str]] = {
 }
 
 
-@pytest.mark.prove(reason="test_google_attached has each refusal, the test above what works")
+@pytest.mark.prove(reason="test_google_attached has each refusal, test_equipped what works")
 @pytest.mark.parametrize("what", MUTATIONS)
 def test_one_wrong_thing_is_named(rehearse: Rehearse, what: str) -> None:
     """In the words of the driver that refuses."""
