@@ -1,11 +1,14 @@
 """Every command that a document names runs, on its smallest case, in a copy of the repository.
 
-`documented_commands.yaml` says which case that is, or why there is none.
+`documented_commands.yaml` says which case that is, or why there is none. Most meet a rehearsal that
+is kept, which is seen here too.
 """
 
+import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,8 +19,10 @@ import yaml
 from kubernetes import client, config
 
 import tools
+from rehearsal.folder import REPORT
 from tests.documented import TABLE
 from tests.rehearsal.test_getting_started import clone
+from tests.rehearsal.test_sandbox import kill, marked, start, until_nothing_is_left
 from tools.sections import ROOT
 
 HIDDEN = ("GPU_CLUSTER_STACKS", "GPU_CLUSTER_POLICY_SETTINGS", "KUBECONFIG", "MAKEFLAGS")
@@ -28,11 +33,37 @@ COMMAND = '#!/bin/sh\nexec "{python}" -m cli "$@"\n'
 """The `gpu-cluster` of `.venv` is this repository's, not the copy's."""
 
 
+def listening(folder: Path) -> set[str]:
+    """The addresses, as the kernel writes them, on which a sandbox's processes listen."""
+    sockets = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = (
+                str(folder).encode()
+                in (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            )
+            if ours:
+                sockets |= {os.readlink(fd) for fd in (process / "fd").iterdir()}
+        except OSError:  # somebody else's, or gone
+            continue
+    lines = [
+        line.split()
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        for line in Path(table).read_text().splitlines()[1:]
+    ]
+    return {line[1] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets}
+
+
+LOOPBACK = ("0100007F:", "0000000000000000FFFF00000100007F:")
+
+
 class Copy:
-    """A copy of the repository, in git, with a rehearsal of dev that is kept."""
+    """A copy of the repository, in git, with a rehearsal of dev that is kept, where one that was
+    killed left things."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = clone(folder / "clone")
+        self.kept = self.folder / ".rehearsal" / "dev"
         (folder / "bin").mkdir()
         programs = {
             "make": MAKE.format(make=shutil.which("make")),
@@ -46,10 +77,13 @@ class Copy:
         self._environment = {
             **{name: value for name, value in os.environ.items() if name not in HIDDEN},
             "PATH": os.pathsep.join(path),
-            "RUN": str(self.folder / ".rehearsal" / "dev" / "run"),
+            "RUN": str(self.kept / "run"),
         }
+        kill(self.kept, "pulumi up ...")
         self.run("git init -q && git add -A && git -c user.name=a -c user.email=a@b commit -qm a")
-        self.run("make rehearse STACK=dev KEEP=1")
+        self.said = self.run("make rehearse STACK=dev KEEP=1")
+        sandbox = json.loads((self.kept / "sandbox.json").read_text())
+        self.port = int(sandbox["apiServer"].split(":")[1])
 
     def run(self, command: str) -> str:
         """What a command prints; fails the test where the command fails."""
@@ -70,6 +104,26 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
     copy = Copy(tmp_path_factory.mktemp("documented"))
     yield copy
     copy.run("make down STACK=dev && make clean")
+
+
+def test_what_is_kept_runs_on(kept: Copy) -> None:
+    """On loopback alone; what it printed leads into it, and a second one is refused."""
+    assert f"export KUBECONFIG={kept.kept / 'kubeconfig'}" in kept.said
+    assert f"  {kept.kept / 'run'} pulumi up --stack dev\n" in kept.said
+    assert kept.run("cd / && $RUN pulumi stack output --stack dev clusterName") == "gpu-dev\n"
+    (api_server,) = [line for line in marked(kept.kept) if "kube-apiserver" in line]
+    assert f"--secure-port={kept.port} " in api_server
+    second = start("rehearse", "dev", "--folder", str(kept.kept))
+    refused, _ = second.communicate(timeout=60)
+    assert second.returncode == 2
+    assert re.fullmatch(
+        r"rehearsal of dev: a kept rehearsal of dev \(pid \d+, since [-\d: ]+\) is running: "
+        r"gpu-cluster down dev, or --replace\n",
+        refused.splitlines(keepends=True)[-1],
+    )
+    addresses = listening(kept.kept)
+    assert any(address.endswith(f":{kept.port:04X}") for address in addresses)
+    assert [address for address in addresses if not address.startswith(LOOPBACK)] == []
 
 
 def test_a_report_of_a_real_run_has_no_secret(kept: Copy) -> None:
@@ -116,6 +170,17 @@ def test_it_runs(kept: Copy, command: str) -> None:
 def test_it_runs_for_longer(kept: Copy, command: str) -> None:
     """As the others."""
     kept.run(command)
+
+
+def test_brought_down_it_leaves_nothing(kept: Copy) -> None:
+    """The last test here: with its cluster, but for the report."""
+    assert kept.run("make down STACK=dev") == (
+        f"rehearsal of dev: ended; its report is kept: {kept.kept / 'report.txt'}\n"
+    )
+    assert {file.name for file in kept.kept.iterdir()} == {"lock", *REPORT}
+    until_nothing_is_left(kept.kept)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", kept.port)) != 0
 
 
 def as_kept(command: str) -> str:

@@ -5,9 +5,7 @@ Only real processes show that.
 
 import json
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from rehearsal.engine import Engine
-from rehearsal.folder import REPORT
 from rehearsal.fork_server import launcher
 from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
@@ -45,30 +42,6 @@ def marked(folder: Path) -> set[str]:
         except OSError:  # somebody else's, or gone
             continue
     return found
-
-
-def listening(folder: Path) -> set[str]:
-    """The addresses, as the kernel writes them, on which a sandbox's processes listen."""
-    sockets = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            ours = (
-                str(folder).encode()
-                in (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-            )
-            if ours:
-                sockets |= {os.readlink(fd) for fd in (process / "fd").iterdir()}
-        except OSError:  # somebody else's, or gone
-            continue
-    lines = [
-        line.split()
-        for table in ("/proc/net/tcp", "/proc/net/tcp6")
-        for line in Path(table).read_text().splitlines()[1:]
-    ]
-    return {line[1] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets}
-
-
-LOOPBACK = ("0100007F:", "0000000000000000FFFF00000100007F:")
 
 
 def until_nothing_is_left(folder: Path) -> None:
@@ -118,7 +91,7 @@ def kill(folder: Path, point: str) -> None:
     run.stdout.close()
 
 
-@pytest.mark.prove(reason="the next test has one of the points")
+@pytest.mark.prove(reason="test_documented_commands.py has one of the points")
 def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
     """SIGKILL takes every process along, and a new sandbox takes over what lies there."""
     folder = tmp_path / "sandbox"
@@ -128,44 +101,6 @@ def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
         rehearsal = Rehearsal(sandbox=sandbox)
         assert rehearsal.run_up_only(), rehearsal.failures
     until_nothing_is_left(folder)
-
-
-def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
-    """`--keep` leaves a cluster, on loopback alone, also where one that was killed left things;
-    `down` leaves nothing."""
-    folder = tmp_path / "sandbox"
-    kill(folder, "pulumi up ...")
-    run = start("rehearse", "dev", "--keep", "--folder", str(folder))
-    said, _ = run.communicate(timeout=200)
-    assert run.returncode == 0, said
-    assert f"export KUBECONFIG={folder / 'kubeconfig'}" in said
-    assert f"  {folder / 'run'} pulumi up --stack dev\n" in said
-    printed = subprocess.run(
-        [folder / "run", "pulumi", "stack", "output", "--stack", "dev", "clusterName"],
-        cwd="/", capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert printed.stdout == "gpu-dev\n", printed.stderr
-    (api_server,) = [line for line in marked(folder) if "kube-apiserver" in line]
-    port = int(json.loads((folder / "sandbox.json").read_text())["apiServer"].split(":")[1])
-    assert f"--secure-port={port} " in api_server
-    second = start("rehearse", "dev", "--folder", str(folder))
-    refused, _ = second.communicate(timeout=60)
-    assert second.returncode == 2
-    assert re.fullmatch(
-        r"rehearsal of dev: a kept rehearsal of dev \(pid \d+, since [-\d: ]+\) is running: "
-        r"gpu-cluster down dev, or --replace\n",
-        refused.splitlines(keepends=True)[-1],
-    )
-    addresses = listening(folder)
-    assert any(address.endswith(f":{port:04X}") for address in addresses)
-    assert [address for address in addresses if not address.startswith(LOOPBACK)] == []
-    down = start("down", "dev", "--folder", str(folder))
-    stays = f"its report is kept: {folder / 'report.txt'}\n"
-    assert down.communicate(timeout=60)[0] == f"rehearsal of dev: ended; {stays}"
-    assert {file.name for file in folder.iterdir()} == {"lock", *REPORT}
-    until_nothing_is_left(folder)
-    with socket.socket() as probe:
-        assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 def test_nobody_reads_on_and_it_ends(tmp_path: Path) -> None:
