@@ -42,6 +42,8 @@ class MachineType:
     memory_gib: float
     local_ssd_gib: int | None = None
     """Local SSD that the machine includes; None if it is optional or not offered."""
+    local_ssd_disks: int = 0
+    """The number of its disks, if they are not of 375 GiB each."""
     on_demand: float | None = None
     """Price of the whole machine with its GPUs."""
     spot: float | None = None
@@ -60,10 +62,18 @@ class MachineType:
     notes: str = ""
 
     @property
-    def located(self) -> bool:
-        """Whether Google says in which block a machine is, without a placement policy.
+    def local_ssds(self) -> int:
+        """How many local SSDs it includes."""
+        return self.local_ssd_disks or (self.local_ssd_gib or 0) // 375
 
-        docs.cloud.google.com/compute/docs/instances/view-instance-topology, read 2026-11-24.
+    @property
+    def located(self) -> bool:
+        """Whether Google says in which block a machine is, without a placement policy, and its
+        instructions for GKE use the nodes' labels.
+
+        docs.cloud.google.com/ai-hypercomputer/docs: manage/vms-topology ("A4X Max, A4X, A4, A3
+        Ultra, A3 Mega, and A3 High (8 GPUs)"), nccl/test-gke-custom-a3-mega-high and
+        nccl/test-gke-custom-a3-edge, read 2026-11-24.
         """
         return self.family.startswith("a4") or (self.family == "a3" and self.gpus == 8)
 
@@ -217,12 +227,12 @@ _ROWS: Final = (
     _bundle("a4-highgpu-8g", "nvidia-b200", 8, 224, 3968, local_ssd_gib=12000,
         provisioning=_NO_ON_DEMAND, autopilot=True, boot_disk=_HYPERDISK,
         notes="the GPUs alone: list price 90.216, uncertain; Spot 37.7464 (sky9)"),
-    _bundle("a4x-highgpu-4g", *_GB200, local_ssd_gib=12000, provisioning=_RESERVED, arch="arm64",
-        boot_disk=_HYPERDISK),
+    _bundle("a4x-highgpu-4g", *_GB200, local_ssd_gib=12000, local_ssd_disks=4,
+        provisioning=_RESERVED, arch="arm64", boot_disk=_HYPERDISK),
     _bundle("a4x-highgpu-4g-nolssd", *_GB200, local_ssd_gib=0, provisioning=_RESERVED, arch="arm64",
         boot_disk=_HYPERDISK, uncertain=True, notes=_VARIANT),
     _bundle("a4x-maxgpu-4g-metal", "nvidia-gb300", 4, 144, 960, local_ssd_gib=12000,
-        provisioning=_RESERVED, arch="arm64", boot_disk=_HYPERDISK,
+        local_ssd_disks=4, provisioning=_RESERVED, arch="arm64", boot_disk=_HYPERDISK,
         min_gke="1.34.3-gke.1318000"),
 )  # fmt: skip
 

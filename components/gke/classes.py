@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .cluster_args import GkeClusterArgs
     from .pool_args import Capacity, GkeGpuNodePoolArgs
 
-_LOCAL_SSD_GIB = 375
-"""Size of one local SSD on all machine types with GPUs."""
 _IMAGES = {"cos": "cos_containerd", "ubuntu": "ubuntu_containerd"}
 
 
@@ -150,10 +148,10 @@ def bought(
 
 
 def local_ssds(machine: catalog.MachineType) -> dict[str, int]:
-    """The storage of a priority with a reservation: GKE refuses a reservation of machines with
-    local SSDs unless their number is given."""
-    count = (machine.local_ssd_gib or 0) // _LOCAL_SSD_GIB
-    return {"localSSDCount": count} if count else {}
+    """The storage of a priority with a reservation: GKE requires the number of the local SSDs that
+    a reserved machine includes, and `machineType` with it ("Auto-create node pools to consume
+    reservations")."""
+    return {"localSSDCount": machine.local_ssds} if machine.local_ssds else {}
 
 
 def _specific(reservation: str) -> dict[str, Any]:

@@ -137,8 +137,8 @@ class GkeAutopilotPoolArgs:
         return ResolvedPool(args=self, pool=pool)
 
     def class_spec(self, name: str) -> dict[str, Any]:
-        """The `spec` of the pool's ComputeClass. GKE chooses the machine type and the zones, and
-        the nodes use the cluster's service account."""
+        """The `spec` of the pool's ComputeClass. GKE chooses the smallest machine type that pods
+        fit on and the zones, and the nodes use the cluster's service account."""
         return common_spec(
             name,
             [self._priority(way) for way in self.order],
@@ -156,11 +156,12 @@ class GkeAutopilotPoolArgs:
             **bought(way, self.reservation),
         }
         if way == "reservation":
-            # GKE matches the reservation with these: any machine of the family.
-            rule["machineFamily"] = catalog.ACCELERATORS[self.accelerator].machine_family
             machine = catalog.largest_with(self.accelerator, self.gpus_per_node)
             if machine and (storage := local_ssds(machine)):
-                rule["storage"] = storage
+                # The only one that Autopilot offers with this number of these GPUs.
+                return rule | {"machineType": machine.name, "storage": storage}
+            # Else GKE takes the type of the reserved machines, of this family.
+            rule["machineFamily"] = catalog.ACCELERATORS[self.accelerator].machine_family
         return rule
 
     def gpu_pool(self, name: str) -> GpuPool:

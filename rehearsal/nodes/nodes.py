@@ -494,7 +494,7 @@ class Nodes:
         metadata, name = node["metadata"], node["metadata"]["name"]
         registered = not karpenters(node) or REGISTERED in metadata["labels"]
         labels: dict[str, str | None] = {**group.node.labels, **self._others_labels(group)}
-        labels |= self._place(name, group)
+        labels |= self._place(name, group) | self._queued.zone(metadata.get("labels") or {})
         if karpenters(node):
             labels["karpenter.sh/do-not-sync-taints"] = "true"
             # Karpenter sets the template's labels until the node is registered.

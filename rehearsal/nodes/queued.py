@@ -1,14 +1,17 @@
 """ProvisioningRequests, as GKE's autoscaler processes them: all nodes of a request start, or none.
 
 States, reasons and messages follow GoogleCloudPlatform/cluster-autoscaler 7d250507,
-pkg/provisioningrequests (read 2026-11-24). An accepted request waits for capacity indefinitely. Its
-nodes have their own label, and are not removed while they are booked for its pods. Unlike on GKE, a
-node group has one zone here, and a request has one pod set.
+pkg/provisioningrequests (read 2026-11-24). An accepted request waits for capacity indefinitely, in
+the zone that was chosen when it was accepted: Compute Engine recommends one, here the first that
+has all machines, else the pool's first. Its nodes have their own label, and are not removed while
+they are booked for its pods. Unlike on GKE, a request has one pod set.
 """
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,12 +38,25 @@ TAINT = {
 _SCALE = 0.1
 """Seconds here per real second."""
 BOOKED_SECONDS = 600 * _SCALE
-"""How long nodes wait for their pods."""
+"""How long nodes wait for their pods. The request says so afterwards, whatever has become of them:
+reconciler/provisioning_request_finalizer.go."""
 GIVE_UP_SECONDS = 120 * _SCALE
 """Minimum age of a request that fails because no node group has room for it."""
 RUN_SECONDS = 604800
 """Real seconds that nodes live if their request does not set it."""
 RETRY_SECONDS, LOOK_SECONDS = 1.0, 3.0
+ZONE = "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Grant:
+    """Nodes that were started for a request, and are not all ready yet."""
+
+    group: str
+    zone: str
+    nodes: int
+    label: str
+    """The value of their label for the request."""
 
 
 class QueuedNodes:
@@ -48,12 +64,13 @@ class QueuedNodes:
 
     def __init__(self, api: Callable[[], Api], log: EventLog, cloud: object) -> None:
         self._api, self._log, self._cloud = api, log, cloud
-        self._granted: dict[str, int] = {}
-        """Request -> how many nodes were started for it."""
+        self._granted: dict[str, _Grant] = {}
         self._due: dict[str, float] = {}
         self._next = 0.0
         self._used: set[str] = set()
         """Requests whose pods have run on their nodes."""
+        self._zones: dict[str, str] = {}
+        """Value of a node's label for its request -> the zone of the request."""
         self.waiting: dict[str, str] = {}
         """Owner of a request, `namespace/name` -> why its nodes do not start."""
         self.booked: Collection[str] = ()
@@ -78,6 +95,8 @@ class QueuedNodes:
         }
         booked, self.waiting = set[str](), {}
         asked = [one for one in self._api().items(REQUESTS) if _class(one) == CLASS]
+        there = {one["metadata"]["uid"] for one in asked}
+        self._granted = {uid: one for uid, one in self._granted.items() if uid in there}
         for request in asked:
             try:
                 booked |= self._step(request, queued, own)
@@ -85,6 +104,11 @@ class QueuedNodes:
                 if error.status not in (404, 409):  # deleted or changed meanwhile
                     raise
         self.booked = booked
+
+    def zone(self, labels: Mapping[str, str]) -> dict[str, str]:
+        """The label of the zone in which a node with these labels started for a request."""
+        zone = self._zones.get(labels.get(LABEL, ""))
+        return {ZONE: zone} if zone else {}
 
     def _looks(self) -> bool:
         """Whether it is time to look for requests when no group serves them."""
@@ -102,6 +126,8 @@ class QueuedNodes:
             for node in nodes
             if (node["metadata"].get("labels") or {}).get(LABEL) == _resize(request)
         ]
+        if zone := _zone_of(request):
+            self._zones[_resize(request)] = zone
         if holds(request, "CapacityRevoked"):
             self.over += mine
         if holds(request, "Failed") or holds(request, "CapacityRevoked"):
@@ -118,17 +144,20 @@ class QueuedNodes:
                 self.over += mine
             return set()
         if holds(request, "Provisioned"):
-            late = _age(request, "Provisioned") > BOOKED_SECONDS
-            if name in self._used or late or not mine:
+            if _age(request, "Provisioned") > BOOKED_SECONDS:
                 self._say(request, "BookingExpired", "BookingExpired",
                     "Capacity booking for the Provisioning Request has expired and the nodes are "
                     "now candidates for scale down when underutilized.")  # fmt: skip
                 return set()
+            if name in self._used:
+                return set()
         elif uid in self._granted:
-            self._label(request, nodes, self._granted[uid] - len(mine))
-            if len(mine) == self._granted[uid] and all(holds(node, "Ready") for node in mine):
+            needed = self._granted[uid].nodes
+            self._label(request, nodes, needed - len(mine))
+            if len(mine) == needed and all(holds(node, "Ready") for node in mine):
                 self._say(request, "Provisioned", "Provisioned",
                     "Provisioning Request was successfully provisioned.")  # fmt: skip
+                del self._granted[uid]
         elif time.monotonic() >= self._due.get(uid, 0.0):
             self._due[uid] = time.monotonic() + RETRY_SECONDS
             self._ask(request, groups, nodes)
@@ -153,16 +182,17 @@ class QueuedNodes:
         spec["nodeSelector"] = {
             key: value for key, value in (spec.get("nodeSelector") or {}).items() if key != LABEL
         }
-        fitting = [group for group in groups if not mismatches(spec, group.node)]
-        if not fitting:
+        options = [(group, zone) for group in groups for zone in _zones(spec, group)]
+        if not options:
             none = "No nodepool with QueuedProvisioning enabled is available for scale up"
             self._refuse(request, "NoQueuedNodepoolAvailable", none)
             return
-        group = fitting[0]
+        group = options[0][0]
         labels = template["template"].get("metadata", {}).get("labels") or {}
         needed = nodes_for(spec, labels, pod_set["count"], group)
         # Including nodes that no pod uses any more, until the autoscaler has removed them.
-        size = max(group.target_nodes, sum(belongs(node, group) for node in nodes))
+        own = [node["metadata"]["labels"] for node in nodes if belongs(node, group)]
+        size = max(group.target_nodes, len(own))
         if size >= group.max_nodes:
             self._refuse(request, "NodepoolSizeReached",
                 f"Max nodepool size reached, affected nodepools: {group.name}")  # fmt: skip
@@ -172,15 +202,17 @@ class QueuedNodes:
                 "Provisioning Request cannot be scheduled in a single zone of a single nodepool, "
                 f"affected nodepools: {group.name}")  # fmt: skip
             return
+        assert isinstance(self._cloud, Queueing)
+        running = {zone: self._running(group, zone, own) for of, zone in options if of is group}
         if not holds(request, "Accepted"):
             self._say(request, "Accepted", "SuccessfullyQueued",
                 "Provisioning Request was successfully queued.",
                 NodePoolName=group.name, ResizeRequestName=_resize(request),
-                SelectedZone=group.node.labels.get("topology.kubernetes.io/zone", ""),
+                SelectedZone=self._cloud.recommend(group.name, needed, running),
             )  # fmt: skip
-        assert isinstance(self._cloud, Queueing)
+        zone = _zone_of(request)
         try:
-            self._cloud.start_together(group.name, needed)
+            self._cloud.start_together(group.name, needed, zone, running.get(zone, 0))
         except RefusedError as error:
             if self._say(request, "Provisioned", "ResourcePoolExhausted", str(error),
                          status="False"):  # fmt: skip
@@ -189,8 +221,21 @@ class QueuedNodes:
                     request=full_name(request),
                 )  # fmt: skip
             return
-        self._granted[request["metadata"]["uid"]] = needed
-        self._log.record("cloud", group.name, "together", nodes=needed, request=full_name(request))
+        self._granted[request["metadata"]["uid"]] = _Grant(
+            group=group.name, zone=zone, nodes=needed, label=_resize(request)
+        )
+        self._log.record(
+            "cloud", group.name, "together", nodes=needed, zone=zone, request=full_name(request)
+        )
+
+    def _running(self, group: NodeGroup, zone: str, own: Sequence[Mapping[str, str]]) -> int:
+        """The nodes of the group in a zone, given the labels of all of them, and those to come."""
+        labels = Counter(each[LABEL] for each in own if LABEL in each)
+        return sum(LABEL in each and each.get(ZONE) == zone for each in own) + sum(
+            max(grant.nodes - labels[grant.label], 0)
+            for grant in self._granted.values()
+            if (grant.group, grant.zone) == (group.name, zone)
+        )
 
     def _refuse(self, request: Object, reason: str, message: str) -> None:
         """Records that the request is refused and retried, or has failed if it is old enough."""
@@ -205,7 +250,8 @@ class QueuedNodes:
         free = [n for n in nodes if LABEL not in (n["metadata"].get("labels") or {})]
         for node in free[: max(missing, 0)]:
             path = f"/api/v1/nodes/{node['metadata']['name']}"
-            self._api().patch(path, {"metadata": {"labels": {LABEL: _resize(request)}}})
+            marks = {LABEL: _resize(request), **self.zone({LABEL: _resize(request)})}
+            self._api().patch(path, {"metadata": {"labels": marks}})
 
     def _say(
         self, request: Object, kind: str, reason: str, message: str, status: str = "True",
@@ -236,6 +282,14 @@ class QueuedNodes:
         return True
 
 
+def _zones(spec: Mapping[str, Any], group: NodeGroup) -> Iterator[str]:
+    """The zones of the group in which its nodes fit a pod."""
+    for zone in group.zones:
+        node = replace(group.node, labels={**group.node.labels, ZONE: zone})
+        if not mismatches(spec, node):
+            yield zone
+
+
 def nodes_for(
     spec: Mapping[str, Any], labels: Mapping[str, str], pods: int, group: NodeGroup
 ) -> int:
@@ -257,6 +311,12 @@ def nodes_for(
 
 def _class(request: Object) -> str:
     return str(request["spec"]["provisioningClassName"])
+
+
+def _zone_of(request: Object) -> str:
+    """The zone that was chosen for it; empty if none is yet."""
+    details = (request.get("status") or {}).get("provisioningClassDetails") or {}
+    return str(details.get("SelectedZone", ""))
 
 
 def _resize(request: Object) -> str:

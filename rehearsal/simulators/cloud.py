@@ -190,6 +190,8 @@ class NodeGroup:
     the machines that join. None for any other group."""
     queued: bool = False
     """Whether its nodes start only for ProvisioningRequests, all of one together."""
+    zones: tuple[str, ...] = ()
+    """The zones of a queued group, in one of which all nodes of a request start."""
     refused: str = ""
     """Why the cloud launches no machine for the pool with any purchase option; empty if it does, or
     if an option has not been tried yet."""
@@ -389,9 +391,13 @@ class Restocking(Protocol):
 class Queueing(Protocol):
     """A cloud that starts the nodes of a request all at once or not at all: GKE."""
 
-    def start_together(self, group: str, nodes: int) -> None:
-        """Starts this many more nodes in a `queued` group. Raises RefusedError, with none of them
-        started, if it cannot start all."""
+    def recommend(self, group: str, nodes: int, running: Mapping[str, int]) -> str:
+        """The zone in which this many more nodes of a `queued` group can be had, or its first.
+        `running`: each zone that may be used -> the group's nodes there."""
+
+    def start_together(self, group: str, nodes: int, zone: str, running: int) -> None:
+        """Starts this many more nodes of a `queued` group in a zone that has `running` of them.
+        Raises RefusedError, with none of them started, if it cannot start all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,12 +109,11 @@ def needs(
                 f"pool {name}: not counted, because its nodes use {pool.reservation}, which "
                 "counted when it was created"
             )
-        # Stopped instances count against no quota (EC2 user guide, ri-limits.html, 2026-11-24).
-        warm = (
-            pool.warm_pool.min_size
-            if pool.warm_pool and pool.warm_pool.pool_state == "running"
-            else 0
-        )
+        # The quota counts running instances (EC2 user guide, ri-limits.html), and a warm one runs
+        # while it boots, even if it stops afterwards (autoscaling/ec2/userguide/
+        # warm-pool-instance-lifecycle.html, both 2026-11-24). More than minSize wait only while
+        # the pool has fewer nodes.
+        warm = pool.warm_pool.min_size if pool.warm_pool else 0
         # Each choice of an order of fallback may have to provide all nodes.
         for bought in pool.purchases:
             for kind in pool.instance_types if bought in ("spot", "on-demand") else ():

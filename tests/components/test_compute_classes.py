@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from components.catalog.gke import MACHINE_TYPES
+from components.gke.classes import local_ssds
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
@@ -170,7 +172,7 @@ def test_on_autopilot_gke_chooses_the_machines_of_the_class() -> None:
                 "gpu": gpu,
                 "spot": False,
                 "reservations": reserved,
-                "machineFamily": "a2",
+                "machineType": "a2-ultragpu-2g",
                 "storage": {"localSSDCount": 2},
             },
             {"gpu": gpu, "flexStart": {"enabled": True}},
@@ -179,6 +181,35 @@ def test_on_autopilot_gke_chooses_the_machines_of_the_class() -> None:
         "whenUnsatisfiable": "DoNotScaleUp",
         "activeMigration": {"optimizeRulePriority": False},
     }
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "gpus", "fields"),
+    [
+        ("nvidia-l4", 1, {"machineFamily": "g2"}),
+        ("nvidia-tesla-a100", 8, {"machineFamily": "a2"}),
+        ("nvidia-h100-80gb", 8,
+         {"machineType": "a3-highgpu-8g", "storage": {"localSSDCount": 16}}),
+        ("nvidia-h200-141gb", 8,
+         {"machineType": "a3-ultragpu-8g", "storage": {"localSSDCount": 32}}),
+    ],
+)  # fmt: skip
+def test_a_reservation_on_autopilot_has_the_machines_local_ssds(
+    accelerator: str, gpus: int, fields: dict[str, Any]
+) -> None:
+    """GKE takes their number only with the machine type; a family includes any of its types."""
+    pool = GkeAutopilotPoolArgs(
+        accelerator=accelerator, gpus_per_node=gpus, capacity_type="reservation", reservation="mine"
+    )
+    (rule,) = pool.class_spec("pool")["priorities"]
+    keys = ("machineType", "machineFamily", "storage")
+    assert {key: rule[key] for key in keys if key in rule} == fields
+
+
+def test_a4x_has_fewer_and_larger_local_ssds() -> None:
+    """Four of 3,000 GiB, unlike the 375 GiB of all others."""
+    assert local_ssds(MACHINE_TYPES["a4x-highgpu-4g"]) == {"localSSDCount": 4}
+    assert local_ssds(MACHINE_TYPES["a4-highgpu-8g"]) == {"localSSDCount": 32}
 
 
 def test_pods_on_autopilot_select_only_the_class() -> None:

@@ -198,13 +198,30 @@ class GoogleCloud(CloudState):
                 self._check_auto_start(known[group], nodes)
             self.auto_nodes[group] = nodes
 
-    def start_together(self, group: str, nodes: int) -> None:
+    def recommend(self, group: str, nodes: int, running: Mapping[str, int]) -> str:
+        """Implements `rehearsal.simulators.cloud.Queueing`."""
+        with self.lock:
+            pool = self._pool(group)
+            return next(
+                (
+                    zone
+                    for zone, there in running.items()
+                    if pool is None
+                    or short_of(
+                        self._stock, self.pools(), pool, pool.nodes + nodes, zone, there + nodes
+                    )
+                    is None
+                ),
+                next(iter(running)),
+            )
+
+    def start_together(self, group: str, nodes: int, zone: str, running: int) -> None:
         """Implements `rehearsal.simulators.cloud.Queueing`."""
         with self.lock:
             if (pool := self._pool(group)) is None:
                 raise RefusedError(f"there is no node pool {group}")
             try:
-                self.check_start(pool, pool.nodes + nodes)
+                self.check_start(pool, pool.nodes + nodes, zone, running + nodes)
             except ApiError as error:
                 raise RefusedError(error.message) from None
             pool.nodes += nodes
@@ -340,15 +357,16 @@ class GoogleCloud(CloudState):
         most = sum(group.max_nodes * group.gpus for group in groups)
         return max(DEFAULT_QUOTA, most + reserved.reserved_gpus(self, None, None))
 
-    def check_start(self, pool: CloudResource, wanted: int) -> None:
-        """Raises ApiError if the pool cannot have `wanted` nodes: GKE creates a pool that cannot
-        have any nodes, and Compute Engine refuses its first one."""
+    def check_start(self, pool: CloudResource, wanted: int, zone: str = "", there: int = 0) -> None:
+        """Raises ApiError if the pool cannot have `wanted` nodes, with `zone` `there` of them in
+        it: GKE creates a pool that cannot have any nodes, and Compute Engine refuses its first
+        one."""
         if not wanted:
             return
         check_boot_disk(pool.state["config"])
-        if (row := short_of(self._stock, self.pools(), pool, wanted)) is not None:
+        if (row := short_of(self._stock, self.pools(), pool, wanted, zone, there)) is not None:
             self._stock.refused(row)
-            raise exhausted(pool)
+            raise exhausted(pool, zone)
         cluster = self.resources[pool.parent or ""]
         compute_classes.check_limits(cluster, self.pools(), pool, wanted)
         reserved.check_start(self, pool, wanted)

@@ -2,8 +2,8 @@
 
 Pools and their nodes follow GoogleCloudPlatform/cluster-autoscaler 7d250507 (pkg/computeclass,
 pkg/autoprovisioning/injection.go, pkg/backoff/npc_backoff.go; read 2026-11-24). A real pool spans
-the zones of its priority; here each zone has its own. For a priority
-without a machine type, GKE takes the smallest machine for the pods, here the largest is taken.
+the zones of its priority; here each zone has its own. For a priority without a machine type, GKE
+takes that of its reservation, else the smallest machine for the pods; here the largest is taken.
 """
 
 import hashlib
@@ -27,6 +27,7 @@ from rehearsal.simulators.google.container.node_defaults import accelerator_of
 from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.resource import CloudResource
 from rehearsal.simulators.google.state import CloudState
+from rehearsal.simulators.reservations import Reservation
 
 LABEL = "cloud.google.com/compute-class"
 _EFFECTS = {
@@ -142,12 +143,26 @@ class _Rule:
         migrates = (self.spec.get("activeMigration") or {}).get("optimizeRulePriority", False)
         for zone in zones:
             for path in reservation or [""]:
-                state = self._state(cluster, zone, path)
+                held = reserved.found_in(cloud, path, project, zone) if path else None
+                state = self._with(held)._state(cluster, zone, path)
                 pool = node_pools.drafted(cloud, cluster, state)
                 yield Candidate(
                     pool=pool,
                     choice=Choice(of=self.name, rank=self.rank, migrates=bool(migrates)),
                 )
+
+    def _with(self, held: Reservation | None) -> "_Rule":
+        """The priority with the machine type of its reservation if it only names a family."""
+        if held is None or "machineType" in self.rule:
+            return self
+        wanted, family = self.rule["machineFamily"], held.type.partition("-")[0]
+        if family != wanted:
+            raise ApiError(
+                400, f"machine family mismatch: requested {wanted}, reservation has {family}"
+            )
+        rule = replace(self, rule={**self.rule, "machineType": held.type})
+        rule._offered([held.zone])
+        return rule
 
     def _reservation(self) -> list[str]:
         """Paths of the specific reservations, as in `reservationAffinity`."""
@@ -190,7 +205,7 @@ class _Rule:
         found = [
             zone
             for zone in zones
-            if any(reserved.is_in(cloud, path, project, zone) for path in reservation)
+            if any(reserved.found_in(cloud, path, project, zone) for path in reservation)
         ]
         if not found:
             raise ApiError(
@@ -253,6 +268,17 @@ class _Rule:
                 400,
                 "Reservation is incompatible with priority rule configuration (local SSDs: the "
                 "priority has no localSSDCount).",
+            )
+        if ssd and "machineType" not in self.rule:
+            # "Auto-create node pools to consume reservations": no words of GKE are known.
+            raise ApiError(
+                400, "priorities that configure local SSDs must use machineType, not machineFamily"
+            )
+        if ssd and machine.local_ssds and ssd != machine.local_ssds:
+            raise ApiError(
+                400,
+                f"Invalid localSSD count: {ssd} for given machineType: {name}, possible local ssd "
+                f"counts: [{machine.local_ssds}]",
             )
         own = (self.rule.get("location") or {}).get("zones") or self._reservation()
         return [zone for zone in zones if own or zone in offered] or list(zones)

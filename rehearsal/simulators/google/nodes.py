@@ -72,6 +72,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         revision=pool.revision,
         gpus=gpus[1] if gpus else 0,
         queued=queued(state),
+        zones=tuple(state["locations"]) if queued(state) else (),
         sharing=gke_sharing(first_gpu(config), gpus)
         if plugin == "cloud" and gpus
         else GpuSharing(),

@@ -1,6 +1,8 @@
 """The nodes of a ProvisioningRequest start together or not at all, and wait for its pods."""
 
-from datetime import UTC, datetime
+import copy
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,12 +12,12 @@ from rehearsal.event_log import EventLog
 from rehearsal.nodes import queued
 from rehearsal.nodes.node_registration import GROUP
 from rehearsal.nodes.pods import condition, holds
-from rehearsal.nodes.queued import CLASS, CONSUMES, LABEL, QueuedNodes, nodes_for
+from rehearsal.nodes.queued import CLASS, CONSUMES, LABEL, ZONE, QueuedNodes, nodes_for
 from rehearsal.simulators.cloud import NodeTaint, RefusedError
 from tests.unit.rehearsal.rehearsed import GPU_TAINT, group, node, pod, shape
 
 TAINT = NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
-POOL = group(template=shape(taints=(GPU_TAINT, TAINT)), max_nodes=4, queued=True)
+POOL = group(template=shape(taints=(GPU_TAINT, TAINT)), max_nodes=4, queued=True, zones=("a", "b"))
 AT = "2026-01-01T00:00:00Z"
 TEMPLATE = "/api/v1/namespaces/default/podtemplates/ppt"
 NODES = "/api/v1/nodes/"
@@ -58,14 +60,18 @@ class Cluster(Api):
 
 
 class Stocked:
-    """A cloud that has so many machines, and starts the nodes at once."""
+    """A cloud that has so many machines in each zone, and starts the nodes at once."""
 
-    def __init__(self, cluster: Cluster, machines: int) -> None:
+    def __init__(self, cluster: Cluster, machines: dict[str, int]) -> None:
         self.cluster, self.machines = cluster, machines
 
-    def start_together(self, group: str, nodes: int) -> None:
-        if nodes > self.machines:
-            raise RefusedError(f"{self.machines} machines are left")
+    def recommend(self, group: str, nodes: int, running: Mapping[str, int]) -> str:
+        has = (zone for zone, there in running.items() if there + nodes <= self.machines[zone])
+        return next(has, next(iter(running)))
+
+    def start_together(self, group: str, nodes: int, zone: str, running: int) -> None:
+        if running + nodes > self.machines[zone]:
+            raise RefusedError(f"{self.machines[zone]} machines are left")
         for number in range(nodes):
             made = node(f"n{number}", POOL)
             made["metadata"]["annotations"] = {GROUP: group}
@@ -77,9 +83,12 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queued, "RETRY_SECONDS", 0.0)
 
 
-def rehearsed(tmp_path: Any, pods: int, machines: int) -> tuple[Cluster, Stocked, QueuedNodes]:
+def rehearsed(
+    tmp_path: Any, pods: int, machines: int, others: int = 0
+) -> tuple[Cluster, Stocked, QueuedNodes]:
+    """`machines` in the pool's first zone, `others` in its second."""
     cluster = Cluster(pods)
-    cloud = Stocked(cluster, machines)
+    cloud = Stocked(cluster, {"a": machines, "b": others})
     return cluster, cloud, QueuedNodes(lambda: cluster, EventLog(tmp_path / "log"), cloud)
 
 
@@ -92,7 +101,7 @@ def test_a_request_waits_until_all_of_its_nodes_can_be_had(tmp_path: Any) -> Non
     assert holds(cluster.request, "Accepted")
     assert condition(cluster.request, "Provisioned")["message"] == "3 machines are left"
     assert nodes.waiting == {"default/jobset-ddp-1": "3 machines are left"}
-    cloud.machines = 4
+    cloud.machines["a"] = 4
     for _ in range(3):
         nodes.turn([POOL], cluster.nodes, [])
     assert holds(cluster.request, "Provisioned")
@@ -102,9 +111,42 @@ def test_a_request_waits_until_all_of_its_nodes_can_be_had(tmp_path: Any) -> Non
     assert nodes.waiting == {}
 
 
+def test_a_request_keeps_the_zone_that_it_was_accepted_for(tmp_path: Any) -> None:
+    """Of two zones the one that has all machines; a zone that has them later does not help."""
+    cluster, _, nodes = rehearsed(tmp_path, pods=4, machines=3, others=4)
+    for _ in range(3):
+        nodes.turn([POOL], cluster.nodes, [])
+    assert cluster.request["status"]["provisioningClassDetails"]["SelectedZone"] == "b"
+    assert {one["metadata"]["labels"][ZONE] for one in cluster.nodes} == {"b"}
+    assert nodes.zone(cluster.nodes[0]["metadata"]["labels"]) == {ZONE: "b"}
+    waiting, cloud, nodes = rehearsed(tmp_path, pods=4, machines=3, others=3)
+    nodes.turn([POOL], [], [])
+    cloud.machines["b"] = 4
+    for _ in range(3):
+        nodes.turn([POOL], [], [])
+    assert waiting.request["status"]["provisioningClassDetails"]["SelectedZone"] == "a"
+    assert waiting.nodes == []
+
+
+def test_nodes_that_are_still_to_come_count_in_their_zone(tmp_path: Any) -> None:
+    """Two jobs at once do not both get the last machines of a zone."""
+    cluster, _, nodes = rehearsed(tmp_path, pods=2, machines=2, others=2)
+    second = copy.deepcopy(cluster.request)
+    second["metadata"] |= {"name": "ddp-2", "uid": "v"}
+    cluster.items = lambda path: [cluster.request, second]  # type: ignore[method-assign]
+    cluster.patch = lambda path, patch, kind="": patch  # type: ignore[method-assign]
+    nodes.turn([POOL], [], [])
+    zones = [
+        each["status"]["provisioningClassDetails"]["SelectedZone"]
+        for each in (cluster.request, second)
+    ]
+    assert zones == ["a", "b"]
+
+
 def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Any) -> None:
-    """Booked until a pod that consumes the request is there. When their run duration is over, the
-    request is revoked, and the nodes are over as long as they are there."""
+    """Booked until a pod that consumes the request is there. GKE says after ten minutes that they
+    are not booked any more. When their run duration is over, the request is revoked, and the nodes
+    are over as long as they are there."""
     cluster, _, nodes = rehearsed(tmp_path, pods=2, machines=2)
     for _ in range(4):
         nodes.turn([POOL], cluster.nodes, [])
@@ -112,9 +154,15 @@ def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Any) -> None:
     worker = pod(on="n0", phase="Running")
     worker["metadata"]["annotations"] = {CONSUMES: "ddp-1"}
     nodes.turn([POOL], cluster.nodes, [worker])
-    assert holds(cluster.request, "BookingExpired")
     assert nodes.booked == set()
     nodes.turn([POOL], [], [])
+    assert not holds(cluster.request, "BookingExpired")
+    booked = datetime.now(UTC) - timedelta(seconds=queued.BOOKED_SECONDS + 1)
+    for each in cluster.request["status"]["conditions"]:
+        each["lastTransitionTime"] = booked.isoformat()
+    for _ in range(2):
+        nodes.turn([POOL], [], [])
+    assert holds(cluster.request, "BookingExpired")
     assert not holds(cluster.request, "CapacityRevoked")
     for each in cluster.request["status"]["conditions"]:
         each["lastTransitionTime"] = AT
@@ -145,7 +193,7 @@ def test_a_request_without_room_is_not_accepted_and_then_fails(
     cluster, _, nodes = rehearsed(tmp_path, pods=pods, machines=9)
     pool = group(
         template=shape(labels=labels, taints=(GPU_TAINT, TAINT)),
-        max_nodes=4, target_nodes=taken, queued=True,
+        max_nodes=4, target_nodes=taken, queued=True, zones=("a",),
     )  # fmt: skip
     cluster.request["metadata"]["creationTimestamp"] = datetime.now(UTC).isoformat()
     nodes.turn([pool], [], [])

@@ -136,6 +136,30 @@ def test_a_priority_takes_machines_out_of_its_reservation() -> None:
 
 
 @pytest.mark.parametrize(
+    ("held", "says"),
+    [
+        ("g2-standard-4", ""),
+        ("g2-standard-24", "GPU type nvidia-l4 with count 1 is not supported with machine type g2"),
+        ("a2-highgpu-1g", "machine family mismatch: requested g2, reservation has a2"),
+    ],
+)
+def test_a_priority_with_a_family_has_the_machines_of_its_reservation(held: str, says: str) -> None:
+    """Not the largest of the family, nor one that the pods would fit on."""
+    mine = Reservation(name="mine", type=held, zone="us-central1-a", count=1)
+    made, given = stack(reservations=(mine,)), copy.deepcopy(L4)
+    family = {key: value for key, value in RESERVED.items() if key != "machineType"}
+    given["spec"]["priorities"] = [family | {"machineFamily": "g2"}, ON_DEMAND]
+    lines = made.cloud.classes([given])
+    assert [line.removeprefix("compute class l4: priority 0: ")[: len(says)] for line in lines] == (
+        [says] if says else []
+    )
+    if not says:
+        (first,) = (one for one in made.cloud.node_groups() if one.choice and not one.choice.rank)
+        assert first.node.labels["node.kubernetes.io/instance-type"] == held
+        made.cloud.set_size(first.name, 1)
+
+
+@pytest.mark.parametrize(
     ("specific", "found"),
     [
         ({"name": "mine"}, ["us-central1-b"]),
@@ -210,6 +234,11 @@ A100 = {"machineType": "a2-ultragpu-1g", "gpu": {"type": "nvidia-a100-80gb", "co
         (RESERVED | {"location": {"zones": ["us-central1-a"]}},
          "location config with specific reservations enabled"),
         (RESERVED | A100, "the priority has no localSSDCount"),
+        (RESERVED | A100 | {"storage": {"localSSDCount": 2}},
+         "Invalid localSSD count: 2 for given machineType: a2-ultragpu-1g, possible local ssd "
+         "counts: [1]"),
+        ({"reservations": RESERVED["reservations"], "machineFamily": "a2", "gpu": A100["gpu"],
+          "storage": {"localSSDCount": 1}}, "must use machineType, not machineFamily"),
         ({"reservations": RESERVED["reservations"], "gpu": {"type": "nvidia-l4", "count": 1}},
          "missing machineType and machineFamily, unable to define reservation compatibility"),
         ({**SPOT, "flexStart": {"enabled": True}, "maxRunDurationSeconds": 60},

@@ -4,11 +4,13 @@ import pytest
 
 from rehearsal.simulators.cloud import NodeGroup, NodeTaint, RefusedError
 from rehearsal.simulators.reservations import Reservation
+from rehearsal.simulators.stock import Stock
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import ACCOUNT, POOL, GoogleStack, pool, t4
 
 GPU_TAINT = NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 CPU = {"machineType": "e2-standard-2"}
+ZONE = "us-central1-a"
 G4_ZONE = {"nodeLocations": ["us-central1-b"]}
 FLEX_START = {
     "nodeConfig": t4(flexStart=True),
@@ -442,13 +444,31 @@ def test_a_queued_pool_starts_all_nodes_of_a_request_or_none() -> None:
     name = group_of(stack).name
     stack.cloud.faults.quota["PREEMPTIBLE_NVIDIA_T4_GPUS"] = 3
     with pytest.raises(RefusedError, match="PREEMPTIBLE_NVIDIA_T4_GPUS"):
-        stack.cloud.start_together(name, 4)
+        stack.cloud.start_together(name, 4, ZONE, 0)
     assert group_of(stack).target_nodes == 0
-    stack.cloud.start_together(name, 3)
+    stack.cloud.start_together(name, 3, ZONE, 0)
     assert group_of(stack).target_nodes == 3
     assert group_of(stack).queued
     taint = NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
     assert taint in group_of(stack).node.taints
+
+
+def test_all_nodes_of_a_request_start_in_one_zone() -> None:
+    """Google recommends one that has the machines, and counts those that run there."""
+    other = "us-central1-b"
+    rows = [Stock(machine_type="n1-standard-4", zone=zone, nodes=2) for zone in (ZONE, other)]
+    stack = GoogleStack(quota_suffices=True, stock=rows)
+    stack.cluster()
+    stack.pool(**QUEUED, nodeLocations=[ZONE, other])
+    name = group_of(stack).name
+    assert group_of(stack).zones == (ZONE, other)
+    assert stack.cloud.recommend(name, 2, {ZONE: 0, other: 0}) == ZONE
+    stack.cloud.start_together(name, 2, ZONE, 0)
+    assert stack.cloud.recommend(name, 2, {ZONE: 2, other: 0}) == other
+    assert stack.cloud.recommend(name, 3, {ZONE: 0, other: 0}) == ZONE
+    with pytest.raises(RefusedError, match=f"EXHAUSTED: The zone 'projects/p/zones/{other}'"):
+        stack.cloud.start_together(name, 3, other, 0)
+    stack.cloud.start_together(name, 2, other, 0)
 
 
 def test_nodes_run_as_an_account_that_exists() -> None:

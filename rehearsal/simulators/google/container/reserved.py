@@ -34,7 +34,7 @@ def check_new(cloud: CloudState, pool: Mapping[str, Any], identity: str, nodes: 
     project, name = identity.split("/")[1], identity.rpartition("/")[2]
     zones = pool["locations"]
     for zone in zones:
-        found = _found(cloud, path, project, zone)
+        found = found_in(cloud, path, project, zone)
         if found is None:
             raise ApiError(
                 404,
@@ -59,7 +59,7 @@ def check_start(cloud: CloudState, pool: CloudResource, wanted: int) -> None:
     if not (path := affinity(pool.state)):
         return
     project = pool.identity.split("/")[1]
-    there = [_found(cloud, path, project, zone) for zone in pool.state["locations"]]
+    there = [found_in(cloud, path, project, zone) for zone in pool.state["locations"]]
     found = [one for one in there if one is not None]
     if not found:
         raise ApiError(404, f"Specified reservations [{path}] do not exist.")
@@ -81,16 +81,11 @@ def check_start(cloud: CloudState, pool: CloudResource, wanted: int) -> None:
 def in_region(cloud: CloudState, path: str, project: str, region: str) -> Reservation | None:
     """The reservation in a zone of this region, if it exists and the project may use it."""
     zones = dict.fromkeys(one.zone for one in cloud.reservations)
-    found = (_found(cloud, path, project, zone) for zone in zones if region_of(zone) == region)
+    found = (found_in(cloud, path, project, zone) for zone in zones if region_of(zone) == region)
     return next((one for one in found if one is not None), None)
 
 
-def is_in(cloud: CloudState, path: str, project: str, zone: str) -> bool:
-    """Whether the reservation is in this zone, and the project may use it."""
-    return _found(cloud, path, project, zone) is not None
-
-
-def _found(cloud: CloudState, path: str, project: str, zone: str) -> Reservation | None:
+def found_in(cloud: CloudState, path: str, project: str, zone: str) -> Reservation | None:
     """The reservation in this zone, if it exists and the project may use it."""
     whole, _, block = path.partition(_BLOCKS)
     block = block.partition("/")[0]
@@ -135,7 +130,7 @@ def used_of(cloud: CloudState, one: Reservation, besides: str = "") -> int:
         path, zones = affinity(pool.state), pool.state["locations"]
         if not path or one.zone not in zones or pool.identity == besides:
             continue
-        if _found(cloud, path, pool.identity.split("/")[1], one.zone) is one:
+        if found_in(cloud, path, pool.identity.split("/")[1], one.zone) is one:
             number = zones.index(one.zone)
             used += pool.nodes // len(zones) + (number < pool.nodes % len(zones))
     return used
