@@ -99,6 +99,11 @@ def test_an_autoscaler_without_its_order_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.prove(reason="the simulator's tests have GKE's words; each is a rehearsal")
 @pytest.mark.parametrize(
+    ("example", "inventory"),
+    [(EXAMPLE, "inventory.yaml"), (AUTOPILOT, "inventory-autopilot.yaml")],
+    ids=["standard", "autopilot"],
+)
+@pytest.mark.parametrize(
     ("mistake", "says"),
     [
         (
@@ -116,12 +121,12 @@ def test_an_autoscaler_without_its_order_is_named(tmp_path: Path) -> None:
     ],
     ids=["no such node", "no node pools", "another name"],
 )
-def test_what_is_wrong_with_a_class_of_autopilot_is_named(
-    tmp_path: Path, mistake: str, says: str
+def test_what_is_wrong_with_a_class_is_named(
+    tmp_path: Path, example: Path, inventory: str, mistake: str, says: str
 ) -> None:
     """In GKE's words, and as the pods see it."""
     mutation = changed("kubernetes:cloud.google.com/v1:ComputeClass", mistake)
-    rehearsal = rehearsed(tmp_path, AUTOPILOT.read_text(), "inventory-autopilot.yaml", mutation)
+    rehearsal = rehearsed(tmp_path, example.read_text(), inventory, mutation)
     assert any(says in line for line in rehearsal.failures), rehearsal.failures
 
 

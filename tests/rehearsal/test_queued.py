@@ -195,17 +195,28 @@ def without_enough(config: dict[str, Any]) -> None:
     config["gpu-cluster:workloads"] = {}
 
 
+def with_karpenter(config: dict[str, Any]) -> None:
+    """The same, with instances that Karpenter launches."""
+    without_enough(config)
+    config["gpu-cluster:cluster"].pop("autoscaler", None)
+    config["gpu-cluster:cluster"]["scaler"] = "karpenter"
+
+
 @pytest.mark.prove(reason="Kueue waits for a minute; this is a whole rehearsal")
-def test_a_job_without_all_of_its_pods_gives_its_nodes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gang_on_eks", [without_enough, with_karpenter])
+def test_a_job_without_all_of_its_pods_gives_its_nodes_back(
+    tmp_path: Path, gang_on_eks: Callable[[dict[str, Any]], None]
+) -> None:
     """Some of four nodes start, and are gone again once Kueue has stopped the job."""
     with ExitStack() as sandboxes:
         sandbox = entered(
-            sandboxes, "train", tmp_path / "sandbox", configured(without_enough),
+            sandboxes, "train", tmp_path / "sandbox", configured(gang_on_eks),
             # Workers that wait for the last one end no sooner than that one.
             options=SandboxOptions(job_seconds=600),
         )  # fmt: skip
         sandbox.cloud.faults.quota[G_INSTANCES] = (GANG - 1) * VCPUS  # type: ignore[attr-defined]
         assert sandbox.engine.up().ok
+        sandbox.nodes.empty_soon()
         until, counts, reasons = time.monotonic() + 240, [1], set[str]()
         while time.monotonic() < until and not (counts[-1] == 0 and EVICTED in reasons):
             time.sleep(0.5)
