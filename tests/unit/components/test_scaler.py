@@ -29,9 +29,7 @@ def pool_with(kind: type, setting: str = "", value: Any = None) -> Any:
 
 
 @pytest.mark.parametrize(("platform", "scaler"), CASES)
-def test_every_setting_is_refused_or_possible_as_the_table_says(
-    platform: str, scaler: str
-) -> None:
+def test_every_setting_is_refused_or_possible_as_the_table_says(platform: str, scaler: str) -> None:
     """A refusal has the key, the reason and the scalers that can; values in `but` are accepted."""
     kind, cluster = PLATFORMS[platform].settings.POOL, PLATFORMS[platform].settings.CLUSTER
     check_scaler(pool_with(kind), scaler, cluster)
