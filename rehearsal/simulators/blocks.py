@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from components.decode import unknown
+from components.decode import shown, unknown
 from rehearsal.simulators.inventory import INVENTORIES, inventory, wrong
 
 Sizes = Mapping[str, Sequence[int]]
@@ -21,17 +21,24 @@ def sizes(
     for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
         at = f".blocks[{number}]"
         if not isinstance(row, dict) or row.keys() != {machine, "nodes"}:
-            raise wrong(stack, at, f"is not {{ {machine}: TYPE, nodes: [2, 2] }}; write it so")
-        name, nodes = row[machine], row["nodes"]
-        if name not in located:
             raise wrong(
-                stack, f"{at}.{machine}", f"{name!r} is in no block; {unknown(name, located)}"
-            )
+                stack, at, f"{shown(row)} does not describe blocks; write them as {{ {machine}: "
+                "TYPE, nodes: [2, 4] }, with the number of machines in each block"
+            )  # fmt: skip
+        name, nodes = row[machine], row["nodes"]
+        if name not in [*located]:
+            raise wrong(
+                stack, f"{at}.{machine}", f"{shown(name)} is not a machine type whose position "
+                f"the cloud shows; {unknown(str(name), located)}"
+            )  # fmt: skip
         if (
             not isinstance(nodes, list)
             or not nodes
             or not all(type(each) is int and each > 0 for each in nodes)
         ):
-            raise wrong(stack, f"{at}.nodes", f"{nodes!r} is not a list of numbers above 0")
+            raise wrong(
+                stack, f"{at}.nodes", f"{shown(nodes)} is not a list of numbers of machines; "
+                "allowed: 1 or more for each block; write it as [2, 4]"
+            )  # fmt: skip
         result[name] = nodes
     return result

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from components.decode import camel
+from components.decode import shown as written
 from components.gke.cluster_args import KMS_KEY
 from components.gke.existing_args import GkeExistingClusterArgs
 from components.gke.network_args import GkeNetworkArgs
@@ -128,7 +129,7 @@ def buckets(stack: str, folder: Path = INVENTORIES) -> dict[str, Bucket]:
         for key, value in row.items() if isinstance(row, dict) else [(name, row)]:
             if key not in keys or not isinstance(value, type(keys[key].default)):
                 at = f".buckets.{name}"
-                raise wrong(stack, at, f"{key}: {value!r}; allowed: {', '.join(keys)}")
+                raise wrong(stack, at, f"{key}: {written(value)}; allowed: {', '.join(keys)}")
     return {
         name: Bucket(**{keys[key].name: value for key, value in row.items()})
         for name, row in rows.items()
@@ -143,9 +144,9 @@ def not_granted(stack: str, folder: Path = INVENTORIES) -> frozenset[str]:
     for name in names if isinstance(names, list) else [names]:
         if not KMS_KEY.fullmatch(str(name)) and not foreign_repository(str(name), ""):
             raise wrong(
-                stack, ".notGranted", f"{name!r} is neither a Cloud KMS key, such as projects/"
-                "PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY, nor a repository, such as "
-                "REGION-docker.pkg.dev/PROJECT/REPOSITORY"
+                stack, ".notGranted", f"{written(name)} is neither a Cloud KMS key, such as "
+                "projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY, nor a repository, "
+                "such as REGION-docker.pkg.dev/PROJECT/REPOSITORY"
             )  # fmt: skip
     return frozenset(names)
 
@@ -220,7 +221,7 @@ def _checked(stack: str, found: Any, project: str) -> Networks:
     for each in missing if isinstance(missing, list) else [missing]:
         if each not in get_args(Missing):
             allowed = ", ".join(get_args(Missing))
-            raise wrong(stack, ".missing", f"{each!r}; allowed: {allowed}")
+            raise wrong(stack, ".missing", f"{written(each)}; allowed: {allowed}")
     return Networks(
         service_project=project,
         subnetworks=[
@@ -237,12 +238,12 @@ def _subnetwork(stack: str, at: str, row: Any) -> Subnetwork:
         raise wrong(stack, at, f"is not a subnetwork; allowed: {', '.join(known)}")
     for key in _NAMES:
         if not isinstance(row.get(key), str):
-            raise wrong(stack, f"{at}.{key}", f"{row.get(key)!r} is not a name")
+            raise wrong(stack, f"{at}.{key}", f"{written(row.get(key))} is not a name")
     ranges, out = row.get("ranges", {}), row.get("out", "nat")
     if not isinstance(ranges, dict):
         raise wrong(stack, f"{at}.ranges", "is not a map of names to networks")
     if out not in get_args(Out):
-        raise wrong(stack, f"{at}.out", f"{out!r}; allowed: {', '.join(get_args(Out))}")
+        raise wrong(stack, f"{at}.out", f"{written(out)}; allowed: {', '.join(get_args(Out))}")
     return Subnetwork(
         **{key: row[key] for key in _NAMES},
         cidr=block_of(stack, f"{at}.cidr", row.get("cidr")),

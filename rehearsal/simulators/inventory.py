@@ -16,6 +16,7 @@ import yaml
 from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, ResolvedPool
 from components.decode import camel
+from components.decode import shown as written
 from components.eks.existing_args import EksExistingClusterArgs
 from components.eks.settings import EksSettings
 from components.existing.settings import ExistingSettings
@@ -192,7 +193,7 @@ def gpu_operator(stack: str, folder: Path = INVENTORIES) -> Literal["before", "a
     found = inventory(stack, folder)
     when = found.get("gpuOperator") if isinstance(found, dict) else None
     if when not in (None, "before", "after"):
-        raise wrong(stack, ".gpuOperator", f"{when!r} is not known; allowed: before, after")
+        raise wrong(stack, ".gpuOperator", f"{written(when)} is not known; allowed: before, after")
     return when
 
 
@@ -208,9 +209,11 @@ def controllers(stack: str, folder: Path = INVENTORIES) -> list[str]:
     if "machines" in found and (unknown := set(found) - set(allowed)):
         raise wrong(stack, f".{min(unknown)}", f"is not known; allowed: {', '.join(allowed)}")
     named = found.get("controllers") or []
-    if not isinstance(named, list) or set(named) - set(CONTROLLERS):
+    if not isinstance(named, list) or any(one not in CONTROLLERS for one in named):
         raise wrong(
-            stack, ".controllers", f"{named!r} is not a list of these: {', '.join(CONTROLLERS)}"
+            stack,
+            ".controllers",
+            f"{written(named)} is not a list of these: {', '.join(CONTROLLERS)}",
         )
     return named
 
@@ -237,7 +240,7 @@ def checked_machines(stack: str, found: Any) -> list[Machine]:
     for position, machine in enumerate(found):
         at = f"[{position}]"
         if not isinstance(machine, dict):
-            raise wrong(stack, at, f"{machine!r} is not a machine; write it as {_EXAMPLE}")
+            raise wrong(stack, at, f"{written(machine)} is not a machine; write it as {_EXAMPLE}")
         for key in machine:
             if key not in _MACHINE_KEYS:
                 allowed = ", ".join(_MACHINE_KEYS)
@@ -245,8 +248,8 @@ def checked_machines(stack: str, found: Any) -> list[Machine]:
         name = machine.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name in known:
             raise wrong(
-                stack, f"{at}.name", f"{name!r} is not a name of its own; allowed: at most 50 of "
-                "a-z, 0-9, '-' and '.', each machine another one"
+                stack, f"{at}.name", f"{written(name)} is not a name of its own; allowed: at most "
+                "50 of a-z, 0-9, '-' and '.', each machine another one"
             )  # fmt: skip
         known.add(name)
         _check_machine(stack, at, machine)
@@ -256,10 +259,14 @@ def checked_machines(stack: str, found: Any) -> list[Machine]:
 def _check_machine(stack: str, at: str, machine: Machine) -> None:
     gpus = machine.get("gpus", 0)
     if not isinstance(gpus, int) or isinstance(gpus, bool) or not 0 <= gpus <= 16:
-        raise wrong(stack, f"{at}.gpus", f"{gpus!r} is not a number of GPUs; allowed: 0 to 16")
+        raise wrong(
+            stack, f"{at}.gpus", f"{written(gpus)} is not a number of GPUs; allowed: 0 to 16"
+        )
     plugin = machine.get("devicePlugin", False)
     if not isinstance(plugin, bool):
-        raise wrong(stack, f"{at}.devicePlugin", f"{plugin!r} is not a boolean (true or false)")
+        raise wrong(
+            stack, f"{at}.devicePlugin", f"{written(plugin)} is not a boolean (true or false)"
+        )
     capacity = machine.get("capacity")
     for key in ("cpu", "memory"):
         value = capacity.get(key) if isinstance(capacity, dict) else None
@@ -267,8 +274,8 @@ def _check_machine(stack: str, at: str, machine: Machine) -> None:
             quantity.parse(str(value))
         except ValueError:
             raise wrong(
-                stack, f"{at}.capacity.{key}", f"{value!r} is not a quantity; give one such as "
-                + ("'64'" if key == "cpu" else "256Gi")
+                stack, f"{at}.capacity.{key}", f"{written(value)} is not a quantity; give one such "
+                "as " + ("'64'" if key == "cpu" else "256Gi")
             ) from None  # fmt: skip
     labels = machine.get("labels", {})
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
@@ -284,7 +291,7 @@ def _check_machine(stack: str, at: str, machine: Machine) -> None:
             or taint["effect"] not in names.TAINT_EFFECTS
         ):
             raise wrong(
-                stack, f"{at}.taints[{position}]", f"{taint!r} is not a taint; write it as "
+                stack, f"{at}.taints[{position}]", f"{written(taint)} is not a taint; write it as "
                 f"{{ key: {GPU_TAINT.key}, value: {GPU_TAINT.value}, effect: {GPU_TAINT.effect} }}"
             )  # fmt: skip
 
@@ -378,8 +385,9 @@ def eks_cluster(
     known = isinstance(pools, list) and all(pool in AUTO_MODE_POOLS for pool in pools)
     if pools is not None and not known:
         raise wrong(
-            stack, ".cluster.autoMode", f"{pools!r} are not built-in node pools; allowed: a list "
-            f"with none or some of {', '.join(AUTO_MODE_POOLS)}, or no key if Auto Mode is off"
+            stack, ".cluster.autoMode", f"{written(pools)} is not a list of built-in node pools; "
+            f"allowed: {', '.join(AUTO_MODE_POOLS)}; write [] if Auto Mode is on without them, or "
+            "drop the key if it is off"
         )  # fmt: skip
     return EksCluster(
         **{"version": args.version, "security_groups": groups, **given},
@@ -428,11 +436,13 @@ def _checked_network(stack: str, found: Any, region: str) -> Network:
             raise wrong(stack, at, "is not a subnet; allowed: zone, cidr, public, out")
         zone, out, public = row.get("zone"), row.get("out", "nat"), row.get("public", False)
         if not isinstance(zone, str) or not re.fullmatch(rf"{re.escape(region)}[a-z]", zone):
-            raise wrong(stack, f"{at}.zone", f"{zone!r} is not a zone such as {region}a")
+            raise wrong(stack, f"{at}.zone", f"{written(zone)} is not a zone such as {region}a")
         if out not in get_args(Out):
-            raise wrong(stack, f"{at}.out", f"{out!r}; allowed: {', '.join(get_args(Out))}")
+            raise wrong(stack, f"{at}.out", f"{written(out)}; allowed: {', '.join(get_args(Out))}")
         if not isinstance(public, bool):
-            raise wrong(stack, f"{at}.public", f"{public!r} is not a boolean (true or false)")
+            raise wrong(
+                stack, f"{at}.public", f"{written(public)} is not a boolean (true or false)"
+            )
         cidr = block_of(stack, f"{at}.cidr", row.get("cidr"))
         if not any(cidr.subnet_of(block) for block in blocks):
             has = " or ".join(map(str, blocks))
@@ -448,7 +458,7 @@ def block_of(stack: str, at: str, value: object) -> ipaddress.IPv4Network:
     try:
         return ipaddress.IPv4Network(str(value))
     except ValueError:
-        raise wrong(stack, at, f"{value!r} is not a network such as 10.20.0.0/16") from None
+        raise wrong(stack, at, f"{written(value)} is not a network such as 10.20.0.0/16") from None
 
 
 def shown(stack: str) -> str:

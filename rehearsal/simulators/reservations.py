@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from components.catalog.gke import largest_with, zones_with
+from components.decode import shown as written
 from components.eks.reservation import ID, is_group
 from components.eks.settings import EksSettings
 from components.gke.reservation import parse
@@ -177,21 +178,23 @@ def _checked(stack: str, found: Any) -> Iterator[Reservation]:
     for name, row in found.items():
         at = f".reservations.{name}"
         if not isinstance(row, dict):
-            raise wrong(stack, at, f"{row!r} is not a reservation; write it as {_EXAMPLE}")
+            raise wrong(stack, at, f"{written(row)} is not a reservation; write it as {_EXAMPLE}")
         for key in row:
             if key not in _KEYS:
                 raise wrong(stack, f"{at}.{key}", f"there is no such key; allowed: "
                              f"{', '.join(_KEYS)}")  # fmt: skip
         for key in ("type", "zone"):
             if not isinstance(row.get(key), str):
-                raise wrong(stack, f"{at}.{key}", f"{row.get(key)!r} is not the name of a {key}")
+                raise wrong(
+                    stack, f"{at}.{key}", f"{written(row.get(key))} is not the name of a {key}"
+                )
         block = row.get("block", False)
         counts = {key: row.get(key, 0) for key in ("count", "used", "gpus")}
         for key, value in counts.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise wrong(stack, f"{at}.{key}", f"{value!r} is not a number of {key}")
+                raise wrong(stack, f"{at}.{key}", f"{written(value)} is not a number of {key}")
         if not isinstance(block, bool):
-            raise wrong(stack, f"{at}.block", f"{block!r} is not a boolean (true or false)")
+            raise wrong(stack, f"{at}.block", f"{written(block)} is not a boolean (true or false)")
         on_aws = ID.fullmatch(str(name)) is not None
         if not on_aws and (block or "group" in row):
             raise wrong(stack, at, "is not the ID of a Capacity Reservation, such as "
@@ -210,11 +213,11 @@ def _time(stack: str, at: str, value: object) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, datetime):  # YAML parses 2026-11-22T11:30:00Z as one
-        raise wrong(stack, at, f"{value!r} is not a time such as 2026-11-22T11:30:00Z")
+        raise wrong(stack, at, f"{written(value)} is not a time such as 2026-11-22T11:30:00Z")
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 def _words(stack: str, at: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise wrong(stack, at, f"{value!r} is not a list")
+        raise wrong(stack, at, f"{written(value)} is not a list")
     return tuple(map(str, value))

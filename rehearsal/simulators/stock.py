@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 
-from components.decode import camel, unknown
+from components.decode import camel, shown, unknown
 from rehearsal.simulators.inventory import INVENTORIES, inventory, wrong
 
 
@@ -66,15 +66,15 @@ def stock(
         for key, value in row.items():
             kinds = (int, float) if key in ("nodes", "returns") else (str,)
             if key not in keys or not isinstance(value, kinds):
-                raise wrong(stack, at, f"{key}: {value!r}; allowed: {', '.join(keys)}")
+                raise wrong(stack, at, f"{key}: {shown(value)}; allowed: {', '.join(keys)}")
             if not isinstance(value, str) and value < 0:
                 raise wrong(stack, f"{at}.{key}", f"{value} is too small; allowed: 0 or more")
         if machines and row[machine] not in machines:
             said = unknown(row[machine], machines)
-            raise wrong(stack, f"{at}.{machine}", f"{row[machine]!r} is of no pool; {said}")
+            raise wrong(stack, f"{at}.{machine}", f"{shown(row[machine])} is of no pool; {said}")
         if (way := row.get("capacityType", "")) not in ("", *ways):
             raise wrong(
-                stack, at, f"capacityType: {way!r} is not known; allowed: {', '.join(ways)}"
+                stack, at, f"capacityType: {shown(way)} is not known; allowed: {', '.join(ways)}"
             )  # fmt: skip
         result.append(Stock(**{keys[key]: value for key, value in row.items()}))
     return result

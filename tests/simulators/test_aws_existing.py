@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import botocore.exceptions
 import pytest
 import yaml
 
@@ -206,6 +207,47 @@ def test_a_member_with_an_entry_of_somebody_else_is_found(made: Account) -> None
         made.eks.delete_access_entry(**entry)
 
 
+@pytest.mark.parametrize(
+    ("service", "call", "about"),
+    [
+        ("eks", "ListAccessEntries", "teams.research.members"),
+        ("eks", "DescribeAccessEntry", "cluster.users.lab.principals"),
+        ("eks", "ListAddons", "gpuPools.train-gpu.nodeRepair"),
+        ("eks", "ListNodegroups", "gpuPools"),
+        ("ec2", "DescribeSubnets", "cluster.network.subnetIds"),
+        ("ec2", "DescribeInstances", "cluster.network.securityGroupIds"),
+    ],
+)
+def test_a_refused_call_hides_no_other_finding(
+    made: Account, service: str, call: str, about: str
+) -> None:
+    """It is a finding of its own, with the permission that is missing."""
+
+    def refuse(**_: Any) -> None:
+        denied = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
+        raise botocore.exceptions.ClientError(denied, call)
+
+    users = {"lab": {"principals": ["arn:aws:iam::210987654321:role/lab"]}}
+    changes = [
+        [CLUSTER, "version", "1.34"], [CLUSTER, "users", users], [*POOL, "nodeRepair", None],
+        ["gpu-cluster:teams", {"research": {"members": ["group:r"], "gpus": {"train-gpu": 1}}}],
+    ]  # fmt: skip
+    row = made.cloud.account.clusters["platform"].row["accessConfig"]
+    before, row["authenticationMode"] = row["authenticationMode"], "API"
+    events = (made.eks if service == "eks" else made.ec2).meta.events
+    events.register(f"before-call.{service}.{call}", refuse)
+    try:
+        said = dict(found(made, *changes))
+    finally:
+        events.unregister(f"before-call.{service}.{call}", refuse)
+        row["authenticationMode"] = before
+    assert said[about].endswith(
+        f"not allowed to look: AccessDeniedException no; allow {service}:{call}"
+    )
+    others = {"cluster.version", "gpuPools.train-gpu.nodeRepair", "teams.research.members"}
+    assert others <= said.keys()
+
+
 def test_a_cluster_without_its_agent_lacks_rights_for_pods(made: Account) -> None:
     """Pod Identity is the only way that the stack takes."""
     made.eks.delete_addon(clusterName="platform", addonName="eks-pod-identity-agent")
@@ -245,7 +287,11 @@ def test_auto_mode_has_its_addons_built_in(made: Account) -> None:
     ("inventory", "says"),
     [
         ({"cluster": []}, "cluster: is not a map"),
-        ({"cluster": {"autoMode": True}}, "cluster.autoMode: True are not built-in node pools"),
+        (
+            {"cluster": {"autoMode": True}},
+            "cluster.autoMode: true is not a list of built-in node pools; allowed: "
+            "general-purpose, system; write [] if Auto Mode is on without them, or drop",
+        ),
         ({"cluster": {"addon": []}}, "cluster.addon: is not known; allowed: version, "),
         ({"cluster": {}, "objects": [{"kind": "Pod"}]}, "objects[0]: is not an object"),
     ],

@@ -89,13 +89,15 @@ def test_a_cloud_says_where_only_some_machines_are() -> None:
     ("row", "says"),
     [
         ({"machineType": "a3-megagpu-8g", "nodes": [0]}, "blocks[0].nodes: [0] is not a list"),
-        ({"machineType": "n1-standard-4", "nodes": [1]}, "'n1-standard-4' is in no block"),
-        ({"machineType": "a3-megagpu-8g"}, "is not { machineType: TYPE, nodes: [2, 2] }"),
+        (
+            {"machineType": "n1-standard-4", "nodes": [1]},
+            "'n1-standard-4' is not a machine type whose",
+        ),
+        (True, "blocks[0]: true does not describe blocks; write them as { machineType: TYPE, "),
+        ({"machineType": [], "nodes": [1]}, "blocks[0].machineType: [] is not a machine type"),
     ],
 )
-def test_a_wrong_block_of_an_inventory_is_refused(
-    tmp_path: Path, row: dict[str, Any], says: str
-) -> None:
+def test_a_wrong_block_of_an_inventory_is_refused(tmp_path: Path, row: Any, says: str) -> None:
     """In one line with its path."""
     (tmp_path / "s.yaml").write_text(yaml.safe_dump({"blocks": [row]}))
     with pytest.raises(StackError) as refused:

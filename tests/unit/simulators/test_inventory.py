@@ -146,11 +146,11 @@ def test_a_wrong_config_still_has_a_cluster_to_be_refused_in(tmp_path: Path) -> 
         ([MACHINE | {"name": "A_b"}], " [0].name: 'A_b' is not a name of its own"),
         ([MACHINE | {"gpus": "4"}], " [0].gpus: '4' is not a number of GPUs; allowed: 0 to 16"),
         ([MACHINE | {"devicePlugin": "none"}], " [0].devicePlugin: 'none' is not a boolean"),
-        ([{"name": "a"}], " [0].capacity.cpu: None is not a quantity; give one such as '64'"),
+        ([{"name": "a"}], " [0].capacity.cpu: null is not a quantity; give one such as '64'"),
         ([MACHINE | {"capacity": {"cpu": 8, "memory": "lots"}}], "memory: 'lots' is not a quant"),
         ([MACHINE | {"labels": {"gpus": True}}], " [0].labels: is not a map of strings"),
         ([MACHINE | {"labels": {"a b": "c"}}], " [0].labels.a b: must be letters"),
-        ([MACHINE | {"taints": [{"key": "a"}]}], " [0].taints[0]: {'key': 'a'} is not a taint"),
+        ([MACHINE | {"taints": [{"key": "a"}]}], ' [0].taints[0]: {"key": "a"} is not a taint'),
     ],
 )
 def test_a_wrong_inventory_is_one_line(found: Any, says: str) -> None:
@@ -256,7 +256,7 @@ def row(**changes: Any) -> dict[str, Any]:
     ("found", "says"),
     [
         ([], ": is not a VPC; write it as { vpc: 10.20.0.0/16, subnets: "),
-        (row() | {"vpc": "10.20.0.0"} | {"vpc": None}, " vpc: None is not a network such as 10."),
+        (row() | {"vpc": "10.20.0.0"} | {"vpc": None}, " vpc: null is not a network such as 10."),
         (row(zone="eu-west-1a"), "1.zone: 'eu-west-1a' is not a zone such as us-east-1a"),
         (row(zone=1), "1.zone: 1 is not a zone such as us-east-1a"),
         (row(cidr="10.30.0.0/19"), "1.cidr: 10.30.0.0/19 is not in the VPC's 10.20.0.0/16"),
@@ -330,7 +330,7 @@ def test_an_inventory_describes_subnetworks_and_what_is_missing(tmp_path: Path) 
          " missing: 'nat'; allowed: attachment, hostServiceAgentUser, networkUser"),
         ({"subnetworks": [SHARED | {"zone": "a"}]},
          " subnetworks[0]: is not a subnetwork; allowed: project, vpc, name, region, cidr, ranges"),
-        ({"subnetworks": [SHARED | {"vpc": None}]}, " subnetworks[0].vpc: None is not a name"),
+        ({"subnetworks": [SHARED | {"vpc": None}]}, " subnetworks[0].vpc: null is not a name"),
         ({"subnetworks": [SHARED | {"cidr": "10"}]}, "[0].cidr: '10' is not a network such as"),
         ({"subnetworks": [SHARED | {"ranges": {"pods": 1.5}}]}, ".ranges.pods: 1.5 is not a netw"),
         ({"subnetworks": [SHARED | {"ranges": ["pods"]}]}, ".ranges: is not a map of names to"),

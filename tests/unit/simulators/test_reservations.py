@@ -96,7 +96,7 @@ GOOD: dict[str, Any] = {"type": "p5.48xlarge", "zone": "us-east-1b", "count": 2}
         (CR, {"size": 2}, f".{CR}.size: there is no such key; allowed: type, zone, count, used,"),
         (CR, {"count": "2"}, f".{CR}.count: '2' is not a number of count"),
         (CR, {"used": -1}, f".{CR}.used: -1 is not a number of used"),
-        (CR, {"zone": None}, f".{CR}.zone: None is not the name of a zone"),
+        (CR, {"zone": None}, f".{CR}.zone: null is not the name of a zone"),
         (CR, {"block": "yes"}, f".{CR}.block: 'yes' is not a boolean (true or false)"),
         (CR, {"end": "soon"}, f".{CR}.end: 'soon' is not a time such as 2026-11-22T11:30:00Z"),
         ("mine", {"block": True}, ".mine: is not the ID of a Capacity Reservation, such as cr-0"),
