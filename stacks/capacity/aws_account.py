@@ -277,8 +277,9 @@ def _is(who: str, admin: str) -> bool:
     )
 
 
-def unknown(error: Exception) -> Unknown:
-    """A refusal or failure of AWS in one line; raises any other error."""
+def unknown(error: Exception, service: str = "") -> Unknown:
+    """A refusal or failure of AWS in one line; raises any other error. `service`: the prefix of its
+    IAM actions, if they have the names of its calls."""
     if isinstance(error, botocore.exceptions.ClientError):
         code, said = (error.response["Error"].get(key, "") for key in ("Code", "Message"))
         denied = "AccessDenied" in code or "Unauthorized" in code
@@ -287,6 +288,8 @@ def unknown(error: Exception) -> Unknown:
         if code == "InvalidSubnetID.NotFound":
             return Unknown(reason=f"no answer: {reason}", said=True)
         fix = _SIGN_IN if code.startswith(_BAD_CREDENTIALS) else ""
+        if denied and service:
+            fix = f"; allow {service}:{error.operation_name}"
         return Unknown(reason=f"{'not allowed to look' if denied else 'no answer'}: {reason}{fix}")
     if isinstance(error, botocore.exceptions.BotoCoreError):
         said = " ".join(str(error).split())

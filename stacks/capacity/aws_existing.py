@@ -3,7 +3,7 @@
 Queries EKS and EC2. The contents of the cluster are checked by `stacks.live.conflicts`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.catalog.eks_addons import ADDONS
@@ -19,6 +19,7 @@ from stacks.definition.settings import principals_key
 
 _AGENT = "eks-pod-identity-agent"
 _GROUPS = "network.securityGroupIds"
+_CNI_POLICY = "cluster.network.cniPolicy"
 
 Row = Mapping[str, Any]
 
@@ -33,13 +34,44 @@ def findings(
     if not isinstance(args, EksExistingClusterArgs):
         return []
     try:
-        lines = list(_lines(eks, ec2, settings, args, owner, simulated))
+        cluster = eks.describe_cluster(name=args.existing)["cluster"]
+    except eks.exceptions.ResourceNotFoundException:
+        return list(_each("cluster.existing", "eks", _missing(eks, settings.own, args.existing)))
     except Exception as error:
-        return [Finding(about="cluster.existing", word="unknown", reason=unknown(error).reason)]
-    return [
-        Finding(about=about, word="wrong", reason=reason)
-        for about, _, reason in (line.partition(": ") for line in lines)
+        return [_unknown("cluster.existing", "eks", error)]
+    vpc, name = cluster["resourcesVpcConfig"], args.existing
+    checks = [
+        ("cluster", "eks", _cluster(cluster, args, simulated)),
+        ("cluster.network.subnetIds", "ec2", _subnets(ec2, vpc, args)),
+        (f"cluster.{_GROUPS}", "ec2", _security_groups(ec2, vpc, args)),
+        ("gpuPools", "eks", _pools(eks, settings, name, owner)),
     ]
+    if needs := _needs(settings, args):
+        keys = ", ".join(dict.fromkeys(key for key, _ in needs))
+        checks.append((keys, "eks", _addons(eks, needs, args)))
+    for group in args.users:
+        key = principals_key(settings, group)
+        checks.append((key, "eks", _taken(eks, args, key, group, owner)))
+    # With other modes, aws-auth, which EKS does not show, may list a group.
+    if _mode(cluster) == "API" and (teams := _teams(settings)):
+        keys = ", ".join(dict.fromkeys(teams.values()))
+        checks.append((keys, "eks", _members(eks, teams, name)))
+    return [finding for check in checks for finding in _each(*check)]
+
+
+def _each(about: str, service: str, lines: Iterator[str]) -> Iterator[Finding]:
+    """A finding for each line, which starts with the key, and one about `about` if AWS refuses a
+    call of `service`."""
+    try:
+        for line in lines:
+            key, _, reason = line.partition(": ")
+            yield Finding(about=key, word="wrong", reason=reason)
+    except Exception as error:
+        yield _unknown(about, service, error)
+
+
+def _unknown(about: str, service: str, error: Exception) -> Finding:
+    return Finding(about=about, word="unknown", reason=unknown(error, service).reason)
 
 
 def kubeconfig_of(eks: Any, settings: EksSettings) -> str:
@@ -55,27 +87,24 @@ def kubeconfig_of(eks: Any, settings: EksSettings) -> str:
     )
 
 
-def _lines(
-    eks: Any, ec2: Any, settings: Settings[EksSettings], args: EksExistingClusterArgs, owner: str,
-    simulated: bool,
-) -> Iterator[str]:  # fmt: skip
-    """The findings' lines, each starting with the key."""
-    name = args.existing
-    try:
-        cluster = eks.describe_cluster(name=name)["cluster"]
-    except eks.exceptions.ResourceNotFoundException:
-        clusters = [cluster_name for page in eks.get_paginator("list_clusters").paginate()
-                    for cluster_name in page["clusters"]]  # fmt: skip
-        listing = f"it has {', '.join(clusters)}" if clusters else "it has none"
-        yield (
-            f"cluster.existing: {settings.own.region} has no EKS cluster {name} that is visible "
-            f"to this account; {listing}"
-        )
-        return
-    mode = (cluster.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
-    family = cluster["kubernetesNetworkConfig"]["ipFamily"]
+def _missing(eks: Any, settings: EksSettings, name: str) -> Iterator[str]:
+    clusters = [cluster for page in eks.get_paginator("list_clusters").paginate()
+                for cluster in page["clusters"]]  # fmt: skip
+    listing = f"it has {', '.join(clusters)}" if clusters else "it has none"
+    yield (
+        f"cluster.existing: {settings.region} has no EKS cluster {name} that is visible "
+        f"to this account; {listing}"
+    )
+
+
+def _mode(cluster: Row) -> str:
+    return str((cluster.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP"))
+
+
+def _cluster(cluster: Row, args: EksExistingClusterArgs, simulated: bool) -> Iterator[str]:
+    name, family = args.existing, cluster["kubernetesNetworkConfig"]["ipFamily"]
     auto = bool((cluster.get("computeConfig") or {}).get("enabled"))
-    if reason := unfit(args, cluster["status"], cluster["version"], mode, family, auto):
+    if reason := unfit(args, cluster["status"], cluster["version"], _mode(cluster), family, auto):
         yield f"cluster.{reason}"
     authority = (cluster.get("certificateAuthority") or {}).get("data")
     for key, given, found, query in (
@@ -86,26 +115,23 @@ def _lines(
         if given is not None and given.strip() != found and not simulated:
             yield (
                 f"cluster.{key}: does not match {name}; set it to the output of aws eks "
-                f"describe-cluster --name {name} --query cluster.{query} prints, or drop both keys"
+                f"describe-cluster --name {name} --query cluster.{query}, or drop both keys"
             )
-    yield from _network(ec2, cluster["resourcesVpcConfig"], args)
-    yield from _addons(eks, settings, args)
-    yield from _pools(eks, settings, name, owner)
-    yield from _taken(eks, settings, args, owner)
-    if mode == "API":  # With other modes, aws-auth, which EKS does not show, may list a group.
-        yield from _members(eks, settings, name)
 
 
-def _network(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[str]:
+def _subnets(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[str]:
     vpc, name = config["vpcId"], args.existing
-    subnet_ids = list(args.network.subnet_ids)
-    by_id = [{"Name": "subnet-id", "Values": subnet_ids}]
+    by_id = [{"Name": "subnet-id", "Values": list(args.network.subnet_ids)}]
     for item in ec2.describe_subnets(Filters=by_id)["Subnets"]:
         if item["VpcId"] != vpc:
             yield (
                 f"cluster.network.subnetIds: {item['SubnetId']} is in {item['VpcId']}, and {name} "
                 f"is in {vpc}; name subnets of that VPC"
             )
+
+
+def _security_groups(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[str]:
+    vpc, name = config["vpcId"], args.existing
     groups = list(args.network.security_group_ids)
     by_id = [{"Name": "group-id", "Values": groups}]
     rows = ec2.describe_security_groups(Filters=by_id)["SecurityGroups"] if groups else []
@@ -123,19 +149,11 @@ def _network(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[st
         )
 
 
-def _addons(
-    eks: Any, settings: Settings[EksSettings], args: EksExistingClusterArgs
-) -> Iterator[str]:
-    name = args.existing
-    pages = eks.get_paginator("list_addons").paginate(clusterName=name)
-    installed = {addon for page in pages for addon in page["addons"]}
+def _needs(settings: Settings[EksSettings], args: EksExistingClusterArgs) -> list[tuple[str, str]]:
+    """Pairs of a setting and the addon that it needs, or about which it says something."""
     accounts = settings.auxiliary.accounts
-    if args.scaler == "auto-mode":
-        installed |= {addon.name for addon in ADDONS if addon.auto_mode}
     grouped = args.scaler == "cluster-autoscaler"
-    repaired = [f"gpuPools.{pool}.nodeRepair" for pool, resolved in settings.own.pools.items()
-                if resolved.args.node_repair.enabled and grouped]  # fmt: skip
-    needs = [
+    return [
         *(("cluster.autoscaler", _AGENT) for _ in [1] if args.autoscaler is not None),
         *(("cluster.karpenter", _AGENT) for _ in [1] if args.karpenter is not None),
         *((f"serviceAccounts.{account}", _AGENT) for account in accounts),
@@ -145,10 +163,25 @@ def _addons(
             if account_args.buckets
         ),
         *((f"volumeClaims.{claim}", "aws-ebs-csi-driver") for claim in settings.auxiliary.claims),
-        *((pool, "eks-node-monitoring-agent") for pool in repaired),
+        *(
+            (f"gpuPools.{pool}.nodeRepair", "eks-node-monitoring-agent")
+            for pool, resolved in settings.own.pools.items()
+            if resolved.args.node_repair.enabled and grouped
+        ),
+        *((_CNI_POLICY, "vpc-cni") for _ in [1] if not args.network.cni_policy),
     ]
+
+
+def _addons(
+    eks: Any, needs: Sequence[tuple[str, str]], args: EksExistingClusterArgs
+) -> Iterator[str]:
+    name = args.existing
+    pages = eks.get_paginator("list_addons").paginate(clusterName=name)
+    installed = {addon for page in pages for addon in page["addons"]}
+    if args.scaler == "auto-mode":
+        installed |= {addon.name for addon in ADDONS if addon.auto_mode}
     for about, addon in needs:
-        if addon not in installed:
+        if about != _CNI_POLICY and addon not in installed:
             yield (
                 f"{about}: needs the addon {addon}, which {name} does not have; ask its owner to "
                 f"run aws eks create-addon --cluster-name {name} --addon-name {addon}"
@@ -157,7 +190,7 @@ def _addons(
         cni = eks.describe_addon(clusterName=name, addonName="vpc-cni")["addon"]
         if not (cni.get("serviceAccountRoleArn") or cni.get("podIdentityAssociations")):
             yield (
-                f"cluster.network.cniPolicy: the addon vpc-cni of {name} has no role of its own, "
+                f"{_CNI_POLICY}: the addon vpc-cni of {name} has no role of its own, "
                 "so no GPU node would get addresses for its pods; remove the key"
             )
 
@@ -176,54 +209,52 @@ def _pools(eks: Any, settings: Settings[EksSettings], name: str, owner: str) -> 
 
 
 def _taken(
-    eks: Any, settings: Settings[EksSettings], args: EksExistingClusterArgs, owner: str
+    eks: Any, args: EksExistingClusterArgs, key: str, group: str, owner: str
 ) -> Iterator[str]:
-    """Principals to which somebody else has given access: EKS has one access entry for each."""
+    """Principals of a group to which somebody else has given access: EKS has one access entry for
+    each. `key`: the setting that lists them."""
     name = args.existing
-    for group, user in args.users.items():
-        key = principals_key(settings, group)
-        team = key.startswith("teams.")
-        for arn in user.principals:
-            try:
-                entry = eks.describe_access_entry(clusterName=name, principalArn=arn)["accessEntry"]
-            except eks.exceptions.ResourceNotFoundException:
-                continue
-            if (entry.get("tags") or {}).get(AWS_TAG) == owner:
-                continue
-            groups = [*entry.get("kubernetesGroups", ()), group]
-            yield (
-                f"{key}: {arn} already has an access entry on {name}, and EKS allows one for each; "
-                f"ask its owner to run aws eks update-access-entry --cluster-name {name} "
-                f"--principal-arn {arn} --kubernetes-groups {' '.join(groups)}, and "
-                + (f"name group:{group} instead" if team else "drop it")
-            )
+    for arn in args.users[group].principals:
+        try:
+            entry = eks.describe_access_entry(clusterName=name, principalArn=arn)["accessEntry"]
+        except eks.exceptions.ResourceNotFoundException:
+            continue
+        if (entry.get("tags") or {}).get(AWS_TAG) == owner:
+            continue
+        groups = [*entry.get("kubernetesGroups", ()), group]
+        yield (
+            f"{key}: {arn} already has an access entry on {name}, and EKS allows one for each; "
+            f"ask its owner to run aws eks update-access-entry --cluster-name {name} "
+            f"--principal-arn {arn} --kubernetes-groups {' '.join(groups)}, and "
+            + (f"name group:{group} instead" if key.startswith("teams.") else "drop it")
+        )
 
 
-def _members(eks: Any, settings: Settings[EksSettings], name: str) -> Iterator[str]:
-    """Teams whose Kubernetes groups have no members in the cluster's access entries; none if an
-    OIDC identity provider may define members."""
+def _teams(settings: Settings[EksSettings]) -> dict[str, str]:
+    """Kubernetes group -> the setting that names it, if the stack does not list its members."""
     queues = settings.batch.queues if settings.batch else {}
-    args = settings.own.cluster
-    teams_by_group = {
-        group: team
-        for team, queue in queues.items()
+    return {
+        group: queue.key(name, "groups")
+        for name, queue in queues.items()
         for group in queue.groups
-        if group not in args.users
+        if group not in settings.own.cluster.users
     }
-    if (
-        not teams_by_group
-        or eks.list_identity_provider_configs(clusterName=name)["identityProviderConfigs"]
-    ):
+
+
+def _members(eks: Any, teams: Mapping[str, str], name: str) -> Iterator[str]:
+    """Groups of `_teams` without members in the cluster's access entries; none if an OIDC identity
+    provider may define members."""
+    if eks.list_identity_provider_configs(clusterName=name)["identityProviderConfigs"]:
         return
     pages = eks.get_paginator("list_access_entries").paginate(clusterName=name)
     used_groups: set[str] = set()
     for arn in (one for page in pages for one in page["accessEntries"]):
         entry = eks.describe_access_entry(clusterName=name, principalArn=arn)["accessEntry"]
         used_groups.update(entry.get("kubernetesGroups", ()))
-    for group, team in teams_by_group.items():
+    for group, key in teams.items():
         if group not in used_groups:
             yield (
-                f"{queues[team].key(team, 'groups')}: no access entry of {name} has the Kubernetes "
+                f"{key}: no access entry of {name} has the Kubernetes "
                 f"group {group}, so that nobody is in it; ask its owner to run aws eks "
                 f"create-access-entry --cluster-name {name} --principal-arn ROLE "
                 f"--kubernetes-groups {group}"

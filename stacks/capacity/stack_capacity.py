@@ -102,7 +102,7 @@ def _conflicts(
     stack: str, settings: Settings[Any], asked: Questions, owner: str, *, rehearsal: bool
 ) -> list[Finding]:
     """Conflicts of an existing cluster in a cloud with the stack."""
-    from stacks.live.cluster import kubeconfig_of
+    from stacks.live.cluster import Denied, kubeconfig_of
     from stacks.live.conflicts import conflicts
     from stacks.live.controllers import foreign_controllers
 
@@ -111,12 +111,18 @@ def _conflicts(
             kubeconfig = kubeconfig_of(stack, None, rehearsal=rehearsal)
         else:
             kubeconfig = asked.kubeconfig()
-        result = conflicts(kubeconfig, settings, owner)
+        result, unread = conflicts(kubeconfig, settings, owner)
         if settings.batch:
-            result |= foreign_controllers(kubeconfig, settings.batch, owner)
+            try:
+                result |= foreign_controllers(kubeconfig, settings.batch, owner)
+            except Denied as error:
+                unread.append(("batch", str(error)))
     except CheckError as error:
         return [Finding(about="cluster", word="unknown", reason=str(error))]
-    return [Finding(about=key, word="wrong", reason=reason) for key, reason in result.items()]
+    return [
+        *(Finding(about=key, word="wrong", reason=reason) for key, reason in result.items()),
+        *(Finding(about=key, word="unknown", reason=reason) for key, reason in unread),
+    ]
 
 
 def _questions(

@@ -154,13 +154,22 @@ def page(body: bytes) -> tuple[list[Any], str]:
     return rows, more
 
 
+class Denied(CheckError):
+    """The identity of the kubeconfig may not read this in the cluster."""
+
+
 def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:
-    """The body of an answer, unparsed; raises CheckError if the cluster refuses or is silent."""
+    """The body of an answer, unparsed; raises CheckError if the cluster refuses or is silent,
+    Denied if a permission is missing, with the permission."""
     try:
         answer = ask(*given, _preload_content=False, _request_timeout=TIMEOUT_SECONDS, **query)
         body: bytes = answer.data  # The body is read only now: the connection may break.
     except kubernetes.client.ApiException as error:
-        denied = "not allowed to look: " if error.status in (401, 403) else ""
+        if error.status == 403:
+            raise Denied(
+                f"the cluster returned not allowed to look: HTTP 403 {error.reason}{_said(error)}"
+            ) from None
+        denied = "not allowed to look: " if error.status == 401 else ""
         raise CheckError(
             f"the cluster returned {denied}HTTP {error.status} {error.reason}"
         ) from None
@@ -169,5 +178,13 @@ def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:
     return body
 
 
-def _line(error: Exception) -> str:
+def _said(error: Any) -> str:
+    """What the API server says about the missing permission."""
+    try:
+        return f": {_line(json.loads(error.body)['message'])}"
+    except (ValueError, TypeError, KeyError):
+        return ""
+
+
+def _line(error: object) -> str:
     return " ".join(str(error).split())

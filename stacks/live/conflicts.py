@@ -1,8 +1,9 @@
 """Objects in an existing cluster that a stack would also create, or that it needs."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import kubernetes.client
@@ -15,7 +16,7 @@ from components.eks.settings import EksSettings
 from components.ownership import owner_of
 from components.settings.model import Settings
 from stacks.definition.settings import principals_key
-from stacks.live.cluster import asked, client_of, full_name, items
+from stacks.live.cluster import Denied, asked, client_of, full_name, items
 
 _AUTOSCALER, _PLUGIN = "cluster-autoscaler", "k8s-device-plugin"
 _INSTALLER = "nvidia-driver-installer"
@@ -37,23 +38,47 @@ Conflict = tuple[str, str]
 """A setting and what conflicts with it."""
 
 
-def conflicts(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str, str]:
-    """Setting -> what conflicts with it. `owner`: the stack, `<project>/<stack>`.
+def conflicts(
+    kubeconfig: str, settings: Settings[Any], owner: str
+) -> tuple[dict[str, str], list[Conflict]]:
+    """Setting -> what conflicts with it; and settings that could not be checked, with the missing
+    permission. `owner`: the stack, `<project>/<stack>`.
 
     Raises CheckError if the cluster does not answer.
     """
-    cluster = in_cluster(kubeconfig, owner)
-    result = dict(_namespaces(cluster.namespaces, settings, owner))
+    denied: dict[str, str] = {}
+    cluster = in_cluster(kubeconfig, owner, denied)
+    result: dict[str, str] = {}
+    checked = {"gpuPools": ["definitions", "daemons"]}
+    if settings.namespaces:
+        checked["namespaces"] = ["namespaces"]
+        if "namespaces" not in denied:
+            result |= dict(_namespaces(cluster.namespaces, settings, owner))
     result |= dict(_device_plugins(cluster.definitions, cluster.daemons, settings))
     result |= dict(_installers(cluster.daemons, settings))
     args = settings.cluster
     classes: set[str] = set(settings.runs.storage_classes & STACK_CLASSES.keys())
     if isinstance(args, EksExistingClusterArgs):
-        result |= dict(_autoscaler(cluster.deployments, args))
+        if args.scaler == "cluster-autoscaler":
+            checked["cluster.autoscaler"] = ["deployments"]
+            if "deployments" not in denied:
+                result |= dict(_autoscaler(cluster.deployments, args))
         if args.users:
-            result |= dict(mapped(settings, _aws_auth(kubeconfig)))
+            keys = dict.fromkeys(principals_key(settings, group) for group in args.users)
+            checked[", ".join(keys)] = ["aws-auth"]
+            core = kubernetes.client.CoreV1Api(client_of(kubeconfig))
+            found = _read("aws-auth", denied, partial(_aws_auth, core))
+            result |= dict(mapped(settings, found))
         classes = {STORAGE_CLASS} if settings.auxiliary.claims else set()
-    return result | dict(_storage_classes(cluster.storage_classes, classes))
+    if classes:
+        checked["volumeClaims"] = ["storage_classes"]
+        result |= dict(_storage_classes(cluster.storage_classes, classes))
+    return result, [
+        (about, denied[kind])
+        for about, kinds in checked.items()
+        for kind in kinds
+        if kind in denied
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,25 +98,40 @@ class InCluster:
         return _has_operator(self.definitions)
 
 
-def in_cluster(kubeconfig: str, owner: str) -> InCluster:
-    """Reads a cluster; `owner`: the stack. Raises CheckError if the cluster does not answer."""
+def in_cluster(kubeconfig: str, owner: str, denied: dict[str, str] | None = None) -> InCluster:
+    """Reads a cluster; `owner`: the stack. Kinds that may not be read are added to `denied`, if
+    given, with the missing permission. Raises CheckError if the cluster does not answer."""
     client = client_of(kubeconfig)
     apps = kubernetes.client.AppsV1Api(client)
     core, storage = kubernetes.client.CoreV1Api(client), kubernetes.client.StorageV1Api(client)
     extensions = kubernetes.client.ApiextensionsV1Api(client)
+    kinds = {
+        "namespaces": core.list_namespace,
+        "definitions": extensions.list_custom_resource_definition,
+        "daemons": apps.list_daemon_set_for_all_namespaces,
+        "deployments": apps.list_deployment_for_all_namespaces,
+        "storage_classes": storage.list_storage_class,
+    }
+    found = {kind: _read(kind, denied, partial(asked, ask)) for kind, ask in kinds.items()}
+    shared = ("namespaces", "definitions")
     return InCluster(
-        namespaces=items(asked(core.list_namespace)),
-        definitions=items(asked(extensions.list_custom_resource_definition)),
-        daemons=_theirs(items(asked(apps.list_daemon_set_for_all_namespaces)), owner),
-        deployments=_theirs(items(asked(apps.list_deployment_for_all_namespaces)), owner),
-        storage_classes=_theirs(items(asked(storage.list_storage_class)), owner),
+        **{kind: rows if kind in shared else _theirs(rows, owner) for kind, rows in found.items()}
     )
 
 
-def _aws_auth(kubeconfig: str) -> list[Object]:
-    core = kubernetes.client.CoreV1Api(client_of(kubeconfig))
+def _read(kind: str, denied: dict[str, str] | None, ask: Callable[[], bytes]) -> list[Object]:
+    try:
+        return items(ask())
+    except Denied as error:
+        if denied is None:
+            raise
+        denied[kind] = str(error)
+        return []
+
+
+def _aws_auth(core: Any) -> bytes:
     by_name = "metadata.name=aws-auth"
-    return items(asked(core.list_namespaced_config_map, "kube-system", field_selector=by_name))
+    return asked(core.list_namespaced_config_map, "kube-system", field_selector=by_name)
 
 
 def mapped(settings: Settings[EksSettings], config_maps: Sequence[Object]) -> Iterator[Conflict]:

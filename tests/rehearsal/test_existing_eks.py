@@ -118,7 +118,8 @@ def test_each_conflict_is_found_once_before_the_first_update(tmp_path: Path) -> 
             sandbox.control_plane.kubeconfig.read_text(),
         )
         assert settings is not None
-        found = conflicts(kubeconfig, settings, "gpu-cluster/on-eks")
+        found, unread = conflicts(kubeconfig, settings, "gpu-cluster/on-eks")
+        assert unread == []
         assert settings.batch is not None
         controllers = foreign_controllers(kubeconfig, settings.batch, "gpu-cluster/on-eks")
         assert sorted(found) == ["cluster.autoscaler", "gpuPools.train-gpu", "namespaces.team"]

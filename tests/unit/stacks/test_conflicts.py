@@ -1,5 +1,6 @@
 """What of a cluster of another owner is in a stack's way, by the objects that it has."""
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from components.ownership import ANNOTATION
 from components.settings import load as settings
 from stacks.live import conflicts
+from stacks.live.cluster import Denied
 from tests.unit.components.test_settings import changed
 
 CLUSTER, POOL = "gpu-cluster:cluster", ["gpu-cluster:gpuPools", "train-gpu"]
@@ -197,3 +199,28 @@ def test_rights_through_aws_auth_that_an_access_entry_would_hide_are_found() -> 
         theirs = [{"metadata": {"name": "aws-auth"}, "data": data}]
         assert ("cluster.users.lab.principals" in dict(conflicts.mapped(of_users, theirs))) is found
         assert ("teams.lab.members" in dict(conflicts.mapped(of_team, theirs))) is found
+
+
+def test_what_may_not_be_read_hides_no_other_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named with the missing permission; nothing is said to be missing that was not read."""
+    role = "arn:aws:iam::123456789012:role/lab"
+    own = read(
+        [CLUSTER, "autoscaler", {}],
+        [CLUSTER, "users", {"lab": {"principals": [role]}}],
+        ["gpu-cluster:namespaces", {"team": {"existing": True}}],
+    )
+    rows = {"list_deployment_for_all_namespaces": [runs("a.example/cluster-autoscaler:1")]}
+
+    def asked(ask: Any, *_: str, **__: str) -> bytes:
+        if ask.__name__ in ("list_namespace", "list_namespaced_config_map"):
+            raise Denied(f"cannot {ask.__name__}")
+        return json.dumps({"items": rows.get(ask.__name__, [])}).encode()
+
+    monkeypatch.setattr(conflicts, "asked", asked)
+    monkeypatch.setattr(conflicts, "client_of", lambda _: None)
+    found, unread = conflicts.conflicts("", own, "gpu-cluster/on-eks")
+    assert list(found) == ["cluster.autoscaler"]
+    assert unread == [
+        ("namespaces", "cannot list_namespace"),
+        ("cluster.users.lab.principals", "cannot list_namespaced_config_map"),
+    ]

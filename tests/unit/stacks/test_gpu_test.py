@@ -211,9 +211,12 @@ def test_a_mute_cluster_is_asked_twice() -> None:
 
 
 def test_who_may_not_list_is_told_so(api: type[ApiServer]) -> None:
-    """In one line, as by the other checks."""
-    api.answers["/api/v1/namespaces/gpus/pods"] = (403, b"{}")
-    with pytest.raises(CheckError, match="not allowed to look: HTTP 403 Forbidden"):
+    """In one line, as by the other checks, with what the API server says is missing."""
+    status = b'{"message": "User \\"a\\" cannot list resource \\"pods\\""}'
+    api.answers["/api/v1/namespaces/gpus/pods"] = (403, status)
+    with pytest.raises(
+        CheckError, match='HTTP 403 Forbidden: User "a" cannot list resource "pods"'
+    ):
         found_by(api)
 
 
