@@ -13,7 +13,8 @@ def dearest(order: Sequence[Way]) -> Way:
 
 
 def check_keys(given: Mapping[str, object]) -> None:
-    """Raises ValueError for an empty order, or `capacityType` with one. `given`: the fields set."""
+    """Raises ValueError for an empty order, `capacityType` with one, or `migrateBack` without.
+    `given`: the fields set."""
     if "fallback" in given and not given["fallback"]:
         raise ValueError(
             "fallback: is empty; name at least two ways of buying nodes, or drop the key"
@@ -22,4 +23,9 @@ def check_keys(given: Mapping[str, object]) -> None:
         raise ValueError(
             "capacityType: is one way of buying nodes, and fallback is the order of several; "
             "drop one of the two"
+        )
+    if "migrate_back" in given and "fallback" not in given:
+        raise ValueError(
+            "migrateBack: has no effect without fallback; drop the key, or set fallback, which "
+            "needs cluster.scaler: compute-classes"
         )

@@ -317,7 +317,6 @@ class EksGpuNodeGroupArgs:
         if self.sharing is not None:
             self._check_sharing(self.sharing)
         self._check_counts()
-        self._check_topology()
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         reservations.check_choices(self.fallback)
         reservations.check(self.purchases, self.reservation, types, self.min_nodes)
@@ -435,6 +434,7 @@ class EksGpuNodeGroupArgs:
         """The pool in its cluster; raises ValueError if it does not match the cluster."""
         places = self._places_in(cluster)
         check_scaler(self, cluster.scaler, type(cluster))
+        self._check_topology()
         reservations.check_scaler(self.reservation, cluster.scaler)
         if self.fallback:
             self._check_fallback(name, cluster)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from annotated_types import Interval
+from annotated_types import Ge
 
 from ..catalog import eks as catalog
 from ..decode import EXAMPLE
 from ..effect import Sent, Tries
-from ..limits import Limit, check_limits, one_of
+from ..limits import Hint, Limit, check_limits, one_of
 
 _STATES = ("stopped", "running")
 
@@ -32,14 +32,13 @@ class EksWarmPoolArgs:
 
     max_group_prepared_capacity: Annotated[
         int,
-        Interval(ge=1, le=catalog.MAX_POOL_NODES),
+        Ge(1),
+        Hint("it counts nodes and warm instances together; give the pool's maxNodes or less"),
         Sent("NodeGroup warmPoolConfig.maxGroupPreparedCapacity"),
     ] = field(metadata={EXAMPLE: "1"})
     """How many instances there are, nodes and warm ones together, at most `maxNodes`: with 2, two
     wait while the pool has no node, and none once it has two."""
-    min_size: Annotated[
-        int, Interval(ge=0, le=catalog.MAX_POOL_NODES), Sent("NodeGroup warmPoolConfig.minSize")
-    ] = 0
+    min_size: Annotated[int, Ge(0), Sent("NodeGroup warmPoolConfig.minSize")] = 0
     """How many wait however many nodes the pool has."""
     pool_state: Annotated[
         str,
@@ -56,8 +55,8 @@ class EksWarmPoolArgs:
         check_limits(self)
         if self.min_size > self.max_group_prepared_capacity:
             raise ValueError(
-                f"minSize: {self.min_size} is above maxGroupPreparedCapacity "
-                f"{self.max_group_prepared_capacity}; lower it"
+                f"minSize: {self.min_size} is above maxGroupPreparedCapacity; allowed: 0 to "
+                f"{self.max_group_prepared_capacity}"
             )
 
     def instances(self, nodes: int) -> int:
@@ -99,12 +98,13 @@ class EksWarmPoolArgs:
             )
         if self.max_group_prepared_capacity > most:
             raise ValueError(
-                f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} is above maxNodes "
-                f"{most}, so that some instances could never become nodes; lower it"
+                f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} is above maxNodes, "
+                f"so that some instances could never become nodes; allowed: {least + 1} to {most}"
             )
         if not self.instances(least):
             raise ValueError(
                 f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} leaves no instance "
-                f"to wait, because minNodes is {least}; "
-                + ("raise it, or set minSize" if least < most else "set minSize")
+                f"to wait, because it includes minNodes, which is {least}; "
+                + (f"allowed: {least + 1} to {most}, or set" if least < most else "set")
+                + " minSize to 1 or more"
             )

@@ -67,6 +67,7 @@ Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
 ORDER = Annotated[
     Sequence[Capacity],
     MinLen(2),
+    Hint("name at least two ways of buying nodes, or set capacityType"),
     UNIQUE,
     Sent("ComputeClass spec.priorities[]"),
     Tries(["spot", "on-demand"]),
@@ -339,8 +340,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self._check_taints()
         self._check_disk()
         self._check_upgrade()
-        self._check_queued()
-        self._check_topology()
         if self.compact_placement and self.machine.family == "n1":
             raise ValueError(
                 f"compactPlacement: {self.machine_type} does not support it; drop it, or use a "
@@ -413,6 +412,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def resolve(self, name: str, cluster: AnyGkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
         """The pool in its cluster; raises ValueError if it does not match the cluster."""
         check_scaler(self, cluster.scaler, type(cluster))
+        self._check_queued()
+        self._check_topology()
         zones = self._zones_in(cluster.location)
         if cluster.version is not None and (reason := self.needs_newer(cluster.version)):
             raise ValueError(f"{reason}; raise cluster.version {cluster.version}, or drop it")
@@ -605,8 +606,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         preconditions (2026-11-24)."""
         if not self.queued:
             return
-        if self.fallback:
-            raise ValueError("queued: is not possible with fallback; drop one of the two")
         if self.capacity_type != "flex-start":
             raise ValueError(
                 f"queued: is not possible with capacityType {self.capacity_type}; set capacityType "

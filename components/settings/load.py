@@ -186,7 +186,7 @@ def _of_values(
     try:
         own = module.resolve(config, cluster, pool_args)
     except ValueError as error:
-        raise ValueError(in_team(str(error), teams)) from None
+        raise ValueError(in_team(str(error), module.CLUSTER, teams)) from None
     pools = {name: resolved.pool for name, resolved in own.pools.items()}
     monitoring = None
     if values["monitoring"]:

@@ -5,7 +5,7 @@ Each function raises ValueError with one line that begins with the key's path.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..decode import NAMESPACE, at, decode, decode_map, shown
 from ..gpu.pod_args import NamespaceArgs
 
 PATH = f"{NAMESPACE}:teams"
+_ROLE = "arn:aws:iam::ACCOUNT:role/NAME"
 _MEMBER = re.compile(r"(?P<kind>user|group):(?P<name>(?!system:).*\S.*)")
 
 
@@ -44,24 +45,46 @@ def read_cluster(kind: type[Any], value: dict[str, Any], teams: Mapping[str, Tea
     these, in a group with the team's name; on an existing cluster, whose owner may have put others
     into groups, only those that are IAM principals."""
     path = f"{NAMESPACE}:cluster"
-    cluster, keys = decode(path, kind, value), {field.name for field in fields(kind)}
-    if not teams or "users" not in keys:
-        return cluster
-    for name in teams:
+    cluster, principals = decode(path, kind, value), _principals(kind, teams)
+    for name in principals:
         if name in cluster.users:
             raise ValueError(
                 f"{PATH}.{name}: is also a group of cluster.users, and every team is a group; "
                 "choose another name"
             )
-    members = {
-        name: {"principals": named}
-        for name, team in teams.items()
-        if (named := [one for one in team.members if "existing" not in keys or _is_arn(one)])
-    }
+    _check_groups(teams, [name for name, arns in principals.items() if arns])
+    members = {name: {"principals": arns} for name, arns in principals.items() if arns}
+    if not members:
+        return cluster
     try:
         return decode(path, kind, {**value, "users": {**(value.get("users") or {}), **members}})
     except ValueError as error:
-        raise ValueError(in_team(str(error), teams)) from None
+        raise ValueError(in_team(str(error), kind, teams)) from None
+
+
+def _principals(kind: type[Any], teams: Mapping[str, TeamArgs]) -> dict[str, list[str]]:
+    """The members of each team that are added to the cluster's `users`; empty if it has none."""
+    keys = {field.name for field in fields(kind)}
+    if "users" not in keys:
+        return {}
+    return {
+        name: [member for member in team.members if "existing" not in keys or _is_arn(member)]
+        for name, team in teams.items()
+    }
+
+
+def _check_groups(teams: Mapping[str, TeamArgs], groups: Collection[str]) -> None:
+    """Refuses the group of another team as a member: the access entries of that team's members name
+    it, so all of them would be in both teams."""
+    for name, team in teams.items():
+        for position, member in enumerate(team.members):
+            other = member.removeprefix("group:")
+            if member != other != name and other in groups:
+                raise ValueError(
+                    f"{PATH}.{name}.members[{position}]: {shown(member)} is the group of team "
+                    f"{other}, so that its members would be in both teams; list the ARNs of those "
+                    f"of team {name}"
+                )
 
 
 def check_priorities(teams: Mapping[str, TeamArgs], batch: BatchArgs | None) -> None:
@@ -72,11 +95,13 @@ def check_priorities(teams: Mapping[str, TeamArgs], batch: BatchArgs | None) -> 
             (batch or BatchArgs()).check_priority(path, priority)
 
 
-def in_team(message: str, teams: Mapping[str, TeamArgs]) -> str:
+def in_team(message: str, kind: type[Any], teams: Mapping[str, TeamArgs]) -> str:
     """The message about a user of the cluster, with the key of the team of that user."""
-    for name in teams:
-        users = f"{NAMESPACE}:cluster.users.{name}.principals"
-        message = message.replace(users, f"{PATH}.{name}.members")
+    for name, arns in _principals(kind, teams).items():
+        for position, arn in enumerate(arns):
+            user = f"{NAMESPACE}:cluster.users.{name}.principals[{position}]"
+            member = f"{PATH}.{name}.members[{teams[name].members.index(arn)}]"
+            message = message.replace(user, member)
     return message
 
 
@@ -113,22 +138,21 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
         return (name,), ()
     names: dict[str, list[str]] = {"group": [], "user": []}
     for position, member in enumerate(team.members):
-        if access.principals and _is_arn(member):
-            names["group"] += [] if name in names["group"] else [name]
-            continue
-        if _is_arn(member) and not access.emails:
+        path = f"{PATH}.{name}.members[{position}]: {shown(member)}"
+        if _is_arn(member) and not (access.principals or access.emails):
             raise ValueError(
-                f"{PATH}.{name}.members[{position}]: {shown(member)} is accepted only on "
-                f"platform eks; give group:{name}, and have this cluster's "
-                f"owner map the role to the Kubernetes group {name}: aws eks create-access-entry "
-                f"--kubernetes-groups {name}"
+                f"{path} is accepted only on platform eks; give group:{name}, and have this "
+                f"cluster's owner map the role to the Kubernetes group {name}: aws eks "
+                f"create-access-entry --kubernetes-groups {name}"
             )
-        parts = _MEMBER.fullmatch(member)
+        in_group = access.principals and _is_arn(member)
+        parts = _MEMBER.fullmatch(f"group:{name}" if in_group else member)
         if parts is None or (access.emails and "@" not in parts["name"]):
             what = "an e-mail address" if access.emails else "the name that the cluster knows"
             raise ValueError(
-                f"{PATH}.{name}.members[{position}]: {shown(member)} is not accepted as a member "
-                f"here; give user: or group: and {what}, such as group:researchers"
+                f"{path} is not accepted as a member here; give "
+                + (f"{_ROLE}, the ARN of an IAM role or user, or " if access.principals else "")
+                + f"user: or group: and {what}, such as group:researchers"
                 + ("@example.com" if access.emails else "")
                 + (
                     "; names that begin with system: belong to Kubernetes"
@@ -136,7 +160,8 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
                     else ""
                 )
             )
-        names[parts["kind"]].append(parts["name"])
+        if parts["name"] not in names[parts["kind"]]:
+            names[parts["kind"]].append(parts["name"])
     return names["group"], names["user"]
 
 

@@ -194,11 +194,15 @@ def _left_requests(settings: Settings[Any]) -> Iterator[str]:
 
 def _unused_queued(settings: Settings[Any]) -> Iterator[str]:
     for name, resolved in settings.pools.items():
-        if resolved.pool.all_at_once and not (settings.batch and settings.batch.owners(name)):
-            yield (
-                f"{NAMESPACE}:gpuPools.{name}.queued: no queue hands out the pool, and only jobs "
-                "of a queue start its nodes; add it to the pools of one, or drop the key"
-            )
+        for key, value, why in (
+            ("queued", resolved.pool.all_at_once, "only jobs of a queue start its nodes"),
+            ("topologyAware", resolved.pool.topology, "Kueue places only jobs of a queue"),
+        ):
+            if value and not (settings.batch and settings.batch.owners(name)):
+                yield (
+                    f"{NAMESPACE}:gpuPools.{name}.{key}: no queue hands out the pool, and {why}; "
+                    "add it to the pools of one, or drop the key"
+                )
 
 
 def _soon_stopped(settings: Settings[Any]) -> Iterator[str]:

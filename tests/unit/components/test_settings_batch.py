@@ -226,16 +226,17 @@ def test_a_time_in_which_no_node_starts_is_a_warning(minutes: int) -> None:
 
 
 @pytest.mark.parametrize("pools", [["train-gpu"], ["other"]])
-def test_a_queued_pool_without_a_queue_is_a_warning(pools: list[str]) -> None:
-    """Nothing ever starts its nodes."""
+def test_a_pool_that_only_queues_use_is_a_warning_without_one(pools: list[str]) -> None:
+    """Nothing ever starts the nodes of a queued pool, or places pods by where nodes are."""
     values = copy.deepcopy(values_of("dev"))
-    pool = {"machineType": "g2-standard-4", "maxNodes": 1}
-    values["gpu-cluster:gpuPools"] = {
-        "train-gpu": {**pool, "capacityType": "flex-start", "queued": True}, "other": pool
-    }  # fmt: skip
+    pool = {"machineType": "a3-megagpu-8g", "maxNodes": 1}
+    only = {"capacityType": "flex-start", "queued": True, "topologyAware": True}
+    values["gpu-cluster:gpuPools"] = {"train-gpu": {**pool, **only}, "other": pool}
     values["gpu-cluster:workloads"] = {}
     values["gpu-cluster:batch"] = {"queues": {"a": {"pools": pools}}}
     found = [line for line in warnings(from_config(as_engine_config(values))) if "queue" in line]
     assert [line.partition(": ")[0] for line in found] == (
-        ["gpu-cluster:gpuPools.train-gpu.queued"] if pools == ["other"] else []
+        [f"gpu-cluster:gpuPools.train-gpu.{key}" for key in ("queued", "topologyAware")]
+        if pools == ["other"]
+        else []
     )

@@ -286,14 +286,39 @@ def test_on_an_existing_cluster_members_are_roles_and_groups_of_its_owner() -> N
     """Roles are put into a group of the team's name; a group is what its owner calls it."""
     values = copy.deepcopy(values_of("on-eks"))
     values["gpu-cluster:workloads"] = {}
-    team = {"members": [f"{ROLE}research", f"{ROLE}ops", "group:ml"], "gpus": {"train-gpu": 1}}
+    members = [f"{ROLE}research", f"{ROLE}ops", "group:ml", "group:research"]
+    team = {"members": members, "gpus": {"train-gpu": 1}}
     values["gpu-cluster:teams"] = {"research": team}
     found = from_config(as_engine_config(values))
     assert found.batch is not None
     assert found.batch.queues["research"].groups == ["research", "ml"]
     assert [*found.own.cluster.users["research"].principals] == [f"{ROLE}research", f"{ROLE}ops"]
-    team["members"] = ["arn:aws-cn:iam::210987654321:role/research"]
-    assert of_team(values).startswith("research.members[0]: ")
+    for wrong in ("arn:aws-cn:iam::210987654321:role/research", "arn:aws:iam::1:role/ada"):
+        team["members"] = ["group:ml", wrong]
+        assert of_team(values).startswith("research.members[1]: ")
+    team["members"] = ["ada"]
+    assert of_team(values) == (
+        "research.members[0]: 'ada' is not accepted as a member here; give "
+        "arn:aws:iam::ACCOUNT:role/NAME, the ARN of an IAM role or user, or user: or group: and "
+        "the name that the cluster knows, such as group:researchers"
+    )
+
+
+def test_the_group_of_another_team_is_not_a_member() -> None:
+    """The access entries of that team's members name it; without any, it is its owner's."""
+    values = copy.deepcopy(values_of("on-eks"))
+    values["gpu-cluster:workloads"] = {}
+    teams = {
+        name: {"members": [member], "gpus": {"train-gpu": 1}}
+        for name, member in (("research", "group:vision"), ("vision", f"{ROLE}vision"))
+    }
+    values["gpu-cluster:teams"] = teams
+    assert of_team(values) == (
+        "research.members[0]: 'group:vision' is the group of team vision, so that its members "
+        "would be in both teams; list the ARNs of those of team research"
+    )
+    teams["vision"]["members"] = ["group:ml"]
+    assert read(values).cluster.users == {}
 
 
 def test_an_administrator_is_not_a_member_and_a_group_not_a_team() -> None:
