@@ -12,31 +12,12 @@ from datetime import date
 from types import MappingProxyType
 from typing import Final, Literal
 
-from .eks_instances import (
-    CPU_INSTANCE_TYPES,
-    INSTANCE_TYPES,
-    LOCATED_FAMILIES,
-    Arch,
-    InstanceType,
-)
-from .images import CLUSTER_AUTOSCALER_VERSIONS
-
-__all__ = [
-    "CLUSTER_AUTOSCALER_VERSIONS",
-    "CPU_INSTANCE_TYPES",
-    "INSTANCE_TYPES",
-    "LOCATED_FAMILIES",
-    "Arch",
-    "InstanceType",
-    "KubernetesVersion",
-    "accelerator_label",
-    "ami_type",
-    "image_refusal",
-    "instance_type",
-    "quota_code",
-    "refusal",
-    "support",
-]
+from .eks_instances import CPU_INSTANCE_TYPES as CPU_INSTANCE_TYPES
+from .eks_instances import INSTANCE_TYPES as INSTANCE_TYPES
+from .eks_instances import LOCATED_FAMILIES as LOCATED_FAMILIES
+from .eks_instances import Arch as Arch
+from .eks_instances import InstanceType as InstanceType
+from .images import CLUSTER_AUTOSCALER_VERSIONS as CLUSTER_AUTOSCALER_VERSIONS
 
 CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]*")
 """To be used with `fullmatch`."""

@@ -9,54 +9,23 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from .gke_accelerators import ACCELERATORS, Accelerator
-from .gke_machines import (
-    ANY_PROVISIONING,
-    FLEX_START_COMPACT,
-    MACHINE_TYPES,
-    MachineType,
-    Provisioning,
-)
-from .gke_shapes import (
-    CPU_MACHINE_TYPES,
-    FAMILIES,
-    N1_ATTACH_LIMITS,
-    gpu_counts_for,
-    largest_with,
-    machine_type,
-    n1_attach_limit,
-)
-from .gke_zones import ACCELERATOR_ZONES, MACHINE_ZONES, REGIONS
+from .gke_accelerators import ACCELERATORS as ACCELERATORS
+from .gke_accelerators import Accelerator as Accelerator
+from .gke_machines import ANY_PROVISIONING, Provisioning
+from .gke_machines import FLEX_START_COMPACT as FLEX_START_COMPACT
+from .gke_machines import MACHINE_TYPES as MACHINE_TYPES
+from .gke_machines import MachineType as MachineType
+from .gke_shapes import CPU_MACHINE_TYPES as CPU_MACHINE_TYPES
+from .gke_shapes import FAMILIES as FAMILIES
+from .gke_shapes import N1_ATTACH_LIMITS as N1_ATTACH_LIMITS
+from .gke_shapes import gpu_counts_for as gpu_counts_for
+from .gke_shapes import largest_with as largest_with
+from .gke_shapes import machine_type as machine_type
+from .gke_shapes import n1_attach_limit as n1_attach_limit
+from .gke_zones import ACCELERATOR_ZONES as ACCELERATOR_ZONES
+from .gke_zones import MACHINE_ZONES as MACHINE_ZONES
+from .gke_zones import REGIONS as REGIONS
 from .spelling import nearest
-
-__all__ = [
-    "ACCELERATORS",
-    "ACCELERATOR_ZONES",
-    "ANY_PROVISIONING",
-    "CPU_MACHINE_TYPES",
-    "FAMILIES",
-    "FLEX_START_COMPACT",
-    "MACHINE_TYPES",
-    "MACHINE_ZONES",
-    "N1_ATTACH_LIMITS",
-    "REGIONS",
-    "Accelerator",
-    "MachineType",
-    "Provisioning",
-    "autopilot_provisioning",
-    "gpu_counts_for",
-    "is_region",
-    "is_zone",
-    "largest_with",
-    "machine_type",
-    "meant_location",
-    "meets",
-    "n1_attach_limit",
-    "region_of",
-    "spelling",
-    "zones_of",
-    "zones_with",
-]
 
 CLUSTER_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """For `fullmatch`: at most 40 of a-z, 0-9 and hyphens, from a letter to a letter or digit."""
