@@ -13,14 +13,7 @@ from components.settings.model import Settings
 from rehearsal.control_plane.api import Api, Object
 from rehearsal.nodes.gpus import GPU
 from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.simulators.cloud import (
-    NodeGroup,
-    NodeTaint,
-    NodeTemplate,
-    Scaler,
-    TemplateComparison,
-    not_as_before,
-)
+from rehearsal.simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, not_as_before
 from rehearsal.simulators.inventory import Machine
 from stacks.definition.files import ROOT
 from stacks.definition.names import StackError
@@ -58,14 +51,6 @@ class ExistingCluster:
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Does nothing: an existing cluster never changes."""
-
-    def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
-        """Empty: no autoscaler scales existing machines."""
-        return {}
-
-    def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """None: no autoscaler has a template of these machines."""
-        return None
 
     def list_resources(self) -> list[str]:
         """All objects in the cluster that Pulumi created or changed, of any kind."""

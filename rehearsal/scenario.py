@@ -20,7 +20,7 @@ from rehearsal.nodes.scale_down import evictable
 from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
-from rehearsal.simulators.cloud import ClassScaler, NodeGroup, Restocking
+from rehearsal.simulators.cloud import ClassScaler, NodeGroup
 from rehearsal.verify import (
     assertions,
     fallbacks,
@@ -265,13 +265,13 @@ class Rehearsal:
     def _restocking(self) -> bool:
         """Whether machines that ran out become available again during this rehearsal."""
         cloud = self.sandbox.cloud
-        return isinstance(cloud, ClassScaler) and isinstance(cloud, Restocking) and cloud.restocks
+        return isinstance(cloud, ClassScaler) and cloud.stock.restocks
 
     def _pods_move_back(self) -> str:
         """Waits until, with capacity available again, no movable pod is on a later choice."""
         cloud, began = self.sandbox.cloud, time.monotonic()
-        assert isinstance(cloud, Restocking)
-        while cloud.restocking or self._on_later_choices() or self._moving():
+        assert isinstance(cloud, ClassScaler)
+        while cloud.stock.restocking or self._on_later_choices() or self._moving():
             if time.monotonic() - began > self.deadline:
                 raise Failure("pods did not move back to an earlier choice of fallback")
             time.sleep(0.1)

@@ -19,6 +19,7 @@ from rehearsal.simulators.cloud import (
     NodePools,
     NodeTemplate,
     Provisioner,
+    Scaled,
     Scaler,
 )
 
@@ -61,7 +62,7 @@ def scaled_groups(
     if isinstance(cloud, Provisioner):
         cloud.asked([pod["spec"].get("nodeSelector") or {} for pod in pods])
     scalers = running(pods)
-    reasons = cloud.not_scaled(scalers)
+    reasons = cloud.not_scaled(scalers) if isinstance(cloud, Scaled) else {}
     ignored = frozenset[str]().union(*(scaler.startup_taints for scaler in scalers))
     groups = [
         replace(

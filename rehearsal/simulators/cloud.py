@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from rehearsal.simulators.stock import Stocks
+
 ProvidedBy = Literal["cloud", "pod"]
 """Who provides a part: the cloud (or the node's image) itself, or a pod on the node."""
 
@@ -280,18 +282,23 @@ class Cloud(Protocol):
         """Ends a node that the cloud itself keeps, as the autoscaler does with an idle one above
         the group's minimum. Raises KeyError for an unknown group."""
 
-    def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
-        """Group -> why none of these autoscalers changes its size. Empty if the cloud scales it."""
-
-    def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """Compares the autoscaler's node template of the group with this node; None if the
-        autoscaler sees the group itself. Raises KeyError for an unknown group."""
-
     def list_resources(self) -> list[str]:
         """One line for each existing resource; empty after a complete `pulumi destroy`."""
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Registers a function that is called after every change of `node_groups`."""
+
+
+@runtime_checkable
+class Scaled(Protocol):
+    """A cloud whose groups are scaled by a Cluster Autoscaler in the cluster: EKS."""
+
+    def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
+        """Group -> why none of these autoscalers changes its size."""
+
+    def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
+        """Compares the autoscaler's node template of the group with this node; None if the
+        autoscaler sees the group itself. Raises KeyError for an unknown group."""
 
 
 @runtime_checkable
@@ -367,24 +374,14 @@ class Provisioner(Protocol):
 class ClassScaler(Protocol):
     """A cloud that creates node pools for objects in the cluster: GKE's ComputeClasses."""
 
+    stock: Stocks
+    """Machines that run out in the rehearsal, and may become available again."""
+
     def classes(self, objects: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         """Passes all ComputeClasses; `node_groups` then has their pools. Returns their errors."""
 
     def starts(self, group: str) -> bool:
         """Whether another node of this group would start now."""
-
-
-@runtime_checkable
-class Restocking(Protocol):
-    """A cloud whose machines run out in a rehearsal, and may become available again."""
-
-    @property
-    def restocks(self) -> bool:
-        """Whether machines that run out become available again during the rehearsal."""
-
-    @property
-    def restocking(self) -> bool:
-        """Whether some machines that ran out are about to become available again."""
 
 
 @runtime_checkable

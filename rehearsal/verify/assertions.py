@@ -13,7 +13,7 @@ from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, phase, workload
 from rehearsal.nodes.scale_down import SAFE_TO_EVICT
 from rehearsal.report import NodeLife, PodLife
-from rehearsal.simulators.cloud import Cloud, NodeGroup, NodeTemplate
+from rehearsal.simulators.cloud import Cloud, NodeGroup, NodeTemplate, Scaled
 from rehearsal.verify.diagnosis import ClusterSnapshot
 
 SETTLE_SECONDS = 2.0
@@ -194,6 +194,8 @@ def template_checks(
     cloud: Cloud, cluster_cache: ClusterCache, came: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Compares each pool's node template with a GPU node in `came`, or else a future node."""
+    if not isinstance(cloud, Scaled):
+        return []
     groups, found = cloud.node_groups(), []
     by_group = {group_name(node, groups): node for node in came}
     for group in groups:

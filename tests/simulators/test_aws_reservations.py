@@ -230,7 +230,7 @@ def test_a_stock_has_only_so_many_until_it_returns(ml: Account) -> None:
     try:
         ml.group("spot", capacityType="SPOT", subnets=ml.subnets[:1])
         ml.cloud.set_size("spot", 1)
-        assert not ml.cloud.restocking
+        assert not ml.cloud.account.stock.restocking
         with pytest.raises(RefusedError, match="InsufficientInstanceCapacity"):
             ml.cloud.set_size("spot", 2)
         assert back.wait(10)

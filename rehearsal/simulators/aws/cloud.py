@@ -123,16 +123,6 @@ class AwsCloud:
             self._later.cancel()
         self._stop()
 
-    @property
-    def restocks(self) -> bool:
-        """Implements `rehearsal.simulators.cloud.Restocking`."""
-        return self.account.stock.restocks
-
-    @property
-    def restocking(self) -> bool:
-        """Implements `rehearsal.simulators.cloud.Restocking`."""
-        return self.account.stock.restocking
-
     def node_groups(self) -> list[NodeGroup]:
         """One per managed node group, and one per NodePool of Karpenter."""
         with self.account.lock, self.account.asking:

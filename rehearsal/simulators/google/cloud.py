@@ -11,11 +11,8 @@ from rehearsal.simulators.cloud import (
     ControlPlane,
     Mount,
     NodeGroup,
-    NodeTemplate,
     NoFaults,
     RefusedError,
-    Scaler,
-    TemplateComparison,
     Wanted,
     not_as_before,
 )
@@ -97,7 +94,7 @@ class GoogleCloud(CloudState):
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
         self._blocks = blocks or {}
-        self._stock = Stocks(stock)
+        self.stock = Stocks(stock)
         """Machines that ran out, and those that become available again."""
         self._classes: list[Mapping[str, Any]] = []
         if existing is not None:
@@ -208,7 +205,7 @@ class GoogleCloud(CloudState):
                     for zone, there in running.items()
                     if pool is None
                     or short_of(
-                        self._stock, self.pools(), pool, pool.nodes + nodes, zone, there + nodes
+                        self.stock, self.pools(), pool, pool.nodes + nodes, zone, there + nodes
                     )
                     is None
                 ),
@@ -250,14 +247,6 @@ class GoogleCloud(CloudState):
         GPUs and uses machines of reservations."""
         with self.lock:
             self._gpu_request_shapes |= gpu_request_shapes(selectors)
-
-    def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
-        """Always empty: GKE scales its node pools itself."""
-        return {}
-
-    def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """Always None: GKE sees its node pools themselves."""
-        return None
 
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
         """Creates what GKE's controllers create for the objects of the cluster's users."""
@@ -324,7 +313,7 @@ class GoogleCloud(CloudState):
         """The callback runs on the thread of the operation that changed something, unlocked."""
         with self.lock:
             self._callbacks.append(callback)
-        self._stock.on_return(callback)
+        self.stock.on_return(callback)
 
     def notify(self) -> None:
         """Runs the callback if `node_groups` has changed since the last call."""
@@ -364,8 +353,8 @@ class GoogleCloud(CloudState):
         if not wanted:
             return
         check_boot_disk(pool.state["config"])
-        if (row := short_of(self._stock, self.pools(), pool, wanted, zone, there)) is not None:
-            self._stock.refused(row)
+        if (row := short_of(self.stock, self.pools(), pool, wanted, zone, there)) is not None:
+            self.stock.refused(row)
             raise exhausted(pool, zone)
         cluster = self.resources[pool.parent or ""]
         compute_classes.check_limits(cluster, self.pools(), pool, wanted)
@@ -375,16 +364,6 @@ class GoogleCloud(CloudState):
             region = region_of(pool.state["locations"][0])
             metric = quota_metric(pool.state)
             self._check_quota(pool.state["name"], wanted * gpus[1], metric, region)
-
-    @property
-    def restocks(self) -> bool:
-        """Implements `rehearsal.simulators.cloud.Restocking`."""
-        return self._stock.restocks
-
-    @property
-    def restocking(self) -> bool:
-        """Implements `rehearsal.simulators.cloud.Restocking`."""
-        return self._stock.restocking
 
     def _check_auto_start(self, group: NodeGroup, wanted: int) -> None:
         for pool in self.pools():

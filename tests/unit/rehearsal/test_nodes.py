@@ -21,7 +21,7 @@ from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.scalers import KeptTemplates
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.report import node_lives, pod_lives
-from rehearsal.simulators.cloud import Cloud, NodeGroup, Scaler, Wanted, storage_class
+from rehearsal.simulators.cloud import Cloud, NodeGroup, Wanted, storage_class
 from tests.unit.rehearsal.rehearsed import Object, group, node, pod
 
 ONE = group(min_nodes=1, target_nodes=1)
@@ -65,9 +65,6 @@ class OneGroup:
         return [ONE]
 
     def set_size(self, group: str, nodes: int) -> None: ...
-
-    def not_scaled(self, scalers: Sequence[Scaler]) -> dict[str, str]:
-        return {}
 
 
 @contextmanager

@@ -64,9 +64,7 @@ def test_the_youngest_pod_counts() -> None:
 def test_a_startup_taint_is_no_part_of_the_template() -> None:
     """The autoscaler takes it to be gone once the node has started, if its flag says so."""
     taint = NodeTaint(key="a/not-ready", value="true", effect="NoExecute")
-    cloud: Any = SimpleNamespace(
-        node_groups=lambda: [group(template=shape(taints=(taint,)))], not_scaled=lambda _: {}
-    )
+    cloud: Any = SimpleNamespace(node_groups=lambda: [group(template=shape(taints=(taint,)))])
     scaler = autoscaler(args=[DISCOVERY, "--startup-taint=a/not-ready"])
     assert [one.template.taints for one in scaled_groups(cloud, [autoscaler()])] == [(taint,)]
     assert [one.template.taints for one in scaled_groups(cloud, [scaler])] == [()]
@@ -81,7 +79,9 @@ def test_groups_say_why_nobody_scales_them() -> None:
         return {"b": "nobody may"}
 
     groups = [group("a"), group("b")]
-    cloud: Any = SimpleNamespace(node_groups=lambda: groups, not_scaled=not_scaled)
+    cloud: Any = SimpleNamespace(
+        node_groups=lambda: groups, not_scaled=not_scaled, compare_template=str
+    )
     assert [one.unscaled for one in scaled_groups(cloud, [autoscaler()])] == ["", "nobody may"]
     assert asked == [[SCALER]]
 
