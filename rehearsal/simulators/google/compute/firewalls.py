@@ -56,10 +56,4 @@ def _check(state: dict[str, Any]) -> None:
         raise invalid("resource.priority", state["priority"], "It must be from 0 to 65535")
 
 
-METHODS = {
-    "compute.firewalls.insert": _insert,
-    "compute.firewalls.get": resources.get,
-    "compute.firewalls.list": resources.list_,
-    "compute.firewalls.patch": _patch,
-    "compute.firewalls.delete": resources.delete,
-}
+METHODS = resources.methods("firewalls", insert=_insert, patch=_patch)

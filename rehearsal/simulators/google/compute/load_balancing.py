@@ -1,9 +1,6 @@
 """Disks and the parts of load balancers, which only GKE's controllers create here. Any client can
 list them, and remove what a deleted cluster has left."""
 
-from collections.abc import Iterator
-
-from rehearsal.simulators.google.api.server import Answer
 from rehearsal.simulators.google.compute import resources
 
 _EVERYWHERE = ("disks", "forwardingRules", "networkEndpointGroups", "backendServices", "urlMaps",
@@ -13,13 +10,10 @@ _SCOPED = ("globalForwardingRules", "regionBackendServices", "regionUrlMaps",
            "regionTargetHttpProxies", "regionHealthChecks")  # fmt: skip
 
 
-def _methods() -> Iterator[tuple[str, Answer]]:
-    for collection in (*_EVERYWHERE, *_SCOPED):
-        yield f"compute.{collection}.get", resources.get
-        yield f"compute.{collection}.list", resources.list_
-        yield f"compute.{collection}.delete", resources.delete
-    for collection in _EVERYWHERE:
-        yield f"compute.{collection}.aggregatedList", resources.aggregated_list
-
-
-METHODS = dict(_methods())
+METHODS = {
+    name: answer
+    for collection in (*_EVERYWHERE, *_SCOPED)
+    for name, answer in resources.methods(collection).items()
+} | {
+    f"compute.{collection}.aggregatedList": resources.aggregated_list for collection in _EVERYWHERE
+}

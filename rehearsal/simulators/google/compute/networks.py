@@ -74,9 +74,5 @@ def _host(call: Call) -> dict[str, Any]:
 
 METHODS = {
     "compute.projects.getXpnHost": _host,
-    "compute.networks.insert": _insert,
-    "compute.networks.get": _get,
-    "compute.networks.list": _list,
-    "compute.networks.patch": _patch,
-    "compute.networks.delete": resources.delete,
+    **resources.methods("networks", insert=_insert, get=_get, list=_list, patch=_patch),
 }

@@ -98,6 +98,12 @@ def delete(call: Call) -> dict[str, Any]:
     return operation(call, "delete", call.name)
 
 
+def methods(collection: str, **own: Answer) -> dict[str, Answer]:
+    """A collection's methods: the three above, and its own, such as `insert`."""
+    answers = {"get": get, "list": list_, "delete": delete, **own}
+    return {f"compute.{collection}.{verb}": answer for verb, answer in answers.items()}
+
+
 def page(call: Call, rows: list[Any]) -> dict[str, Any]:
     """One page of rows, in the form of all Compute Engine collections."""
     return call.page("items", rows, 500, size="maxResults")

@@ -127,10 +127,4 @@ def _check_ports(at: str, nat: Mapping[str, Any]) -> None:
         raise invalid(f"{at}.maxPortsPerVm", most, f"It must be more than minPortsPerVm {least}.")
 
 
-METHODS = {
-    "compute.routers.insert": _insert,
-    "compute.routers.get": resources.get,
-    "compute.routers.list": resources.list_,
-    "compute.routers.patch": _patch,
-    "compute.routers.delete": resources.delete,
-}
+METHODS = resources.methods("routers", insert=_insert, patch=_patch)

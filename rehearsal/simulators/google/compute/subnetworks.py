@@ -144,14 +144,12 @@ def _refuse_range_in_use(call: Call, old: CloudResource, new: Mapping[str, Any])
                 )
 
 
-METHODS = {
-    "compute.subnetworks.insert": _insert,
-    "compute.subnetworks.get": resources.get,
-    "compute.subnetworks.list": resources.list_,
-    "compute.subnetworks.aggregatedList": resources.aggregated_list,
-    "compute.subnetworks.getIamPolicy": _policy,
-    "compute.subnetworks.patch": _patch,
-    "compute.subnetworks.expandIpCidrRange": _expand,
-    "compute.subnetworks.setPrivateIpGoogleAccess": _set_access,
-    "compute.subnetworks.delete": resources.delete,
-}
+METHODS = resources.methods(
+    "subnetworks",
+    insert=_insert,
+    aggregatedList=resources.aggregated_list,
+    getIamPolicy=_policy,
+    patch=_patch,
+    expandIpCidrRange=_expand,
+    setPrivateIpGoogleAccess=_set_access,
+)
