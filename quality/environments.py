@@ -27,14 +27,3 @@ def platform_at(file: Path) -> str:
 def _values(file: Path) -> dict[str, Any]:
     config: dict[str, Any] = yaml.safe_load(file.read_text())["config"]
     return config
-
-
-def with_pools(stack: str, count: int) -> dict[str, Any]:
-    """The environment with this many copies of its first pool, and no workloads."""
-    values = values_of(stack)
-    pool = next(iter(values["gpu-cluster:gpuPools"].values()))
-    return {
-        **values,
-        "gpu-cluster:gpuPools": {f"pool-{number}": pool for number in range(count)},
-        "gpu-cluster:workloads": {},
-    }

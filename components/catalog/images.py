@@ -104,14 +104,6 @@ CUDA_SAMPLE: Final = Image(
 )
 """Adds two vectors on the GPU and prints `Test PASSED`."""
 
-CUDA_BASE: Final = Image(
-    repository="docker.io/nvidia/cuda",
-    tag="12.6.3-base-ubuntu24.04",
-    source="Dockerfiles of many public repositories, some built this year",
-    read="2026-11-21",
-)
-"""A shell and the CUDA runtime, for pods that wait or run `nvidia-smi`."""
-
 JOBSET: Final = Image(
     repository="registry.k8s.io/jobset/jobset",
     tag="v0.12.0",

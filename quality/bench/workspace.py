@@ -1,7 +1,6 @@
 """Programs in one sandbox, each with its own state, all with the same clouds."""
 
 import json
-import os
 import shutil
 import sys
 import time
@@ -70,8 +69,3 @@ def copied(sandbox: Sandbox, name: str) -> Path:
     target = sandbox.folder / "bench" / f"{name}-program"
     shutil.copytree(sandbox.folder / "program", target, symlinks=True)
     return target
-
-
-def quiet() -> float:
-    """The machine's load, for the page: figures of a busy machine are less reliable."""
-    return os.getloadavg()[0]

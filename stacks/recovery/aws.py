@@ -2,7 +2,7 @@
 in the network, or tags. Read-only."""
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from clouds.rows.aws import Row, filled, rows
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from stacks.recovery.command import Clouds
 
 Inputs = Mapping[str, Any]
-Rows = Iterable[Mapping[str, Any]]
 _GONE = ("deleting", "deleted", "failed")
 """States, in lowercase, of resources that will disappear: a failed NAT gateway does within an
 hour."""
