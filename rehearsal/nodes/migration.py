@@ -6,7 +6,6 @@ Karpenter starts the better one for the pods. Pods that must not be evicted stay
 migration", read 2026-11-24). Disruption budgets are ignored.
 """
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,28 +26,6 @@ class Moving:
     node: Mapping[str, Any]
     group: str
     to: str
-
-
-class Migration:
-    """Remembers since when each node could have been replaced by a better one."""
-
-    def __init__(self) -> None:
-        self._since: dict[str, float] = {}
-
-    def next(
-        self,
-        groups: Sequence[NodeGroup],
-        nodes: Iterable[Mapping[str, Any]],
-        pods: Sequence[Mapping[str, Any]],
-        rules: Rules,
-        starts: Callable[[str], bool],
-    ) -> Moving | None:
-        """The node to drain now, if any. `starts`: whether a node of a group would start."""
-        found = movable(groups, nodes, pods, rules, starts)
-        now = time.monotonic()
-        self._since = {name: self._since.get(name, now) for name in found}
-        due = [name for name, since in self._since.items() if now - since >= STEADY_SECONDS]
-        return found[due[0]] if due else None
 
 
 def movable(

@@ -40,7 +40,7 @@ from rehearsal.nodes.gpus import (
     is_ready,
 )
 from rehearsal.nodes.kwok import PassedOver
-from rehearsal.nodes.migration import Migration
+from rehearsal.nodes.migration import STEADY_SECONDS, Moving, movable
 from rehearsal.nodes.node_registration import (
     belongs,
     by_instance,
@@ -52,7 +52,7 @@ from rehearsal.nodes.node_registration import (
 from rehearsal.nodes.pods import allocatable_gpus, holds
 from rehearsal.nodes.queued import QueuedNodes
 from rehearsal.nodes.recycler import Recycler
-from rehearsal.nodes.scale_down import ScaleDown
+from rehearsal.nodes.scale_down import UNNEEDED_SECONDS, Drained, Lasting, unneeded
 from rehearsal.nodes.scalers import KeptTemplates, rules, running, scaled_groups
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.kubernetes.api_error import ApiError
@@ -141,7 +141,8 @@ class Nodes:
         self._warm_starts: dict[str, int] = {}
         """Group -> how many of its starts from a warm pool are on record."""
         self._backoff = Backoff()
-        self._scale_down, self._migration = ScaleDown(), Migration()
+        self._unneeded = Lasting[Drained](UNNEEDED_SECONDS)
+        self._movable = Lasting[Moving](STEADY_SECONDS)
         self._kept_templates = KeptTemplates()
         self._queued = QueuedNodes(lambda: self._api, self._event_log, self._cloud)
         self._attachments = Attachments(self._cloud, self._api)
@@ -255,9 +256,11 @@ class Nodes:
             if node["metadata"]["name"] not in self._refused:
                 (own,) = (one for one in groups if belongs(node, one))
                 self._take(node, own.name, "run duration over")
-        drained = self._scale_down.next(
-            groups, self._nodes, self._pods, rules(self._pods), self._queued.booked
-        )
+        drained = self._unneeded.first({
+            name: each
+            for each in unneeded(groups, self._nodes, self._pods, rules(self._pods))
+            if (name := each.node["metadata"]["name"]) not in self._queued.booked
+        })  # fmt: skip
         if drained is None or drained.node["metadata"]["name"] in self._refused:
             return
         if finding := drained.finding():
@@ -297,13 +300,14 @@ class Nodes:
         if not isinstance(self._cloud, ClassScaler):
             return
         starts = self._cloud.starts
-        moving = self._migration.next(
+        found = movable(
             groups,
             self._nodes,
             self._pods,
             rules(self._pods),
             lambda name: name not in self.refusals and starts(name),
         )
+        moving = self._movable.first(found)
         if moving is None or (name := moving.node["metadata"]["name"]) in self._refused:
             return
         self._event_log.record("node", name, "moved back", group=moving.group, to=moving.to)

@@ -7,10 +7,10 @@ removes the others (autoscaler.py).
 """
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from components.kube import quantity
 from components.kube.requests import requests
@@ -20,6 +20,7 @@ from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, holds,
 from rehearsal.simulators.cloud import NodeGroup
 
 Object = Mapping[str, Any]
+T = TypeVar("T")
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 UNNEEDED_SECONDS = 3.0
@@ -59,31 +60,19 @@ class Drained:
         )
 
 
-class ScaleDown:
-    """Remembers since when each node has been half empty."""
+class Lasting(Generic[T]):
+    """Remembers since when each name has been found."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._since: dict[str, float] = {}
 
-    def next(
-        self,
-        groups: Iterable[NodeGroup],
-        nodes: Sequence[Object],
-        pods: Sequence[Object],
-        rules: Rules,
-        booked: Collection[str] = (),
-    ) -> Drained | None:
-        """The node to drain now, if any: one at a time, as its pods need room elsewhere. `booked`:
-        nodes that stay although they are empty."""
-        found = {
-            drained.node["metadata"]["name"]: drained
-            for drained in unneeded(groups, nodes, pods, rules)
-            if drained.node["metadata"]["name"] not in booked
-        }
+    def first(self, found: Mapping[str, T]) -> T | None:
+        """The first that was found in every call of the last `seconds`, if any."""
         now = time.monotonic()
         self._since = {name: self._since.get(name, now) for name in found}
-        due = [name for name, since in self._since.items() if now - since >= UNNEEDED_SECONDS]
-        return found[due[0]] if due else None
+        due = (name for name, since in self._since.items() if now - since >= self._seconds)
+        return next((found[name] for name in due), None)
 
 
 def unneeded(

@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal.nodes import scale_down
 from rehearsal.nodes.node_registration import GROUP
-from rehearsal.nodes.scale_down import Rules, ScaleDown, evictable, keeps, unneeded
+from rehearsal.nodes.scale_down import Lasting, Rules, evictable, keeps, unneeded
 from rehearsal.nodes.scalers import rules
 from tests.unit.rehearsal.rehearsed import group, node, pod, shape
 from tests.unit.rehearsal.test_scalers import autoscaler
@@ -113,24 +113,28 @@ def test_the_rules_are_those_of_the_autoscaler_that_runs() -> None:
     assert rules([autoscaler()]) == Rules(threshold=0.5, local_storage_stays=True)
 
 
-def test_a_node_is_drained_after_a_while_and_the_jobs_are_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One that is only just half empty may get its next pod at once."""
+def test_only_what_lasts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that is only just half empty may get its next pod at once; a gap begins anew."""
+    clock = iter([0.0, 5.0, 6.0, 7.0])
+    monkeypatch.setattr(scale_down.time, "monotonic", lambda: next(clock))
+    lasting = Lasting[str](5.0)
+    assert lasting.first({"a": "A"}) is None
+    assert lasting.first({"b": "B", "a": "A"}) == "A"
+    assert lasting.first({"b": "B"}) is None
+    assert lasting.first({"b": "B", "a": "A"}) is None
+
+
+def test_the_jobs_on_a_drained_node_are_named() -> None:
+    """Only a job loses its progress."""
     pods, nodes = [running("a", 1), running("b", 2)], [added("a"), added("b")]
-    watched = ScaleDown()
-    assert watched.next([FOUR], nodes, pods, Rules()) is None
-    monkeypatch.setattr(scale_down, "UNNEEDED_SECONDS", 0.0)
-    found = watched.next([FOUR], nodes, pods, Rules())
-    assert found is not None
+    found, *_ = unneeded([FOUR], nodes, pods, Rules())
     assert found.finding() == (
         "pool train-gpu: the autoscaler drained node a, of which 1 of 4 GPUs were in use, and "
         "evicted the running Job default/train: without the annotation "
         'cluster-autoscaler.kubernetes.io/safe-to-evict: "false" a job loses its progress'
     )
     serving = [running("a", 1, ("ReplicaSet", "sample-abc")), running("b", 2)]
-    moved = watched.next([FOUR], nodes, serving, Rules())
-    assert moved is not None
+    moved, *_ = unneeded([FOUR], nodes, serving, Rules())
     assert moved.finding() is None
 
 
