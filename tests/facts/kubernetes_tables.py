@@ -13,7 +13,6 @@ from components.gpu.workload_args import WorkloadArgs
 from tests.facts import sent
 from tests.facts.sdk_tables import PLATFORMS
 
-_GROUPS = {"core/v1": "v1"}
 _SCALARS = {"str": str, "int": int, "bool": bool, "float": float}
 
 

@@ -64,10 +64,10 @@ def queries() -> Iterator[tuple[str, bool]]:
         yield rule["expr"], False
 
 
-DEVICE_LABELS = {
-    *("gpu", "UUID", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID", "Hostname")
+LABELS = {
+    *("gpu", "UUID", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID", "Hostname"),
+    *("pod", "namespace", "container"),
 }
-POD_LABELS = {"pod", "namespace", "container"}
 """Of every GPU metric: internal/pkg/rendermetrics and transformation of dcgm-exporter."""
 GOOGLE_LABELS = {"cluster", "location"}
 """Added by Google: cloud.google.com/stackdriver/docs/managed-prometheus."""
@@ -80,8 +80,7 @@ def test_a_query_names_only_what_is_documented(query: str, google: bool) -> None
     assert read
     assert read <= set(metrics.METRICS)
     own = {label for name in read for label in metrics.METRICS[name].labels}
-    known = own | DEVICE_LABELS | POD_LABELS
-    assert labels <= (known | GOOGLE_LABELS if google else known)
+    assert labels <= own | LABELS | (GOOGLE_LABELS if google else set())
 
 
 def test_the_tokenizer_sees_what_is_wrong() -> None:
