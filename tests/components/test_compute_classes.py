@@ -11,7 +11,6 @@ from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
-from components.scaler import check_scaler, unsupported
 from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 from tests.components.test_gke import CLUSTER, declare
@@ -251,36 +250,3 @@ def test_what_a_class_on_autopilot_cannot_be_is_refused(
         GkeAutopilotPoolArgs(**{"accelerator": "nvidia-l4", **pool}).resolve(
             "l4", GkeAutopilotArgs(**{**AUTOPILOT, **cluster})
         )
-
-
-REFUSED = {
-    "min_nodes": 1,
-    "limits_per": "zone",
-    "driver": "daemonset",
-    "device_plugin": "nvidia",
-    "secure_boot": False,
-    "compact_placement": True,
-    "network_tags": ("gpu",),
-    "delete_before_replace": False,
-}
-
-
-@pytest.mark.parametrize(("setting", "value"), REFUSED.items())
-def test_what_a_class_cannot_do_is_refused_with_the_scaler_that_can(
-    setting: str, value: Any
-) -> None:
-    """In one line, with the key in front."""
-    given = {setting: value, **({"driver": "daemonset"} if setting == "device_plugin" else {})}
-    args = GkeGpuNodePoolArgs(machine_type=L4, max_nodes=2, **given)
-    with pytest.raises(
-        ValueError, match=r"cluster.scaler compute-classes: .* set cluster.scaler: node-pools$"
-    ):
-        check_scaler(args, "compute-classes", GkeClusterArgs)
-    check_scaler(args, "node-pools", GkeClusterArgs)
-
-
-def test_every_setting_that_one_scaler_lacks_the_other_has() -> None:
-    """Else nobody could use it."""
-    for kind in (GkeGpuNodePoolArgs, GkeAutopilotPoolArgs):
-        for setting, marks in unsupported(kind).items():
-            assert len({mark.scaler for mark in marks}) == 1, setting

@@ -25,6 +25,8 @@ UNTOLERATED = (
     "spec['tolerations'] = [t for t in spec['tolerations'] if not t['key'].endswith('queued')]"
 )
 EXAMPLE = ROOT / "examples" / "queued" / "Pulumi.queued.yaml"
+SECOND = "us-central1-b"
+"""The zone of the example's pool that GKE takes only if the first has too few machines."""
 MACHINE = "g2-standard-24"
 """With two GPUs, of which a worker takes one: two would fit on a node."""
 G_INSTANCES, VCPUS = "G_VT", 4
@@ -54,10 +56,16 @@ def rehearsed(
     between: Callable[[Sandbox], None] = lambda sandbox: None,
     deadline: float = 90,
 ) -> Rehearsal:
-    """The gang where Compute Engine has so many machines; `between`: before everything leaves."""
+    """The gang where Compute Engine has so many machines in the second zone, and too few in the
+    first; `between`: before everything leaves."""
     inventories = tmp_path / "inventories"
     inventories.mkdir()
-    described = {"stock": [{"machineType": MACHINE, "nodes": stock}]}
+    rows = {"us-central1-a": GANG - 1, SECOND: stock}
+    described = {
+        "stock": [
+            {"machineType": MACHINE, "zone": zone, "nodes": nodes} for zone, nodes in rows.items()
+        ]
+    }
     (inventories / "train-gke.yaml").write_text(yaml.safe_dump(described))
     with ExitStack() as sandboxes:
         sandbox = entered(
@@ -82,11 +90,13 @@ def gpu_nodes(rehearsal: Rehearsal) -> list[int]:
 
 @pytest.mark.prove(reason="test_queued_nodes.py has each step; this is a whole rehearsal")
 def test_all_nodes_of_a_job_start_together(tmp_path: Path) -> None:
-    """The four workers run at once, a second up changes nothing, and nothing is left."""
+    """The four workers run at once, in the zone that has four machines; a second up changes
+    nothing, and nothing is left."""
     rehearsal = rehearsed(tmp_path, stock=GANG)
     assert rehearsal.failures == []
     events = rehearsal.sandbox.event_log.events
-    assert [event.detail["nodes"] for event in events if event.what == "together"] == [GANG]
+    together = [event.detail for event in events if event.what == "together"]
+    assert [(one["nodes"], one["zone"]) for one in together] == [(GANG, SECOND)]
     assert max(gpu_nodes(rehearsal)) == GANG
     assert gpu_nodes(rehearsal)[-1] == 0
     workers = [pod for pod in pod_lives(events) if pod.workload == WORKERS]

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from rehearsal.control_plane.api import Api
 from rehearsal.event_log import EventLog
 from rehearsal.nodes import queued
 from rehearsal.nodes.node_registration import GROUP
+from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.pods import condition, holds
 from rehearsal.nodes.queued import CLASS, CONSUMES, LABEL, ZONE, QueuedNodes, nodes_for
 from rehearsal.simulators.cloud import NodeTaint, RefusedError
@@ -126,6 +128,21 @@ def test_a_request_keeps_the_zone_that_it_was_accepted_for(tmp_path: Any) -> Non
         nodes.turn([POOL], [], [])
     assert waiting.request["status"]["provisioningClassDetails"]["SelectedZone"] == "a"
     assert waiting.nodes == []
+
+
+def test_a_node_keeps_the_zone_of_its_request() -> None:
+    """It is not given that of its pool's first zone."""
+    pool = group(template=shape(labels={"pool": "p", ZONE: "a"}), queued=True, zones=("a", "b"))
+    one = node("n0", pool)
+    one["metadata"] |= {"labels": {"pool": "p", LABEL: "gke-1", ZONE: "b"}, "resourceVersion": "1"}
+    nodes, patches = Nodes.__new__(Nodes), list[Any]()
+    api = SimpleNamespace(patch=lambda path, patch: patches.append(patch))
+    nodes._control_plane = SimpleNamespace(api=api)  # type: ignore[assignment]
+    nodes._others_labels, nodes._labelled = lambda group: {}, {}
+    nodes._queued = QueuedNodes(lambda: Cluster(1), EventLog(), None)
+    nodes._queued._zones["gke-1"] = "b"
+    nodes._shape(one, pool)
+    assert patches == []
 
 
 def test_nodes_that_are_still_to_come_count_in_their_zone(tmp_path: Any) -> None:
