@@ -7,7 +7,6 @@ errors. The program itself does not read it: it refuses more, such as contradict
 
 import dataclasses
 import json
-import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,18 +18,13 @@ from components.eks.regions import REGION
 from components.gke.sign_in import PROJECT
 from components.limits import fragment, pattern, unwrapped
 from components.platforms import PLATFORMS, WRITTEN
-from components.settings.blocks import ENTRY_NAMES
+from components.settings.blocks import BLOCKS, ENTRY_NAMES
 from quality.docs import keys
 from stacks.definition.files import KEYS
 from tools.sections import REFERENCE
 
 FILE = REFERENCE / "stack.schema.json"
 CLUSTER = "gpu-cluster:cluster"
-_TITLE = re.compile(
-    r"`gpu-cluster:(?P<room>\w+)(?P<named>\.<name>)?`"
-    r"(?: with `platform: (?P<with>[\w-]+)`(?P<existing> and `existing`)?| on (?P<on>[\w-]+)"
-    r"|, everywhere)"
-)
 _SECRET = {
     "type": "object",
     "properties": {"secure": {"type": "string"}},
@@ -93,22 +87,25 @@ def schema() -> Schema:
 
 def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
     """(platform or "", config key) -> the schema of its value."""
-    for title, kind in keys.TABLES.items():
-        parts = _TITLE.fullmatch(title)
-        assert parts, title
-        platform, room = parts["with"] or parts["on"] or "", parts["room"]
-        platform += "-existing" if parts["existing"] else ""
-        found = record(kind, required=parts["with"] is not None)
-        if parts["with"]:
-            found["properties"] = {"platform": {"const": parts["with"]}} | found["properties"]
-            found["required"] = ["platform", *found.get("required", ())]
-        if parts["named"]:
-            found = {
-                "type": ["object", "null"],
-                "propertyNames": fragment(ENTRY_NAMES[room], "Length"),
-                "additionalProperties": found | {"type": "object"},
-            }
-        yield (platform, room), found
+    for platform, row in PLATFORMS.items():
+        cluster = record(row.settings.CLUSTER)
+        written = {"platform": {"const": platform.removesuffix("-existing")}}
+        cluster["properties"] = written | cluster["properties"]
+        cluster["required"] = ["platform", *cluster.get("required", ())]
+        yield (platform, "cluster"), cluster
+        yield (platform, "gpuPools"), _named("gpuPools", row.settings.POOL)
+    for key, block in BLOCKS.items():
+        named = block.names is not None
+        yield ("", key), _named(key, block.args) if named else record(block.args, required=False)
+
+
+def _named(key: str, kind: type) -> Schema:
+    """The schema of a block whose entries have names."""
+    return {
+        "type": ["object", "null"],
+        "propertyNames": fragment(ENTRY_NAMES[key], "Length"),
+        "additionalProperties": record(kind),
+    }
 
 
 def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
