@@ -34,8 +34,8 @@ class TeamArgs:
         Sent("AccessEntry principalArn", "RoleBinding subjects[]"),
     ] = field(metadata={EXAMPLE: "[group:researchers@example.com]"})
     """The members. EKS: ARNs of IAM roles and users. GKE: `user:` or `group:` and an e-mail
-    address. An existing cluster, also on EKS: `user:` or `group:` and the name that the cluster
-    uses."""
+    address. An existing cluster: `user:` or `group:` and the name that the cluster uses; if it is
+    an EKS cluster that `existing` names, also ARNs."""
     namespaces: Annotated[
         Sequence[Annotated[str, DNS_LABEL]],
         UNIQUE,

@@ -69,6 +69,7 @@ class EksWarmPoolArgs:
         """Raises ValueError if a pool of `nodes`, least and most, cannot have it; the message
         continues the path of the warm pool."""
         least, most = nodes
+        allowed = f"allowed: {least + 1} to {most}" if least + 1 < most else f"allowed: {most}"
         if len(purchases) > 1:
             raise ValueError(
                 ": is not possible with fallback, of which each choice is a node group that would "
@@ -99,12 +100,12 @@ class EksWarmPoolArgs:
         if self.max_group_prepared_capacity > most:
             raise ValueError(
                 f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} is above maxNodes, "
-                f"so that some instances could never become nodes; allowed: {least + 1} to {most}"
+                f"so that some instances could never become nodes; {allowed}"
             )
         if not self.instances(least):
             raise ValueError(
                 f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} leaves no instance "
                 f"to wait, because it includes minNodes, which is {least}; "
-                + (f"allowed: {least + 1} to {most}, or set" if least < most else "set")
+                + (f"{allowed}, or set" if least < most else "set")
                 + " minSize to 1 or more"
             )

@@ -6,14 +6,14 @@ Each function raises ValueError with one line that begins with the key's path.
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, get_args
 
 from ..access import Access
 from ..batch.batch_args import BatchArgs, QueueArgs
 from ..batch.load import Pools, pool_at
 from ..batch.team_args import TeamArgs, check_creatable, namespaces_of, team_queues
-from ..decode import NAMESPACE, at, decode, decode_map, shown
+from ..decode import NAMESPACE, at, decode, decode_map, shown, type_hints
 from ..gpu.pod_args import NamespaceArgs
 
 PATH = f"{NAMESPACE}:teams"
@@ -40,7 +40,7 @@ def read_teams(value: object) -> Mapping[str, TeamArgs]:
     return teams
 
 
-def read_cluster(kind: type[Any], value: dict[str, Any], teams: Mapping[str, TeamArgs]) -> Any:
+def read_cluster(kind: type[Any], value: object, teams: Mapping[str, TeamArgs]) -> Any:
     """The cluster's args. On a platform whose clusters have `users`, the members are added to
     these, in a group with the team's name; on an existing cluster, whose owner may have put others
     into groups, only those that are IAM principals."""
@@ -57,7 +57,8 @@ def read_cluster(kind: type[Any], value: dict[str, Any], teams: Mapping[str, Tea
     if not members:
         return cluster
     try:
-        return decode(path, kind, {**value, "users": {**(value.get("users") or {}), **members}})
+        users = decode_map(f"{path}.users", get_args(type_hints(kind)["users"])[1], members)
+        return at(path, replace, cluster, users={**cluster.users, **users})
     except ValueError as error:
         raise ValueError(in_team(str(error), kind, teams)) from None
 

@@ -15,7 +15,7 @@ import yaml
 
 from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, ResolvedPool
-from components.decode import camel
+from components.decode import camel, decode, type_hints
 from components.decode import shown as written
 from components.eks.existing_args import EksExistingClusterArgs
 from components.eks.settings import EksSettings
@@ -78,7 +78,7 @@ class EksCluster:
     """IDs of the subnets of the control plane and of the node groups."""
     security_groups: Sequence[str] = ()
     """IDs of its nodes' security groups, instead of EKS's own."""
-    authentication_mode: str = "API_AND_CONFIG_MAP"
+    authentication_mode: Literal["API", "API_AND_CONFIG_MAP", "CONFIG_MAP"] = "API_AND_CONFIG_MAP"
     auto_mode: Sequence[str] | None = None
     """The built-in node pools of EKS Auto Mode, if it is on; None if it is off."""
     addons: Sequence[str] = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
@@ -344,6 +344,28 @@ def cluster_keys(
     if unknown := [key for key in described if key not in keys]:
         allowed = ", ".join(keys)
         raise wrong(stack, f".cluster.{unknown[0]}", f"is not known; allowed: {allowed}")
+    hints = type_hints(kind)
+    for key, value in described.items():
+        hint = hints[keys[key]]
+        if key == "autoMode":  # `eks_cluster` says what is allowed.
+            continue
+        if "Any" not in str(hint):
+            try:
+                decode(f"cluster.{key}", hint, value)
+            except ValueError as error:
+                raise StackError(f"{shown(stack)} {error}") from None
+            continue
+        machine = "instanceType" if kind is EksCluster else "machineType"
+        if not isinstance(value, dict) or not all(
+            isinstance(row, dict)
+            and type(row.get(machine)) is str
+            and type(row.get("nodes")) is int
+            for row in value.values()
+        ):
+            raise wrong(
+                stack, f".cluster.{key}", f"{written(value)} does not describe nodes; write it as "
+                f"{{ NAME: {{ {machine}: TYPE, nodes: 2 }} }}"
+            )  # fmt: skip
     return {keys[key]: value for key, value in described.items()}, []
 
 

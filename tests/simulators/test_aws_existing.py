@@ -292,6 +292,14 @@ def test_auto_mode_has_its_addons_built_in(made: Account) -> None:
             "cluster.autoMode: true is not a list of built-in node pools; allowed: "
             "general-purpose, system; write [] if Auto Mode is on without them, or drop",
         ),
+        ({"cluster": {"version": 1.35}}, "cluster.version: 1.35 is not a string; put it in quotes"),
+        ({"cluster": {"addons": "vpc-cni"}}, "cluster.addons: 'vpc-cni' is not a list"),
+        ({"cluster": {"nodeGroups": ["a"]}}, 'cluster.nodeGroups: ["a"] does not describe nodes'),
+        (
+            {"cluster": {"nodeGroups": {"a": {"instanceType": "m6i.large"}}}},
+            "cluster.nodeGroups: {",
+        ),
+        ({"cluster": {"authenticationMode": "api"}}, "cluster.authenticationMode: 'api' is not k"),
         ({"cluster": {"addon": []}}, "cluster.addon: is not known; allowed: version, "),
         ({"cluster": {}, "objects": [{"kind": "Pod"}]}, "objects[0]: is not an object"),
     ],

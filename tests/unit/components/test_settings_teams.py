@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 
 from components.batch.published import Published, batch_of
+from components.decode import decode
+from components.eks.cluster_args import EksClusterArgs
 from components.settings.load import from_config
 from components.settings.model import Settings
+from components.settings.teams import read_cluster, read_teams
 from components.settings.validate import check_groups, warnings
 from tests.program.environments import as_engine_config, values_of, with_changes
 from tests.unit.components.test_settings import refusal
@@ -138,6 +141,14 @@ def test_members_on_eks_are_users_of_the_cluster_in_a_group_of_the_teams_name() 
     assert list(settings.cluster.users) == ["others", "research"]
     assert settings.batch is not None
     assert settings.batch.queues["research"].submitters == [("Group", "research")]
+
+
+def test_the_cluster_of_a_program_has_its_teams_too() -> None:
+    """Whose args are of a class, not a map."""
+    values = eks([f"{ROLE}research"])
+    given = {key: one for key, one in values["gpu-cluster:cluster"].items() if key != "platform"}
+    args, teams = decode("cluster", EksClusterArgs, given), read_teams(values["gpu-cluster:teams"])
+    assert list(read_cluster(EksClusterArgs, args, teams).users) == ["research"]
 
 
 def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
