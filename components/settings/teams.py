@@ -40,7 +40,7 @@ def read_teams(value: object) -> Mapping[str, TeamArgs]:
     return teams
 
 
-def read_cluster(kind: type[Any], value: object, teams: Mapping[str, TeamArgs]) -> Any:
+def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any:
     """The cluster's args. On a platform whose clusters have `users`, the members are added to
     these, in a group with the team's name; on an existing cluster, whose owner may have put others
     into groups, only those that are IAM principals."""

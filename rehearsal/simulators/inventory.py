@@ -323,7 +323,7 @@ def network(
 
 
 def cluster_keys(
-    stack: str, kind: type[Any], told: Collection[str], like: str, folder: Path
+    stack: str, kind: Any, told: Collection[str], like: str, folder: Path
 ) -> tuple[dict[str, Any], list[str]]:
     """Field of `kind` -> the value in `cluster` of a stack's inventory, for another owner's
     cluster, and notes for the report if there is none. `told`: fields that the stack itself
@@ -344,9 +344,8 @@ def cluster_keys(
     if unknown := [key for key in described if key not in keys]:
         allowed = ", ".join(keys)
         raise wrong(stack, f".cluster.{unknown[0]}", f"is not known; allowed: {allowed}")
-    hints = type_hints(kind)
     for key, value in described.items():
-        hint = hints[keys[key]]
+        hint = type_hints(kind)[keys[key]]
         if key == "autoMode":  # `eks_cluster` says what is allowed.
             continue
         if "Any" not in str(hint):
