@@ -19,7 +19,7 @@ FORMER = "v1beta1"
 
 CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
 """The kinds with two different versions, which the controller converts:
-config/components/crd/kustomization.yaml of 0.16.2, and pkg/util/cert, which adds its CA."""
+config/components/crd/kustomization.yaml of 0.16.6, and pkg/util/cert, which adds its CA."""
 
 UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
 """Resources that queues do not count: they hand out only GPUs. How much of these a node has left is
@@ -71,10 +71,10 @@ RULES: list[PolicyRuleArgsDict] = [
         *_CHANGE,
     ),
 ]
-"""The rules of config/components/rbac/role.yaml in 0.16.2 that Jobs and queues need."""
+"""The rules of config/components/rbac/role.yaml in 0.16.6 that Jobs and queues need."""
 
 FAIR = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
-"""Kueue's own default before the field became required (apis/config/v1beta2 of 0.16.2)."""
+"""Kueue's own default before the field became required (apis/config/v1beta2 of 0.16.6)."""
 
 TOPOLOGY_RULES: list[PolicyRuleArgsDict] = [
     rule("", ["pods"], *_CHANGE),
@@ -129,8 +129,11 @@ def _config(frameworks: Sequence[str], topology: bool) -> dict[str, Any]:
         "clientConnection": {"qps": 50, "burst": 100},
         "integrations": {"frameworks": list(frameworks)},
         "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
-        # Each would need additional permissions, and only the second is ever used here.
         "featureGates": {
+            # 0.16.6 turns it on, and may take new jobs for finished ones (kueue PR 11019).
+            "FinishOrphanedWorkloads": False,
+            # The others would need additional permissions, and only the second of them is ever
+            # used here.
             "MultiKueue": False,
             "TopologyAwareScheduling": topology,
             "VisibilityOnDemand": False,

@@ -17,7 +17,7 @@ from ..cluster import Cluster, GpuPool
 from ..gpu.auxiliary import ROOT, declare_files
 from ..gpu.pod_parts import Contents, PodParts, contents_of, pod_parts
 from ..gpu.prerequisites import Prerequisites
-from ..gpu.running import annotation_paths, placed, stated, staying
+from ..gpu.running import annotation_paths, placed, staying
 from . import jobset
 from .training_args import TrainingArgs
 
@@ -258,7 +258,7 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
         mounts.append({"name": "driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True})
         search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH}
     resources = {"limits": {**args.limits.quantities(), pool.resource: str(gpus)}}
-    if requests := {**stated(resources["limits"], pool), **args.requests.quantities()}:
+    if requests := args.requests.quantities():
         # No empty values in a custom resource: Kueue drops them on update, which looks like a
         # change.
         resources["requests"] = requests

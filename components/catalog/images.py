@@ -114,7 +114,7 @@ JOBSET: Final = Image(
 
 KUEUE: Final = Image(
     repository="registry.k8s.io/kueue/kueue",
-    tag="v0.16.2",
+    tag="v0.16.6",
     source="CHANGELOG-0.16.md of kubernetes-sigs/kueue",
     read="2026-11-24",
 )

@@ -36,15 +36,6 @@ def placed(
     return {names.UNCONSTRAINED_TOPOLOGY: "true"}
 
 
-def stated(limits: Mapping[str, str], pool: GpuPool) -> Mapping[str, str]:
-    """The requests that Kubernetes takes from the limits anyway, for a topology-aware pool.
-
-    Kueue before 0.16.4 looks for them where it places a job that has its quota already: on nodes of
-    a ProvisioningRequest, or after the failure of a node (kubernetes-sigs/kueue PR 9947).
-    """
-    return limits if pool.topology is not None else {}
-
-
 DISRUPTIONS_IGNORED: PodFailurePolicyArgsDict = {
     "rules": [
         {

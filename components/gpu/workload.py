@@ -26,7 +26,7 @@ from .auxiliary import ROOT, declare_files
 from .awaiting import awaited
 from .pod_parts import PodParts, contents_of, pod_parts
 from .prerequisites import Prerequisites
-from .running import DISRUPTIONS_IGNORED, LATER, annotation_paths, placed, stated, staying
+from .running import DISRUPTIONS_IGNORED, LATER, annotation_paths, placed, staying
 from .workload_args import GpuPodArgs, ProbeArgs, WorkloadArgs
 
 NO_SURGE: DeploymentStrategyArgsDict = {
@@ -255,4 +255,4 @@ def _resources(args: GpuPodArgs, pool: GpuPool) -> ResourceRequirementsArgsDict:
     if args.gpus:
         # As a limit: for an extended resource, Kubernetes copies the request from there.
         limits[pool.resource] = str(args.gpus)
-    return {"requests": {**stated(limits, pool), **args.requests.quantities()}, "limits": limits}
+    return {"requests": args.requests.quantities(), "limits": limits}

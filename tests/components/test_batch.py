@@ -299,22 +299,19 @@ def test_workers_say_how_close_together_they_have_to_be(
     changes: dict[str, Any], annotation: dict[str, str]
 ) -> None:
     """A change of it replaces a running job. Other jobs of the queue can be anywhere, and have to
-    say so. Both state their requests, without which Kueue 0.16.2 may find no place for them."""
+    say so."""
     recording = near(**changes)
     expected = {f"kueue.x-k8s.io/{key}": value for key, value in annotation.items()}
 
     def said(annotations: Mapping[str, str]) -> dict[str, str]:
         return {key: value for key, value in annotations.items() if "topology" in key}
 
-    template, pod = job_set(recording)
-    assert pod["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "8"}
+    template, _ = job_set(recording)
     assert said(template["template"]["metadata"]["annotations"]) == expected
     assert "topology" not in "".join(recording.one(JOB_SET).ignore_changes)
     job = recording.one("kubernetes:batch/v1:Job")
     anywhere = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
     assert said(job.inputs["spec"]["template"]["metadata"]["annotations"]) == anywhere
-    container = job.inputs["spec"]["template"]["spec"]["containers"][0]
-    assert container["resources"]["requests"] == {"nvidia.com/gpu": "1"}
 
 
 def test_a_queue_is_there_in_each_of_its_namespaces() -> None:

@@ -41,9 +41,9 @@ def test_definitions_and_image_are_of_one_version(name: str) -> None:
 
 
 def test_the_versions_are_those_that_were_chosen() -> None:
-    """Kueue 0.16 stores v1beta2 and still serves v1beta1; 0.16.2 has its fixes for queues that
-    finished jobs keep from being deleted (kubernetes-sigs/kueue 8936)."""
-    assert (images.KUEUE.tag, images.JOBSET.tag) == ("v0.16.2", "v0.12.0")
+    """Kueue 0.16 stores v1beta2 and still serves v1beta1; 0.16.6 places jobs that only have limits
+    on the nodes of a ProvisioningRequest (kubernetes-sigs/kueue 9947, 10177)."""
+    assert (images.KUEUE.tag, images.JOBSET.tag) == ("v0.16.6", "v0.12.0")
 
 
 def fields(schema: dict[str, Any], path: str = "") -> set[str]:
