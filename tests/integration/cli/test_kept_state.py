@@ -1,8 +1,6 @@
 """A state that may be kept in a repository: no secret in it, and nothing that providers refuse."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ import pytest
 from pulumi import _types
 
 from cli.ci.kept_state import opened
+from cli.main import main
 from rehearsal.sandbox import ROOT
 from tests.unit.cli.test_kept_state import CLUSTER, SECRET, SIGNATURE
 
@@ -73,22 +72,20 @@ def test_no_secret_is_left(state: Any) -> None:
     ]
 
 
-def test_the_command_prints_what_may_be_kept(tmp_path: Path) -> None:
+def test_the_command_prints_what_may_be_kept(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """And says in one line what is no export."""
 
-    def run(text: str) -> subprocess.CompletedProcess[str]:
+    def run(text: str) -> tuple[int, str, str]:
         file = tmp_path / "export.json"
         file.write_text(text)
-        return subprocess.run(
-            [sys.executable, "-m", "cli", "ci", "open-state", str(file)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-        )
+        return main(["ci", "open-state", str(file)]), *capfd.readouterr()
 
     state = json.loads(FIXTURES[0].read_text())
-    assert json.loads(run(json.dumps(state)).stdout) == opened(state)
-    done = run("{}")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith("has no deployment; give what pulumi stack export prints\n")
-    assert run("x").stderr.endswith("is not JSON; give what pulumi stack export prints\n")
+    assert json.loads(run(json.dumps(state))[1]) == opened(state)
+    for text, says in (("{}", "has no deployment"), ("x", "is not JSON")):
+        code, out, error = run(text)
+        assert (code, out) == (2, "")
+        assert error.endswith(f"{says}; give what pulumi stack export prints\n")
+        assert error.count("\n") == 1
