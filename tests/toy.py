@@ -1,5 +1,6 @@
 """Copies of the tree with one platform more, or one block of settings more."""
 
+import json
 import os
 import shutil
 import signal
@@ -108,18 +109,56 @@ def _contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def python(copy: Path, *arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
-    """Runs Python in the copy; after so long, it and all that it started are killed."""
+def _started(
+    copy: Path, *arguments: str, stdin: int | None = None, stderr: int | None = None
+) -> subprocess.Popen[str]:
+    """Python in the copy."""
     environment = {key: value for key, value in os.environ.items() if key != INSTEAD}
-    with subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=copy,
         env={**environment, "PYTHONPATH": str(copy), "GPU_CLUSTER_POLICY_SETTINGS": str(POLICIES)},
+        stdin=stdin,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         start_new_session=True,
-    ) as process:
+    )
+
+
+SERVE = """
+import contextlib, io, json, sys
+from cli.main import main
+for line in sys.stdin:
+    asked, printed, said = json.loads(line), io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
+        code = exec(asked, {}) if isinstance(asked, str) else main(asked)
+    print(json.dumps([int(code or 0), printed.getvalue(), said.getvalue()]), flush=True)
+"""
+
+
+class Session:
+    """Python in a copy, which has imported there what commands need; it ends with its input."""
+
+    def __init__(self, copy: Path) -> None:
+        self.copy = copy
+        self._process = _started(copy, "-c", SERVE, stdin=subprocess.PIPE)
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+
+    def run(self, asked: str | list[str]) -> tuple[int, str, str]:
+        """Exit code, output and errors of a command's arguments, or of a program."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        code, printed, said = json.loads(self._process.stdout.readline())
+        return code, printed, said
+
+
+def python(copy: Path, *arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    """Runs Python in the copy; after so long, it and all that it started are killed."""
+    with _started(copy, *arguments, stderr=subprocess.PIPE) as process:
         try:
             out, err = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:

@@ -1,30 +1,29 @@
 """The table of blocks: a new kind of workload is a row, its args and what declares it."""
 
 import json
+from collections.abc import Iterator
+from contextlib import closing
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
 from components.settings.blocks import BLOCKS, RUNNING
-from tests.toy import BLOCK, PLATFORM, python, tree
+from tests.toy import BLOCK, PLATFORM, Session, tree
 
 IMAGE = "example.com/web:1.0"
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], list[str]]:
-    """The tree with a toy block on the toy platform; the block's new files, and those changed."""
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """In the tree with a toy block on the toy platform. A block takes five files at most: args,
+    what declares it, its row, and an environment that has one."""
     copy = tree(tmp_path_factory.mktemp("toy-block"))
     PLATFORM.add(copy)
-    return copy, *BLOCK.add(copy)
-
-
-def test_a_block_takes_five_files_at_most(toy: tuple[Path, list[str], list[str]]) -> None:
-    """Args, what declares it, its row, and an environment that has one."""
-    _, new, changed = toy
+    new, changed = BLOCK.add(copy)
     assert changed == ["components/settings/blocks.py"]
     assert len([*new, *changed]) <= 5
+    with closing(Session(copy)) as session:
+        yield session
 
 
 @pytest.mark.parametrize(
@@ -36,36 +35,36 @@ def test_a_block_takes_five_files_at_most(toy: tuple[Path, list[str], list[str]]
         ("namespace: team, pool: bricks", "sites.web.namespace: nothing creates the namespace"),
     ],
 )
-def test_it_is_loaded(toy: tuple[Path, list[str], list[str]], given: str, says: str) -> None:
+def test_it_is_loaded(toy: Session, given: str, says: str) -> None:
     """By its own class and `read`, with the key's path in front of what is refused."""
-    file = toy[0] / "Pulumi.serving.yaml"
+    file = toy.copy / "Pulumi.serving.yaml"
     text = file.read_text()
     file.write_text(text.replace("pool: bricks, image", f"{given}, image"))
-    done = python(toy[0], "-m", "cli", "validate", "serving")
+    code, printed, said = toy.run(["validate", "serving"])
     file.write_text(text)
-    assert bool(done.returncode) == bool(says), done.stdout + done.stderr
-    assert says in done.stdout
+    assert bool(code) == bool(says), printed + said
+    assert says in printed
 
 
-def test_its_images_are_listed(toy: tuple[Path, list[str], list[str]]) -> None:
+def test_its_images_are_listed(toy: Session) -> None:
     """With those of the stack's own registry."""
-    done = python(toy[0], "-m", "cli", "images", "serving", "--json")
-    assert done.returncode == 0, done.stderr
-    assert IMAGE in [row["image"] for row in json.loads(done.stdout)["images"]]
+    code, printed, said = toy.run(["images", "serving", "--json"])
+    assert code == 0, said
+    assert IMAGE in [row["image"] for row in json.loads(printed)["images"]]
 
 
-def test_its_pods_are_counted(toy: tuple[Path, list[str], list[str]]) -> None:
+def test_its_pods_are_counted(toy: Session) -> None:
     """What counts GPUs, claims and namespaces reads its pods as those of any other block."""
     code = """
 from stacks.definition.settings import config_of, settings_of
 pods = settings_of("serving", config_of("serving")).pod_groups
 print([(one.path, one.pool, one.count, one.gpus) for one in pods])
 """
-    done = python(toy[0], "-c", code)
-    assert "('gpu-cluster:sites.web', 'bricks', 1, 1)" in done.stdout, done.stderr
+    _, printed, said = toy.run(code)
+    assert "('gpu-cluster:sites.web', 'bricks', 1, 1)" in printed, said
 
 
-def test_its_keys_are_documented(toy: tuple[Path, list[str], list[str]]) -> None:
+def test_its_keys_are_documented(toy: Session) -> None:
     """On the page that the row names, in the schema, and as a block with named entries."""
     code = """
 import json
@@ -74,9 +73,8 @@ from quality.faults.changes import NAMED
 schema = stack_schema.schema()["properties"]["config"]["properties"]
 print(json.dumps([keys.pages()["workloads"], schema["gpu-cluster:sites"], NAMED]))
 """
-    done = python(toy[0], "-c", code)
-    assert done.returncode == 0, done.stderr
-    page, schema, named = json.loads(done.stdout)
+    _, printed, _ = toy.run(code)
+    page, schema, named = json.loads(printed)
     assert "`gpu-cluster:sites.<name>`" in page
     assert "pods" in schema["additionalProperties"]["properties"]
     assert "sites" in named

@@ -2,8 +2,9 @@
 
 import ast
 import json
+from collections.abc import Iterator
+from contextlib import closing
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
@@ -11,46 +12,45 @@ from components.platforms import PLATFORMS
 from quality.platforms import measured
 from stacks.definition.files import ROOT
 from stacks.environments.new_stack import environment_of
-from tests.toy import PLATFORM, python, tree
+from tests.toy import PLATFORM, Session, tree
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """The tree with a toy platform, and which of its files changed for it."""
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """In the tree with a toy platform: its row and its cloud's changed, all else is new. The design
+    allows eight."""
     copy = tree(tmp_path_factory.mktemp("toy"))
-    return copy, PLATFORM.add(copy)[1]
+    changed = PLATFORM.add(copy)[1]
+    assert changed == ["components/platforms.py", "components/catalog/clouds.py"]
+    with closing(Session(copy)) as session:
+        yield session
 
 
-def test_a_platform_changes_two_files(toy: tuple[Path, list[str]]) -> None:
-    """Its row and its cloud's; all else is new. The design allows eight."""
-    assert toy[1] == ["components/platforms.py", "components/catalog/clouds.py"]
-
-
-def test_its_stack_file_is_validated(toy: tuple[Path, list[str]]) -> None:
+def test_its_stack_file_is_validated(toy: Session) -> None:
     """By the settings module that the row names; the toy cloud's own settings are known too."""
-    file = toy[0] / "Pulumi.toy.yaml"
+    file = toy.copy / "Pulumi.toy.yaml"
     text = file.read_text()
     for change, finding in (
         ("  toy:account: mine\n", ""),
         ("  joy:account: mine\n", "rename the key to toy:account"),
     ):
         file.write_text(text.replace("config:\n", f"config:\n{change}"))
-        done = python(toy[0], "-m", "cli", "validate", "toy")
+        code, printed, said = toy.run(["validate", "toy"])
         file.write_text(text)
-        assert bool(done.returncode) == bool(finding), done.stdout + done.stderr
-        assert finding in done.stdout
+        assert bool(code) == bool(finding), printed + said
+        assert finding in printed
 
 
-def test_a_new_stack_can_be_on_it(toy: tuple[Path, list[str]]) -> None:
+def test_a_new_stack_can_be_on_it(toy: Session) -> None:
     """`gpu-cluster new` writes a file that the program takes."""
-    done = python(toy[0], "-m", "cli", "new", "fresh", "--platform", "toy", "--yes", "--json")
-    assert done.returncode == 0, done.stderr
-    config = json.loads(done.stdout)["config"]
+    code, printed, said = toy.run(["new", "fresh", "--platform", "toy", "--yes", "--json"])
+    assert code == 0, said
+    config = json.loads(printed)["config"]
     assert config["toy:account"] == "mine"
     assert config["gpu-cluster:gpuPools"] == {"gpus": {"machines": 2}}
 
 
-def test_a_change_of_its_cluster_is_a_loss(toy: tuple[Path, list[str]]) -> None:
+def test_a_change_of_its_cluster_is_a_loss(toy: Session) -> None:
     """By the type that the cloud's row names."""
     code = """
 from stacks.engine.plan import Change
@@ -58,11 +58,10 @@ urn = "urn:pulumi:s::p::{}::n"
 print(*(Change(urn=urn.format(f"toy:index:{kind}"), verb="replace").loss
         for kind in ("Cluster", "Pool", "Disk")), sep=", ")
 """
-    done = python(toy[0], "-c", code)
-    assert done.stdout == "cluster, system pool, None\n", done.stderr
+    assert toy.run(code)[1] == "cluster, system pool, None\n"
 
 
-def test_its_keys_are_documented(toy: tuple[Path, list[str]]) -> None:
+def test_its_keys_are_documented(toy: Session) -> None:
     """On a page of its own, and in the schema that editors read."""
     code = """
 import json
@@ -70,26 +69,24 @@ from quality.docs import keys, stack_schema
 schema = stack_schema.schema()["properties"]["config"]["properties"]
 print(json.dumps([keys.pages()["toy"], schema["gpu-cluster:cluster"]["properties"]["platform"]]))
 """
-    done = python(toy[0], "-c", code)
-    assert done.returncode == 0, done.stderr
-    page, platform = json.loads(done.stdout)
+    page, platform = json.loads(toy.run(code)[1])
     assert "`machines`" in page
     assert "toy" in platform["enum"]
 
 
-def test_its_quota_is_asked_for(toy: tuple[Path, list[str]]) -> None:
+def test_its_quota_is_asked_for(toy: Session) -> None:
     """Two machines, of three that the toy cloud allows."""
-    done = python(toy[0], "-m", "cli", "capacity", "toy", "--json")
-    assert done.returncode == 0, done.stderr
-    (quota,) = json.loads(done.stdout)["quotas"]
+    code, printed, said = toy.run(["capacity", "toy", "--json"])
+    assert code == 0, said
+    (quota,) = json.loads(printed)["quotas"]
     assert (quota["quota"], quota["need"], quota["limit"]) == ("TOYS", 2, 3)
 
 
-def test_its_bill_is_written(toy: tuple[Path, list[str]]) -> None:
+def test_its_bill_is_written(toy: Session) -> None:
     """Two machines at a dollar an hour."""
-    done = python(toy[0], "-m", "cli", "cost", "toy", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["totals"]["configured"]["full"]["hour"] == 2
+    code, printed, said = toy.run(["cost", "toy", "--json"])
+    assert code == 0, said
+    assert json.loads(printed)["totals"]["configured"]["full"]["hour"] == 2
 
 
 @pytest.mark.parametrize(
@@ -100,15 +97,15 @@ def test_its_bill_is_written(toy: tuple[Path, list[str]]) -> None:
         ("{ maschines: 2 }", "did you mean 'machines'?"),
     ],
 )
-def test_its_settings_are_read(toy: tuple[Path, list[str]], given: str, says: str) -> None:
+def test_its_settings_are_read(toy: Session, given: str, says: str) -> None:
     """By the folder's own classes, with the key's path."""
-    file = toy[0] / "Pulumi.toy.yaml"
+    file = toy.copy / "Pulumi.toy.yaml"
     text = file.read_text()
     file.write_text(text.replace("{ machines: 2 }", given))
-    done = python(toy[0], "-m", "cli", "cost", "toy")
+    code, printed, said = toy.run(["cost", "toy"])
     file.write_text(text)
-    assert bool(done.returncode) == bool(says)
-    assert says in done.stderr + done.stdout
+    assert bool(code) == bool(says)
+    assert says in said + printed
 
 
 @pytest.mark.parametrize("name", PLATFORMS)
