@@ -18,7 +18,6 @@ from stacks.definition.program import Mutation
 from stacks.engine.urn import Urn
 from tests.rehearsal.conftest import (
     Rehearse,
-    Sandboxes,
     as_it_was,
     changed,
     configured,
@@ -658,27 +657,3 @@ def test_the_minimum_rises_above_the_running_size_in_one_update(rehearse: Rehear
     while len(sandbox.snapshot().of(group)) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.1)
-
-
-@pytest.mark.xdist_group("previews")
-def test_the_first_preview_lists_every_tag(previewing: Sandboxes) -> None:
-    """With nothing deployed yet, nine tags of the pool's group are planned: their keys follow from
-    the config, only the group's name waits for EKS."""
-    outcome = previewing("train").engine.preview()
-    assert outcome.ok, outcome.errors
-    planned = [
-        Urn.parse(urn).name
-        for what, urn in outcome.resources
-        if what == "create" and Urn.parse(urn).type == TAG
-    ]
-    assert sorted(planned) == [
-        "train-gpu-label-gpu-cluster/pool",
-        "train-gpu-label-k8s.amazonaws.com/accelerator",
-        "train-gpu-label-nvidia.com/gpu.present",
-        "train-gpu-label-role",
-        "train-gpu-resource-cpu",
-        "train-gpu-resource-ephemeral-storage",
-        "train-gpu-resource-memory",
-        "train-gpu-resource-nvidia.com/gpu",
-        "train-gpu-taint-nvidia.com/gpu",
-    ]

@@ -125,21 +125,6 @@ def test_the_table_of_refusals_has_no_entry_twice(table: list[dict[str, Any]]) -
     assert len(set(changes)) == len(changes) >= 40
 
 
-def test_reads_every_key_of_the_dev_environment() -> None:
-    """The dev environment's values arrive under their Python names, with the right types."""
-    read = settings.from_config(config_of("dev"))
-    pool = read.pools["train-gpu"].args
-    assert (read.platform, read.own.project, read.cluster.name) == ("gke", "my-project", "gpu-dev")
-    assert dict(read.cluster.authorized_networks) == {"office": "203.0.113.0/24"}
-    assert (pool.machine_type, pool.accelerator, pool.gpus) == (
-        "n1-standard-4",
-        "nvidia-tesla-t4",
-        1,
-    )
-    assert (pool.min_nodes, pool.max_nodes, pool.driver) == (0, 3, "daemonset")
-    assert read.workloads["sample-gpu-pod"].ports == {"http-server": 80}
-
-
 def test_settings_cannot_be_changed() -> None:
     """Settings are frozen, and so is what they hold."""
     read = settings.from_config(config_of("dev"))

@@ -1,13 +1,11 @@
 """EKS settings are complete and frozen, or refused in one line that names the key."""
 
 import dataclasses
-import json
 import re
 from datetime import date
 from typing import Any
 
 import botocore.session
-import pulumi
 import pytest
 
 from components.catalog import eks as catalog
@@ -25,8 +23,7 @@ from components.eks.regions import (
 from components.eks.settings import EksSettings
 from components.settings import load as settings
 from components.settings.validate import warnings
-from tests.components.recording import Recorder, record
-from tests.program.environments import config_of, run_program, without_keys
+from tests.program.environments import without_keys
 from tests.unit.components.test_settings import REFUSED_EKS, changed, refusal
 
 POOL = ["gpu-cluster:gpuPools", "train-gpu"]
@@ -46,37 +43,6 @@ def test_refuses_a_bad_config_in_one_line(entry: dict[str, Any]) -> None:
     says = refusal(changed("train", entry["change"])) or "accepted"
     assert without_keys(says) == entry["says"]
     assert "\n" not in says
-
-
-def test_a_refused_config_registers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program ends with the line before it has registered any resource."""
-    registered: list[str] = []
-    registering = Recorder.RegisterResource
-
-    def spy(monitor: Recorder, request: Any) -> Any:
-        registered.append(request.type)
-        return registering(monitor, request)
-
-    monkeypatch.setattr(Recorder, "RegisterResource", spy)
-    pools = json.dumps({"a": {"instanceTypes": ["p2.xlarge"]}})
-    with pytest.raises(
-        pulumi.RunError, match=r"gpuPools\.a\.instanceTypes\[0\]: 'p2\.xlarge' has K80"
-    ):
-        record(run_program, config={**config_of("train"), "gpu-cluster:gpuPools": pools})
-    assert registered == ["pulumi:pulumi:Stack"]
-
-
-def test_reads_every_key_of_the_train_environment() -> None:
-    """The train environment's values arrive under their Python names, with the right types."""
-    found = read()
-    pool = found.pools["train-gpu"].args
-    assert (found.region, found.cluster.name) == ("us-east-1", "k8s-ml")
-    assert found.cluster.network.zones == ("us-east-1a", "us-east-1b")
-    assert (pool.instance_types, pool.gpus) == (("g4dn.xlarge",), 1)
-    assert (pool.min_nodes, pool.max_nodes, pool.desired_nodes) == (0, 1, None)
-    assert dict(pool.labels) == {"role": "train-gpu"}
-    job = settings.from_config(config_of("train")).workloads["sample-gpu-job"]
-    assert (job.kind, dict(job.node_selector)) == ("job", {"role": "train-gpu"})
 
 
 def test_settings_cannot_be_changed() -> None:
