@@ -265,7 +265,7 @@ def test_a_team_borrows_what_is_idle_and_gives_it_back(
     until(lambda: ben.state("small") in ("running", "completed"), "vision's job starts", SECONDS)
     events = rehearsal.sandbox.control_plane.api.items("/api/v1/namespaces/research/events")
     preempted = [one["message"] for one in events if one["reason"] == "Preempted"]
-    assert any("due to Fair Sharing within the cohort" in message for message in preempted), (
+    assert any("due to reclamation within the cohort" in message for message in preempted), (
         preempted
     )
     until(lambda: ben.state("small") == "completed", "vision's job completes", SECONDS)
