@@ -277,15 +277,16 @@ class ResolvedPool(Generic[Args]):
     """Warnings about it, one line each, starting with the key's path."""
 
 
-def check_fixed(min_nodes: int, max_nodes: int, or_else: str = "") -> None:
+def check_fixed(min_nodes: int, max_nodes: int, advice: str = "") -> None:
     """Raises ValueError for a topology-aware pool whose size changes: Kueue finds a place only
     among nodes that exist, and does not ask an autoscaler for others (kueue.sigs.k8s.io/docs/
-    concepts/topology_aware_scheduling, 2026-11-24)."""
+    concepts/topology_aware_scheduling, 2026-11-24). `advice`: what to do if the pool cannot have
+    `minNodes`."""
     if min_nodes != max_nodes:
         raise ValueError(
             "topologyAware: Kueue places pods only on nodes that exist, and this pool has "
-            f"{min_nodes} to {max_nodes}; set minNodes to {max_nodes}"
-            f"{f', or {or_else}' if or_else else ''}, or drop the key"
+            f"{min_nodes} to {max_nodes}; {advice or f'set minNodes to {max_nodes}'}, or drop the "
+            "key"
         )
 
 

@@ -26,6 +26,6 @@ def check_keys(given: Mapping[str, object]) -> None:
         )
     if "migrate_back" in given and "fallback" not in given:
         raise ValueError(
-            "migrateBack: has no effect without fallback; drop the key, or set fallback, which "
-            "needs cluster.scaler: compute-classes"
+            "migrateBack: has no effect without fallback, an order that only compute classes have; "
+            "drop the key"
         )

@@ -682,6 +682,12 @@ class EksGpuNodeGroupArgs:
                     f"which it does: {', '.join(catalog.LOCATED_FAMILIES)}, but not p5.4xlarge; "
                     "drop the key"
                 )
+        if self.fallback or "capacity-block" in self.purchases:
+            way = "fallback" if self.fallback else "capacityType capacity-block"
+            raise ValueError(
+                f"topologyAware: is not possible with {way}, with which a pool has no minNodes: "
+                "Kueue places pods only on nodes that exist; drop the key"
+            )
         check_fixed(self.min_nodes, self.max_nodes)
 
     @property

@@ -69,7 +69,6 @@ class EksWarmPoolArgs:
         """Raises ValueError if a pool of `nodes`, least and most, cannot have it; the message
         continues the path of the warm pool."""
         least, most = nodes
-        allowed = f"allowed: {least + 1} to {most}" if least + 1 < most else f"allowed: {most}"
         if len(purchases) > 1:
             raise ValueError(
                 ": is not possible with fallback, of which each choice is a node group that would "
@@ -100,12 +99,20 @@ class EksWarmPoolArgs:
         if self.max_group_prepared_capacity > most:
             raise ValueError(
                 f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} is above maxNodes, "
-                f"so that some instances could never become nodes; {allowed}"
+                f"so that some instances could never become nodes; {self._possible(least, most)}"
             )
         if not self.instances(least):
             raise ValueError(
                 f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} leaves no instance "
                 f"to wait, because it includes minNodes, which is {least}; "
-                + (f"{allowed}, or set" if least < most else "set")
+                + (f"{self._possible(least, most)}, or set" if least < most else "set")
                 + " minSize to 1 or more"
             )
+
+    def _possible(self, least: int, most: int) -> str:
+        lowest = self.min_size or least + 1
+        if lowest <= most:
+            return f"allowed: {lowest} to {most}" if lowest < most else f"allowed: {most}"
+        if self.min_size:
+            return f"lower it and minSize to {most} or less"
+        return f"lower it to {most} or less, and set minSize to 1 or more"

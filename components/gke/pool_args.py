@@ -634,7 +634,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"machine types of which it does: {', '.join(known)}; drop the key"
             )
         if not self.queued:
-            check_fixed(self.min_nodes, self.max_nodes, "queued: true")
+            flex_start = self.capacity_type == "flex-start"
+            check_fixed(self.min_nodes, self.max_nodes, "set queued: true" if flex_start else "")
 
     @property
     def _all_at_once(self) -> AllAtOnce:

@@ -259,7 +259,8 @@ _NOT_WITH_EXISTING = {
     "name": "that is the cluster's name; drop it",
     "scaler": (
         "pools are node pools, since a ComputeClass has no maxNodes; drop it, or create a "
-        "ComputeClass and a CapacityQuota of its nodes yourself, and use platform: existing"
+        "ComputeClass and a CapacityQuota of its nodes (a preview of GKE) yourself, as "
+        "docs/how-to/not-included.md describes, and use platform: existing"
     ),
 }
 """Key of a new cluster -> why an existing one does not have it, unless its owner decides it."""

@@ -115,5 +115,6 @@ def test_an_existing_gke_cluster_has_no_compute_classes() -> None:
     assert said == (
         f"{CLUSTER}.scaler: is not available with existing: pools are node pools, since a "
         "ComputeClass has no maxNodes; drop it, or create a ComputeClass and a CapacityQuota of "
-        "its nodes yourself, and use platform: existing"
+        "its nodes (a preview of GKE) yourself, as docs/how-to/not-included.md describes, and use "
+        "platform: existing"
     )
