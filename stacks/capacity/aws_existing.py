@@ -87,6 +87,11 @@ def kubeconfig_of(eks: Any, settings: EksSettings) -> str:
     )
 
 
+def reads_aws_auth(eks: Any, name: str) -> bool:
+    """Whether the cluster uses the ConfigMap aws-auth; raises the client's exceptions."""
+    return _mode(eks.describe_cluster(name=name)["cluster"]) != "API"
+
+
 def _missing(eks: Any, settings: EksSettings, name: str) -> Iterator[str]:
     clusters = [cluster for page in eks.get_paginator("list_clusters").paginate()
                 for cluster in page["clusters"]]  # fmt: skip

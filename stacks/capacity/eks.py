@@ -74,6 +74,7 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
             quotas.eks, quotas.ec2, settings, owner, simulated=endpoint is not None
         ),
         kubeconfig=lambda: aws_existing.kubeconfig_of(quotas.eks, own),
+        reads_aws_auth=lambda: aws_existing.reads_aws_auth(quotas.eks, own.cluster.name),
     )
 
 

@@ -57,6 +57,8 @@ class Questions:
     """Called with `<project>/<stack>`; returns reasons why an existing cluster does not suit it."""
     kubeconfig: Callable[[], str] | None = None
     """The kubeconfig of an existing cluster before the stack's first update."""
+    reads_aws_auth: Callable[[], bool] = lambda: True
+    """Whether an existing EKS cluster uses the ConfigMap aws-auth."""
 
 
 class Capacity(Protocol):

@@ -111,7 +111,7 @@ def _conflicts(
             kubeconfig = kubeconfig_of(stack, None, rehearsal=rehearsal)
         else:
             kubeconfig = asked.kubeconfig()
-        result, unread = conflicts(kubeconfig, settings, owner)
+        result, unread = conflicts(kubeconfig, settings, owner, reads_aws_auth=asked.reads_aws_auth)
         if settings.batch:
             try:
                 result |= foreign_controllers(kubeconfig, settings.batch, owner)

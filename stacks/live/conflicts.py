@@ -39,10 +39,15 @@ Conflict = tuple[str, str]
 
 
 def conflicts(
-    kubeconfig: str, settings: Settings[Any], owner: str
+    kubeconfig: str,
+    settings: Settings[Any],
+    owner: str,
+    *,
+    reads_aws_auth: Callable[[], bool] = lambda: True,
 ) -> tuple[dict[str, str], list[Conflict]]:
     """Setting -> what conflicts with it; and settings that could not be checked, with the missing
-    permission. `owner`: the stack, `<project>/<stack>`.
+    permission. `owner`: the stack, `<project>/<stack>`. `reads_aws_auth`: whether EKS uses that
+    ConfigMap.
 
     Raises CheckError if the cluster does not answer.
     """
@@ -54,7 +59,8 @@ def conflicts(
         checked["namespaces"] = ["namespaces"]
         if "namespaces" not in denied:
             result |= dict(_namespaces(cluster.namespaces, settings, owner))
-    result |= dict(_device_plugins(cluster.definitions, cluster.daemons, settings))
+    definitions = None if "definitions" in denied else cluster.definitions
+    result |= dict(_device_plugins(definitions, cluster.daemons, settings))
     result |= dict(_installers(cluster.daemons, settings))
     args = settings.cluster
     classes: set[str] = set(settings.runs.storage_classes & STACK_CLASSES.keys())
@@ -63,7 +69,7 @@ def conflicts(
             checked["cluster.autoscaler"] = ["deployments"]
             if "deployments" not in denied:
                 result |= dict(_autoscaler(cluster.deployments, args))
-        if args.users:
+        if args.users and reads_aws_auth():
             keys = dict.fromkeys(principals_key(settings, group) for group in args.users)
             checked[", ".join(keys)] = ["aws-auth"]
             core = kubernetes.client.CoreV1Api(client_of(kubeconfig))
@@ -177,15 +183,16 @@ def _namespaces(found: list[Object], settings: Settings[Any], owner: str) -> Ite
 
 
 def _device_plugins(
-    definitions: list[Object], daemons: list[Object], settings: Settings[Any]
+    definitions: list[Object] | None, daemons: list[Object], settings: Settings[Any]
 ) -> Iterator[Conflict]:
+    """`definitions`: None if they may not be read."""
     # Whoever runs it, the cloud or the stack.
     pools = [
         (item.pool, "the stack's" if item.pool.device_plugin else "GKE's")
         for item in settings.pools.values()
         if item.pool.device_plugin or (item.pool.driver_directory and not _left(item.pool))
     ]
-    operator = _has_operator(definitions)
+    operator = _has_operator(definitions or [])
     plugins = [item for item in daemons if is_plugin(item)]
     for pool, whose in pools:
         leave = "set devicePlugin: none"
@@ -199,7 +206,8 @@ def _device_plugins(
                 f"GPU nodes, in addition to {whose}; {leave}, which leaves them to the "
                 f'operator, or labels: {{ {_NO_OPERANDS}: "false" }}',
             )
-        elif plugins and not operator:
+        # The plugin of an operator that could not be looked for stays off nodes with the label.
+        elif plugins and not operator and not (definitions is None and kept_off):
             yield (
                 f"gpuPools.{pool.name}",
                 f"the cluster already has a device plugin, DaemonSet {full_name(plugins[0])}, "

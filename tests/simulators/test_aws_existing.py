@@ -12,8 +12,9 @@ import yaml
 from components.settings import load as settings
 from rehearsal import inventory_eks
 from rehearsal.simulators.inventory import INVENTORIES, eks_cluster, network, objects
-from stacks.capacity import aws_existing
+from stacks.capacity import aws_existing, eks, stack_capacity
 from stacks.definition.names import StackError
+from stacks.live import conflicts
 from tests.simulators.aws_account import Account
 from tests.unit.components.test_settings import changed
 
@@ -184,6 +185,24 @@ def test_a_team_needs_somebody_in_its_group(made: Account) -> None:
         made.eks.delete_access_entry(**entry)
     finally:
         row["authenticationMode"] = before
+
+
+def test_aws_auth_is_read_if_eks_reads_it(made: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In mode API, a ConfigMap of that name gives nobody rights."""
+    own, owner = read(), "gpu-cluster/on-eks"
+    row = made.cloud.account.clusters["platform"].row
+    said: list[bool] = []
+
+    def looked(*_: Any, reads_aws_auth: Any) -> tuple[dict[str, str], list[Any]]:
+        said.append(reads_aws_auth())
+        return {}, []
+
+    monkeypatch.setattr(conflicts, "conflicts", looked)
+    asked = eks.questions(own, made.cloud.endpoint)
+    for mode in ("API", "API_AND_CONFIG_MAP"):
+        monkeypatch.setitem(row["accessConfig"], "authenticationMode", mode)
+        assert stack_capacity._conflicts("on-eks", own, asked, owner, rehearsal=False) == []
+    assert said == [False, True]
 
 
 def test_a_member_with_an_entry_of_somebody_else_is_found(made: Account) -> None:

@@ -44,6 +44,8 @@ TOLERATES = {"key": "nvidia.com/gpu", "operator": "Exists"}
         ([], [runs("registry.example/other:1", tolerations=[TOLERATES])], {}, None),
         ([OPERATOR], [plugin(TOLERATES)], {}, "has NVIDIA's GPU Operator"),
         ([OPERATOR], [plugin(TOLERATES)], {"nvidia.com/gpu.deploy.operands": "false"}, None),
+        (None, [plugin(TOLERATES)], {"nvidia.com/gpu.deploy.operands": "false"}, None),
+        (None, [plugin(TOLERATES)], {}, "already has a device plugin"),
     ],
 )
 def test_a_device_plugin_of_somebody_else_is_found(
@@ -205,14 +207,21 @@ def test_what_may_not_be_read_hides_no_other_conflict(monkeypatch: pytest.Monkey
     """It is named with the missing permission; nothing is said to be missing that was not read."""
     role = "arn:aws:iam::123456789012:role/lab"
     own = read(
+        [*POOL, "labels", {"nvidia.com/gpu.deploy.operands": "false"}],
         [CLUSTER, "autoscaler", {}],
         [CLUSTER, "users", {"lab": {"principals": [role]}}],
         ["gpu-cluster:namespaces", {"team": {"existing": True}}],
     )
-    rows = {"list_deployment_for_all_namespaces": [runs("a.example/cluster-autoscaler:1")]}
+    rows = {
+        "list_deployment_for_all_namespaces": [runs("a.example/cluster-autoscaler:1")],
+        "list_daemon_set_for_all_namespaces": [plugin(TOLERATES)],
+    }
+    refused = (
+        "list_namespace", "list_namespaced_config_map", "list_custom_resource_definition",
+    )  # fmt: skip
 
     def asked(ask: Any, *_: str, **__: str) -> bytes:
-        if ask.__name__ in ("list_namespace", "list_namespaced_config_map"):
+        if ask.__name__ in refused:
             raise Denied(f"cannot {ask.__name__}")
         return json.dumps({"items": rows.get(ask.__name__, [])}).encode()
 
@@ -221,6 +230,9 @@ def test_what_may_not_be_read_hides_no_other_conflict(monkeypatch: pytest.Monkey
     found, unread = conflicts.conflicts("", own, "gpu-cluster/on-eks")
     assert list(found) == ["cluster.autoscaler"]
     assert unread == [
+        ("gpuPools", "cannot list_custom_resource_definition"),
         ("namespaces", "cannot list_namespace"),
         ("cluster.users.lab.principals", "cannot list_namespaced_config_map"),
     ]
+    without = conflicts.conflicts("", own, "gpu-cluster/on-eks", reads_aws_auth=lambda: False)
+    assert without == (found, unread[:-1])
