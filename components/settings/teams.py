@@ -18,6 +18,7 @@ from ..gpu.pod_args import NamespaceArgs
 
 PATH = f"{NAMESPACE}:teams"
 _ROLE = "arn:aws:iam::ACCOUNT:role/NAME"
+_ROLE_AS_USER = re.compile(r"user:arn:aws[a-z-]*:iam::[0-9]*:role/")
 _MEMBER = re.compile(r"(?P<kind>user|group):(?P<name>(?!system:).*\S.*)")
 
 
@@ -145,6 +146,13 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
                 f"{path} is accepted only on platform eks; give group:{name}, and have this "
                 f"cluster's owner map the role to the Kubernetes group {name}: aws eks "
                 f"create-access-entry --kubernetes-groups {name}"
+            )
+        if access.principals and _ROLE_AS_USER.match(member):
+            # docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html, "username".
+            raise ValueError(
+                f"{path} would match nobody, because EKS knows a role only by the names of its "
+                "sessions, arn:aws:sts::ACCOUNT:assumed-role/...; give the ARN itself, without "
+                "user:"
             )
         in_group = access.principals and _is_arn(member)
         parts = _MEMBER.fullmatch(f"group:{name}" if in_group else member)

@@ -313,6 +313,14 @@ def test_on_an_existing_cluster_members_are_roles_and_groups_of_its_owner() -> N
         "arn:aws:iam::ACCOUNT:role/NAME, the ARN of an IAM role or user, or user: or group: and "
         "the name that the cluster knows, such as group:researchers"
     )
+    team["members"] = ["user:arn:aws:iam::210987654321:user/ada"]
+    assert of_team(values) == "accepted"
+    team["members"] = ["user:arn:aws:iam::210987654321:role/r"]
+    assert of_team(values) == (
+        "research.members[0]: 'user:arn:aws:iam::210987654321:role/r' would match nobody, because "
+        "EKS knows a role only by the names of its sessions, arn:aws:sts::ACCOUNT:assumed-role/"
+        "...; give the ARN itself, without user:"
+    )
 
 
 def test_the_group_of_another_team_is_not_a_member() -> None:
