@@ -174,7 +174,7 @@ def test_it_runs_for_longer(kept: Copy, command: str) -> None:
 
 def test_brought_down_it_leaves_nothing(kept: Copy) -> None:
     """The last test here: with its cluster, but for the report."""
-    assert kept.run("make down STACK=dev") == (
+    assert kept.run("make --no-print-directory down STACK=dev") == (
         f"rehearsal of dev: ended; its report is kept: {kept.kept / 'report.txt'}\n"
     )
     assert {file.name for file in kept.kept.iterdir()} == {"lock", *REPORT}
