@@ -35,6 +35,8 @@ Out = Literal["nat", "internet", "none"]
 
 _MACHINE_KEYS = ("name", "labels", "taints", "gpus", "devicePlugin", "capacity", "real")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
+_MACHINE_TYPES = {"nodeGroups": "instanceType", "nodePools": "machineType"}
+"""Key of a cluster whose value describes nodes -> the key of their machine type."""
 _ROOMY = {"cpu": "128", "memory": "1Ti"}
 """The size of a derived machine: enough for any workload, since no inventory states its size."""
 _VPC = ipaddress.IPv4Network("10.0.0.0/16")
@@ -248,8 +250,8 @@ def checked_machines(stack: str, found: Any) -> list[Machine]:
         name = machine.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name in known:
             raise wrong(
-                stack, f"{at}.name", f"{written(name)} is not a name of its own; allowed: at most "
-                "50 of a-z, 0-9, '-' and '.', each machine another one"
+                stack, f"{at}.name", f"{written(name)} is not a unique name; allowed: at most 50 "
+                "of a-z, 0-9, '-' and '.', for each machine a different one"
             )  # fmt: skip
         known.add(name)
         _check_machine(stack, at, machine)
@@ -345,27 +347,28 @@ def cluster_keys(
         allowed = ", ".join(keys)
         raise wrong(stack, f".cluster.{unknown[0]}", f"is not known; allowed: {allowed}")
     for key, value in described.items():
-        hint = type_hints(kind)[keys[key]]
         if key == "autoMode":  # `eks_cluster` says what is allowed.
             continue
-        if "Any" not in str(hint):
-            try:
-                decode(f"cluster.{key}", hint, value)
-            except ValueError as error:
-                raise StackError(f"{shown(stack)} {error}") from None
+        if key in _MACHINE_TYPES:
+            _check_nodes(stack, key, value)
             continue
-        machine = "instanceType" if kind is EksCluster else "machineType"
-        if not isinstance(value, dict) or not all(
-            isinstance(row, dict)
-            and type(row.get(machine)) is str
-            and type(row.get("nodes")) is int
-            for row in value.values()
-        ):
-            raise wrong(
-                stack, f".cluster.{key}", f"{written(value)} does not describe nodes; write it as "
-                f"{{ NAME: {{ {machine}: TYPE, nodes: 2 }} }}"
-            )  # fmt: skip
+        try:
+            decode(f"cluster.{key}", type_hints(kind)[keys[key]], value)
+        except ValueError as error:
+            raise StackError(f"{shown(stack)} {error}") from None
     return {keys[key]: value for key, value in described.items()}, []
+
+
+def _check_nodes(stack: str, key: str, value: Any) -> None:
+    machine = _MACHINE_TYPES[key]
+    if not isinstance(value, dict) or not all(
+        isinstance(row, dict) and type(row.get(machine)) is str and type(row.get("nodes")) is int
+        for row in value.values()
+    ):
+        raise wrong(
+            stack, f".cluster.{key}", f"{written(value)} does not describe nodes; write it as "
+            f"{{ NAME: {{ {machine}: TYPE, nodes: 2 }} }}"
+        )  # fmt: skip
 
 
 def eks_cluster(
