@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 import tools
+from components.catalog.kubernetes import ZONE
 from components.kube import quantity
 from rehearsal.control_plane.api import Api
 from rehearsal.nodes.bounds import NODE_CLAIMS, Bounds
@@ -27,7 +28,7 @@ NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
 NODE_CLASS = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/rehearsal"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
+TYPE = "node.kubernetes.io/instance-type"
 ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 NOWHERE = "rehearsal"

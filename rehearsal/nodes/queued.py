@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from components.catalog.kubernetes import ZONE
 from components.kube import quantity
 from components.kube.requests import requests
 from rehearsal.control_plane.api import Api, Object
@@ -45,7 +46,6 @@ GIVE_UP_SECONDS = 120 * _SCALE
 RUN_SECONDS = 604800
 """Real seconds that nodes live if their request does not set it."""
 RETRY_SECONDS, LOOK_SECONDS = 1.0, 3.0
-ZONE = "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

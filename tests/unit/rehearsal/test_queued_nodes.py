@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from components.catalog.kubernetes import ZONE
 from rehearsal.control_plane.api import Api
 from rehearsal.event_log import EventLog
 from rehearsal.nodes import queued
 from rehearsal.nodes.node_registration import GROUP
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.pods import condition, holds
-from rehearsal.nodes.queued import CLASS, CONSUMES, LABEL, ZONE, QueuedNodes, nodes_for
+from rehearsal.nodes.queued import CLASS, CONSUMES, LABEL, QueuedNodes, nodes_for
 from rehearsal.simulators.cloud import NodeTaint, RefusedError
 from tests.unit.rehearsal.rehearsed import GPU_TAINT, group, node, pod, shape
 
