@@ -56,7 +56,7 @@ LONGEST = (
     "running",
     "aws",
     "faults",
-    "tests/rehearsal/test_equipped.py",
+    "tests/rehearsal/test_storage_and_operator.py",
     "previews",
     "tests/rehearsal/test_batch.py",
     "plane",

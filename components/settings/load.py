@@ -263,7 +263,8 @@ _NOT_WITH_EXISTING = {
         "docs/how-to/not-included.md describes, and use platform: existing"
     ),
 }
-"""Key of a new cluster -> why an existing one does not have it, unless its owner decides it."""
+"""Key of a new cluster -> why an existing one does not have it; of every other key, its owner
+decides."""
 
 
 def _check_owner_keys(platform: str, cluster: Any) -> None:

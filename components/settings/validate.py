@@ -109,7 +109,7 @@ def warnings(settings: Settings[Any]) -> list[str]:
         *check_groups(settings),
         *_past_queues(settings),
         *_left_requests(settings),
-        *_unused_queued(settings),
+        *_without_queue(settings),
         *_soon_stopped(settings),
         *_in_team_quotas(settings),
         *_without_pods(settings),
@@ -192,7 +192,7 @@ def _left_requests(settings: Settings[Any]) -> Iterator[str]:
             )
 
 
-def _unused_queued(settings: Settings[Any]) -> Iterator[str]:
+def _without_queue(settings: Settings[Any]) -> Iterator[str]:
     for name, resolved in settings.pools.items():
         for key, value, why in (
             ("queued", resolved.pool.all_at_once, "only jobs of a queue start its nodes"),

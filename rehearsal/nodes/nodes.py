@@ -52,7 +52,7 @@ from rehearsal.nodes.node_registration import (
 from rehearsal.nodes.pods import allocatable_gpus, holds
 from rehearsal.nodes.queued import QueuedNodes
 from rehearsal.nodes.recycler import Recycler
-from rehearsal.nodes.scale_down import UNNEEDED_SECONDS, Drained, Lasting, unneeded
+from rehearsal.nodes.scale_down import UNNEEDED_SECONDS, Drained, Sustained, unneeded
 from rehearsal.nodes.scalers import KeptTemplates, rules, running, scaled_groups
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.kubernetes.api_error import ApiError
@@ -141,8 +141,8 @@ class Nodes:
         self._warm_starts: dict[str, int] = {}
         """Group -> how many of its starts from a warm pool are on record."""
         self._backoff = Backoff()
-        self._unneeded = Lasting[Drained](UNNEEDED_SECONDS)
-        self._movable = Lasting[Moving](STEADY_SECONDS)
+        self._unneeded = Sustained[Drained](UNNEEDED_SECONDS)
+        self._movable = Sustained[Moving](STEADY_SECONDS)
         self._kept_templates = KeptTemplates()
         self._queued = QueuedNodes(lambda: self._api, self._event_log, self._cloud)
         self._attachments = Attachments(self._cloud, self._api)

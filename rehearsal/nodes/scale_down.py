@@ -60,7 +60,7 @@ class Drained:
         )
 
 
-class Lasting(Generic[T]):
+class Sustained(Generic[T]):
     """Remembers since when each name has been found."""
 
     def __init__(self, seconds: float) -> None:

@@ -105,7 +105,7 @@ class Recorder(mocks.MockMonitor):
         self.requests.append(request)
         urn = self.make_urn(request.parent, request.type, request.name)
         answered = Struct()
-        if request.type == DEFINITION:  # large, and nobody reads what it became
+        if request.type == DEFINITION:  # large, and no test reads its outputs
             answered.update({"metadata": request.object["metadata"], "spec": {}})
         else:
             answered.CopyFrom(request.object)

@@ -1,6 +1,6 @@
 """Jobs that read a bucket by their identity, with one thing wrong at a time with that.
 
-What is right is in test_equipped.py.
+What is right is in test_storage_and_operator.py.
 
 No kubelet mounts anything in a rehearsal: what the driver on the node would say of each bucket is
 asked of the simulated cloud, by what it holds.

@@ -107,7 +107,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
 
 
 def test_what_is_kept_runs_on(kept: Copy) -> None:
-    """On loopback alone; what it printed leads into it, and a second one is refused."""
+    """Only on loopback; what it printed leads into it, and a second one is refused."""
     assert f"export KUBECONFIG={kept.kept / 'kubeconfig'}" in kept.said
     assert f"  {kept.kept / 'run'} pulumi up --stack dev\n" in kept.said
     assert kept.run("cd / && $RUN pulumi stack output --stack dev clusterName") == "gpu-dev\n"

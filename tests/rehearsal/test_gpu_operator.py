@@ -1,6 +1,6 @@
-"""Pools that leave driver and device plugin to NVIDIA's GPU Operator: without it, and beside it.
+"""Pools that leave driver and device plugin to NVIDIA's GPU Operator: without one, and with it.
 
-Each takes a rehearsal; test_equipped.py has the Operator's GPUs.
+Each takes a rehearsal; test_storage_and_operator.py has the Operator's GPUs.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Jobs with all that a stack gives them: buckets by their identity, disks and a file system, and
 GPUs that NVIDIA's GPU Operator brings.
 
-One environment of each cloud has all of it, for an environment takes longer than what is seen in
-it. What is wrong with one of them: test_buckets.py, test_volumes.py, test_gpu_operator.py.
+One environment of each cloud has all of it, because starting one takes longer than what is checked
+there. What goes wrong with each: test_buckets.py, test_volumes.py, test_gpu_operator.py.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ EQUIPPED = {
         ],
     ),
 }
-"""Environment -> when the GPU Operator comes, and what is more than in its file."""
+"""Environment -> when the GPU Operator comes, and what it has in addition to its file."""
 
 
 @pytest.fixture(scope="module", params=EQUIPPED)
@@ -99,7 +99,7 @@ def test_an_update_that_would_delete_a_disk_is_refused(run: Rehearsal) -> None:
 
 
 def test_everything_goes_with_the_stack(run: Rehearsal) -> None:
-    """Buckets are nobody's leftovers, and the stack deletes its own claims and disks."""
+    """Buckets are not leftovers, and the stack deletes its own claims and disks."""
     kubeconfig = run.sandbox.control_plane.kubeconfig.read_text()
     code, document, _ = leftovers.answer(run.sandbox.stack, kubeconfig)
     assert (code, document["leftovers"]) == (ExitCode.OK, [])

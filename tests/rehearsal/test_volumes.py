@@ -1,7 +1,8 @@
 """A job on GKE with a disk and a file system, with one thing wrong at a time with them.
 
-What is right is in test_equipped.py. No kubelet mounts anything in a rehearsal: the simulated cloud
-says whether a driver creates a volume, and whether the node can attach it and the container use it.
+What is right is in test_storage_and_operator.py. No kubelet mounts anything in a rehearsal: the
+simulated cloud says whether a driver creates a volume, and whether the node can attach it and the
+container use it.
 """
 
 from typing import Any
@@ -66,7 +67,9 @@ MUTATIONS: dict[str, tuple[Mutation, str]] = {
 }
 
 
-@pytest.mark.prove(reason="test_google_attached has each refusal, test_equipped what works")
+@pytest.mark.prove(
+    reason="test_google_attached has each refusal, test_storage_and_operator what works"
+)
 @pytest.mark.parametrize("what", MUTATIONS)
 def test_one_wrong_thing_is_named(rehearse: Rehearse, what: str) -> None:
     """In the words of the driver that refuses."""

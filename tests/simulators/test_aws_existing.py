@@ -188,7 +188,7 @@ def test_a_team_needs_somebody_in_its_group(made: Account) -> None:
 
 
 def test_aws_auth_is_read_if_eks_reads_it(made: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In mode API, a ConfigMap of that name gives nobody rights."""
+    """In mode API, a ConfigMap of that name grants no rights."""
     own, owner = read(), "gpu-cluster/on-eks"
     row = made.cloud.account.clusters["platform"].row
     said: list[bool] = []
@@ -240,7 +240,7 @@ def test_a_member_with_an_entry_of_somebody_else_is_found(made: Account) -> None
 def test_a_refused_call_hides_no_other_finding(
     made: Account, service: str, call: str, about: str
 ) -> None:
-    """It is a finding of its own, with the permission that is missing."""
+    """It is a separate finding, which names the missing permission."""
 
     def refuse(**_: Any) -> None:
         denied = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}

@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal.nodes import scale_down
 from rehearsal.nodes.node_registration import GROUP
-from rehearsal.nodes.scale_down import Lasting, Rules, evictable, keeps, unneeded
+from rehearsal.nodes.scale_down import Rules, Sustained, evictable, keeps, unneeded
 from rehearsal.nodes.scalers import rules
 from tests.unit.rehearsal.rehearsed import group, node, pod, shape
 from tests.unit.rehearsal.test_scalers import autoscaler
@@ -114,13 +114,13 @@ def test_the_rules_are_those_of_the_autoscaler_that_runs() -> None:
 
 
 def test_only_what_lasts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that is only just half empty may get its next pod at once; a gap begins anew."""
+    """A node that is only just half empty may get its next pod at once; a gap restarts the time."""
     clock = iter([0.0, 5.0, 6.0, 7.0])
     monkeypatch.setattr(scale_down.time, "monotonic", lambda: next(clock))
-    lasting = Lasting[str](5.0)
-    assert lasting.first({"a": "A"}) is None
-    assert lasting.first({"b": "B", "a": "A"}) == "A"
-    assert [lasting.first({"b": "B"}), lasting.first({"b": "B", "a": "A"})] == [None, None]
+    sustained = Sustained[str](5.0)
+    assert sustained.first({"a": "A"}) is None
+    assert sustained.first({"b": "B", "a": "A"}) == "A"
+    assert [sustained.first({"b": "B"}), sustained.first({"b": "B", "a": "A"})] == [None, None]
 
 
 def test_the_jobs_on_a_drained_node_are_named() -> None:
