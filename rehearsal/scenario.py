@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from components.eks.effective import EFFECTIVE_SECONDS
 from components.gpu.service_args import ScalingArgs, ServiceArgs
 from components.platforms import PLATFORMS, Platform
 from components.settings.blocks import RUNNING
@@ -176,11 +177,14 @@ class Rehearsal:
         sandbox, self.up_began = self.sandbox, self.sandbox.event_log.now
         thread, outcomes = run_in_thread(lambda: sandbox.engine.up(self.policy_pack))
         permanent: dict[str, float] = {}
+        patience = 5 * settle_seconds()
+        if self._platform.cloud == "aws":  # Its program pauses until credentials are effective.
+            patience = max(patience, EFFECTIVE_SECONDS + settle_seconds())
         while thread.is_alive():
             thread.join(0.2)
             last = max((e.at for e in sandbox.event_log.events if e.kind == "engine"), default=0.0)
             idle = sandbox.event_log.now - last
-            if idle < 5 * settle_seconds():
+            if idle < patience:
                 continue
             # Nothing else is being created, so a problem at this point is permanent.
             waiting = self._waiting(self._from_cluster())
@@ -529,8 +533,11 @@ class Rehearsal:
             one.name == "deletion_protection" for one in fields(self._platform.settings.CLUSTER)
         ):
             document["config"]["gpu-cluster:cluster"]["deletionProtection"] = False
-        if not self._platform.owned and document["config"].get("gpu-cluster:batch"):
-            document["config"]["gpu-cluster:batch"]["deletionProtection"] = False
+        settings = self.sandbox.program.settings
+        if not self._platform.owned and settings is not None and settings.batch is not None:
+            # Teams have queues too, without a `batch` in the file.
+            batch = document["config"].get("gpu-cluster:batch") or {}
+            document["config"]["gpu-cluster:batch"] = {**batch, "deletionProtection": False}
         file.write_text(yaml.safe_dump(document, sort_keys=False))
         detail = self._engine(self.sandbox.engine.up)
         self.sandbox.nodes.empty_soon()

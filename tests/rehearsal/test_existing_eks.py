@@ -166,7 +166,6 @@ def test_pools_grow_by_the_auto_mode_of_the_cluster(tmp_path: Path) -> None:
 
 ROLE = "arn:aws:iam::210987654321:role/"
 TEAM = f"""
-  gpu-cluster:batch: {{ deletionProtection: false }}
   gpu-cluster:teams:
     research: {{ members: ["{ROLE}research"], gpus: {{ train-gpu: 1 }} }}
 """
