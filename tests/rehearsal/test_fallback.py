@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
@@ -133,10 +132,10 @@ def test_what_is_wrong_with_a_class_is_named(
 @pytest.mark.prove(reason="the components' tests refuse most mistakes before")
 def test_a_class_without_the_account_of_its_nodes_is_named(tmp_path: Path) -> None:
     """No node starts as an account that does not exist."""
-    document = yaml.safe_load(EXAMPLE.read_text())
-    pool = document["config"]["gpu-cluster:gpuPools"]["l4"]
-    pool["serviceAccount"] = "gone@my-project.iam.gserviceaccount.com"
-    rehearsal = rehearsed(tmp_path, yaml.safe_dump(document))
+    account = "gone@my-project.iam.gserviceaccount.com"
+    mutation = changed("kubernetes:cloud.google.com/v1:ComputeClass",
+        f'props["spec"]["nodePoolConfig"]["serviceAccount"] = "{account}"')  # fmt: skip
+    rehearsal = rehearsed(tmp_path, EXAMPLE.read_text(), mistake=mutation)
     assert any(
         line.startswith("compute class l4: priority 0: ") and "gone@my-project" in line
         for line in rehearsal.failures

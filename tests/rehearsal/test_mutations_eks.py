@@ -561,7 +561,13 @@ def test_a_startup_taint_that_a_driver_takes_off_and_a_user_are_in_order(
         "access": "edit",
         "namespaces": ["team-a"],
     }
-    users = configured(lambda config: config["gpu-cluster:cluster"].update(users={"ml": user}))
+    baseline = {"podSecurity": "baseline"}
+
+    def with_users(config: dict[str, Any]) -> None:
+        config["gpu-cluster:cluster"]["users"] = {"ml": user}
+        config["gpu-cluster:namespaces"] = {"team-a": baseline, "team-b": baseline}
+
+    users = configured(with_users)
     rehearsal = rehearse(pools(startupTaints=[taint]), users, stack="train")
     assert rehearsal.failures == []
     user["namespaces"] = ["team-b"]

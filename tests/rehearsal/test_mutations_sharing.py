@@ -163,10 +163,10 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
         [eks(), patched("from components.gpu import device_plugin\n"
             "device_plugin.plugin_config = lambda sharing: None")],
         [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}",
-            f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 1 allocatable"]),
+            f"{OUTPUT}allocatablePerNode says 4 {GPU}, but node NODE has 1 allocatable"]),
     "the ConfigMap says another number than the tags": ("train", [eks(), OTHER_NUMBER],
         [f"{TAG} says 4, the nodes have 2 of {GPU}: {TOO_MANY}",
-            f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 2 allocatable"]),
+            f"{OUTPUT}allocatablePerNode says 4 {GPU}, but node NODE has 2 allocatable"]),
     "the ConfigMap is in another namespace": ("train",
         [eks(), changed(CONFIG_MAP, 'props["metadata"]["namespace"] = "default"', name=NAME)],
         [f"{WAITS}{PLUGIN} mounts ConfigMap kube-system/{NAME}, which does not exist"]),
@@ -196,11 +196,11 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
          "fails the pod with UnexpectedAdmissionError"],
     ),
     "the output says the number of unshared GPUs": ("train", [eks(), UNSHARED],
-        [f"{OUTPUT}allocatablePerNode says 1 {GPU}, node NODE has 4 allocatable"]),
+        [f"{OUTPUT}allocatablePerNode says 1 {GPU}, but node NODE has 4 allocatable"]),
     "the output lets a pod ask for two shares": ("train",
         [eks(), every_contract(gpusPerPod="[1, 2]")],
-        [f"{OUTPUT}gpusPerPod says that a pod may request 2 {GPU}, the device plugin of node NODE "
-         "gives a container 1 at most"]),
+        [f"{OUTPUT}gpusPerPod says that a pod may request 2 {GPU}, but the device plugin of node "
+         "NODE gives a container at most 1"]),
     "Bottlerocket has no user data": ("train",
         [eks(os="bottlerocket"), changed(TEMPLATE, 'props["user_data"] = None', name="train-gpu")],
         [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}"]),
@@ -213,7 +213,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
             f"(renameByDefault), and no {GPU}"]),
     "GKE is given another number of clients": ("dev",
         [gke(), accelerator('GPU["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 2')],
-        [f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 2 allocatable"]),
+        [f"{OUTPUT}allocatablePerNode says 4 {GPU}, but node NODE has 2 allocatable"]),
     "GKE is given more clients than it takes": (
         "dev",
         [gke(), accelerator('GPU["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 49')],
@@ -235,7 +235,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "another partition than the output tells": ("dev",
         [gke_a100({"strategy": "mig", "partition": "1g.5gb"}),
             accelerator('GPU["gpu_partition_size"] = "2g.10gb"')],
-        [f"{OUTPUT}allocatablePerNode says 7 {GPU}, node NODE has 3 allocatable"]),
+        [f"{OUTPUT}allocatablePerNode says 7 {GPU}, but node NODE has 3 allocatable"]),
     "the deployment asks for two shares": ("dev", [gke(2), two_shares(DEPLOYMENT)],
         [f"pool train-gpu: Deployment default/sample-gpu-pod requests 2 {GPU} in one container, "
          "but the device plugin of node NODE, where 4 pods share a GPU, allows at most 1: the "
@@ -259,11 +259,11 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "the output says the number of unshared GPUs on Autopilot": ("autopilot",
         [pool("t4", {"sharing": TIME_SLICING}), UNSHARED],
         [f"output gpuPools.t4, pool autopilot-nvidia-tesla-t4-1-shared-4: allocatablePerNode says "
-            f"4 {GPU} on 4 GPUs, node NODE has 4 allocatable on 1"]),
+            f"4 {GPU} on 4 GPUs, but node NODE has 4 allocatable on 1"]),
     "the ConfigMap says another number than the output": ("onprem",
         [pool("workstations", {"sharing": TIME_SLICING}, gpus=1), OTHER_NUMBER],
-        [f"output gpuPools.workstations, pool workstation: allocatablePerNode says 8 {GPU}, node "
-            "workstation has 4 allocatable"]),
+        [f"output gpuPools.workstations, pool workstation: allocatablePerNode says 8 {GPU}, but "
+            "a node has 4 allocatable"]),
 }  # fmt: skip
 
 
@@ -373,12 +373,14 @@ def test_another_number_of_replicas_reaches_nodes_by_new_plugin_pods(
     up(sandbox, eight)
     pools = stack_output_checks.exported(sandbox.engine.resources())
     deadline = time.monotonic() + 15
-    while wrong := stack_output_checks.broken(pools, sandbox.snapshot(), sandbox.cluster_cache):
+    while wrong := stack_output_checks.broken(
+        pools, sandbox.snapshot(), sandbox.cluster_cache, sandbox.cluster_cache.gpu_nodes
+    ):
         if time.monotonic() > deadline:
             break
         time.sleep(0.2)
     stale = (
-        f"output gpuPools.workstations, pool workstation: allocatablePerNode says 16 {GPU}, node "
-        "workstation has 8 allocatable"
+        f"output gpuPools.workstations, pool workstation: allocatablePerNode says 16 {GPU}, but "
+        "node workstation has 8 allocatable"
     )
     assert [plain(line) for line in wrong] == ([] if checksum else [stale])

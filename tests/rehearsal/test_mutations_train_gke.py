@@ -34,7 +34,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         REFUSED + "it selects label role=train-gpu, a node there has no label role"),
     "nobody installs the driver": (
         [patched("import components.gpu.driver as driver\n"
-                 "driver.DriverInstaller = lambda name, cluster: None")],
+                 "driver.DriverInstaller = lambda name, cluster, opts: None")],
         WAITS + "the cloud does not install a driver there, and the stack has no driver installer "
         "DaemonSet",
     ),

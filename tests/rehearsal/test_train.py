@@ -45,11 +45,14 @@ def test_the_whole_rehearsal_of_train(tmp_path: Path) -> None:
     disk = f"{TEMPLATE}/resources/ephemeral-storage"
     said, real = dict(promise["tags"]), dict(promise["real"])
     assert (said.pop(disk), real.pop(disk)) == ("88Gi", "89Gi")
+    memory = f"{TEMPLATE}/resources/memory"  # a lower bound as well
+    assert (said.pop(memory), real.pop(memory)) == ("14481Mi", "14891Mi")
     assert said == real == {
         f"{TEMPLATE}/label/gpu-cluster/pool": "train-gpu",
         f"{TEMPLATE}/label/k8s.amazonaws.com/accelerator": "nvidia-tesla-t4",
         f"{TEMPLATE}/label/nvidia.com/gpu.present": "true",
         f"{TEMPLATE}/label/role": "train-gpu",
+        f"{TEMPLATE}/resources/cpu": "3920m",
         f"{TEMPLATE}/resources/nvidia.com/gpu": "1",
         f"{TEMPLATE}/taint/nvidia.com/gpu": f"{GPU_TAINT.value}:NoSchedule",
     }  # fmt: skip
