@@ -2,13 +2,16 @@
 
 `declared/<environment>.txt` has every input and option of every resource, sorted by path, so that a
 new input is one new line. `..._choices.txt` has what other settings (`quality/faults/changes.yaml`,
-`effects.yaml`) change of that: `-` what is gone, `+` what is new, `path old -> new`, and `as first
-above` for what an earlier choice declares too. Long texts are shown by their digest.
+`effects.yaml`) change of that: `-` gone, `+` new, `path old -> new`. `as NAME above` or
+`in FILE` stands for all that this resource has, under the new name and the new cluster's; what
+differs follows. Long texts are shown by their digest.
 """
 
 import itertools
+import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,8 @@ SHOWN = {"cluster", "gpuPools"}
 
 Declared = Mapping[str, Any]
 """Type and name of a resource -> its options, their names in parentheses, and its inputs."""
+Shown = dict[str, tuple[str, str, Any]]
+"""Type and name of a resource -> the file that has it in full, its cluster, and what it has."""
 
 
 def declared(
@@ -62,7 +67,8 @@ def _set(value: Any) -> Any:
 
 def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None]]:
     """Each file's name, a config of it, and the one that it is a choice of."""
-    for stack in STACKS:
+    # Others refer to the first ones.
+    for stack in sorted(STACKS, key=("dev", "train").__contains__, reverse=True):
         yield stack, values_of(stack), None
     train = values_of("train")
     pools = {"train-gpu": {**train["gpu-cluster:gpuPools"]["train-gpu"], "maxNodes": 2}}
@@ -90,51 +96,61 @@ def documents() -> Mapping[str, str]:
     """Each file's name and text."""
     found: dict[str, list[str]] = {}
     samples: dict[str, Declared] = {}
-    first: dict[str, tuple[str, Any]] = {}
+    full, first = Shown(), Shown()
     for name, config, sample in configs():
-        text = found.setdefault(name, [])
+        text, cluster = found.setdefault(name, []), _name(config)
         if sample is None:
             samples[name] = declared(config, LONGEST_JSON)
             for resource, value in samples[name].items():
-                first.setdefault(resource, (f"in {name}.txt", value))
+                first.setdefault(resource, (name, cluster, value))
             for resource, value in declared(config).items():
-                text += beside(resource, [*lines(value)])
+                text += _new(resource, value, name, cluster, full, packed=False)
         else:
             text += ["", *(f"== {line}" for line in differences(sample, config))]
             after = declared(config, LONGEST_JSON)
-            text += _choice(samples[name.partition("_")[0]], after, name, first)
+            text += _choice(samples[name.partition("_")[0]], after, name, cluster, first)
     return {name: "\n".join(text) + "\n" for name, text in found.items()}
 
 
 def _choice(
-    before: Declared, after: Declared, name: str, first: dict[str, tuple[str, Any]]
+    before: Declared, after: Declared, name: str, cluster: str, first: Shown
 ) -> Iterator[str]:
     """What a choice changes: resources that are gone by their types, changed ones, new ones."""
     gone = {*before} - {*after}
     types = itertools.groupby(sorted(gone), lambda resource: resource.partition(" ")[0])
     for kind, resources in types:
         yield from wrapped(f"- {kind}", (resource.partition(" ")[2] for resource in resources))
+    same: dict[tuple[str, ...], list[str]] = {}
     for resource in sorted({*before} & {*after}):
         if rows := [*differences(_without(before[resource], gone), after[resource])]:
-            yield from beside(resource, rows)
-    new = sorted({*after} - {*before})
-    for position, resource in enumerate(new):
-        value = after[resource]
-        where, earlier = first.get(resource, ("", None))
-        like = {f"as first {'above' if where == name else where}": earlier} if earlier else {}
-        kind = resource.partition(" ")[0] + " "
-        like |= {
-            f"as {each.removeprefix(kind)}": after[each]
-            for each in new[:position]
-            if each.startswith(kind)
-        }
-        rows = [*lines(value, packed=True)]
-        head = f"+ {resource}"
-        for said, other in like.items():
-            if len(changed := [*differences(other, value)]) < len(rows):
-                head, rows = f"+ {resource}, {said}", changed
-        first.setdefault(resource, (name, value))
-        yield from beside(head, rows)
+            kind, _, other = resource.partition(" ")
+            same.setdefault((kind, *rows), []).append(other)
+    for (kind, *changed), names in same.items():
+        yield from beside(f"{kind} {', '.join(names)}".strip(), changed)
+    for resource in sorted({*after} - {*before}):
+        head, *others = _new(resource, after[resource], name, cluster, first, packed=True)
+        yield from (f"+ {head}", *others)
+
+
+def _new(
+    resource: str, value: Any, file: str, cluster: str, shown: Shown, *, packed: bool
+) -> list[str]:
+    """A resource in full, or by what differs from one of its type that is shown in full."""
+    kind, _, name = resource.partition(" ")
+    head, rows = resource, [*lines(value, packed=packed)]
+    most = len(rows) // 2
+    for other, (where, of, earlier) in shown.items():
+        if other.partition(" ")[0] == kind:
+            like = other.partition(" ")[2]
+            text = json.dumps(earlier).replace(like or name, name)
+            text = re.sub(rf"{of}(?![:/])", cluster, text)  # gpu-cluster:gke:Cluster gpu-cluster
+            if len(changed := [*differences(json.loads(text), value)]) <= most:
+                place = "above" if where == file else f"in {where}.txt"
+                head = f"{resource}, as {f'{like} ' if like != name else ''}{place}"
+                rows, most = changed, len(changed) - 1
+    if head == resource:
+        shown.setdefault(resource, (file, cluster, value))
+    return beside(head, rows)
 
 
 def _without(declared: Any, gone: set[str]) -> Any:
