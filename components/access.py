@@ -25,6 +25,12 @@ _ROLE = matching(
     "a role; write it as roles/bigquery.jobUser",
     re.compile(r"roles/[a-zA-Z0-9_.]+|(?:projects|organizations)/[^/]+/roles/[a-zA-Z0-9_.]+"),
 )
+# docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html, 2026-11-26.
+PRINCIPAL = re.compile(
+    r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):(?P<kind>role|user)/(?!aws-service-role/)"
+    r"(?:[\w+=,.@-]+/)*(?P<name>[\w+=,.@-]+)"
+)
+"""The ARN of an IAM role or user that an access entry of EKS can be for."""
 POLICY = matching(
     "the ARN of a policy; write it as arn:aws:iam::ACCOUNT:policy/NAME",
     re.compile(r"arn:aws[a-z-]*:iam::(?:aws|[0-9]{12}):policy/[\w+=,.@/-]+"),

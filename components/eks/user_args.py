@@ -7,21 +7,34 @@ from typing import Annotated, Final, Literal
 
 from annotated_types import MinLen
 
+from ..access import PRINCIPAL
 from ..catalog import kubernetes as names
 from ..decode import EXAMPLE, shown
 from ..effect import Sent, Tries
 from ..limits import DNS_LABEL, UNIQUE, Hint, Limit, check_limits, pattern
 
-_PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
+# IAM Identity Center's roles have a path:
+# docs.aws.amazon.com/singlesignon/latest/userguide/referencingpermissionsets.html, 2026-11-26.
+_NOT_ITS_ARN: Final = re.compile(
+    r"arn:[^:]*:(?:sts::[^:]*:assumed-role/([^/]+)/.*|iam::[^:]*:role/(AWSReservedSSO_[^/]+))"
+)
 
 
 def _not_a_principal(arn: str) -> str | None:
-    if ":assumed-role/" in arn:
-        return (
-            f"{arn!r} is the session of a role; give the ARN of the role itself, "
-            "arn:aws:iam::ACCOUNT:role/NAME"
+    if match := _NOT_ITS_ARN.fullmatch(arn):
+        what = (
+            "the session of a role" if match[1] else "an IAM Identity Center role without its path"
         )
-    if _PRINCIPAL.fullmatch(arn):
+        return (
+            f"{arn!r} is {what}; give the ARN of the role itself with its path, which this command "
+            f"prints: aws iam get-role --role-name {match[1] or match[2]} --query Role.Arn"
+        )
+    if ":role/aws-service-role/" in arn:
+        return (
+            f"{arn!r} is a service-linked role, for which EKS accepts no access entry; give a role "
+            "that people or programs assume, arn:aws:iam::ACCOUNT:role/NAME"
+        )
+    if PRINCIPAL.fullmatch(arn):
         return None
     return (
         f"{shown(arn)} is not the ARN of an IAM role or user; give it as "
@@ -29,7 +42,7 @@ def _not_a_principal(arn: str) -> str | None:
     )
 
 
-Principal = Annotated[str, Limit(_not_a_principal, pattern(_PRINCIPAL))]
+Principal = Annotated[str, Limit(_not_a_principal, pattern(PRINCIPAL))]
 """The ARN of an IAM role or user."""
 POLICIES: Final[Mapping[str, str]] = {"view": "AmazonEKSViewPolicy", "edit": "AmazonEKSEditPolicy"}
 """Access level -> EKS access policy:

@@ -5,11 +5,11 @@ Each function raises ValueError with one line that begins with the key's path.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from ..access import Access
+from ..access import PRINCIPAL, Access
 from ..batch.batch_args import BatchArgs, QueueArgs
 from ..batch.load import Pools, pool_at
 from ..batch.team_args import TeamArgs, check_creatable, namespaces_of, team_queues
@@ -23,21 +23,18 @@ _MEMBER = re.compile(r"(?P<kind>user|group):(?P<name>(?!system:).*\S.*)")
 
 
 def read_teams(value: object) -> Mapping[str, TeamArgs]:
-    """Reads the config's `teams`. No two of them share a namespace or a member."""
+    """Reads the config's `teams`. No two of them share a namespace."""
     teams = decode_map(PATH, TeamArgs, value)
-    owners: dict[tuple[str, str], str] = {}
+    owners: dict[str, str] = {}
     for name, team in teams.items():
         if not team.namespaces:
             check_creatable(f"{PATH}.{name}", name)
-        for key, entries in (
-            ("members", team.members), ("namespaces", namespaces_of(name, team))
-        ):  # fmt: skip
-            for position, entry in enumerate(entries):
-                if (other := owners.setdefault((key, entry), name)) != name:
-                    raise ValueError(
-                        f"{PATH}.{name}.{key}[{position}]: {shown(entry)} already belongs to team "
-                        f"{other}; list it in only one"
-                    )
+        for position, entry in enumerate(namespaces_of(name, team)):
+            if (other := owners.setdefault(entry, name)) != name:
+                raise ValueError(
+                    f"{PATH}.{name}.namespaces[{position}]: {shown(entry)} already belongs to team "
+                    f"{other}; list it in only one"
+                )
     return teams
 
 
@@ -53,13 +50,13 @@ def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any
                 f"{PATH}.{name}: is also a group of cluster.users, and every team is a group; "
                 "choose another name"
             )
-    _check_groups(teams, [name for name, arns in principals.items() if arns])
     members = {name: {"principals": arns} for name, arns in principals.items() if arns}
-    if not members:
-        return cluster
     try:
-        users = decode_map(f"{path}.users", get_args(type_hints(kind)["users"])[1], members)
-        return at(path, replace, cluster, users={**cluster.users, **users})
+        if members:
+            users = decode_map(f"{path}.users", get_args(type_hints(kind)["users"])[1], members)
+            cluster = at(path, replace, cluster, users={**cluster.users, **users})
+        _check_people(teams, getattr(cluster, "users", {}))
+        return cluster
     except ValueError as error:
         raise ValueError(in_team(str(error), kind, teams)) from None
 
@@ -75,18 +72,41 @@ def _principals(kind: type[Any], teams: Mapping[str, TeamArgs]) -> dict[str, lis
     }
 
 
-def _check_groups(teams: Mapping[str, TeamArgs], groups: Collection[str]) -> None:
-    """Refuses the group of another team as a member: the access entries of that team's members name
-    it, so all of them would be in both teams."""
-    for name, team in teams.items():
-        for position, member in enumerate(team.members):
-            other = member.removeprefix("group:")
-            if member != other != name and other in groups:
+def _check_people(teams: Mapping[str, TeamArgs], users: Mapping[str, Any]) -> None:
+    """Refuses a person in two teams, in the same words or in others, or through a group of the
+    cluster's `users`; such a person may be in the group and in one team."""
+    owners: dict[str, tuple[str, str]] = {}
+    members = [
+        (name, f"{PATH}.{name}.members[{position}]", member)
+        for name, team in teams.items()
+        for position, member in enumerate(team.members)
+    ]
+    for name, key, member in sorted(members, key=lambda one: one[2].startswith("group:")):
+        owner, at_key = owners.setdefault(_person(member), (name, key))
+        if owner != name:
+            raise ValueError(
+                f"{key}: {shown(member)} already belongs to team {owner}, in {at_key}; list it in "
+                "only one"
+            )
+        group = member.removeprefix("group:")
+        for arn in users[group].principals if group in users else ():
+            owner, at_key = owners.setdefault(_person(arn), (name, key))
+            if owner != name:
+                where = "" if group in teams else f" (in {NAMESPACE}:cluster.users.{group})"
                 raise ValueError(
-                    f"{PATH}.{name}.members[{position}]: {shown(member)} is the group of team "
-                    f"{other}, so that its members would be in both teams; list the ARNs of those "
-                    f"of team {name}"
+                    f"{key}: {shown(member)} includes {arn}{where}, which already belongs to team "
+                    f"{owner}, in {at_key}; list the ARNs of team {name} instead, or remove that "
+                    "one from the other"
                 )
+
+
+def _person(member: str) -> str:
+    """The same text for all spellings of one: an IAM name is unique in its account, whatever its
+    path and case (docs.aws.amazon.com/IAM/latest/APIReference/API_CreateRole.html), and EKS calls a
+    user by its ARN."""
+    if match := PRINCIPAL.fullmatch(member.removeprefix("user:")):
+        return ":".join(match.groups()).lower()
+    return member.lower() if "@" in member else member
 
 
 def check_priorities(teams: Mapping[str, TeamArgs], batch: BatchArgs | None) -> None:
@@ -145,7 +165,8 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
             raise ValueError(
                 f"{path} is accepted only on platform eks; give group:{name}, and have this "
                 f"cluster's owner map the role to the Kubernetes group {name}: aws eks "
-                f"create-access-entry --kubernetes-groups {name}"
+                "create-access-entry --cluster-name CLUSTER --region REGION --principal-arn "
+                f"{member if PRINCIPAL.fullmatch(member) else _ROLE} --kubernetes-groups {name}"
             )
         if access.principals and _ROLE_AS_USER.match(member):
             # docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html, "username".

@@ -160,7 +160,10 @@ def test_an_access_entry_and_its_policies(ml: Account) -> None:
     for principal, words in (
         ("admin", "The principalArn parameter format is not valid"),
         (role("admin"), "The specified principalArn is invalid: invalid principal."),
-    ):
+        (role("aws-service-role/eks.amazonaws.com/AWSServiceRoleForAmazonEKS"),
+         "The caller is not allowed to modify access entries with a principalArn value of a "
+         "Service Linked Role"),
+    ):  # fmt: skip
         with pytest.raises(ClientError) as error:
             ml.eks.create_access_entry(clusterName="ml", principalArn=principal)
         assert refused(error) == ("InvalidParameterException", words)

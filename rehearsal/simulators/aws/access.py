@@ -24,8 +24,9 @@ _TAKEN_BY = {"STANDARD": ACCESS_POLICIES, "EC2": ("AmazonEKSAutoNodePolicy",)}
 
 @operation("eks", "CreateAccessEntry")
 def create_access_entry(account: Account, params: Params) -> Row:
-    """Refuses what is not a principal, one of this account that does not exist, groups that begin
-    with system:, a cluster in the mode CONFIG_MAP, and a second entry for the same principal."""
+    """Refuses what is not a principal, a service-linked role, a principal of this account that does
+    not exist, groups that begin with system:, a cluster in the mode CONFIG_MAP, and a second entry
+    for the same principal."""
     cluster, principal = cluster_of(account, params["clusterName"]), params["principalArn"]
     if cluster.row["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
         raise Refusal(
@@ -36,6 +37,11 @@ def create_access_entry(account: Account, params: Params) -> Row:
     parts = _PRINCIPAL.fullmatch(principal)
     if not parts:  # aws-samples/appmod-blueprints 319
         raise invalid("The principalArn parameter format is not valid")
+    if ":role/aws-service-role/" in principal:  # hashicorp/terraform-provider-aws 36447
+        raise invalid(
+            "The caller is not allowed to modify access entries with a principalArn value of a "
+            "Service Linked Role"
+        )
     if parts["account"] == NUMBER and parts["kind"] and not _is_there(account, principal):
         # terraform-aws-modules/terraform-aws-eks 2969
         raise invalid("The specified principalArn is invalid: invalid principal.")

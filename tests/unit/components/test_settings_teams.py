@@ -170,8 +170,13 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
     [
         (
             {"members": ["user:ben@example.com"]},
-            "vision.members[0]: 'user:ben@example.com' already belongs to team research; list it "
-            "in only one",
+            "vision.members[0]: 'user:ben@example.com' already belongs to team research, in "
+            "gpu-cluster:teams.research.members[0]; list it in only one",
+        ),
+        (
+            {"members": ["user:Ben@example.com"]},
+            "vision.members[0]: 'user:ben@example.com' already belongs to team research, in "
+            "gpu-cluster:teams.research.members[0]; list it in only one",
         ),
         (
             {"namespaces": ["vision-b"]},
@@ -286,6 +291,11 @@ def test_refuses_what_contradicts_other_blocks(change: list[Any], says: str) -> 
             ["arn:aws-cn:iam::210987654321:role/research"],
             "research.members[0]: ",
         ),
+        (
+            [f"{ROLE}aws-service-role/eks.amazonaws.com/AWSServiceRoleForAmazonEKS"],
+            f"research.members[0]: '{ROLE}aws-service-role/eks.amazonaws.com/"
+            "AWSServiceRoleForAmazonEKS' is a service-linked role",
+        ),
     ],
 )
 def test_a_member_on_eks_is_refused_by_the_key_of_the_team(members: list[str], says: str) -> None:
@@ -323,21 +333,57 @@ def test_on_an_existing_cluster_members_are_roles_and_groups_of_its_owner() -> N
     )
 
 
-def test_the_group_of_another_team_is_not_a_member() -> None:
-    """The access entries of that team's members name it; without any, it is its owner's."""
+USER = "arn:aws:iam::210987654321:user/"
+IN_VISION = "already belongs to team vision, in gpu-cluster:teams.vision.members[0]; list"
+
+
+@pytest.mark.parametrize(
+    ("research", "vision", "says"),
+    [
+        (
+            [f"{ROLE}ops", "group:vision"],
+            [f"{ROLE}vision"],
+            f"research.members[1]: 'group:vision' includes {ROLE}vision, which {IN_VISION} the "
+            "ARNs of team research instead, or remove that one from the other",
+        ),
+        (
+            ["group:analysts"],
+            [f"user:{USER}ada"],
+            f"research.members[0]: 'group:analysts' includes {USER}staff/ada (in "
+            f"gpu-cluster:cluster.users.analysts), which {IN_VISION} the ARNs of team research "
+            "instead, or remove that one from the other",
+        ),
+        (
+            [f"user:{USER}ada"],
+            [f"{USER}staff/Ada"],
+            f"vision.members[0]: '{USER}staff/Ada' already belongs to team research, in "
+            "gpu-cluster:teams.research.members[0]; list it in only one",
+        ),
+        (
+            ["group:analysts"],
+            ["group:readers"],
+            f"vision.members[0]: 'group:readers' includes {USER}staff/ada (in "
+            "gpu-cluster:cluster.users.readers), which already belongs to team research, in "
+            "gpu-cluster:teams.research.members[0]; list the ARNs of team vision instead, or "
+            "remove that one from the other",
+        ),
+        (["group:analysts", f"{USER}staff/ada"], ["group:ml"], "accepted"),
+        (["group:vision"], ["group:ml"], "accepted"),
+    ],
+)
+def test_a_person_is_in_one_team(research: list[str], vision: list[str], says: str) -> None:
+    """In other words or through a group, too; in `users` and in a team, as readers may be."""
     values = copy.deepcopy(values_of("on-eks"))
     values["gpu-cluster:workloads"] = {}
-    teams = {
-        name: {"members": [member], "gpus": {"train-gpu": 1}}
-        for name, member in (("research", "group:vision"), ("vision", f"{ROLE}vision"))
+    groups = {"analysts": [f"{ROLE}analysts", f"{USER}staff/ada"], "readers": [f"{USER}staff/ada"]}
+    values["gpu-cluster:cluster"]["users"] = {
+        group: {"principals": principals} for group, principals in groups.items()
     }
-    values["gpu-cluster:teams"] = teams
-    assert of_team(values) == (
-        "research.members[0]: 'group:vision' is the group of team vision, so that its members "
-        "would be in both teams; list the ARNs of those of team research"
-    )
-    teams["vision"]["members"] = ["group:ml"]
-    assert read(values).cluster.users == {}
+    values["gpu-cluster:teams"] = {
+        name: {"members": members, "gpus": {"train-gpu": 1}}
+        for name, members in (("research", research), ("vision", vision))
+    }
+    assert of_team(values) == says
 
 
 def test_an_administrator_is_not_a_member_and_a_group_not_a_team() -> None:
