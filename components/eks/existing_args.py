@@ -247,11 +247,11 @@ AnyEksClusterArgs = EksClusterArgs | EksExistingClusterArgs
 
 
 def unfit(
-    args: EksExistingClusterArgs, status: str, version: str, mode: str, ip_family: str,
-    auto_mode: bool,
+    args: EksExistingClusterArgs, region: str, status: str, version: str, mode: str,
+    ip_family: str, auto_mode: bool,
 ) -> str:  # fmt: skip
-    """Why GPU pools cannot be added to a cluster with these properties, as EKS reports them,
-    starting with the key; empty if they can."""
+    """Why GPU pools cannot be added to a cluster of the region with these properties, as EKS
+    reports them, starting with the key; empty if they can."""
     name = args.existing
     if status not in ("ACTIVE", "UPDATING"):
         return f"existing: {name} is {status} in EKS; wait until it is ACTIVE, or name another"
@@ -264,7 +264,8 @@ def unfit(
         return (
             f"existing: {name} has authentication mode CONFIG_MAP and accepts no access entry for "
             f"the GPU nodes; ask its owner to run aws eks update-cluster-config --name {name} "
-            "--access-config authenticationMode=API_AND_CONFIG_MAP, which keeps aws-auth"
+            f"--region {region} --access-config authenticationMode=API_AND_CONFIG_MAP, which keeps "
+            "aws-auth"
         )
     if args.scaler == "auto-mode" and not auto_mode:
         return (

@@ -56,7 +56,7 @@ class EksExistingCluster(pulumi.ComponentResource):
                 "cluster.existing",
                 f"give the name of an EKS cluster in {provider.region} that you may read",
             )
-            reached = existing.apply(lambda cluster: _fitting(args, cluster))
+            reached = existing.apply(lambda cluster: _fitting(args, cluster, provider.region))
             if args.scaler != "cluster-autoscaler" and not self.security_groups:
                 group = existing.apply(lambda cluster: cluster.vpc_config.cluster_security_group_id)
                 self.security_groups = [group]
@@ -119,12 +119,14 @@ class EksExistingCluster(pulumi.ComponentResource):
             )
 
 
-def _fitting(args: EksExistingClusterArgs, cluster: aws.eks.GetClusterResult) -> tuple[str, str]:
+def _fitting(
+    args: EksExistingClusterArgs, cluster: aws.eks.GetClusterResult, region: str
+) -> tuple[str, str]:
     """Endpoint and certificate authority; raises RunError, even in a preview, if GPU pools cannot
     be added to the cluster."""
     mode = cluster.access_configs[0].authentication_mode
     family = cluster.kubernetes_network_configs[0].ip_family
     auto = any(compute.enabled for compute in cluster.compute_configs or ())
-    if reason := unfit(args, cluster.status, cluster.version, mode, family, auto):
+    if reason := unfit(args, region, cluster.status, cluster.version, mode, family, auto):
         raise pulumi.RunError(f"gpu-cluster:cluster.{reason}")
     return cluster.endpoint, cluster.certificate_authorities[0].data

@@ -81,7 +81,8 @@ class EksNetworkArgs:
         if not self.zones and not self.subnet_ids:
             raise ValueError(
                 "zones: is missing; name two or three zones of the region (aws ec2 "
-                "describe-availability-zones lists your account's zones), or give subnetIds"
+                "describe-availability-zones --region REGION lists your account's), or give "
+                "subnetIds"
             )
 
     @staticmethod

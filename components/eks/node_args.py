@@ -34,8 +34,9 @@ def _ssm(value: str) -> str | None:
     if not value.startswith(("resolve:ssm:", "/", "arn:")):
         return None
     return (
-        "EKS resolves no SSM parameter for a managed node group; give what aws ssm get-parameter "
-        "--query Parameter.Value shows"
+        "EKS resolves no SSM parameter for a managed node group; give what this command prints: "
+        f"aws ssm get-parameter --region REGION --name {value.removeprefix('resolve:ssm:')} "
+        "--query Parameter.Value"
     )
 
 

@@ -141,7 +141,7 @@ def check_place(reservation: str | None, key: str, places: Sequence[str], *, blo
     raise ValueError(
         f"{key}: {what} is in one zone; name {'the subnet in ' * (key == 'subnetIds')}the zone "
         f"of {reservation}, which this command prints: aws ec2 describe-capacity-reservations "
-        f"--capacity-reservation-ids {reservation} --query "
+        f"--region REGION --capacity-reservation-ids {reservation} --query "
         "'CapacityReservations[].[AvailabilityZone,AvailabilityZoneId]'"
     )
 

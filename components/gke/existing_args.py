@@ -231,14 +231,21 @@ def own_account(args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[A
     return bool(args.cpu_pools) or any(pool.args.service_account is None for pool in pools.values())
 
 
-def no_dns(args: GkeExistingClusterArgs) -> str:
+def no_dns(args: GkeExistingClusterArgs, project: str) -> str:
     """The error about a cluster whose DNS endpoint is disabled, starting with the key."""
     key, instead = ("dnsEndpoint", ", or drop the key") if args.dns_endpoint else ("existing", "")
     only = "" if args.dns_endpoint else ", its only endpoint,"
     return (
         f"{key}: the DNS endpoint of {args.existing}{only} is disabled; ask its owner to run "
-        f"gcloud container clusters update {args.existing} --location {args.location} "
-        f"--enable-dns-access{instead}"
+        f"{gcloud('update', args, project)} --enable-dns-access{instead}"
+    )
+
+
+def gcloud(verb: str, args: GkeExistingClusterArgs, project: str) -> str:
+    """The command about the cluster."""
+    return (
+        f"gcloud container clusters {verb} {args.existing} --location {args.location} --project "
+        f"{project}"
     )
 
 
@@ -254,7 +261,7 @@ def unfit(
     """A line, starting with the key, for each reason why the pools, or what `runs`, do not fit the
     cluster. `stack`: the label that identifies the stack's own pools."""
     name = args.existing
-    update = f"gcloud container clusters update {name} --location {args.location}"
+    update = gcloud("update", args, project)
     if found.autopilot:
         yield (
             f"existing: {name} is an Autopilot cluster, which has no node pools: GKE starts a "
@@ -336,7 +343,8 @@ def _metrics(runs: Runs, found: FoundCluster, name: str, update: str) -> Iterato
     if runs.metrics == "managed" and not found.dcgm:
         yield (
             f"monitoring.source: {name} does not collect the metrics of GPUs; set it to exporter, "
-            f"or ask its owner to add DCGM to {update} --monitoring"
+            f"or ask its owner to run {update} --monitoring=EXISTING,DCGM, because "
+            "the list replaces the cluster's"
         )
 
 

@@ -80,7 +80,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
                 for line in lines:
                     block = "" if line.startswith(OTHER_BLOCKS) else "cluster."
                     raise pulumi.RunError(f"gpu-cluster:{block}{line}")
-                return _endpoint(args, cluster)
+                return _endpoint(args, cluster, project)
 
             reached = existing.apply(fitting)
         self.id = reached.apply(lambda _: args.path_in(project))
@@ -144,7 +144,7 @@ def _first(rows: Sequence[Any] | None) -> Any:
 
 
 def _endpoint(
-    args: GkeExistingClusterArgs, cluster: gcp.container.GetClusterResult
+    args: GkeExistingClusterArgs, cluster: gcp.container.GetClusterResult, project: str
 ) -> tuple[str, str | None]:
     """Host and certificate authority of the control plane; the authority is None if it is a public
     one. Raises RunError, even in a preview, if the endpoint is disabled."""
@@ -154,5 +154,5 @@ def _endpoint(
         return cluster.endpoint, cluster.master_auths[0].cluster_ca_certificate
     dns = _first(endpoints.dns_endpoint_configs) if endpoints else None
     if dns is None or not dns.allow_external_traffic:
-        raise pulumi.RunError(f"gpu-cluster:cluster.{no_dns(args)}")
+        raise pulumi.RunError(f"gpu-cluster:cluster.{no_dns(args, project)}")
     return dns.endpoint, None

@@ -188,7 +188,8 @@ def _left_requests(settings: Settings[Any]) -> Iterator[str]:
                 f"{NAMESPACE}:{key}: a job of queue {name} that waits for the nodes of pool "
                 f"{queued[0]}, and is stopped for {who}, leaves its ProvisioningRequest behind: "
                 "GKE may start and bill nodes that no job uses; drop the key, or delete the "
-                "request: kubectl delete provisioningrequest"
+                "request: kubectl delete provisioningrequest NAME --namespace "
+                + (queue.namespaces[0] if len(queue.namespaces) == 1 else "NAMESPACE")
             )
 
 

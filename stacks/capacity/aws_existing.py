@@ -108,8 +108,11 @@ def _mode(cluster: Row) -> str:
 
 def _cluster(cluster: Row, args: EksExistingClusterArgs, simulated: bool) -> Iterator[str]:
     name, family = args.existing, cluster["kubernetesNetworkConfig"]["ipFamily"]
+    region = cluster["arn"].split(":")[3]
     auto = bool((cluster.get("computeConfig") or {}).get("enabled"))
-    if reason := unfit(args, cluster["status"], cluster["version"], _mode(cluster), family, auto):
+    if reason := unfit(
+        args, region, cluster["status"], cluster["version"], _mode(cluster), family, auto
+    ):
         yield f"cluster.{reason}"
     authority = (cluster.get("certificateAuthority") or {}).get("data")
     for key, given, found, query in (
@@ -120,7 +123,8 @@ def _cluster(cluster: Row, args: EksExistingClusterArgs, simulated: bool) -> Ite
         if given is not None and given.strip() != found and not simulated:
             yield (
                 f"cluster.{key}: does not match {name}; set it to the output of aws eks "
-                f"describe-cluster --name {name} --query cluster.{query}, or drop both keys"
+                f"describe-cluster --name {name} --region {region} --query cluster.{query}, or "
+                "drop both keys"
             )
 
 
@@ -189,7 +193,8 @@ def _addons(
         if about != _CNI_POLICY and addon not in installed:
             yield (
                 f"{about}: needs the addon {addon}, which {name} does not have; ask its owner to "
-                f"run aws eks create-addon --cluster-name {name} --addon-name {addon}"
+                f"run aws eks create-addon --region {eks.meta.region_name} --cluster-name {name} "
+                f"--addon-name {addon}"
             )
     if "vpc-cni" in installed and not args.network.cni_policy:
         cni = eks.describe_addon(clusterName=name, addonName="vpc-cni")["addon"]
@@ -230,7 +235,8 @@ def _taken(
         yield (
             f"{key}: {arn} already has an access entry on {name}, and EKS allows one for each; "
             f"ask its owner to run aws eks update-access-entry --cluster-name {name} "
-            f"--principal-arn {arn} --kubernetes-groups {' '.join(groups)}, and "
+            f"--region {eks.meta.region_name} --principal-arn {arn} --kubernetes-groups "
+            f"{' '.join(groups)}, and "
             + (f"name group:{group} instead" if key.startswith("teams.") else "drop it")
         )
 
@@ -261,8 +267,8 @@ def _members(eks: Any, teams: Mapping[str, str], name: str) -> Iterator[str]:
             yield (
                 f"{key}: no access entry of {name} has the Kubernetes "
                 f"group {group}, so that nobody is in it; ask its owner to run aws eks "
-                f"create-access-entry --cluster-name {name} --principal-arn ROLE "
-                f"--kubernetes-groups {group}"
+                f"create-access-entry --region {eks.meta.region_name} --cluster-name {name} "
+                f"--principal-arn ROLE --kubernetes-groups {group}"
             )
 
 

@@ -53,7 +53,7 @@ def reserved(ec2: Any, groups: Any, one: Wanted, own: Iterable[Mapping[str, Any]
 
     In an existing VPC, the zones are those of the pool's subnets.
     """
-    hint = _hint(one)
+    hint = _hint(one, ec2.meta.region_name)
     try:
         zones = zones_of(ec2, one.zones)
         names = _members(groups, one.reservation)
@@ -113,14 +113,14 @@ def _refusal(row: Mapping[str, Any]) -> str:
     )
 
 
-def _hint(one: Wanted) -> str:
+def _hint(one: Wanted, region: str) -> str:
     if one.kind == "capacity-block":
         return (
             "list the available offerings: aws ec2 describe-capacity-block-offerings "
-            f"--instance-type {one.types[0]} --instance-count {one.nodes or 1} "
+            f"--region {region} --instance-type {one.types[0]} --instance-count {one.nodes or 1} "
             "--capacity-duration-hours 24"
         )
-    return "list the existing ones: aws ec2 describe-capacity-reservations"
+    return f"list the existing ones: aws ec2 describe-capacity-reservations --region {region}"
 
 
 def _code(error: Exception) -> str:

@@ -37,7 +37,7 @@ from stacks.capacity.reserved import Wanted as Reservation
 from stacks.capacity.verdict import Finding, Known, Need, Unknown
 
 KEYS = ("aws:region", "aws:profile", "aws:assumeRoles")
-_ECR = re.compile(r"(?P<id>[0-9]{12})\.dkr\.ecr\.")
+_ECR = re.compile(r"(?P<id>[0-9]{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.")
 _COUNTED = ("pending", "running", "shutting-down", "stopping")
 
 
@@ -52,7 +52,9 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
         notes.append(
             f"images.registry: it is in account {registry['id']}, whose repositories must allow "
             "the nodes' account to pull; each needs a policy with ecr:BatchGetImage and "
-            "ecr:GetDownloadUrlForLayer: aws ecr set-repository-policy"
+            f"ecr:GetDownloadUrlForLayer: aws ecr set-repository-policy --region "
+            f"{registry['region']} --registry-id {registry['id']} --repository-name NAME "
+            "--policy-text file://POLICY.json"
         )
     reserved = aws_reservations.wanted(own.pools, places)
     order = choices.lines(

@@ -14,6 +14,7 @@ from components.gke.existing_args import (
     FoundCluster,
     GkeExistingClusterArgs,
     bounded,
+    gcloud,
     no_dns,
     unfit,
 )
@@ -146,20 +147,22 @@ def _lines(
     yield from bounded(args, own.pools, found)
     by_name = args.dns_endpoint or not has_address(row)
     if by_name and not _dns(row).get("allowExternalTraffic"):
-        yield f"cluster.{no_dns(args)}"
+        yield f"cluster.{no_dns(args, own.project)}"
     if args.endpoint is None or simulated:
         return
     authority = row["masterAuth"]["clusterCaCertificate"]
     dns = _dns(row).get("endpoint")
     private = (row.get("privateClusterConfig") or {}).get("privateEndpoint")
     addresses = [row.get("endpoint"), private] if has_address(row) else []
-    for key, given, known in (
-        ("endpoint", args.endpoint, [*addresses, dns]),
-        ("certificateAuthority", args.certificate_authority, [None, authority]),
-    ):
+    name = "controlPlaneEndpointsConfig.dnsEndpointConfig.endpoint" if by_name else "endpoint"
+    for key, given, known, field in (
+        ("endpoint", args.endpoint, [*addresses, dns], name),
+        ("certificateAuthority", args.certificate_authority, [None, authority],
+         "masterAuth.clusterCaCertificate"),
+    ):  # fmt: skip
         if given not in known:
             yield (
-                f"cluster.{key}: does not match {args.name}; set it to the output of gcloud "
-                f"container clusters describe {args.name} --location {args.location} prints, or "
-                "drop both keys"
+                f"cluster.{key}: does not match {args.name}; set it to the output of "
+                f"{gcloud('describe', args, own.project)} --format 'value({field})', or drop both "
+                "keys"
             )

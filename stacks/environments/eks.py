@@ -28,7 +28,7 @@ def parts(choices: Choices) -> Parts:
     note = (
         ""
         if choices.zones
-        else (" # aws ec2 describe-availability-zones lists your account's zones")
+        else f" # aws ec2 describe-availability-zones --region {choices.location} lists yours"
     )
     network = [f"  subnetIds: [{subnets}] # private, in two zones at least"] if subnets else []
     if choices.zones or not subnets:

@@ -74,7 +74,8 @@ def _why(pool: str, job: Object | None, pods: Sequence[Object], unread: str) -> 
             "gpuTest.generation, run pulumi up, and ask again while the node is running"
         )
     if not pods:
-        return f"Job {name} has no pod: see kubectl describe job {name}"
+        where = job["metadata"]["namespace"]
+        return f"Job {name} has no pod: see kubectl describe job {name} --namespace {where}"
     (pod,) = pods
     status = pod.get("status", {})
     phase = status.get("phase", "Unknown")

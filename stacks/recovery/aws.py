@@ -294,9 +294,11 @@ def _until(eks: Any, noun: str, **names: str) -> None:
         eks.get_waiter(f"{noun}_active").wait(**names)
     except botocore.exceptions.WaiterError as error:
         reason = " ".join(str(error.kwargs["reason"]).split())
+        options = {"region": eks.meta.region_name} | names
+        words = (f"--{botocore.xform_name(key, '-')} {value}" for key, value in options.items())
         raise LookupError(
             f"AWS: {noun} {'/'.join(names.values())} did not become active ({reason}): delete it "
-            f"with aws eks delete-{noun}, then recover again"
+            f"with aws eks delete-{noun} {' '.join(words)}, then recover again"
         ) from None
 
 

@@ -195,7 +195,7 @@ def test_a_cluster_that_does_not_fit_is_refused(changes: Mapping[str, Any], says
     args = EksExistingClusterArgs(
         existing="platform", version="1.35", network=NETWORK, scaler=found.pop("scaler")
     )
-    reason = unfit(args, **found)
+    reason = unfit(args, "us-east-1", **found)
     assert reason.startswith(says)
     assert bool(reason) == bool(says)
 
@@ -214,9 +214,9 @@ def test_the_preview_refuses_a_cluster_without_auto_mode() -> None:
     for off in ([], [SimpleNamespace(enabled=False)]):
         found.compute_configs = off
         with pytest.raises(pulumi.RunError, match="scaler: platform does not have Auto Mode on"):
-            _fitting(args, cast(Any, found))
+            _fitting(args, cast(Any, found), "us-east-1")
     found.compute_configs = [SimpleNamespace(enabled=True)]
-    assert _fitting(args, cast(Any, found)) == ("https://a", "Q0E=")
+    assert _fitting(args, cast(Any, found), "us-east-1") == ("https://a", "Q0E=")
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ GOOD: Mapping[str, Any] = {
     "drivers": frozenset({"gcePersistentDiskCsiDriverConfig"}),
 }
 BUCKETS = Runs(accounts={"trainer": ServiceAccountArgs(buckets={"data": "read"})})
-UPDATE = "gcloud container clusters update platform --location us-central1"
+UPDATE = "gcloud container clusters update platform --location us-central1 --project my-project"
 
 
 def lines(

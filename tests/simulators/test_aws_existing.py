@@ -87,7 +87,7 @@ ROLE = "arn:aws:iam::123456789012:policy/registry"
          "has no role of its own"),
         ([[*POOL, "nodeRepair", None]], "gpuPools.train-gpu.nodeRepair",
          "needs the addon eks-node-monitoring-agent, which platform does not have; ask its owner "
-         "to run aws eks create-addon --cluster-name platform --addon-name"),
+         "to run aws eks create-addon --region us-east-1 --cluster-name platform --addon-name"),
         ([["gpu-cluster:serviceAccounts", {"a": {"buckets": {"data": "read"}}}]],
          "serviceAccounts.a.buckets", "needs the addon aws-mountpoint-s3-csi-driver"),
         ([["gpu-cluster:volumeClaims", {"a": {"size": "1Gi", "zone": "us-east-1a"}}]],

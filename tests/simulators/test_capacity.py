@@ -76,8 +76,8 @@ def test_a_block_and_a_reservation_of_ec2_are_enough(capsys: pytest.CaptureFixtu
         ({"name": "cr-00000001"}, "wrong", "cr-0123456789abcdef0 does not exist, or is not "
                                            "visible to this account; list the available "
                                            "offerings: aws ec2 describe-capacity-block-offerings "
-                                           "--instance-type p5.48xlarge --instance-count 2 "
-                                           "--capacity-duration-hours 24"),
+                                           "--region us-east-1 --instance-type p5.48xlarge "
+                                           "--instance-count 2 --capacity-duration-hours 24"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_block_is_said(

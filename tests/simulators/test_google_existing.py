@@ -176,8 +176,8 @@ FILES = [
          "flex-start needs GKE 1.33"),
         ([BUCKETS], {}, "serviceAccounts.a.buckets",
          "need the driver of Cloud Storage FUSE, which platform does not have; ask its owner to "
-         "run gcloud container clusters update platform --location us-central1 --update-addons="
-         "GcsFuseCsiDriver=ENABLED"),
+         "run gcloud container clusters update platform --location us-central1 --project "
+         "my-project --update-addons=GcsFuseCsiDriver=ENABLED"),
         ([FILES, [CLUSTER, "network", {"vpc": "main"}]], {}, "volumeClaims",
          "need the driver of Filestore"),
         ([[CLUSTER, "network", {"vpc": "other"}]], {}, "cluster.network.vpc",
@@ -196,7 +196,8 @@ FILES = [
         ([[CLUSTER, "dnsEndpoint", True]], {}, "cluster.dnsEndpoint", "is disabled; ask its"),
         ([], {"controlPlaneEndpointsConfig": BY_NAME_ONLY}, "cluster.existing",
          "the DNS endpoint of platform, its only endpoint, is disabled; ask its owner to run "
-         "gcloud container clusters update platform --location us-central1 --enable-dns-access"),
+         "gcloud container clusters update platform --location us-central1 --project "
+         "my-project --enable-dns-access"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip

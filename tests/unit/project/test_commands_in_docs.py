@@ -7,12 +7,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import botocore
+import botocore.exceptions
+import botocore.session
 import click
 import pytest
 
 from cli.main import COMMANDS, NAME, gpu_cluster
 from quality import __main__ as maintenance
 from tests.documented import TABLE, documented
+from tests.unit.project.test_habits import texts
 from tools.sections import DOCS, README, ROOT
 
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
@@ -37,6 +41,59 @@ def test_every_command_of_ours_can_be_typed(page: Path) -> None:
         assert command is not None, verb
         if arguments and not arguments[0].isupper():
             command.make_context(verb, arguments, parent=group)
+
+
+def printed(program: str) -> list[tuple[str, list[str]]]:
+    """The file of every command of a program that a message shows, and the command's words."""
+    command = re.compile(rf"\b{program} ((?:[^;,()'`\n]|'[^']*')+)")
+    return [
+        (path.name, found[1].split())
+        for path, text in texts()
+        if "catalog" not in path.parts  # Its sources are notes.
+        for found in command.finditer(text)
+    ]
+
+
+def test_aws_commands_in_messages_are_complete() -> None:
+    """With the options that AWS's own models require, and the region unless nothing depends on it:
+    IAM has none, and an addon's versions hardly differ."""
+    lacks, seen = [], set()
+    for file, (service, *words) in printed("aws"):
+        verb = words[0] if words else ""
+        try:
+            model = botocore.session.get_session().get_service_model(service)
+        except botocore.exceptions.UnknownServiceError:
+            continue
+        operations = {botocore.xform_name(name, "-"): name for name in model.operation_names}
+        if verb not in operations:  # Such as eks get-token, which only the CLI has.
+            continue
+        seen.add(verb)
+        shape = model.operation_model(operations[verb]).input_shape
+        needed = [f"--{botocore.xform_name(name, '-')}" for name in shape.required_members]
+        if service != "iam" and verb != "describe-addon-versions":
+            needed.append("--region")
+        lacks += [(file, verb, option) for option in needed if option not in words]
+    assert lacks == []
+    assert {"create-access-entry", "get-parameter", "set-repository-policy"} <= seen
+
+
+_NAMING = ("delete", "describe", "label", "patch", "rollout", "taint")
+_WITHOUT_NAMESPACE = ("{}", "node", "nodepool", "persistentvolume", "volumesnapshotcontent")
+
+
+def test_kubectl_and_gcloud_commands_in_messages_are_complete() -> None:
+    """What they change or show has a name, and its namespace, or location and project."""
+    lacks = [
+        words
+        for _, words in printed("gcloud")
+        if words[0] in ("artifacts", "container") and {"--location", "--project"} - {*words}
+    ]
+    for _, words in printed("kubectl"):
+        verb, *what = words[2:] if words[0] == "-n" else words
+        named = {"-n", "--namespace"} & {*words} or what[0] in _WITHOUT_NAMESPACE
+        if verb in _NAMING and (len(what) < 2 or not named):
+            lacks.append(words)
+    assert lacks == []
 
 
 def test_every_verb_is_in_the_documents() -> None:

@@ -268,7 +268,7 @@ def test_capacity_says_which_choice_would_be_taken_on_eks(
     # The quota of the other choices counts, so nothing is left out.
     assert aws_quota.needs(pools, region="us-east-1")[1] == []
     block = replace(wanted, kind="capacity-block")
-    assert "--instance-count 1 " in aws_reservations._hint(block)
+    assert "--instance-count 1 " in aws_reservations._hint(block, "us-east-1")
 
 
 @pytest.mark.parametrize("state", ["stopped", "running"])

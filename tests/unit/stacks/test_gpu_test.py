@@ -19,7 +19,7 @@ from stacks.live.gpu_test import exit_code, newest, outcome, outcomes
 from stacks.outcome import CheckError
 from tools.sections import BENCHMARKS, between
 
-JOB: dict[str, Any] = {"metadata": {"name": "gpu-test-p"}}
+JOB: dict[str, Any] = {"metadata": {"name": "gpu-test-p", "namespace": "lab"}}
 
 
 def a_pod(phase: str, **status: Any) -> dict[str, Any]:
@@ -33,7 +33,8 @@ def a_pod(phase: str, **status: Any) -> dict[str, Any]:
     ("job", "pods", "why"),
     [
         (None, [], "Job gpu-test-p does not exist: run pulumi up"),
-        (JOB, [], "Job gpu-test-p has no pod: see kubectl describe job gpu-test-p"),
+        (JOB, [], "Job gpu-test-p has no pod: see kubectl describe job gpu-test-p "
+         "--namespace lab"),
         (JOB | {"status": {"conditions": [{"type": "Complete"}]}}, [],
          "Job gpu-test-p has ended, and its pod was removed with its node: raise "
          "gpuTest.generation, run pulumi up, and ask again while the node is running"),

@@ -550,6 +550,8 @@ def refused(code: str) -> ClientError:
 class Account:
     """AWS with another team's key beside the stack's, and a node group that failed."""
 
+    meta = SimpleNamespace(region_name="us-east-1")
+
     def get_paginator(self, call: str) -> Any:
         page: dict[str, Any] = {
             "list_keys": {"Keys": [{"KeyId": "theirs"}, {"KeyId": "ours"}]},
@@ -582,7 +584,8 @@ def test_what_failed_on_aws_is_named_with_what_to_do() -> None:
     """As part of the stack it would look whole, and an `up` would not repair it."""
     aws = Aws(lambda service: Account())
     inputs = {"clusterName": "c", "launchTemplate": {"id": "lt-1"}}
-    with pytest.raises(LookupError, match=r"nodegroup c/gpu-1 did not .* aws eks delete-nodegroup"):
+    command = "delete-nodegroup --region us-east-1 --cluster-name c --nodegroup-name gpu-1, then"
+    with pytest.raises(LookupError, match=f"nodegroup c/gpu-1 did not .* aws eks {command}"):
         aws.find("aws:eks/nodeGroup:NodeGroup", inputs)
 
 
