@@ -4,7 +4,7 @@
 new input is one new line. `..._choices.txt` has what other settings (`quality/faults/changes.yaml`,
 `effects.yaml`) change of that: `-` gone, `+` new, `path old -> new`. `as NAME above` or
 `in FILE` stands for all that this resource has, under the new name and the new cluster's; what
-differs follows. Long texts are shown by their digest.
+differs follows. `== and` changes the choice above it. Long texts are shown by their digest.
 """
 
 import itertools
@@ -95,20 +95,31 @@ def _name(config: Mapping[str, Any]) -> str:
 def documents() -> Mapping[str, str]:
     """Each file's name and text."""
     found: dict[str, list[str]] = {}
-    samples: dict[str, Declared] = {}
+    latest: dict[str, tuple[Mapping[str, Any], Declared]] = {}
     full, first = Shown(), Shown()
     for name, config, sample in configs():
         text, cluster = found.setdefault(name, []), _name(config)
+        after = declared(config, LONGEST_JSON)
         if sample is None:
-            samples[name] = declared(config, LONGEST_JSON)
-            for resource, value in samples[name].items():
+            for resource, value in after.items():
                 first.setdefault(resource, (name, cluster, value))
             for resource, value in declared(config).items():
                 text += _new(resource, value, name, cluster, full, packed=False)
         else:
-            text += ["", *(f"== {line}" for line in differences(sample, config))]
-            after = declared(config, LONGEST_JSON)
-            text += _choice(samples[name.partition("_")[0]], after, name, cluster, first)
+            starts = {"==": latest[name.partition("_")[0]]}
+            if name in latest:
+                starts["== and"] = latest[name]
+            changes = []
+            for word, (given, before) in starts.items():
+                known = first.copy()
+                rows = [f"{word} {line}" for line in differences(given, config)]
+                rows += _choice(before, after, name, cluster, known)
+                changes.append((rows, known))
+            (rows, first), *following = changes
+            if following and 2 * len(following[0][0]) <= len(rows):
+                rows, first = following[0]
+            text += ["", *rows]
+        latest[name] = config, after
     return {name: "\n".join(text) + "\n" for name, text in found.items()}
 
 
