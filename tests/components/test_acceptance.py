@@ -120,15 +120,6 @@ def test_the_same_check_is_the_same_job_and_another_one_is_not() -> None:
     assert len(different) == 3
 
 
-def test_a_failed_gpu_is_not_tried_until_it_passes() -> None:
-    """One pod, no retry, an end after half an hour."""
-    spec = job_of(declared("dev"), "dev")["spec"]
-    assert spec["backoffLimit"] == 0
-    pod = spec["template"]["spec"]
-    assert pod["restartPolicy"] == "Never"
-    assert pod["activeDeadlineSeconds"] == 1800
-
-
 @pytest.mark.parametrize(
     ("wait", "annotations"),
     [
@@ -163,14 +154,6 @@ def test_a_node_s_own_pytorch_is_mounted() -> None:
     assert volume in pod["volumes"]
     mount = {"name": "host-0", "mountPath": "/opt/torch", "readOnly": True}
     assert mount in container["volumeMounts"]
-
-
-def test_it_has_no_credentials_and_cannot_gain_privileges() -> None:
-    """It measures, and may do nothing else."""
-    pod = job_of(declared("dev"), "dev")["spec"]["template"]["spec"]
-    assert pod["automountServiceAccountToken"] is False
-    (container,) = pod["containers"]
-    assert container["securityContext"] == {"allowPrivilegeEscalation": False}
 
 
 @pytest.mark.parametrize("stack", ["dev", "train", "autopilot", "onprem"])

@@ -9,7 +9,6 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.batch import training
-from components.batch.batch import Batch
 from components.batch.batch_args import BatchArgs, QueueArgs
 from components.batch.declare import declare_batch
 from components.batch.team_args import TeamArgs, team_queues
@@ -63,16 +62,6 @@ def of(recording: Recording, kind: str, name: str) -> Registration:
         each
         for each in recording.resources
         if each.type.endswith(f":{kind}") and each.inputs["metadata"]["name"] == name
-    ]
-    return found
-
-
-def of_namespace(recording: Recording, namespace: str) -> Registration:
-    """The queue's presence in a namespace."""
-    (found,) = [
-        each
-        for each in recording.of(f"{KUEUE}:LocalQueue")
-        if each.inputs["metadata"]["namespace"] == namespace
     ]
     return found
 
@@ -364,45 +353,6 @@ def test_definitions_outlive_the_queues_on_a_cluster_of_others() -> None:
     assert {each.protect for each in record(on_its_own).of(DEFINITION)} == {False}
 
 
-def test_each_goes_before_what_it_cannot_be_without() -> None:
-    """Kueue lets a queue go only while it runs, and its Deployment only starts with everything."""
-    recording = batch()
-    deployment = of(recording, "Deployment", "kueue-controller-manager")
-    names = {Urn.parse(urn).name for urn in deployment.depends_on}
-    assert {
-        "workloads.kueue.x-k8s.io",
-        "kueue-mutating-webhook-configuration",
-        "kueue-validating-webhook-configuration",
-        "kueue-webhook-server-cert",
-        "kueue-manager-config",
-        "kueue-controller-manager",
-    } <= names
-    flavor = of(recording, "ResourceFlavor", "train")
-    assert any("Deployment::kueue-controller-manager" in urn for urn in flavor.depends_on)
-    cluster_queue = of(recording, "ClusterQueue", "q")
-    assert any(urn.endswith("::flavor-train") for urn in cluster_queue.depends_on)
-    local = of_namespace(recording, "default")
-    assert any(urn.endswith("::cluster-queue-q") for urn in local.depends_on)
-    training = recording.one(JOB_SET)
-    assert any(urn.endswith("::queue-q-default") for urn in training.depends_on)
-    assert any("Deployment::jobset-controller-manager" in urn for urn in training.depends_on)
-
-
-def test_jobs_outside_of_queues_do_not_need_kueue() -> None:
-    """Its webhooks see only jobs with a queue: while it is down, every other can be made."""
-    recording = batch()
-    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-        (found,) = [
-            each for each in recording.resources
-            if each.type.endswith(f":{kind}") and each.name.startswith("kueue")
-        ]  # fmt: skip
-        for hook in found.inputs["webhooks"]:
-            (rule,) = hook["rules"]
-            if rule["apiGroups"] != ["kueue.x-k8s.io"]:
-                (expression,) = hook["objectSelector"]["matchExpressions"]
-                assert expression == {"key": "kueue.x-k8s.io/queue-name", "operator": "Exists"}
-
-
 def test_no_controller_may_read_a_secret_of_others() -> None:
     """Rights in the whole cluster name no secret; those in its own namespace only its own."""
     recording = batch()
@@ -429,29 +379,6 @@ def test_only_what_is_asked_for_is_there() -> None:
     assert [each.type for each in nothing.resources] == ["pulumi:providers:kubernetes"]
 
 
-def test_workers_take_a_node_each_and_know_the_first() -> None:
-    """As many pods as nodes, all GPUs of a node for each, torchrun told by whom they meet."""
-    template, pod = job_set(batch())
-    assert (template["completions"], template["parallelism"]) == (3, 3)
-    assert template["completionMode"] == "Indexed"
-    (worker,) = pod["containers"]
-    assert worker["resources"] == {"limits": {"nvidia.com/gpu": "8"}}
-    assert worker["command"] == [
-        "torchrun",
-        "--nnodes=3",
-        "--nproc-per-node=8",
-        "--node-rank=$(JOB_COMPLETION_INDEX)",
-        "--master-addr=$(MASTER_ADDR)",
-        "--master-port=$(MASTER_PORT)",
-        "train.py",
-        "--epochs",
-        "3",
-    ]
-    env = {each["name"]: each["value"] for each in worker["env"]}
-    assert env == {"MASTER_ADDR": "ddp-workers-0-0.ddp", "MASTER_PORT": "29500"}
-    assert pod["nodeSelector"] == {"pool": "train"}
-
-
 def test_workers_bring_the_driver_where_nobody_else_does() -> None:
     """As every GPU pod of such a pool."""
     bare = pool(gpus_per_node=8, driver_directory="/home/kubernetes/bin/nvidia", device_plugin=True)
@@ -464,37 +391,6 @@ def test_workers_bring_the_driver_where_nobody_else_does() -> None:
         "name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True,
     }  # fmt: skip
     assert {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"} in worker["env"]
-
-
-def test_nobody_here_says_whether_a_queued_job_is_suspended() -> None:
-    """That field is Kueue's: declared, every `up` would start or stop the job."""
-    found = batch().one(JOB_SET)
-    assert "suspend" not in found.inputs["spec"]
-    assert found.inputs["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
-
-
-def test_a_queued_job_is_gone_before_its_queue() -> None:
-    """skipAwait would also skip the wait for its end, which Kueue has to allow."""
-
-    def metadata(queue: str | None) -> Mapping[str, Any]:
-        def program() -> None:
-            target = cluster([TRAIN])
-            queues = [
-                Batch("batch", BatchArgs(queues={"q": QueueArgs(pools=["train"])}), cluster=target)
-            ]
-            args = WorkloadArgs(kind="job", pool="train", image="example.com/i:1", queue=queue)
-            GpuWorkload("w", args, cluster=target, queues=queues)
-
-        job = record(program).one("kubernetes:batch/v1:Job")
-        assert any(urn.endswith("::queue-q-default") for urn in job.depends_on) == bool(queue)
-        found: Mapping[str, Any] = job.inputs["metadata"]
-        return found
-
-    queued, plain = metadata("q"), metadata(None)
-    assert queued["annotations"] == {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}
-    assert queued["labels"] == {"app": "w", "kueue.x-k8s.io/queue-name": "q"}
-    assert plain["annotations"] == {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}
-    assert plain["labels"] == {"app": "w"}
 
 
 def test_nothing_empty_is_in_a_custom_resource() -> None:
@@ -537,30 +433,6 @@ def test_a_worker_has_the_gpus_that_it_is_given(given: int | None, expected: str
     }
 
 
-def test_a_training_job_keeps_its_nodes_and_its_restarts() -> None:
-    """Its autoscaler leaves the workers alone; where one is evicted all the same, all start again,
-    and `maxRestarts` is for workers that fail by themselves."""
-    recording = batch()
-    template, _ = job_set(recording)
-    annotations = template["template"]["metadata"]["annotations"]
-    assert annotations == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-    (rule,) = template["podFailurePolicy"]["rules"]
-    assert rule == {
-        "action": "FailJob",
-        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-    }
-    assert recording.one(JOB_SET).inputs["spec"]["failurePolicy"] == {
-        "maxRestarts": 3,
-        "rules": [
-            {
-                "name": "disruption",
-                "action": "RestartJobSetAndIgnoreMaxRestarts",
-                "onJobFailureReasons": ["PodFailurePolicy"],
-            }
-        ],
-    }
-
-
 def test_each_worker_has_a_node_of_its_own() -> None:
     """Also where it asks for fewer GPUs than a node has; one worker alone needs no rule."""
     _, pod = job_set(batch())
@@ -577,35 +449,6 @@ def test_each_worker_has_a_node_of_its_own() -> None:
     args = BatchArgs(job_set=True)
     _, pod = job_set(record(lambda: declared(args, {"ddp": alone}, cluster([TRAIN]))))
     assert "topologySpreadConstraints" not in pod
-
-
-def test_only_its_own_workers_reach_a_training_job() -> None:
-    """torchrun's store takes commands from whoever connects."""
-    recording = batch()
-    policy = recording.one("kubernetes:networking.k8s.io/v1:NetworkPolicy")
-    own = {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "ddp"}}
-    assert policy.inputs["metadata"]["namespace"] == "default"
-    assert policy.inputs["spec"] == {
-        "podSelector": own,
-        "policyTypes": ["Ingress"],
-        "ingress": [{"from": [{"podSelector": own}]}],
-    }
-    depends_on = recording.one(JOB_SET).depends_on
-    assert any(urn.endswith("NetworkPolicy::ddp") for urn in depends_on)
-
-
-def test_namespaces_of_controllers_keep_the_strictest_standard() -> None:
-    """Nobody runs a privileged pod beside a controller that may delete every pod."""
-    for namespace in batch().of("kubernetes:core/v1:Namespace"):
-        labels = namespace.inputs["metadata"]["labels"]
-        assert labels == {"pod-security.kubernetes.io/enforce": "restricted"}
-
-
-def test_controllers_count_once_their_webhooks_are_there() -> None:
-    """Ready, they may not have registered them yet: what is made by then would be refused."""
-    controllers = batch().of("kubernetes:apps/v1:Deployment")
-    assert len(controllers) == 2
-    assert [each.inputs["spec"]["minReadySeconds"] for each in controllers] == [5, 5]
 
 
 def test_a_queues_groups_submit_jobs_in_its_namespaces_alone() -> None:

@@ -86,15 +86,6 @@ def test_a_flex_start_node_lives_for_ten_minutes_at_least() -> None:
     spec_of(fallback=("spot", "on-demand"), max_run_duration_seconds=599)
 
 
-def test_pods_do_not_move_back_if_they_shall_not() -> None:
-    """And nodes go when the stack says."""
-    spec = spec_of(
-        fallback=("spot", "on-demand"), migrate_back=False, consolidation_delay_minutes=5
-    )
-    assert spec["activeMigration"] == {"optimizeRulePriority": False}
-    assert spec["autoscalingPolicy"] == {"consolidationDelayMinutes": 5}
-
-
 def test_the_gpus_of_all_pools_are_limited_by_model() -> None:
     """Nothing else limits what GKE creates. CPU and memory are those of all nodes together."""
     pools = {

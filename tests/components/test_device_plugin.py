@@ -91,43 +91,12 @@ def test_it_tolerates_every_taint_of_its_pools() -> None:
     ]
 
 
-def test_nodes_of_an_existing_cluster_need_only_their_own_label() -> None:
-    """Where the stack sets no label, the pool's selector is all that is asked for."""
-    gpus = {"gpus": "true"}
-    spec = pod(declare(pool("a", labels=gpus, node_selector=gpus)))
-    assert terms(spec) == [{"gpus": ["true"]}]
-
-
 def test_a_runtime_class_has_a_daemon_set_of_its_own() -> None:
     """Pods on nodes with another default runtime name theirs, and those alone."""
     found = declare(pool("one"), pool("two", runtime_class="nvidia"))
     assert "runtimeClassName" not in pod(found)
     assert pod(found, "nvidia-device-plugin-nvidia")["runtimeClassName"] == "nvidia"
     assert terms(pod(found))[0]["gpu-cluster/pool"] == ["one"]
-
-
-def test_time_slicing_is_configured_for_its_pool_alone() -> None:
-    """A pool that shares has its own DaemonSet and config; the others keep whole GPUs."""
-    shared = pool("shared", sharing=Sharing(strategy="time-slicing", replicas=4))
-    found = declare(pool("whole"), shared)
-    spec = pod(found, "nvidia-device-plugin-on-shared")
-    data = found.one(CONFIG_MAP, "nvidia-device-plugin-on-shared").inputs["data"]
-    assert json.loads(data["config.yaml"]) == {
-        "version": "v1",
-        "sharing": {
-            "timeSlicing": {
-                "renameByDefault": False,
-                "failRequestsGreaterThanOne": True,
-                "resources": [{"name": "nvidia.com/gpu", "replicas": 4}],
-            }
-        },
-    }
-    assert env(spec) == {"CONFIG_FILE": "/etc/nvidia-device-plugin/config.yaml"}
-    assert {"name": "config", "configMap": {"name": "nvidia-device-plugin-on-shared"}} in spec[
-        "volumes"
-    ]
-    assert terms(spec) == [{"gpu-cluster/pool": ["shared"]}]
-    assert terms(pod(found)) == [{"gpu-cluster/pool": ["whole"]}]
 
 
 def test_another_number_of_replicas_rolls_the_pods_of_the_same_daemon_set() -> None:

@@ -32,26 +32,6 @@ ANSWERED = {
 }
 
 
-def test_private_networks_come_to_the_private_endpoint() -> None:
-    """EKS takes no private address at the public endpoint, and lets none in at its own."""
-    networks = {"office": "203.0.113.0/24", "vpn": "10.20.0.0/16", "mesh": "100.64.0.0/10"}
-    stack = declare(authorized_networks=networks, outputs=ANSWERED)
-    assert stack.one(CLUSTER).inputs["vpcConfig"]["publicAccessCidrs"] == ["203.0.113.0/24"]
-    assert {rule.inputs["cidrIpv4"] for rule in stack.of(RULE)} == {"10.20.0.0/16", "100.64.0.0/10"}
-    rule = stack.one(RULE, "k8s-ml-vpn")
-    assert rule.inputs == {
-        "securityGroupId": "sg-0a1b2c",
-        "description": "Kubernetes API",
-        "cidrIpv4": "10.20.0.0/16",
-        "ipProtocol": "tcp",
-        "fromPort": 443,
-        "toPort": 443,
-    }
-    assert rule.deleted_with.endswith("eks/cluster:Cluster::k8s-ml")
-    provider = stack.one("pulumi:providers:kubernetes")
-    assert any(urn.endswith("SecurityGroupIngressRule::k8s-ml-vpn") for urn in provider.depends_on)
-
-
 def test_without_a_public_endpoint_every_network_comes_to_the_private_one() -> None:
     """Public address space too, where a company has its own inside."""
     networks = {"office": "203.0.113.0/24", "vpn": "10.20.0.0/16"}
@@ -169,51 +149,10 @@ def test_the_driver_of_disks_gets_no_tag_that_it_refuses() -> None:
     assert found.one("aws:eks/cluster:Cluster").inputs["tags"].items() >= REFUSED_TAGS.items()
 
 
-def test_deletion_protection_is_on_unless_the_config_takes_it_off() -> None:
-    """EKS and Pulumi both protect the cluster by default."""
-    protected = declare().one(CLUSTER)
-    assert (protected.inputs["deletionProtection"], protected.protect) == (True, True)
-    free = declare(deletion_protection=False).one(CLUSTER)
-    assert (free.inputs["deletionProtection"], free.protect) == (False, False)
-
-
 def test_a_system_pool_on_arm_has_arm_s_image() -> None:
     """The image follows the instance type's architecture."""
     stack = declare(system_pool=EksSystemPoolArgs(instance_types=["m7g.large"]))
     assert stack.one(NODE_GROUP, "k8s-ml-system").inputs["amiType"] == "AL2023_ARM_64_STANDARD"
-
-
-def test_a_nat_gateway_in_each_zone_keeps_the_zones_apart() -> None:
-    """With nat per-zone, every private subnet has the way out of its own zone."""
-    network = EksNetworkArgs(zones=["us-east-1a", "us-east-1b", "us-east-1c"], nat="per-zone")
-    stack = declare(network=network)
-    assert len(stack.of("aws:ec2/natGateway:NatGateway")) == 3
-    tables = {
-        r.name: r.inputs["routeTableId"]
-        for r in stack.of("aws:ec2/routeTableAssociation:RouteTableAssociation")
-        if "private" in r.name
-    }
-    assert tables == {f"k8s-ml-private-us-east-1{z}": f"k8s-ml-us-east-1{z}-id" for z in "abc"}
-
-
-def test_interface_endpoints_take_the_names_of_services_in_every_zone() -> None:
-    """One for each service, with one security group that lets the VPC in; nodes wait for them."""
-    zones = ["us-east-1a", "us-east-1b"]
-    stack = declare(network=EksNetworkArgs(zones=zones, interface_endpoints=True))
-    found = [r for r in stack.of("aws:ec2/vpcEndpoint:VpcEndpoint") if "-endpoints-" in r.name]
-    services = ("ec2", "ecr.api", "ecr.dkr", "sts", "eks", "eks-auth", "autoscaling", "logs")
-    assert [r.inputs["serviceName"] for r in found] == [
-        f"com.amazonaws.us-east-1.{service}" for service in services
-    ]
-    for endpoint in found:
-        assert endpoint.inputs["vpcEndpointType"] == "Interface"
-        assert endpoint.inputs["privateDnsEnabled"] is True
-        assert endpoint.inputs["subnetIds"] == [f"k8s-ml-private-{zone}-id" for zone in zones]
-        assert endpoint.inputs["securityGroupIds"] == ["k8s-ml-endpoints-id"]
-        assert endpoint.key in stack.before(stack.one(NODE_GROUP, "train-gpu"))
-    group = stack.one("aws:ec2/securityGroup:SecurityGroup").inputs
-    (rule,) = group["ingress"]
-    assert (rule["fromPort"], rule["toPort"], rule["cidrBlocks"]) == (443, 443, ["10.0.0.0/16"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """EKS Auto Mode: what the cluster turns on, what it no longer brings, and what it launches."""
 
-import json
 from typing import Any
 
 import pytest
@@ -28,43 +27,6 @@ def automatic(*pools: EksGpuNodeGroupArgs, **cluster: Any) -> Recording:
 def stack() -> Recording:
     """A cluster of Auto Mode."""
     return automatic()
-
-
-def test_the_three_parts_of_auto_mode_are_on(stack: Recording) -> None:
-    """EKS refuses a cluster with some of them."""
-    inputs = stack.one(CLUSTER).inputs
-    assert inputs["computeConfig"]["enabled"] is True
-    assert inputs["computeConfig"]["nodePools"] == ["general-purpose", "system"]
-    assert inputs["storageConfig"] == {"blockStorage": {"enabled": True}}
-    assert inputs["kubernetesNetworkConfig"]["elasticLoadBalancing"] == {"enabled": True}
-    assert inputs["bootstrapSelfManagedAddons"] is False
-    other = declare().one(CLUSTER).inputs
-    assert not {"computeConfig", "storageConfig"} & other.keys()
-
-
-def test_eks_may_launch_nodes_and_nodes_may_do_little(stack: Recording) -> None:
-    """The cluster's role has AWS's policies for it and can be assumed with tags; the nodes' has the
-    smallest ones."""
-    attached = {
-        one.inputs["policyArn"].rpartition("/")[2]
-        for one in stack.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
-    }
-    assert attached == {
-        "AmazonEKSClusterPolicy", "AmazonEKSComputePolicy", "AmazonEKSBlockStoragePolicy",
-        "AmazonEKSLoadBalancingPolicy", "AmazonEKSNetworkingPolicy",
-        "AmazonEKSWorkerNodeMinimalPolicy", "AmazonEC2ContainerRegistryPullOnly",
-    }  # fmt: skip
-    trust = json.loads(stack.one("aws:iam/role:Role", "k8s-ml-cluster").inputs["assumeRolePolicy"])
-    assert trust["Statement"][0]["Action"] == ["sts:AssumeRole", "sts:TagSession"]
-    nodes = stack.one("aws:iam/role:Role", "k8s-ml-nodes")
-    assert nodes.key in stack.before(stack.one(CLUSTER))
-
-
-def test_nothing_enters_the_cluster_before_its_administrators(stack: Recording) -> None:
-    """No node group gives their access time to work."""
-    policies = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
-    assert {one.hooks for one in stack.of(policies)} == {("after_create=k8s-ml-admitted",)}
-    assert {one.hooks for one in declare().of(policies)} == {()}
 
 
 def test_nothing_runs_twice(stack: Recording) -> None:

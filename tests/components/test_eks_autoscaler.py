@@ -112,13 +112,6 @@ def test_the_autoscaler_follows_the_order() -> None:
     assert list(found.values()) == [[3], [2], [1], [3], [2], [4], [4], [4]]
 
 
-def test_without_an_order_no_config_map_is_needed(stack: Recording) -> None:
-    """Nor the expander that reads it."""
-    assert flags(stack)["expander"] == "least-waste"
-    names = [one.inputs["metadata"]["name"] for one in stack.of("kubernetes:core/v1:ConfigMap")]
-    assert "cluster-autoscaler-priority-expander" not in names
-
-
 ORDERED = EksGpuNodeGroupArgs(
     instance_types=["g6.xlarge"],
     fallback=["spot", "reservation", "on-demand"],

@@ -67,74 +67,10 @@ def launched(*pools: EksGpuNodeGroupArgs, **cluster: Any) -> Recording:
     )
 
 
-IDENTITY = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
-
-
 @pytest.fixture(scope="module")
 def stack() -> Recording:
     """A cluster whose one pool Karpenter launches."""
     return launched()
-
-
-def test_a_pool_is_a_node_pool_and_no_node_group(stack: Recording) -> None:
-    """What is said of the pool is in NodePool and EC2NodeClass; the only node group is the
-    system's, and Cluster Autoscaler does not run."""
-    assert [one.name for one in stack.of("aws:eks/nodeGroup:NodeGroup")] == ["k8s-ml-system"]
-    names = {one.name for one in stack.of("kubernetes:apps/v1:Deployment")}
-    assert names == {"karpenter"}
-    spec = objects(stack, "NodePool")["train-gpu"]
-    assert spec["limits"] == {"nodes": "1", "nvidia.com/gpu": "1"}
-    template = spec["template"]
-    assert template["metadata"]["labels"] == {
-        "gpu-cluster/pool": "train-gpu",
-        "nvidia.com/gpu.present": "true",
-        "k8s.amazonaws.com/accelerator": "nvidia-tesla-t4",
-        "role": "train-gpu",
-    }
-    assert template["spec"]["taints"] == [
-        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-    ]
-    assert {one["key"]: one["values"] for one in template["spec"]["requirements"]} == {
-        "node.kubernetes.io/instance-type": ["g4dn.xlarge"],
-        "karpenter.sh/capacity-type": ["on-demand"],
-        "kubernetes.io/arch": ["amd64"],
-        "kubernetes.io/os": ["linux"],
-    }
-    assert template["spec"]["nodeClassRef"] == {
-        "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "train-gpu",
-    }  # fmt: skip
-
-
-def test_nodes_stay_until_nothing_runs_on_them(stack: Recording) -> None:
-    """Only empty nodes are removed, after ten minutes; a change of settings replaces one at a
-    time; no node is too old."""
-    spec = objects(stack, "NodePool")["train-gpu"]
-    assert spec["disruption"] == {
-        "consolidationPolicy": "WhenEmpty",
-        "consolidateAfter": "10m",
-        "budgets": [
-            {"nodes": "100%", "reasons": ["Empty", "Underutilized"]},
-            {"nodes": "1", "reasons": ["Drifted"]},
-        ],
-    }
-    assert spec["template"]["spec"]["expireAfter"] == "Never"
-    assert "terminationGracePeriod" not in spec["template"]["spec"]
-
-
-def test_instances_are_found_by_id_and_not_by_tag(stack: Recording) -> None:
-    """Subnets, security groups and instance profile are the stack's own."""
-    spec = objects(stack, "EC2NodeClass")["train-gpu"]
-    subnets = [one.name for one in stack.of("aws:ec2/subnet:Subnet") if "private" in one.name]
-    assert {one["id"] for one in spec["subnetSelectorTerms"]} == {f"{one}-id" for one in subnets}
-    assert spec["securityGroupSelectorTerms"] == [{"id": "sg-0a1b2c"}]
-    assert spec["instanceProfile"] == "nodes"
-    assert spec["amiSelectorTerms"] == [{"alias": "al2023@latest"}]
-    assert spec["metadataOptions"] == {
-        "httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1,
-    }  # fmt: skip
-    (volume,) = spec["blockDeviceMappings"]
-    assert volume["ebs"]["encrypted"] is True
-    assert "userData" not in spec
 
 
 def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
@@ -320,12 +256,6 @@ def test_it_may_change_only_what_it_launched_for_this_cluster(stack: Recording) 
 
 INLINE_POLICY = 10240
 """Characters that a role takes of its own policies, without spaces."""
-
-
-def test_the_controller_starts_once_its_role_is_known(stack: Recording) -> None:
-    """A pod that is created before never gets credentials."""
-    identities = {one.name: one for one in stack.of(IDENTITY)}
-    assert identities["karpenter"].hooks == ("after_create=karpenter-effective",)
 
 
 def test_it_hears_of_interruptions(stack: Recording) -> None:

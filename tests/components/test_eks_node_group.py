@@ -13,7 +13,6 @@ from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.sharing_args import EksSharingArgs
-from components.eks.warm_pool_args import EksWarmPoolArgs
 from tests.components.eks_stack import TRAIN, declare
 from tests.components.recording import Recording
 
@@ -21,7 +20,6 @@ NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 TAG = "aws:autoscaling/tag:Tag"
 PREFIX = "k8s.io/cluster-autoscaler/node-template"
-T4 = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"])
 NO_ACTION = {
     "nodeMonitoringCondition": "AcceleratedHardwareReady",
     "nodeUnhealthyReason": "DCGMError",
@@ -92,18 +90,6 @@ def test_a_dcgm_server_that_starts_late_replaces_no_node() -> None:
     ]
 
 
-def test_a_pool_has_no_warm_pool_unless_it_asks_for_one() -> None:
-    """EKS gets its own words, and every field, so that the state has what the stack declares."""
-    assert "warmPoolConfig" not in group()
-    warm = EksWarmPoolArgs(max_group_prepared_capacity=1)
-    assert group(warm_pool=warm)["warmPoolConfig"] == {
-        "maxGroupPreparedCapacity": 1,
-        "minSize": 0,
-        "poolState": "STOPPED",
-        "reuseOnScaleIn": False,
-    }
-
-
 def test_an_update_of_the_system_pool_has_the_time_that_its_nodes_take() -> None:
     """15 minutes for each node, and forced only if the config says so."""
     found = declare(system_pool=EksSystemPoolArgs(max_nodes=9)).one(NODE_GROUP, "k8s-ml-system")
@@ -168,23 +154,6 @@ def test_a_reservation_is_all_that_nodes_come_out_of(
     }
 
 
-def test_labels_of_feature_discovery_are_tags_of_the_group_too() -> None:
-    """At zero nodes a tool that looks for GPUs, and the autoscaler, have nothing else to go by."""
-    pool = EksGpuNodeGroupArgs(instance_types=["g5.12xlarge"], discovery_labels=True)
-    recording = declare({"pool": pool})
-    labels = recording.one(NODE_GROUP, "pool").inputs["labels"]
-    found = {key: value for key, value in labels.items() if key.startswith("nvidia.com/gpu.")}
-    assert found == {
-        "nvidia.com/gpu.present": "true",
-        "nvidia.com/gpu.product": "NVIDIA-A10G",
-        "nvidia.com/gpu.count": "4",
-        "nvidia.com/gpu.memory": "23028",
-    }
-    assert {f"{PREFIX}/label/{key}": value for key, value in found.items()}.items() <= tags(
-        recording
-    ).items()
-
-
 def test_the_tags_agree_with_the_node_group() -> None:
     """Whatever the pool, its tags say what its node group makes of a node."""
     pool = EksGpuNodeGroupArgs(
@@ -215,26 +184,6 @@ def test_the_tags_agree_with_the_node_group() -> None:
         f"{PREFIX}/resources/cpu": "95690m",
         f"{PREFIX}/resources/memory": "1082712Mi",
     }
-
-
-def test_a_startup_taint_is_on_nodes_and_no_pod_of_the_stack_tolerates_it() -> None:
-    """The autoscaler reads it in the tags, and knows by its flag that it goes away."""
-    driver = Taint(key="ebs.csi.aws.com/agent-not-ready", value="true", effect="NoExecute")
-    pool = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], startup_taints=[driver])
-    found = declare({"pool": pool, "other": T4})
-    made = found.one(NODE_GROUP, "pool").inputs["taints"]
-    assert made[-1] == {"key": driver.key, "value": "true", "effect": "NO_EXECUTE"}
-    assert tags(found)[f"{PREFIX}/taint/{driver.key}"] == "true:NoExecute"
-    assert driver.key not in {each.key for each in pool.gpu_pool("pool").tolerations}
-    (autoscaler,) = [
-        each
-        for each in found.of("kubernetes:apps/v1:Deployment")
-        if each.name == "cluster-autoscaler"
-    ]
-    (container,) = autoscaler.inputs["spec"]["template"]["spec"]["containers"]
-    assert [word for word in container["args"] if "startup" in word] == [
-        f"--startup-taint={driver.key}"
-    ]
 
 
 def test_a_pool_at_zero_starts_a_node_for_no_more_than_its_tags_say() -> None:

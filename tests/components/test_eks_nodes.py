@@ -99,21 +99,3 @@ def test_the_autoscaler_hears_of_what_is_reserved() -> None:
     memory = [int(each[f"{key}/memory"].removesuffix("Mi")) for each in (before, after)]
     assert memory[0] - memory[1] == 1024 + 400
     assert after[f"{key}/ephemeral-storage"] == "89Gi"
-
-
-def test_own_security_groups_join_the_cluster_s() -> None:
-    """With any in the template, EKS adds none itself."""
-    outputs = {
-        "aws:eks/cluster:Cluster": {
-            **OUTPUTS["aws:eks/cluster:Cluster"],
-            "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
-        }
-    }
-    pool = EksGpuNodeGroupArgs(
-        instance_types=["g4dn.xlarge"], security_group_ids=["sg-0123456789abcdef0"]
-    )
-    found = declare({"pool": pool}, outputs=outputs).one(
-        "aws:ec2/launchTemplate:LaunchTemplate", "pool"
-    )
-    assert found.inputs["vpcSecurityGroupIds"] == ["sg-1", "sg-0123456789abcdef0"]
-    assert "vpcSecurityGroupIds" not in template()

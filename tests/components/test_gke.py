@@ -54,13 +54,6 @@ def pool_of(args: GkeGpuNodePoolArgs) -> Registration:
     return declare({"pool": args}).one(NODE_POOL, "pool")
 
 
-def test_protects_the_cluster_before_its_pools_go() -> None:
-    """With deletion protection the engine itself refuses, not only the API after the pools."""
-    for wanted in (True, False):
-        cluster = declare(deletion_protection=wanted).one(CLUSTER)
-        assert (cluster.protect, cluster.inputs["deletionProtection"]) == (wanted, wanted)
-
-
 @pytest.mark.parametrize(
     ("change", "version", "node_label"),
     [
@@ -125,16 +118,6 @@ def test_sharing_is_one_value(
     (given,) = pool_of(args).inputs["nodeConfig"]["guestAccelerators"]
     assert {key: given[key] for key in accelerator} == accelerator
     assert args.gpu_pool("pool").allocatable == allocatable
-
-
-def test_a_machine_with_local_ssds_is_not_replaced_for_them() -> None:
-    """GKE attaches the SSDs that the machine type has; the difference is ignored."""
-    pool = pool_of(GkeGpuNodePoolArgs(machine_type="a3-highgpu-8g"))
-    assert pool.ignore_changes == (
-        "initialNodeCount",
-        "nodeConfig.ephemeralStorageLocalSsdConfig",
-        "nodeConfig.localNvmeSsdBlockConfig",
-    )
 
 
 def test_a_regional_pool_takes_the_zones_that_have_the_card() -> None:

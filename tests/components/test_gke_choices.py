@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from components.cluster import Toleration
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.immutable import POOL
 from components.gke.network_args import GkeNetworkArgs
@@ -15,7 +14,7 @@ from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from components.on_change import change_rules
 from tests.components.recording import Registration
-from tests.components.test_gke import CLUSTER, NODE_POOL, T4, declare, pool_of
+from tests.components.test_gke import CLUSTER, NODE_POOL, declare, pool_of
 from tests.components.test_gke_control_plane import autopilot_cluster
 
 LONG = "gpu-cluster-of-the-research-group-europe"
@@ -114,20 +113,6 @@ def test_a_shared_reservation_and_a_block_are_named_as_gke_has_them(path: str) -
         "key": "compute.googleapis.com/reservation-name",
         "values": [path],
     }
-
-
-def test_pods_tolerate_that_a_node_is_arm() -> None:
-    """GKE taints every Arm node, and tolerates only for pods that select the architecture."""
-    arm = GkeGpuNodePoolArgs(
-        machine_type="a4x-highgpu-4g", capacity_type="reservation", reservation="mine"
-    )
-    wanted = Toleration(
-        key="kubernetes.io/arch", operator="Equal", value="arm64", effect="NoSchedule"
-    )
-    assert wanted in arm.gpu_pool("pool").tolerations
-    assert wanted not in T4.gpu_pool("pool").tolerations
-    # The taint is GKE's to set: its domain is reserved.
-    assert "kubernetes.io/arch" not in str(in_zone(arm).inputs["nodeConfig"]["taints"])
 
 
 @pytest.mark.parametrize(

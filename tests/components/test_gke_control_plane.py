@@ -44,32 +44,6 @@ def autopilot_cluster(**changes: Any) -> Recording:
     return record(program, outputs={"gcp:serviceaccount/account:Account": {"email": email}})
 
 
-BOTH = pytest.mark.parametrize("make", [declare, autopilot_cluster])
-
-
-@BOTH
-def test_authorized_networks_are_enforced_on_a_private_endpoint(make: Any) -> None:
-    """Else whatever is routed into the VPC reaches the control plane, named or not."""
-    networks = {"vpn": "10.200.0.0/16"}
-    for private in (True, False):
-        inputs = make(
-            private_endpoint=private, authorized_networks=networks if private else OFFICE
-        ).one(CLUSTER).inputs  # fmt: skip
-        assert inputs["privateClusterConfig"]["enablePrivateEndpoint"] is private
-        authorized = inputs["masterAuthorizedNetworksConfig"]
-        assert authorized["privateEndpointEnforcementEnabled"] is private
-
-
-@BOTH
-def test_the_dns_endpoint_is_on_or_off_and_never_left_as_it_was(make: Any) -> None:
-    """The provider keeps what it had where the block is left out."""
-    for wanted in (True, False):
-        inputs = make(dns_endpoint=wanted).one(CLUSTER).inputs
-        assert inputs["controlPlaneEndpointsConfig"] == {
-            "dnsEndpointConfig": {"allowExternalTraffic": wanted}
-        }
-
-
 def test_the_kubeconfig_leads_to_the_dns_endpoint_where_it_is_on() -> None:
     """By its name, whose certificate is of a public authority, and else to the address."""
     answers = {

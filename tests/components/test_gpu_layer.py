@@ -74,14 +74,6 @@ def test_an_installer_runs_on_the_pools_that_ask_for_it_alone() -> None:
     ]
 
 
-def test_an_installer_keeps_off_nodes_whose_driver_gke_installs() -> None:
-    """Two drivers never meet on a node, even if a pool were labelled wrongly."""
-    (term,) = terms(installers(pool(installer="cos")).one(DAEMON_SET).inputs)
-    assert {"key": "cloud.google.com/gke-gpu-driver-version", "operator": "DoesNotExist"} in term[
-        "matchExpressions"
-    ]
-
-
 def test_each_os_and_each_own_image_has_its_daemon_set() -> None:
     """COS, Ubuntu and a pool with an image of its own do not share an installer."""
     recording = installers(
@@ -121,11 +113,6 @@ def test_a_pod_reaches_its_pool_through_the_pool() -> None:
     assert spec["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
 
 
-def test_a_pod_without_gpus_asks_for_none() -> None:
-    """With 0 GPUs the limit is absent, not zero: zero would hide the GPUs from the pod."""
-    assert workload(pool(), gpus=0)["containers"][0]["resources"]["limits"] == {}
-
-
 def test_a_spot_pod_ends_within_the_notice() -> None:
     """A Spot node's notice is 25 s; a pod there gets no more than 15."""
     assert workload(pool(spot=True))["terminationGracePeriodSeconds"] == 15
@@ -155,30 +142,6 @@ def test_a_pod_brings_the_driver_where_nobody_else_does() -> None:
     )
     assert "volumes" not in workload(given, gpus=0)
     assert given.contract()["driverLibraries"] == host
-
-
-@pytest.mark.parametrize(
-    ("wait", "annotations"),
-    [
-        (False, {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}),
-        (True, {"pulumi.com/timeoutSeconds": "1800"}),
-    ],
-)
-@pytest.mark.parametrize(
-    ("kind", "token"),
-    [
-        ("deployment", "kubernetes:apps/v1:Deployment"),
-        ("pod", "kubernetes:core/v1:Pod"),
-        ("job", "kubernetes:batch/v1:Job"),
-    ],
-)
-def test_a_workload_holds_up_an_update_only_on_request(
-    kind: Any, token: str, wait: bool, annotations: dict[str, str]
-) -> None:
-    """By default `pulumi up` does not wait for a GPU node; on request it waits 30 minutes."""
-    args = WorkloadArgs(kind=kind, pool="train", image="example.com/i:1", wait=wait)
-    found = record(lambda: GpuWorkload("w", args, cluster=cluster([pool()]))).one(token)
-    assert found.inputs["metadata"]["annotations"] == annotations
 
 
 @pytest.mark.parametrize(

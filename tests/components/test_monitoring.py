@@ -15,12 +15,8 @@ from tests.components.recording import Recording, record
 
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
-SERVICE = "kubernetes:core/v1:Service"
-POD_MONITORING = "kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"
 DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
-POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
 CLUSTER = "gcp:container/cluster:Cluster"
-CHANNEL = "projects/my-project/notificationChannels/42"
 
 
 def pool(name: str, **fields: Any) -> GpuPool:
@@ -97,10 +93,6 @@ def selected(spec: Mapping[str, Any]) -> list[dict[str, list[str]]]:
     ]
 
 
-def host_paths(spec: Mapping[str, Any]) -> set[str]:
-    return {one["hostPath"]["path"] for one in spec["volumes"] if "hostPath" in one}
-
-
 def test_the_exporter_runs_where_the_pools_are_and_past_their_taints() -> None:
     """One DaemonSet serves all pools: any pool's selector, every taint of any pool."""
     team = Taint(key="team", value="ml")
@@ -137,19 +129,6 @@ def test_the_runtime_class_is_the_pool_s() -> None:
     assert "runtimeClassName" not in pod(declare(pool("a")))
 
 
-def test_on_gke_the_exporter_finds_the_driver_by_itself() -> None:
-    """GKE's nodes have no NVIDIA runtime: driver from the host, devices by privilege."""
-    bare = pool("a", device_plugin=False, driver_directory=DRIVER)
-    spec = pod(declare(bare, google=True), "dcgm-exporter-gke")
-    (container,) = spec["containers"]
-    assert container["securityContext"] == {"privileged": True}
-    assert "/home/kubernetes/bin/nvidia" in host_paths(spec)
-    assert {"name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True} in container[
-        "volumeMounts"
-    ]
-    assert env(spec)["LD_LIBRARY_PATH"] == "/usr/local/nvidia/lib64"
-
-
 def test_gpus_are_matched_with_pods_as_the_device_plugin_names_them() -> None:
     """GKE's plugin counts devices, NVIDIA's names UUIDs, and shared GPUs have a suffix."""
     recording = declare(
@@ -170,38 +149,6 @@ def test_gpus_are_matched_with_pods_as_the_device_plugin_names_them() -> None:
     assert shared == {
         "dcgm-exporter-gke": False, "dcgm-exporter": False, "dcgm-exporter-shared": True,
     }  # fmt: skip
-
-
-def test_the_exporter_reads_our_counters_and_knows_its_node() -> None:
-    """The file that the environment names is the mounted one, and a change of it restarts pods."""
-    recording = declare(pool("a"), interval_seconds=15)
-    spec = pod(recording)
-    (container,) = spec["containers"]
-    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
-    counters = recording.one(CONFIG_MAP, "dcgm-exporter").inputs
-    assert env(spec)["DCGM_EXPORTER_COLLECTORS"] == f"{mounts['counters']}/counters.csv"
-    assert {"name": "counters", "configMap": {"name": "dcgm-exporter"}} in spec["volumes"]
-    assert "DCGM_FI_DEV_THERMAL_VIOLATION, counter, " in counters["data"]["counters.csv"]
-    assert env(spec)["DCGM_EXPORTER_INTERVAL"] == "15000"
-    (node,) = [one for one in container["env"] if one["name"] == "NODE_NAME"]
-    assert node["valueFrom"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
-    template = recording.one(DAEMON_SET).inputs["spec"]["template"]
-    assert template["metadata"]["annotations"]["gpu-cluster/counters"]
-
-
-def test_google_s_prometheus_keeps_the_holder_s_labels() -> None:
-    """It reads every exporter, and puts none of the exporter's own labels over the pod's."""
-    recording = declare(pool("a", device_plugin=False), google=True, interval_seconds=60)
-    (found,) = recording.of(POD_MONITORING)
-    labels = recording.one(DAEMON_SET).inputs["spec"]["template"]["metadata"]["labels"]
-    assert found.inputs["spec"] == {
-        "selector": {"matchLabels": {"app.kubernetes.io/name": "dcgm-exporter"}},
-        "endpoints": [{"port": "metrics", "interval": "60s"}],
-        "targetLabels": {"metadata": []},
-    }
-    assert labels["app.kubernetes.io/name"] == "dcgm-exporter"
-    assert not recording.of(SERVICE)
-    assert [one.name for one in recording.of(CONFIG_MAP)] == ["dcgm-exporter"]
 
 
 def test_grafana_s_dashboard_is_a_config_map_that_its_sidecar_loads() -> None:
@@ -262,23 +209,3 @@ def test_google_s_dashboard_says_what_managed_dcgm_does_not_collect() -> None:
     for missing in ("Last XID error", "Throttled for power", "alert GpuXidError"):
         assert missing in said
     assert "monitoring.source: exporter" in said
-
-
-def test_google_s_alerts_are_policies_that_reach_the_given_channels() -> None:
-    """One policy for each alert, on PromQL, that exists before the first metric does."""
-    policies = gke(metrics="exporter", notification_channels=[CHANNEL]).of(POLICY)
-    by_rule = {}
-    for policy in policies:
-        (condition,) = policy.inputs["conditions"]
-        asked = condition["conditionPrometheusQueryLanguage"]
-        by_rule[asked["alertRule"]] = (asked["duration"], policy.inputs["severity"])
-        assert asked["disableMetricValidation"] is True
-        assert 'cluster="gpu-dev"' in asked["query"]
-        assert policy.inputs["notificationChannels"] == [CHANNEL]
-        assert policy.inputs["documentation"]["content"]
-    assert by_rule == {
-        "GpuXidError": ("0s", "CRITICAL"),
-        "GpuThermalThrottling": ("600s", "WARNING"),
-        "GpuPowerThrottling": ("1800s", "WARNING"),
-        "GpuIdle": ("3600s", "WARNING"),
-    }

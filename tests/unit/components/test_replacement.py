@@ -6,6 +6,7 @@ from typing import get_type_hints
 import pytest
 
 from components.eks.cluster_args import EksClusterArgs
+from components.eks.cpu_pool_args import replaced
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.immutable import POOL as GKE_POOL
@@ -283,3 +284,19 @@ def test_values_are_text() -> None:
     assert valued(args, "zones") == '["us-central1-a"]'
     assert valued(args, "version") == "null"
     assert '"strategy": "mps"' in valued(pool, "sharing")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "loss"),
+    [
+        ('{"a": {"instance_types": ["x"], "spot": false, "zones": []}}', "{}", None),
+        (
+            '{"a": {"instance_types": ["x"], "spot": false, "zones": []}}',
+            '{"a": {"instance_types": ["y"], "spot": false, "zones": []}}',
+            "system pool",
+        ),
+    ],
+)
+def test_another_instance_type_replaces_a_pool(old: str, new: str, loss: str | None) -> None:
+    """A pool that goes or comes replaces none."""
+    assert replaced(old, new) == loss
