@@ -2,7 +2,8 @@
 in the network, or tags. Read-only."""
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from clouds.rows.aws import Row, filled, rows
@@ -33,12 +34,10 @@ class Aws:
         """Service -> its client, such as boto3's."""
         self._finders: Mapping[str, Callable[[Inputs], list[str]]] = {
             "aws:ec2/internetGateway:InternetGateway": self._internet_gateway,
-            "aws:ec2/routeTable:RouteTable": self._route_table,
             "aws:ec2/route:Route": lambda i: [route_id(i)],
             "aws:ec2/routeTableAssociation:RouteTableAssociation": self._association,
             "aws:ec2/natGateway:NatGateway": self._nat_gateway,
             "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": self._ingress_rule,
-            "aws:ec2/launchTemplate:LaunchTemplate": self._launch_template,
             "aws:iam/role:Role": self._role,
             "aws:kms/key:Key": self._key,
             "aws:kms/alias:Alias": self._alias,
@@ -58,20 +57,16 @@ class Aws:
     def find(self, type_token: str, inputs: Inputs) -> list[str] | None:
         """Ids of possible matches, empty if AWS has none; None if they cannot be determined from
         the type or the inputs. Raises LookupError with AWS's message."""
-        import botocore.exceptions  # Imported late: only stacks on AWS need it.
-
         try:
-            if finder := self._finders.get(type_token):
-                return finder(inputs)
-            return self._by_row(rows()[type_token], inputs) if self.knows(type_token) else None
+            with _answering():
+                if finder := self._finders.get(type_token):
+                    return finder(inputs)
+                known = self.knows(type_token)
+                return self._by_row(rows()[type_token], inputs) if known else None
         except KeyError:  # An input that would identify it is missing.
             return None
-        except botocore.exceptions.ClientError as error:
-            if error.response["Error"]["Code"].endswith(_NOT_FOUND):
-                return []  # The resource that it would be part of does not exist.
-            raise LookupError(f"AWS: {error}") from None
-        except botocore.exceptions.BotoCoreError as error:
-            raise LookupError(f"AWS: {error}") from None
+        except _NoneError:  # The resource that it would be part of does not exist.
+            return []
 
     def _by_row(self, row: Row, i: Inputs) -> list[str]:
         """By an id that follows from the inputs, else by the filters of the row."""
@@ -97,43 +92,23 @@ class Aws:
     def caller(self) -> tuple[str, str]:
         """The account that answers, 12 digits, and the ARN of the current identity. Raises
         LookupError with AWS's message."""
-        import botocore.exceptions
-
-        try:
+        with _answering():
             identity = self._client("sts").get_caller_identity()
-        except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
-            raise LookupError(f"AWS: {error}") from None
         return identity["Account"], identity["Arn"]
 
     def described(self, identity: str) -> Mapping[str, Any]:
         """An EKS cluster or node group as AWS describes it; empty if there is none. Raises
         LookupError with AWS's message."""
-        import botocore.exceptions
-
         cluster, _, group = identity.partition(":")
         try:
-            eks = self._client("eks")
-            if group:
-                row = eks.describe_nodegroup(clusterName=cluster, nodegroupName=group)["nodegroup"]
-            else:
-                row = eks.describe_cluster(name=cluster)["cluster"]
-        except botocore.exceptions.ClientError as error:
-            if error.response["Error"]["Code"].endswith(_NOT_FOUND):
-                return {}
-            raise LookupError(f"AWS: {error}") from None
-        except botocore.exceptions.BotoCoreError as error:
-            raise LookupError(f"AWS: {error}") from None
-        return dict(row)
-
-    def _ec2(self, noun: str, rows: str, key: str, **filters: object) -> list[str]:
-        """Ids in the results of `describe_<noun>` with these filters, including `tags`."""
-        tags = filters.pop("tags", None)
-        by_name = {name.replace("_", "-"): str(value) for name, value in filters.items()}
-        if isinstance(tags, Mapping):
-            by_name |= {f"tag:{name}": str(value) for name, value in tags.items()}
-        filter_list = [{"Name": name, "Values": [value]} for name, value in by_name.items()]
-        answer = getattr(self._client("ec2"), f"describe_{noun}")(Filters=filter_list)[rows]
-        return [item[key] for item in answer if str(item.get("State")).lower() not in _GONE]
+            with _answering():
+                eks = self._client("eks")
+                if group:
+                    named = {"clusterName": cluster, "nodegroupName": group}
+                    return dict(eks.describe_nodegroup(**named)["nodegroup"])
+                return dict(eks.describe_cluster(name=cluster)["cluster"])
+        except _NoneError:
+            return {}
 
     def _queue(self, i: Inputs) -> list[str]:
         return [self._client("sqs").get_queue_url(QueueName=i["name"])["QueueUrl"]]
@@ -149,10 +124,6 @@ class Aws:
             if all(attachment["VpcId"] == i.get("vpcId") for attachment in gateway["Attachments"])
         ]
 
-    def _route_table(self, i: Inputs) -> list[str]:
-        filters = {"vpc_id": i["vpcId"], "tags": i.get("tags")}
-        return self._ec2("route_tables", "RouteTables", "RouteTableId", **filters)
-
     def _association(self, i: Inputs) -> list[str]:
         filters = [{"Name": "association.subnet-id", "Values": [i["subnetId"]]}]
         tables = self._client("ec2").describe_route_tables(Filters=filters)["RouteTables"]
@@ -165,8 +136,7 @@ class Aws:
         ]
 
     def _nat_gateway(self, i: Inputs) -> list[str]:
-        gateways = self._ec2("nat_gateways", "NatGateways", "NatGatewayId", subnet_id=i["subnetId"])
-        if gateways:
+        if gateways := self._by_row(rows()["aws:ec2/natGateway:NatGateway"], i):
             self._client("ec2").get_waiter("nat_gateway_available").wait(NatGatewayIds=gateways)
         return gateways
 
@@ -181,11 +151,6 @@ class Aws:
             for rule in rows["SecurityGroupRules"]
             if tuple(rule.get(name) for name in names) == asked
         ]
-
-    def _launch_template(self, i: Inputs) -> list[str]:
-        filters = {"launch_template_name": i["name"]}
-        key = "LaunchTemplateId"
-        return self._ec2("launch_templates", "LaunchTemplates", key, **filters)
 
     def _key(self, i: Inputs) -> list[str]:
         import botocore.exceptions
@@ -267,6 +232,24 @@ class Aws:
             check_within(f"pod identity of {i['serviceAccount']}", role, i["roleArn"])
             found.append(association["associationId"])
         return found
+
+
+class _NoneError(Exception):
+    """AWS does not have it."""
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Raises LookupError with AWS's message, and _NoneError for what does not exist."""
+    import botocore.exceptions  # Imported late: only stacks on AWS need it.
+
+    try:
+        yield
+    except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+        answer = getattr(error, "response", {}).get("Error", {})
+        if answer.get("Code", "").endswith(_NOT_FOUND):
+            raise _NoneError from None
+        raise LookupError(f"AWS: {error}") from None
 
 
 def _tags(row: Mapping[str, Any]) -> dict[str, str]:
