@@ -9,20 +9,34 @@ answer as a table or as JSON calls `cli.output.answer`, and uses the arguments o
 Each command's `epilog` is an example, which a test parses.
 """
 
-import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-try:
-    import click
-except ModuleNotFoundError as error:
-    sys.exit(f"gpu-cluster needs {error.name}: make setup, or pip install -e '.[dev]'")
-
 from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode
 
 NAME = "gpu-cluster"
+
+
+def _not_set_up(error: ModuleNotFoundError) -> ExitCode:
+    """Says how to get a package that is not installed; raises any other error again."""
+    if error.name is None or importlib.util.find_spec(error.name.partition(".")[0]):
+        raise error
+    print(
+        f"{NAME}: {sys.executable} has no package {error.name}; run `make setup` in your clone, "
+        f"then use .venv/bin/{NAME} there",
+        file=sys.stderr,
+    )
+    return ExitCode.UNKNOWN
+
+
+try:
+    import click
+except ModuleNotFoundError as error:
+    sys.exit(_not_set_up(error))
+
 HELP = ["-h", "--help"]
 CONTEXT = {"help_option_names": HELP, "max_content_width": 100}
 EXIT_CODES = "Exit code 0: ok. 1: a finding. 2: the command could not do or answer it."
@@ -169,4 +183,6 @@ def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -
         return ExitCode.UNKNOWN
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        return _not_set_up(error)
     return int(code or ExitCode.OK)

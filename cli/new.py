@@ -102,7 +102,10 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
 
     def answered(key: str, question: str, default: Any, kind: Any = None) -> None:
         if given[key] in (None, ()) and asking:
-            given[key] = click.prompt(question, default=default, type=kind, err=True)
+            answer = click.prompt(question, default=default, type=kind, err=True)
+            # An example that is taken as it is counts as not given, so that the file marks it.
+            example = kind(default) if isinstance(kind, click.ParamType) else default
+            given[key] = None if answer == example else answer
 
     answered(
         "platform",

@@ -2,10 +2,11 @@
 
 from stacks.environments.new_stack import (
     ADMIN,
-    YOURS,
+    MAX_NODES,
     Choices,
     Parts,
     Question,
+    example,
     offer_for,
     reachable,
     scalar,
@@ -17,14 +18,15 @@ QUESTIONS = (Question("admin", "ARN of the IAM role that runs Pulumi", ADMIN),)
 
 def provider(choices: Choices) -> list[str]:
     """Implements `Environment`."""
-    return [f"  aws:region: {scalar(choices.location)}"]
+    return [f"  aws:region: {scalar(choices.location or LOCATION)}"]
 
 
 def parts(choices: Choices) -> Parts:
     """Implements `Environment`."""
-    offer = offer_for(choices, "aws")
+    region = choices.location or LOCATION
+    offer = offer_for(choices, "aws", region)
     subnets = ", ".join(map(scalar, choices.subnet_ids))
-    zones = list(choices.zones) or [f"{choices.location}a", f"{choices.location}b"]
+    zones = list(choices.zones) or [f"{region}a", f"{region}b"]
     note = (
         ""
         if choices.zones
@@ -37,14 +39,14 @@ def parts(choices: Choices) -> Parts:
         f"EKS with {offer.gpu} GPUs, which cost nothing until a pod needs them",
         [
             "admins: # include the identity that runs Pulumi",
-            f"  - {scalar(choices.admin)}{YOURS if choices.admin == ADMIN else ''}",
+            f"  - {scalar(choices.admin or ADMIN)}{example(choices.admin)}",
             *reachable(choices),
             "network:",
             *network,
         ],
         [
             f"instanceTypes: [{offer.machine}]",
-            f"maxNodes: {choices.max_nodes} # from 0, as pods need them",
+            f"maxNodes: {choices.max_nodes or MAX_NODES} # from 0, as pods need them",
             *(
                 [f"subnetIds: [{scalar(choices.subnet_ids[0])}] # one zone for each pool"]
                 if subnets

@@ -2,7 +2,16 @@
 
 from components.eks.cluster_args import DEFAULT_VERSION
 from stacks.environments.eks import LOCATION
-from stacks.environments.new_stack import YOURS, Choices, Parts, Question, added, offer_for, scalar
+from stacks.environments.new_stack import (
+    MAX_NODES,
+    Choices,
+    Parts,
+    Question,
+    added,
+    example,
+    offer_for,
+    scalar,
+)
 
 __all__ = ["LOCATION", "QUESTIONS", "parts", "provider"]
 SUBNET = "subnet-0123456789abcdef0"
@@ -14,23 +23,23 @@ QUESTIONS = (
 
 def provider(choices: Choices) -> list[str]:
     """Implements `Environment`."""
-    yours = YOURS if choices.location == LOCATION else ""
-    return [f"  aws:region: {scalar(choices.location)}{yours}"]
+    region = choices.location
+    return [f"  aws:region: {scalar(region or LOCATION)}{example(region)}"]
 
 
 def parts(choices: Choices) -> Parts:
     """Implements `Environment`."""
-    offer = offer_for(choices, "aws")
+    offer = offer_for(choices, "aws", choices.location or LOCATION)
     version = choices.kubernetes_version or DEFAULT_VERSION
     subnets = choices.subnet_ids or (SUBNET,)
     groups = ", ".join(map(scalar, choices.security_group_ids))
     return (
         added(choices, offer, "EKS"),
         [
-            f"version: {scalar(version)}{YOURS if version == DEFAULT_VERSION else ''}",
+            f"version: {scalar(version)}{example(choices.kubernetes_version)}",
             "network:",
             f"  subnetIds: [{', '.join(map(scalar, subnets))}]"
-            + (YOURS if tuple(subnets) == (SUBNET,) else " # private, in the cluster's VPC"),
+            + (example(choices.subnet_ids) or " # private, in the cluster's VPC"),
             f"  securityGroupIds: [{groups}]"
             if groups
             else "  # securityGroupIds: that of the other nodes, if they have a separate one",
@@ -38,7 +47,7 @@ def parts(choices: Choices) -> Parts:
         ],
         [
             f"instanceTypes: [{offer.machine}]",
-            f"maxNodes: {choices.max_nodes} # from 0, as pods need them",
+            f"maxNodes: {choices.max_nodes or MAX_NODES} # from 0, as pods need them",
             *(
                 [f"subnetIds: [{scalar(subnets[0])}] # one zone for each pool"]
                 if len(subnets) > 1

@@ -16,13 +16,13 @@ def provider(choices: Choices) -> list[str]:
 
 def parts(choices: Choices) -> Parts:
     """Implements `Environment`."""
-    key, value = choices.node_label
+    key, value = choices.node_label or NODE_LABEL
     return (
         "An existing cluster, reached by the current kubeconfig ($KUBECONFIG)",
         [],
         [
             f"nodeSelector: {{ {scalar(key)}: {scalar(value)} }} # on GPU nodes, and no others",
-            f"gpusPerNode: {choices.gpus_per_node}",
+            f"gpusPerNode: {choices.gpus_per_node or 1}",
         ],
         1,
     )

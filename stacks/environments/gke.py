@@ -2,13 +2,14 @@
 
 from components.catalog import gke
 from stacks.environments.new_stack import (
+    MAX_NODES,
     PROJECT,
-    YOURS,
     Choices,
     Parts,
     Question,
     added,
     capacity,
+    example,
     network,
     offer_for,
     reachable,
@@ -21,22 +22,22 @@ QUESTIONS = (Question("project", "Google Cloud project's ID", PROJECT),)
 
 def provider(choices: Choices) -> list[str]:
     """Implements `Environment`."""
-    yours = YOURS if choices.project == PROJECT else ""
-    return [f"  gcp:project: {scalar(choices.project)}{yours}"]
+    project = choices.project
+    return [f"  gcp:project: {scalar(project or PROJECT)}{example(project)}"]
 
 
 def parts(choices: Choices) -> Parts:
     """Implements `Environment`."""
-    offer = offer_for(choices, "google")
+    place = choices.location or LOCATION
+    offer = offer_for(choices, "google", place)
     pool = [f"machineType: {offer.machine}"]
     if gke.MACHINE_TYPES.get(offer.machine) is None:
         pool.append(f"accelerator: {offer.accelerator}")
     pool += capacity(offer)
-    pool.append(f"maxNodes: {choices.max_nodes} # from 0, as pods need them")
-    location = f"location: {scalar(choices.location)}"
+    pool.append(f"maxNodes: {choices.max_nodes or MAX_NODES} # from 0, as pods need them")
+    location = f"location: {scalar(place)}"
     if choices.existing:
-        yours = YOURS if choices.location == LOCATION else ""
-        return added(choices, offer, "GKE"), [f"{location}{yours}"], pool, 1
+        return added(choices, offer, "GKE"), [f"{location}{example(choices.location)}"], pool, 1
     return (
         f"GKE Standard with {offer.gpu} GPUs, which cost nothing until a pod needs them",
         [location, *reachable(choices), *network(choices)],

@@ -17,10 +17,11 @@ LOCATION = "us-central1"
 
 def parts(choices: Choices) -> Parts:
     """Implements `Environment`."""
-    offer = offer_for(choices, "google", autopilot=True)
+    place = choices.location or LOCATION
+    offer = offer_for(choices, "google", place, autopilot=True)
     return (
         f"GKE Autopilot: a pod gets a node with {offer.gpu} GPUs while it runs",
-        [f"location: {scalar(choices.location)}", *reachable(choices), *network(choices)],
+        [f"location: {scalar(place)}", *reachable(choices), *network(choices)],
         [f"accelerator: {offer.accelerator}", *capacity(offer)],
         offer.gpus,
     )

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -26,6 +26,7 @@ ADMIN = "arn:aws:iam::123456789012:role/deployer"
 NETWORKS = {"office": "203.0.113.0/24"}
 NODE_LABEL = ("nvidia.com/gpu.present", "true")
 GPU = "t4"
+MAX_NODES = 2
 """Placeholders for values that are not given, as in the samples."""
 POOL = "gpus"
 Parts = tuple[str, list[str], list[str], int]
@@ -58,7 +59,7 @@ YOURS = " # yours instead of this example"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """The choices for a new environment."""
+    """The choices for a new environment; what is not given is empty."""
 
     platform: str
     """The platform as in `cluster.platform`."""
@@ -66,16 +67,16 @@ class Choices:
     """The name of an existing cluster on GKE or EKS."""
     name: str = ""
     """The cluster's name; if empty, derived from the environment's."""
-    project: str = PROJECT
-    admin: str = ADMIN
+    project: str = ""
+    admin: str = ""
     """ARN of the IAM role or user that runs Pulumi."""
     location: str = ""
     """A zone or region; if empty, that of the platform's module."""
     zones: Sequence[str] = ()
     """Zones of an EKS cluster; if empty, the first two by name."""
-    gpu: str = GPU
+    gpu: str = ""
     """A GPU model as in `gpu-cluster offers`."""
-    max_nodes: int = 2
+    max_nodes: int = 0
     networks: Mapping[str, str] = field(default_factory=dict)
     """Networks that may reach the control plane: name -> CIDR; if empty, an example."""
     private_endpoint: bool = False
@@ -88,9 +89,9 @@ class Choices:
     """On EKS, the version of an existing cluster."""
     network: Mapping[str, str] = field(default_factory=dict)
     """On GKE, an existing subnetwork: the contents of `cluster.network`."""
-    node_label: tuple[str, str] = NODE_LABEL
+    node_label: tuple[str, str] | tuple[()] = ()
     """A label that only an existing cluster's GPU nodes have."""
-    gpus_per_node: int = 1
+    gpus_per_node: int = 0
     """GPUs per node of an existing cluster."""
 
     @property
@@ -180,8 +181,8 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     _check_existing(choices)
     _check_network(choices)
     environment = environment_of(choices.row)
-    location = choices.location or environment.LOCATION
-    chosen = replace(choices, name=choices.name or _name(stack), location=location)
+    read = _Read(choices)
+    chosen = cast(Choices, read)
     head, cluster, pool, gpus = environment.parts(chosen)
     lines = [
         f"# yaml-language-server: $schema={schema}",
@@ -192,9 +193,9 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
         "  pulumi:disable-default-providers: [kubernetes]",
         "  gpu-cluster:cluster:",
         f"    platform: {choices.platform}",
-        f"    existing: {scalar(chosen.existing)}"
-        if chosen.existing
-        else f"    name: {scalar(chosen.name)}",
+        f"    existing: {scalar(choices.existing)}"
+        if choices.existing
+        else f"    name: {scalar(choices.name or _name(stack))}",
         *(f"    {line}" for line in cluster),
         "  gpu-cluster:gpuPools:",
         f"    {POOL}:",
@@ -206,14 +207,39 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
         f"      gpus: {gpus}",
         f"      image: {CUDA_SAMPLE.reference}",
     ]
+    read.check()
     return "\n".join(lines) + "\n"
+
+
+class _Read:
+    """Choices, and which of them the platform's module has read."""
+
+    def __init__(self, choices: Choices) -> None:
+        self._choices = choices
+        self._names = {"platform", "existing", "name"}
+
+    def __getattr__(self, name: str) -> Any:
+        self._names.add(name)
+        return getattr(self._choices, name)
+
+    def check(self) -> None:
+        """Raises StackError for a choice that is given and was not read."""
+        row = self._choices.row
+        for name in sorted({one.name for one in fields(Choices)} - self._names):
+            if value := getattr(self._choices, name):
+                option = (name if isinstance(value, int) else name.removesuffix("s")).split("_")
+                raise StackError(f"--{'-'.join(option)}: has no effect on {row}; drop it")
+
+
+def example(given: object) -> str:
+    """The comment on a line whose value is an example unless it is given."""
+    return "" if given else YOURS
 
 
 def reachable(choices: Choices) -> list[str]:
     """Lines for the access to the control plane, and for the deletion protection."""
-    networks, yours = choices.networks, ""
-    if not networks and not choices.private_endpoint:
-        networks, yours = NETWORKS, YOURS
+    networks = choices.networks or ({} if choices.private_endpoint else NETWORKS)
+    yours = example(choices.networks)
     return [
         *(
             ["privateEndpoint: true # run Pulumi where it can reach the VPC"]
@@ -241,27 +267,20 @@ def network(choices: Choices) -> list[str]:
 
 
 def _check_existing(choices: Choices) -> None:
-    """Refuses options that the owner of an existing cluster has decided, or that only apply to an
-    existing one."""
+    """Refuses options that the owner of an existing cluster has decided."""
     added = PLATFORMS[choices.row].added
     if choices.existing and not added:
         raise StackError(f"--existing: is for gke and eks, not for {choices.platform}; drop it")
     decided: Mapping[str, object] = {
         "--name": choices.name,
-        "--admin": choices.admin != ADMIN,
+        "--admin": choices.admin,
         "--network": choices.networks,
         "--private-endpoint": choices.private_endpoint,
         "--zone": choices.zones,
         "--vpc, --subnetwork and their ranges": choices.network,
     }
-    needs: Mapping[str, object] = {
-        "--kubernetes-version": choices.kubernetes_version,
-        "--security-group-id": choices.security_group_ids,
-    }
     if added and (option := next((name for name in decided if decided[name]), None)):
         raise StackError(f"{option}: the owner of {choices.existing} decides this; drop it")
-    if choices.row != "eks-existing" and (option := next((n for n in needs if needs[n]), None)):
-        raise StackError(f"{option}: is for eks with --existing; drop it")
 
 
 def _check_network(choices: Choices) -> None:
@@ -271,34 +290,30 @@ def _check_network(choices: Choices) -> None:
         raise StackError("a subnetwork is for gke and gke-autopilot; on eks give --subnet-id")
     if choices.subnet_ids and cloud != "aws":
         raise StackError("--subnet-id is for eks; on gke give --vpc, --subnetwork and its ranges")
-    if choices.private_endpoint and cloud is None:
-        raise StackError("--private-endpoint: an existing cluster has its own; drop it")
 
 
-def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer:
-    """The smallest machine with the GPU in the cluster's location.
+def offer_for(choices: Choices, cloud: str, place: str, *, autopilot: bool = False) -> Offer:
+    """The smallest machine with the GPU in the cluster's location, `place`.
 
     Raises StackError if there is none, with locations that have one.
     """
-    region = choices.location
+    gpu, region = choices.gpu or GPU, place
     if cloud == "google":
         try:
-            region = gke.region_of(choices.location)
+            region = gke.region_of(place)
         except ValueError as error:
             raise StackError(f"--location: {error}; give one such as us-central1-a") from None
-    every = [offer for offer in offers(choices.gpu) if offer.cloud == cloud]
+    every = [offer for offer in offers(gpu) if offer.cloud == cloud]
     if autopilot:
         every = [offer for offer in every if offer.autopilot]
     what = "GKE Autopilot" if autopilot else CLOUDS[cloud].title
     if not every:
-        raise StackError(
-            f"{choices.gpu}: {what} does not have this GPU; gpu-cluster offers lists all GPUs"
-        )
-    location = region if autopilot else choices.location
+        raise StackError(f"{gpu}: {what} does not have this GPU; gpu-cluster offers lists all GPUs")
+    location = region if autopilot else place
     # AWS only tells an account what a region offers.
     there = every
     if cloud == "google":
-        in_location = offers(choices.gpu, location)
+        in_location = offers(gpu, location)
         there = [offer for offer in in_location if offer.autopilot or not autopilot]
     if not there:
         zones = sorted({zone for offer in every for zone in offer.zones or ()})
@@ -308,11 +323,11 @@ def offer_for(choices: Choices, cloud: str, *, autopilot: bool = False) -> Offer
             if near
             else f"regions that have it: {', '.join(sorted(set(map(gke.region_of, zones))))}"
         )
-        raise StackError(f"no known machine has {choices.gpu} in {location}; {where}")
+        raise StackError(f"no known machine has {gpu} in {location}; {where}")
     sold = [offer for offer in there if {"on-demand", "spot"} & set(offer.sold)]
     if not sold:
         raise StackError(
-            f"{choices.gpu}: is sold by {what} only as {', '.join(there[0].sold)}, which needs "
+            f"{gpu}: is sold by {what} only as {', '.join(there[0].sold)}, which needs "
             "additional keys; start with another GPU, and edit the file"
         )
     return min(sold, key=lambda one: ("on-demand" not in one.sold, one.gpus, one.vcpu))

@@ -145,6 +145,20 @@ def test_the_worst_answer_counts() -> None:
     assert worst([2, 1, 0]) == ExitCode.FINDING
 
 
+@pytest.mark.parametrize(("package", "code"), [("click", 2), ("psutil", 2), ("cli.rehearse", 1)])
+def test_a_clone_that_is_not_set_up_is_one_line(package: str, code: int) -> None:
+    """It names the package and `make setup`; what this program itself lacks is a traceback."""
+    script = f"import sys; sys.modules[{package!r}] = None; import cli.__main__"
+    line = [sys.executable, "-c", script, "rehearse", "dev"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (code, "")
+    says = (
+        f"gpu-cluster: {sys.executable} has no package {package}; run `make setup` in your clone, "
+        "then use .venv/bin/gpu-cluster there\n"
+    )
+    assert (done.stderr == says) == (code == 2), done.stderr
+
+
 def test_nobody_reads_to_the_end() -> None:
     """`gpu-cluster cost dev | head -1` is no failure of the program's."""
     script = (

@@ -1,5 +1,6 @@
 """A new environment's file is one that the program takes, whatever was chosen."""
 
+import io
 import json
 import os
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 from cli.main import main
+from components.eks.cluster_args import DEFAULT_VERSION
 from stacks.definition.files import EXAMPLES, ROOT
 from stacks.definition.names import StackError
 from stacks.environments.new_stack import Choices, text, write
@@ -58,7 +60,7 @@ def test_options_are_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_pools_on_an_existing_gke_cluster(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing of the cluster is in the file but where it is; two stacks can share it."""
-    line = "--platform gke --existing platform --project mine-1 --location europe-west4 --gpu l4"
+    line = "--platform gke --existing platform --project mine-1 --location us-central1-a --gpu l4"
     assert main(["new", "a", *line.split(), "--json"]) == ExitCode.OK
     config = json.loads(capsys.readouterr().out)["config"]
     assert main(["new", "b", *line.split()]) == ExitCode.OK
@@ -66,15 +68,17 @@ def test_pools_on_an_existing_gke_cluster(here: Path, capsys: pytest.CaptureFixt
     assert config["gpu-cluster:cluster"] == {
         "platform": "gke",
         "existing": "platform",
-        "location": "europe-west4",
+        "location": "us-central1-a",
     }
     assert config["gpu-cluster:gpuPools"]["gpus"]["machineType"] == "g2-standard-4"
     assert "yours instead" not in (here / "Pulumi.a.yaml").read_text()
 
 
 def test_pools_on_an_existing_eks_cluster(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With its version, subnets and security groups; what is left out is marked."""
-    line = "new a --platform eks --existing platform --location eu-west-1 --kubernetes-version 1.34"
+    """With its version, subnets and security groups; what is left out is marked, and what is given
+    is not, even if the default is the same."""
+    line = "new a --platform eks --existing platform --location us-east-1"
+    line += f" --kubernetes-version {DEFAULT_VERSION}"
     line += "".join(f" --subnet-id {subnet}" for subnet in SUBNETS)
     line += " --security-group-id sg-0123456789abcdef0 --json"
     assert main(line.split()) == ExitCode.OK
@@ -82,7 +86,7 @@ def test_pools_on_an_existing_eks_cluster(here: Path, capsys: pytest.CaptureFixt
     assert config["gpu-cluster:cluster"] == {
         "platform": "eks",
         "existing": "platform",
-        "version": "1.34",
+        "version": DEFAULT_VERSION,
         "network": {"subnetIds": SUBNETS, "securityGroupIds": ["sg-0123456789abcdef0"]},
         "autoscaler": {},
     }
@@ -134,7 +138,7 @@ def test_a_private_control_plane_in_an_existing_network(
         ),
         ("--platform eks --subnetwork gke", "is for gke and gke-autopilot; on eks give --subnet-"),
         ("--platform gke --subnet-id a", "--subnet-id is for eks; on gke give --vpc, --subnetwork"),
-        ("--platform existing --private-endpoint", "an existing cluster has its own; drop it"),
+        ("--platform existing --private-endpoint", "--private-endpoint: has no effect on existing"),
         (
             "--subnetwork gke",
             "new: --vpc: is missing; an existing network needs vpc, subnetwork, --pods-range and",
@@ -159,8 +163,8 @@ def test_a_private_control_plane_in_an_existing_network(
         ),
         ("--platform eks --existing a --kubernetes-version 1", "new: --kubernetes-version: '1' is"),
         ("--existing A_b", "new: --existing: 'A_b' is not "),
-        ("--platform eks --kubernetes-version 1.35", "--kubernetes-version: is for eks with --exi"),
-        ("--existing a --security-group-id b", "--security-group-id: is for eks with --existing"),
+        ("--platform eks --kubernetes-version 1.35", "--kubernetes-version: has no effect on eks;"),
+        ("--existing a --security-group-id b", "--security-group-id: has no effect on gke-ex"),
         ("--platform aks", "'aks' is not a valid platform; allowed: "),
         ("--platform gke-autopilot --location us-central1-a", "clusters are regional; give us-"),
         ("--platform gke --location mars", "--location: 'mars' is neither a region nor a zone of"),
@@ -179,6 +183,10 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--platform eks --admin me", "new: --admin: 'me' is not the ARN of an IAM role or user"),
         ("--platform eks --location mars", "new: --location: 'mars' is not a region; give one"),
         ("--name A_b", "new: --name: 'A_b' is not a GKE cluster name"),
+        ("--platform existing --gpu t4", "--gpu: has no effect on existing; drop it"),
+        ("--platform existing --location us-east1", "--location: has no effect on existing"),
+        ("--platform gke-autopilot --max-nodes 2", "--max-nodes: has no effect on gke-auto"),
+        ("--zone us-central1-a", "--zone: has no effect on gke; drop it"),
         ("--name gpu-dev", "Pulumi.x.yaml and Pulumi.dev.yaml declare the same cluster, gpu-dev"),
     ],
 )
@@ -191,6 +199,18 @@ def test_what_would_be_refused_is_not_written(
     assert says in said
     assert len(said.splitlines()) == 1
     assert not (here / "Pulumi.x.yaml").exists()
+
+
+def test_an_example_that_is_accepted_at_a_prompt_is_marked(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Enter at every question leaves the example in the file, and an answer does not."""
+    for answers, marked in (("\n" * 9, 2), ("gke\nmine-1\n\n\nvpn=198.51.100.0/24\n", 0)):
+        terminal = io.StringIO(answers)
+        monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr("sys.stdin", terminal)
+        assert main(["new", f"x{marked}"]) == ExitCode.OK
+        assert (here / f"Pulumi.x{marked}.yaml").read_text().count("yours instead") == marked
 
 
 def test_no_file_is_written_over(here: Path) -> None:
