@@ -607,6 +607,16 @@ class EksGpuNodeGroupArgs:
                 "kubelet are repaired; set cluster.addonVersions.eks-node-monitoring-agent to a "
                 "newer one"
             )
+        for position, part in enumerate(self.user_data if self.warm_pool else ()):
+            # cloud-init runs both at the first boot only, which is in the warm pool:
+            # docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
+            if part.startswith(("#!", "#cloud-config")):
+                yield (
+                    f".userData[{position}]: runs when an instance boots for the first time, into "
+                    "the warm pool, and not again when it becomes a node; with poolState stopped, "
+                    "the instance may be stopped before it ends; do the work in a DaemonSet, or "
+                    "drop warmPool"
+                )
         if self.desired_nodes is not None:
             yield (
                 f".desiredNodes: sets the size to {self.desired_nodes} whatever size the "

@@ -265,11 +265,13 @@ class GkeUpgradeArgs:
             )
         if self.strategy == "blue-green" and (self.max_surge, self.max_unavailable) != (0, 1):
             key = "maxSurge" if self.max_surge else "maxUnavailable"
-            raise ValueError(f"{key}: needs strategy surge; drop the key or the strategy")
+            value = self.max_surge or self.max_unavailable
+            raise ValueError(f"{key}: {value} needs strategy surge; drop the key or the strategy")
         if not 1 <= self.max_surge + self.max_unavailable <= _MOST_SURGE:
             raise ValueError(
-                f"maxUnavailable: {self.max_unavailable} with maxSurge {self.max_surge} is out of "
-                f"range; allowed: 1 to {_MOST_SURGE} together"
+                f"maxUnavailable: {self.max_unavailable} is out of range with maxSurge "
+                f"{self.max_surge}; allowed: {int(not self.max_surge)} to "
+                f"{_MOST_SURGE - self.max_surge}"
             )
 
     @property

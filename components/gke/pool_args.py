@@ -340,6 +340,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self._check_taints()
         self._check_disk()
         self._check_upgrade()
+        if self.compact_placement and self.queued:
+            raise ValueError("compactPlacement: is not possible with queued; drop one of the two")
         if self.compact_placement and self.machine.family == "n1":
             raise ValueError(
                 f"compactPlacement: {self.machine_type} does not support it; drop it, or use a "
@@ -596,7 +598,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         least, seconds = catalog.MIN_FLEX_RUN_SECONDS, self.max_run_duration_seconds
         if "flex-start" in self.order and seconds is not None and seconds < least:
             raise ValueError(
-                f"maxRunDurationSeconds: {seconds} is too short for {key} flex-start; allowed: "
+                f"maxRunDurationSeconds: {seconds} is out of range with {key} flex-start; allowed: "
                 f"{least} to {catalog.MAX_RUN_SECONDS}"
             )
 
@@ -621,8 +623,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 "limitsPer: zone is not possible with queued, whose jobs have all of their nodes "
                 "in one zone and would count on those of all; drop the key"
             )
-        if self.compact_placement:
-            raise ValueError("compactPlacement: is not possible with queued; drop one of the two")
 
     def _check_topology(self) -> None:
         if not self.topology_aware:

@@ -8,7 +8,7 @@ from annotated_types import Interval
 from ..catalog import gke as catalog
 from ..cluster import Sharing
 from ..effect import Sent, Tries
-from ..limits import Hint, check_limits
+from ..limits import check_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,6 @@ class GkeSharingArgs:
     replicas: Annotated[
         int,
         Interval(ge=1, le=catalog.MAX_SHARED_CLIENTS),
-        Hint("2 or more unless strategy is mig"),
         Sent(
             "NodePool nodeConfig.guestAccelerators[].gpuSharingConfig.maxSharedClientsPerGpu",
             "PodSpec nodeSelector",

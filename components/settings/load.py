@@ -32,7 +32,7 @@ from ..decode import (
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
-from ..limits import unwrapped
+from ..limits import INSTEAD, unwrapped
 from ..platforms import PLATFORMS, WRITTEN, platform_in
 from .auxiliary import (
     check_disk_zones,
@@ -56,6 +56,10 @@ _LONGEST = 2000
 _PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
 _KEYS = ("cluster", "gpuPools", *BLOCKS)
+_RANGE = re.compile(
+    r"(.*?): (-?[0-9.e+]+) is (?:out of range|negative|too small|too large)[^;]*; "
+    r"allowed[^:;]*: (?:at most )?(-?[0-9.]+)(?: to (-?[0-9.]+))?"
+)
 
 
 def load() -> Settings[Any]:
@@ -116,8 +120,32 @@ def _checked(config: Mapping[str, str], read: Callable[[], Settings[Any]]) -> Se
         return read()
     except ValueError as error:
         # A key may contain a line break, and is shown as part of its path.
-        letters = (one if one.isprintable() else repr(one)[1:-1] for one in _short(str(error)))
+        message = _short(_narrowed(str(error), read))
+        letters = (one if one.isprintable() else repr(one)[1:-1] for one in message)
         raise ValueError("".join(letters)) from None
+
+
+def _narrowed(message: str, read: Callable[[], Settings[Any]], *, again: bool = True) -> str:
+    """The refusal of a number outside its range, with what the other settings allow: otherwise, who
+    follows it might be refused once more."""
+    if not (match := _RANGE.match(message)):
+        return message
+    path, given, *ends = match.groups()
+    ends = sorted(filter(None, ends), key=lambda end: abs(float(end) - float(given)))
+    for end in ends:
+        token = INSTEAD.set(json.loads(end))
+        try:
+            read()
+        except ValueError as error:
+            where, _, reason = str(error).partition(": ")
+            narrower = f"{path}: {re.sub('^-?[0-9.]+(?= )', given, reason)}"
+            if where == path and narrower != message:
+                if " is out of range" in reason:
+                    return _narrowed(narrower, read, again=False) if again else narrower
+                return narrower if end == ends[0] else f"{message}; but {reason}"
+        finally:
+            INSTEAD.reset(token)
+    return message
 
 
 def _short(message: str) -> str:

@@ -181,8 +181,7 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     _check_existing(choices)
     _check_network(choices)
     environment = environment_of(choices.row)
-    read = _Read(choices)
-    chosen = cast(Choices, read)
+    chosen = cast(Choices, read := _Read(choices))
     head, cluster, pool, gpus = environment.parts(chosen)
     lines = [
         f"# yaml-language-server: $schema={schema}",

@@ -79,7 +79,9 @@ def test_a_reservation_of_one_zone_leaves_the_other_choices_all_zones() -> None:
 
 def test_a_flex_start_node_lives_for_ten_minutes_at_least() -> None:
     """As a choice of several too."""
-    with pytest.raises(ValueError, match=r"maxRunDurationSeconds: 599 is too short for fallback"):
+    with pytest.raises(
+        ValueError, match=r"maxRunDurationSeconds: 599 is out of range with fallback"
+    ):
         GkeGpuNodePoolArgs(
             machine_type=L4, fallback=("spot", "flex-start"), max_run_duration_seconds=599
         )

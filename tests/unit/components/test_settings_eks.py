@@ -21,6 +21,7 @@ from components.eks.regions import (
     partition,
 )
 from components.eks.settings import EksSettings
+from components.eks.warm_pool_args import EksWarmPoolArgs
 from components.settings import load as settings
 from components.settings.validate import warnings
 from tests.program.environments import without_keys
@@ -203,6 +204,22 @@ def test_warns_of_a_pool_that_auto_scaling_would_even_out() -> None:
     one = read([*POOL, "maxNodes", 4], [*POOL, "zones", ["us-east-1b"]])
     assert one.pools["train-gpu"].warnings == []
     assert read().pools["train-gpu"].warnings == []
+
+
+def test_warns_of_scripts_that_run_in_the_warm_pool() -> None:
+    """cloud-init runs them once, which is before the instance is a node; a NodeConfig is read at
+    each boot."""
+    node = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
+    given: Any = {
+        "instance_types": ["g4dn.xlarge"],
+        "user_data": [node, "#!/bin/bash\n", "#cloud-config\n"],
+    }
+    assert warnings_of(**given) == []
+    found = warnings_of(**given, warm_pool=EksWarmPoolArgs(max_group_prepared_capacity=1))
+    assert [line.partition(": runs when")[0] for line in found] == [
+        f"gpuPools.p.userData[{position}]" for position in (1, 2)
+    ]
+    assert all(line.endswith("do the work in a DaemonSet, or drop warmPool") for line in found)
 
 
 def test_warns_where_pulumi_itself_could_not_reach_the_control_plane() -> None:

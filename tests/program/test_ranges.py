@@ -1,0 +1,61 @@
+"""Who follows a refusal that names a range is not refused again at the same key."""
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.program.effects import STACK_OF, Config, leaves, places, starts
+from tests.program.test_generated import refusal
+
+RANGE = re.compile(
+    r"allowed[^:]*: (?:(-?\d+) to (-?\d+)|(-?\d+) or more|at most (-?\d+)|(\d+)(?:;|$))"
+)
+
+
+def spots(platform: str) -> Iterator[tuple[str, Config, int]]:
+    """Each key that holds a number, a config, and the position of a block that can have the key:
+    blocks that are the same in several configs once, unless the scaler or the queues differ."""
+    for key, setting in leaves(platform).items():
+        seen = set()
+        for start in starts(platform) if setting.kind in (int, float) else ():
+            scaler = start["gpu-cluster:cluster"].get("scaler")
+            for position, (block, _) in enumerate(places(start, key)):
+                mark = json.dumps([block, scaler, "gpu-cluster:batch" in start])
+                if mark not in seen:
+                    seen.add(mark)
+                    yield key, start, position
+
+
+def refused_again(key: str, start: Config, position: int) -> list[Any]:
+    """The refusals of a number outside its range and of an end of that range, unless the first
+    refusal says of that end what is wrong with it."""
+    config = copy.deepcopy(start)
+    block, name = [*places(config, key)][position]
+    found = []
+    for given in (-(10**9), 10**9):
+        block[name] = given
+        says = refusal(config) or "accepted"
+        path, _, reason = says.partition(": ")
+        match = path.endswith(name) and RANGE.search(reason)
+        for end in filter(None, match.groups() if match else ()):
+            block[name] = int(end)
+            again = refusal(config) or ""
+            if again.startswith(f"{path}: ") and f"; but {end} " not in says:
+                found.append((says, again))
+    return found
+
+
+@pytest.mark.parametrize(
+    "most", [60, pytest.param(10**6, marks=pytest.mark.prove(reason="all of them: a minute"))]
+)
+@pytest.mark.parametrize("platform", STACK_OF)
+def test_the_ends_of_a_range_are_accepted(platform: str, most: int) -> None:
+    """With the other settings of the same stack."""
+    drawn = [*spots(platform)]
+    drawn = Random(platform).sample(drawn, min(most, len(drawn)))
+    assert [again for spot in drawn for again in refused_again(*spot)] == []
