@@ -4,12 +4,13 @@ Read on 2026-11-21; prices are US dollars per hour in us-central1, sources as in
 `gke_accelerators.SOURCES`. Shapes and provisioning models are gcedoc's of 2026-04-14.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from .gke_zones import MACHINE_ZONES
+from .prices import HOURS_PER_MONTH, PRICES
 
 Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
 
@@ -25,6 +26,8 @@ FLEX_START_COMPACT: Final = ("a3-ultragpu-8g", "a4-highgpu-8g")
 """Machine types with GPUs that flex-start places compactly (cluster-toolkit 1.95.0,
 modules/compute/gke-node-pool: "only supported for A3 Ultra, A4, and H4D"; read on 2026-11-21)."""
 _RESERVED: Final[tuple[Provisioning, ...]] = ("reservation",)
+_NO_FLEX: Final[tuple[Provisioning, ...]] = ("on-demand", "spot", "reservation")
+"""A3 Edge: `withDwsDisabled` in GKE's autoscaler, see `_variants`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,12 +181,9 @@ def _a3_high(
     )
 
 
-_A3 = ("nvidia-h100-80gb", 8, 208, 1872)
-_GB200 = ("nvidia-gb200", 4, 140, 884)
 # "pd-balanced disk type cannot be used by g4-standard-48 machine type", and so of A4 and A4X, in
 # public repositories' notes; for A3 Ultra Vertex AI's DiskSpec, 2026-04-01
 _HYPERDISK = "hyperdisk-balanced"
-_VARIANT = "the variant without local SSD is not in the machine type pages that were read"
 
 _ROWS: Final = (
     _g2(4, 1, 0.7068, 0.3612),
@@ -214,9 +214,8 @@ _ROWS: Final = (
     _a3_high(2, 21.9581, 11.3997, _SPOT_OR_FLEX),
     _a3_high(4, 43.9162, 22.7995, _SPOT_OR_FLEX),
     _a3_high(8, 87.8325, 45.599, ANY_PROVISIONING),
-    _bundle("a3-highgpu-8g-nolssd", *_A3, local_ssd_gib=0, uncertain=True, notes=_VARIANT),
-    _bundle("a3-edgegpu-8g", *_A3, local_ssd_gib=6000, on_demand=87.8325, price_source="vertex"),
-    _bundle("a3-edgegpu-8g-nolssd", *_A3, local_ssd_gib=0, uncertain=True, notes=_VARIANT),
+    _bundle("a3-edgegpu-8g", "nvidia-h100-80gb", 8, 208, 1872, local_ssd_gib=6000,
+        on_demand=87.8325, price_source="vertex", provisioning=_NO_FLEX),
     _bundle("a3-megagpu-8g", "nvidia-h100-mega-80gb", 8, 208, 1872, local_ssd_gib=6000,
         on_demand=92.7432, spot=47.93,
         price_source="on demand: vertex without SSD; Spot: sky9 GPU + an assumed host",
@@ -227,14 +226,38 @@ _ROWS: Final = (
     _bundle("a4-highgpu-8g", "nvidia-b200", 8, 224, 3968, local_ssd_gib=12000,
         provisioning=_NO_ON_DEMAND, autopilot=True, boot_disk=_HYPERDISK,
         notes="the GPUs alone: list price 90.216, uncertain; Spot 37.7464 (sky9)"),
-    _bundle("a4x-highgpu-4g", *_GB200, local_ssd_gib=12000, local_ssd_disks=4,
+    _bundle("a4x-highgpu-4g", "nvidia-gb200", 4, 140, 884, local_ssd_gib=12000, local_ssd_disks=4,
         provisioning=_RESERVED, arch="arm64", boot_disk=_HYPERDISK),
-    _bundle("a4x-highgpu-4g-nolssd", *_GB200, local_ssd_gib=0, provisioning=_RESERVED, arch="arm64",
-        boot_disk=_HYPERDISK, uncertain=True, notes=_VARIANT),
     _bundle("a4x-maxgpu-4g-metal", "nvidia-gb300", 4, 144, 960, local_ssd_gib=12000,
         local_ssd_disks=4, provisioning=_RESERVED, arch="arm64", boot_disk=_HYPERDISK,
         min_gke="1.34.3-gke.1318000"),
 )  # fmt: skip
 
-MACHINE_TYPES: Final[Mapping[str, MachineType]] = MappingProxyType({row.name: row for row in _ROWS})
+
+def _variants(row: MachineType) -> Iterator[MachineType]:
+    """The machine type, and the one without its local SSDs if Google Cloud has it.
+
+    GoogleCloudPlatform/cluster-autoscaler 7d250507 (2026-08-21), GKE's own, lists them in
+    pkg/cloudprovider/gke/machinetypes/deprecated_machine_types_config.go: "For A3 only a full VM
+    shape with 8 GPUs supports local SSD opt-out" (the smaller ones are of sovereign clouds).
+    """
+    yield row
+    whole = row.family != "a3" or row.gpus == 8
+    if row.local_ssd_gib and whole and not row.name.endswith("-metal"):
+        ssd = PRICES["google", "local-ssd"].dollars * row.local_ssd_gib / HOURS_PER_MONTH
+        yield replace(
+            row,
+            name=f"{row.name}-nolssd",
+            local_ssd_gib=0,
+            local_ssd_disks=0,
+            on_demand=row.on_demand
+            and round(row.on_demand - ssd * ("with SSD" in row.price_source), 4),
+            price_source=row.price_source.replace("with SSD", "less SSD"),
+            autopilot=False,
+        )
+
+
+MACHINE_TYPES: Final[Mapping[str, MachineType]] = MappingProxyType(
+    {variant.name: variant for row in _ROWS for variant in _variants(row)}
+)
 """Every machine type that includes GPUs, by name."""

@@ -218,11 +218,13 @@ def gpu_counts_for(
 
 
 def largest_with(accelerator: str, count: int) -> MachineType | None:
-    """The machine type with the most vCPUs among those with `count` of these GPUs."""
+    """The machine type that GKE may take for `count` of these GPUs: one that Autopilot offers if
+    there is any, otherwise the largest. It takes one without local SSDs only if it is named
+    (`withExplicitReqOnly`, see `gke_machines`)."""
     attached = (machine_type(f"n1-standard-{vcpu}") for vcpu in _SHAPES["n1-standard"].vcpu)
     fitting = [
         machine
         for machine in (*attached, *MACHINE_TYPES.values())
         if machine is not None and count in gpu_counts_for(machine.name, accelerator)
     ]
-    return max(fitting, key=lambda machine: machine.vcpu, default=None)
+    return max(fitting, key=lambda row: (row.autopilot, row.vcpu, row.local_ssds), default=None)

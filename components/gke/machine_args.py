@@ -17,6 +17,9 @@ _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if not row.retired
 
 def _not_a_gpu_machine(name: str) -> str | None:
     machine = catalog.machine_type(name)
+    base = name.removesuffix("-nolssd")
+    if machine is None and base in catalog.MACHINE_TYPES:
+        return f"{name} does not exist: {base} has no variant without local SSDs; use {base}"
     if machine is None or (machine.accelerator is None and machine.family != "n1"):
         return (
             f"{shown(name)} is not a machine type that carries GPUs; allowed: N1 such as "

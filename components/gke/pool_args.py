@@ -350,7 +350,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if (
             self.compact_placement
             and "flex-start" in self.order
-            and self.machine_type not in catalog.FLEX_START_COMPACT
+            and self.machine_type.removesuffix("-nolssd") not in catalog.FLEX_START_COMPACT
         ):
             raise ValueError(
                 f"compactPlacement: {self.machine_type} does not support it with capacityType "

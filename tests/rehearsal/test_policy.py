@@ -156,7 +156,9 @@ ON_GKE_TOGETHER = [
           changed(CLUSTER, 'props["release_channel"] = {"channel": "EXTENDED"}'),
           "cluster gpu-dev is on channel EXTENDED", advisory=True),
     Break("price-known", configured(lambda config:
-              config["gpu-cluster:gpuPools"].update(bare={"machineType": "a3-highgpu-8g-nolssd"})),
+              config["gpu-cluster:gpuPools"].update(
+                  bare={"machineType": "a4-highgpu-8g", "capacityType": "spot",
+                        "zones": ["us-central1-b"]})),
           "pool bare has nodes whose price is unknown", advisory=True),
 ]  # fmt: skip
 """Rules over the whole stack, in a second preview of `staging`."""

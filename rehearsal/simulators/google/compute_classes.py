@@ -152,14 +152,25 @@ class _Rule:
                 )
 
     def _with(self, held: Reservation | None) -> "_Rule":
-        """The priority with the machine type of its reservation if it only names a family."""
-        if held is None or "machineType" in self.rule:
+        """The priority with the machine type of its reservation; raises ApiError if it names
+        another one, or another family.
+
+        GoogleCloudPlatform/cluster-autoscaler, reservation_utils.go and reservations/matcher.go.
+        """
+        if held is None:
             return self
-        wanted, family = self.rule["machineFamily"], held.type.partition("-")[0]
-        if family != wanted:
-            raise ApiError(
-                400, f"machine family mismatch: requested {wanted}, reservation has {family}"
+        if wanted := self.rule.get("machineType"):
+            what, has = "type mismatch,", held.type
+        else:
+            wanted, what = self.rule["machineFamily"], "family mismatch:"
+            has = held.type.partition("-")[0]
+        if wanted != has:
+            raise _incompatible(
+                held.name,
+                f"in zone {held.zone}: machine {what} requested {wanted}, reservation has {has}",
             )
+        if "machineType" in self.rule:
+            return self
         rule = replace(self, rule={**self.rule, "machineType": held.type})
         rule._offered([held.zone])
         return rule
@@ -263,22 +274,18 @@ class _Rule:
                 f"{seconds} seconds.",
             )
         ssd = (self.rule.get("storage") or {}).get("localSSDCount")
-        if self._reservation() and machine.local_ssd_gib and not ssd:
-            raise ApiError(
-                400,
-                "Reservation is incompatible with priority rule configuration (local SSDs: the "
-                "priority has no localSSDCount).",
-            )
+        if (paths := self._reservation()) and machine.local_ssd_gib and not ssd:
+            raise _incompatible(paths[0], "local SSDs: the priority has no localSSDCount")
         if ssd and "machineType" not in self.rule:
             # "Auto-create node pools to consume reservations": no words of GKE are known.
             raise ApiError(
                 400, "priorities that configure local SSDs must use machineType, not machineFamily"
             )
-        if ssd and machine.local_ssds and ssd != machine.local_ssds:
+        allowed = _local_ssds(machine)
+        if ssd and ssd not in allowed:
+            counts = f" Allowed counts are - [{', '.join(map(str, allowed))}]." if allowed else ""
             raise ApiError(
-                400,
-                f"Invalid localSSD count: {ssd} for given machineType: {name}, possible local ssd "
-                f"counts: [{machine.local_ssds}]",
+                400, f"Local SSD count {ssd} is not supported with machine type {name}.{counts}"
             )
         own = (self.rule.get("location") or {}).get("zones") or self._reservation()
         return [zone for zone in zones if own or zone in offered] or list(zones)
@@ -365,6 +372,29 @@ class _Rule:
             hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8],
         ]
         return "-".join(parts)
+
+
+def _incompatible(reservation: str, why: str) -> ApiError:
+    return ApiError(
+        400,
+        f'Reservation "{reservation}" is incompatible with priority rule configuration ({why}).',
+    )
+
+
+def _local_ssds(machine: MachineType) -> Sequence[int]:
+    """How many local SSDs a priority may request with the machine type: the number that it
+    includes, or those that can be attached (GoogleCloudPlatform/cluster-autoscaler,
+    storage_misconfigured.go, with the numbers of deprecated_machine_types_config.go)."""
+    if machine.local_ssd_gib is not None:
+        return [machine.local_ssds] if machine.local_ssds else []
+    gpus = int(machine.gpus)
+    attachable = {
+        "n1": [*range(1, 9), 16, 24],
+        "a2": [count for count in (1, 2, 4, 8) if count >= min(gpus, 8)],
+        "g2": [gpus],
+        "g4": [gpus * 4],
+    }
+    return attachable.get(machine.family, [])
 
 
 def _path(specific: Mapping[str, Any]) -> str:

@@ -188,6 +188,32 @@ def test_spelling_finds_what_was_meant(written: str, meant: str | None) -> None:
     assert gke.spelling(written) == meant
 
 
+def test_a_machine_without_its_local_ssds_is_otherwise_the_same() -> None:
+    """GKE knows one for each machine that includes them, but for parts of an A3 and bare metal."""
+    bare = [row for row in MACHINES if row.name.endswith("-nolssd")]
+    whole = [gke.MACHINE_TYPES[row.name.removesuffix("-nolssd")] for row in bare]
+    assert [row.name for row in MACHINES if row.local_ssds and row not in whole] == [
+        *(f"a3-highgpu-{gpus}g" for gpus in (1, 2, 4)),
+        "a4x-maxgpu-4g-metal",
+    ]
+    assert {row.local_ssds for row in bare} == {0}
+    assert [(row.gpus, row.vcpu, row.zones) for row in bare] == [
+        (row.gpus, row.vcpu, row.zones) for row in whole
+    ]
+    assert gke.MACHINE_TYPES["a2-ultragpu-1g-nolssd"].on_demand == 5.0277
+
+
+def test_gke_takes_the_machines_that_autopilot_offers() -> None:
+    """And none without local SSDs, which it starts only if a class names the type."""
+    for row in ACCELERATORS:
+        for count in row.counts:
+            machine = gke.largest_with(row.name, count)
+            assert machine is not None, (row.name, count)
+            offered = count in row.autopilot_counts and machine.accelerator is not None
+            assert machine.autopilot == offered, (row.name, count)
+            assert not machine.name.endswith("-nolssd")
+
+
 def test_every_cpu_machine_type_is_known_with_its_price() -> None:
     """Each listed machine without GPUs has vCPUs and memory, and no accelerator; the older families
     have a price."""

@@ -140,7 +140,11 @@ def test_a_priority_takes_machines_out_of_its_reservation() -> None:
     [
         ("g2-standard-4", ""),
         ("g2-standard-24", "GPU type nvidia-l4 with count 1 is not supported with machine type g2"),
-        ("a2-highgpu-1g", "machine family mismatch: requested g2, reservation has a2"),
+        (
+            "a2-highgpu-1g",
+            'Reservation "mine" is incompatible with priority rule configuration (in zone '
+            "us-central1-a: machine family mismatch: requested g2, reservation has a2).",
+        ),
     ],
 )
 def test_a_priority_with_a_family_has_the_machines_of_its_reservation(held: str, says: str) -> None:
@@ -157,6 +161,39 @@ def test_a_priority_with_a_family_has_the_machines_of_its_reservation(held: str,
         (first,) = (one for one in made.cloud.node_groups() if one.choice and not one.choice.rank)
         assert first.node.labels["node.kubernetes.io/instance-type"] == held
         made.cloud.set_size(first.name, 1)
+
+
+WHOLE, BARE = "a3-highgpu-8g", "a3-highgpu-8g-nolssd"
+
+
+@pytest.mark.parametrize(
+    ("named", "ssds", "held", "says"),
+    [
+        (WHOLE, 16, WHOLE, ""),
+        (WHOLE, 8, WHOLE, f"Local SSD count 8 is not supported with machine type {WHOLE}. Allowed "
+         "counts are - [16]."),
+        (WHOLE, 16, BARE, 'Reservation "mine" is incompatible with priority rule configuration (in '
+         f"zone us-central1-a: machine type mismatch, requested {WHOLE}, reservation has {BARE})."),
+        (BARE, 0, BARE, ""),
+        (BARE, 16, BARE, f"Local SSD count 16 is not supported with machine type {BARE}."),
+    ],
+)  # fmt: skip
+def test_a_priority_has_the_machine_type_and_local_ssds_of_its_reservation(
+    named: str, ssds: int, held: str, says: str
+) -> None:
+    """Otherwise the report says why, and GKE never provisions it."""
+    mine = Reservation(name="mine", type=held, zone="us-central1-a", count=1)
+    made, given = stack(reservations=(mine,)), copy.deepcopy(L4)
+    gpu = {"type": "nvidia-h100-80gb", "count": 8}
+    rule = RESERVED | {"machineType": named, "gpu": gpu, "storage": {"localSSDCount": ssds}}
+    given["spec"]["priorities"] = [rule, ON_DEMAND]
+    assert made.cloud.classes([given]) == (
+        [f"compute class l4: priority 0: {says}"] if says else []
+    )
+    pools = [one.name for one in made.cloud.node_groups() if one.choice and not one.choice.rank]
+    assert len(pools) == (0 if says else 1)
+    for pool in pools:
+        made.cloud.set_size(pool, 1)
 
 
 @pytest.mark.parametrize(
@@ -235,8 +272,13 @@ A100 = {"machineType": "a2-ultragpu-1g", "gpu": {"type": "nvidia-a100-80gb", "co
          "location config with specific reservations enabled"),
         (RESERVED | A100, "the priority has no localSSDCount"),
         (RESERVED | A100 | {"storage": {"localSSDCount": 2}},
-         "Invalid localSSD count: 2 for given machineType: a2-ultragpu-1g, possible local ssd "
-         "counts: [1]"),
+         "Local SSD count 2 is not supported with machine type a2-ultragpu-1g. Allowed counts are "
+         "- [1]."),
+        (SPOT | {"storage": {"localSSDCount": 2}},
+         "Local SSD count 2 is not supported with machine type g2-standard-4. Allowed counts are - "
+         "[1]."),
+        (A100 | {"machineType": "a2-ultragpu-1g-nolssd", "storage": {"localSSDCount": 1}},
+         "Local SSD count 1 is not supported with machine type a2-ultragpu-1g-nolssd."),
         ({"reservations": RESERVED["reservations"], "machineFamily": "a2", "gpu": A100["gpu"],
           "storage": {"localSSDCount": 1}}, "must use machineType, not machineFamily"),
         ({"reservations": RESERVED["reservations"], "gpu": {"type": "nvidia-l4", "count": 1}},
