@@ -43,19 +43,27 @@ def unsupported(pool: type) -> Mapping[str, Sequence[NotWith]]:
     return by_field
 
 
-def check_scaler(args: Any, scaler: str, cluster: type) -> None:
+def check_scaler(args: Any, scaler: str, cluster: type, *, needs: str = "") -> None:
     """Raises ValueError, `key: what is wrong`, for a setting of the pool that its cluster's scaler
-    does not support; names the scalers that do."""
+    does not support; names the scalers that do, and what else of the pool they do not support.
+    `needs`: further settings that the pool must have with another scaler."""
     defaults = {field.name: _default(field) for field in dataclasses.fields(args)}
-    for name, marks in unsupported(type(args)).items():
-        value = getattr(args, name)
-        if value == defaults[name]:
-            continue
-        cannot = {mark.scaler: mark for mark in marks if value not in mark.but}
+    refused = {
+        name: {mark.scaler: mark for mark in marks if getattr(args, name) not in mark.but}
+        for name, marks in unsupported(type(args)).items()
+        if getattr(args, name) != defaults[name]
+    }
+    for name, cannot in refused.items():
         if (mark := cannot.get(scaler)) is None:
             continue
-        able = [other for other in scalers(cluster) if other not in cannot]
-        way = f", or set cluster.scaler: {' or '.join(able)}" if able else ""
+        ways: dict[str, list[str]] = {}
+        for other in scalers(cluster):
+            if other not in cannot:
+                drop = " and ".join(camel(key) for key in refused if other in refused[key])
+                ways.setdefault(f"drop {drop} and " if drop else "", []).append(other)
+        first = min(ways, key=len, default="")
+        way = f", or {first}set cluster.scaler: {' or '.join(ways[first])}{needs}" if ways else ""
+        value = getattr(args, name)
         what = f"{shown(value)} is" if isinstance(value, str | int) else "is"
         raise ValueError(
             f"{camel(name)}: {what} not possible with cluster.scaler {scaler}: {mark.reason}; drop "

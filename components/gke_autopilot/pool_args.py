@@ -121,12 +121,19 @@ class GkeAutopilotPoolArgs:
 
     def resolve(self, name: str, cluster: GkeAutopilotArgs) -> "ResolvedPool[GkeAutopilotPoolArgs]":
         """The pool in its cluster; raises ValueError if it does not match the cluster."""
-        check_scaler(self, cluster.scaler, type(cluster))
+        every = catalog.ACCELERATORS[self.accelerator].autopilot_counts
+        counts = [
+            count
+            for count in every
+            if {*self.order} <= {*catalog.autopilot_provisioning(self.accelerator, count)}
+        ] or every
+        missing = self.gpus_per_node is None
+        needs = f" and gpusPerNode: {counts[0]}" if missing and cluster.scaler == "gke" else ""
+        check_scaler(self, cluster.scaler, type(cluster), needs=needs)
         self._check_version(cluster.version)
         pool = self.gpu_pool(name)
         if cluster.scaler == "compute-classes":
             if self.gpus_per_node is None:
-                counts = catalog.ACCELERATORS[self.accelerator].autopilot_counts
                 raise ValueError(
                     "gpusPerNode: is missing, and a compute class creates nodes with a fixed "
                     f"number of GPUs; allowed: {', '.join(map(str, counts))}"

@@ -295,6 +295,15 @@ _NOT_WITH_EXISTING = {
 decides."""
 
 
+_INSTEAD = {
+    ("gke-autopilot", "maxNodes"): (
+        "drop it, and limit the GPUs by nominalQuota of batch.queues, gpus of teams, or the GPU "
+        "quota of your Google Cloud project"
+    )
+}
+"""(platform, key of other platforms) -> what to use there."""
+
+
 def _check_owner_keys(platform: str, cluster: Any) -> None:
     """Refuses keys of a cluster that the stack creates, if the cluster is an existing one."""
     entry = PLATFORMS[platform]
@@ -325,7 +334,8 @@ def _on_other_platforms(error: NoSuchKey, platform: str) -> str:
         for name in have
         if name.removesuffix("-existing") not in {*have} - {name}
     ]
-    advice = f"use {error.counterpart} on {here}" if error.counterpart else "drop it"
+    own = f"use {error.counterpart} on {here}" if error.counterpart else "drop it"
+    advice = _INSTEAD.get((here, error.path.rpartition(".")[2]), own)
     return f"{error.path}: is only available on {' and '.join(names)}; {advice}"
 
 

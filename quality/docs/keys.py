@@ -17,6 +17,7 @@ from components.cluster import GPU_TAINT
 from components.decode import camel, type_hints
 from components.limits import unwrapped
 from components.platforms import PLATFORMS
+from components.scaler import unsupported
 from components.settings.blocks import BLOCKS
 from tools.sections import REFERENCE, table
 
@@ -98,10 +99,23 @@ def _page(file: str) -> str:
 def _tables(tables: Mapping[str, type]) -> str:
     """One table for each class, nested keys with their path."""
     parts = []
+    first = next(iter(tables.values()))
     for title, kind in tables.items():
+        hidden = {f"`{key}`" for key in _refused(first, kind)}
+        rows = [row for row in _rows(kind, "") if row[0] not in hidden]
         parts.append(f"## {title}\n")
-        parts += [*table(("key", "type", "default", "meaning"), _rows(kind, "")), ""]
+        parts += [*table(("key", "type", "default", "meaning"), rows), ""]
     return "\n".join(parts)
+
+
+def _refused(cluster: type, pool: type) -> set[str]:
+    """The keys of a pool that a cluster always refuses, because its scaler is not a setting."""
+    fixed = vars(cluster).get("scaler")
+    if not isinstance(fixed, property):
+        return set()
+    (only,) = typing.get_args(fixed.fget.__annotations__["return"])
+    marked = unsupported(pool).items()
+    return {camel(name) for name, marks in marked if only in [mark.scaler for mark in marks]}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +172,10 @@ def blocks(platform: str) -> Mapping[str, type]:
 
 def settings_of(platform: str) -> Iterator[Setting]:
     """All keys of a stack on the platform, such as `cluster.name`, `gpuPools.maxNodes`."""
+    own = PLATFORMS[platform].settings
+    hidden = {f"gpuPools.{key}" for key in _refused(own.CLUSTER, own.POOL)}
     for key, kind in blocks(platform).items():
-        yield from settings(kind, f"{key}.")
+        yield from (each for each in settings(kind, f"{key}.") if each.key not in hidden)
 
 
 def choices(hint: Any) -> tuple[Any, ...]:

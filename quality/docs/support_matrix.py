@@ -66,10 +66,11 @@ Operator](../how-to/gpu-operator.md).
 """
 _PLUGIN = """
 The rows of `gke` and `eks` also apply to [existing GKE](../how-to/existing-cluster-gke.md) and
-[existing EKS](../how-to/existing-cluster-eks.md) clusters, whose pools have the same settings. If
-`devicePlugin` is not `gke` on GKE, GKE's own device plugin is disabled on the pool, and with it
-GKE's installation of the driver. NVIDIA's plugin hands out devices only: with `nvidia`, pods mount
-the driver's libraries from the directory that `driverLibraries` in the output `gpuPools` names.
+[existing EKS](../how-to/existing-cluster-eks.md) clusters, whose pools have the same settings, but
+no compute classes on GKE. If `devicePlugin` is not `gke` on GKE, GKE's own device plugin is
+disabled on the pool, and with it GKE's installation of the driver. NVIDIA's plugin hands out
+devices only: with `nvidia`, pods mount the driver's libraries from the directory that
+`driverLibraries` in the output `gpuPools` names.
 
 ## Sharing
 

@@ -219,6 +219,9 @@ def test_pods_on_autopilot_select_only_the_class() -> None:
     assert not pool.keeps_pods
 
 
+SHARED = GkeSharingArgs(strategy="time-slicing", replicas=2)
+
+
 @pytest.mark.parametrize(
     ("pool", "cluster", "says"),
     [
@@ -231,8 +234,18 @@ def test_pods_on_autopilot_select_only_the_class() -> None:
         ({"gpus_per_node": 1}, {"version": "1.29"}, "scaler: compute-classes needs GKE 1.30"),
         ({"accelerator": "nvidia-b200", "gpus_per_node": 8, "fallback": ("spot", "on-demand")}, {},
          "fallback: nodes with 8 nvidia-b200 are not sold as on-demand; allowed: spot, flex"),
-        ({"gpus_per_node": 1, "sharing": GkeSharingArgs(strategy="time-slicing", replicas=2)}, {},
+        ({"gpus_per_node": 1, "sharing": SHARED}, {},
          "sharing: is not possible with cluster.scaler compute-classes: .* cluster.scaler: gke"),
+        ({"sharing": SHARED, "fallback": ("spot", "on-demand")}, {},
+         "sharing: .*; drop the key, or drop fallback and set cluster.scaler: gke$"),
+        ({"sharing": SHARED, "fallback": ("spot", "on-demand"), "migrate_back": False},
+         {"scaler": "gke"},
+         "fallback: .*; drop the key, or drop sharing and set cluster.scaler: compute-classes and "
+         "gpusPerNode: 1$"),
+        ({"accelerator": "nvidia-h100-80gb", "fallback": ("spot", "on-demand")}, {"scaler": "gke"},
+         "fallback: .*; drop the key, or set cluster.scaler: compute-classes and gpusPerNode: 8$"),
+        ({"accelerator": "nvidia-h100-80gb", "fallback": ("spot", "on-demand")}, {},
+         "gpusPerNode: is missing, .*; allowed: 8$"),
     ],
 )  # fmt: skip
 def test_what_a_class_on_autopilot_cannot_be_is_refused(

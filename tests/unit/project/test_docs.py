@@ -159,6 +159,13 @@ def test_the_pages_of_config_keys_are_up_to_date(file: str) -> None:
     assert (keys.FOLDER / f"{file}.md").read_text() == keys.pages()[file]
 
 
+@pytest.mark.parametrize("key", ["fallback", "migrateBack", "consolidationDelayMinutes"])
+def test_an_existing_cluster_lists_no_key_that_its_scaler_refuses(key: str) -> None:
+    """A pool on an existing GKE cluster is a node pool, never a compute class."""
+    assert f"| `{key}` |" in keys.pages()["gke"]
+    assert f"| `{key}` |" not in keys.pages()["gke-existing"]
+
+
 def test_every_config_key_is_explained_in_a_sentence() -> None:
     """With a subject: none begins with a preposition or a participle, and only what stands for a
     table of its own has none."""

@@ -116,7 +116,7 @@ def test_a_region_without_it_is_a_finding() -> None:
 def test_what_is_not_known_says_so() -> None:
     """No price is no price of 0, and what is not sold has none to know."""
     _, _, text = answer("h200", None)
-    (ultra,) = (line for line in text.splitlines() if "a3-ultragpu-8g" in line)
+    (ultra,) = (line for line in text.splitlines() if "a3-ultragpu-8g " in line)
     assert ultra.split()[3:6] == ["not", "sold", "unknown"]
     (p5e,) = (line for line in text.splitlines() if "p5e.48xlarge" in line)
     assert p5e.split()[3] == "unknown"
