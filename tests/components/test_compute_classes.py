@@ -238,12 +238,9 @@ SHARED = GkeSharingArgs(strategy="time-slicing", replicas=2)
          "sharing: is not possible with cluster.scaler compute-classes: .* cluster.scaler: gke"),
         ({"sharing": SHARED, "fallback": ("spot", "on-demand")}, {},
          "sharing: .*; drop the key, or drop fallback and set cluster.scaler: gke$"),
-        ({"sharing": SHARED, "fallback": ("spot", "on-demand"), "migrate_back": False},
-         {"scaler": "gke"},
+        ({"sharing": SHARED, "fallback": ("spot", "on-demand")}, {"scaler": "gke"},
          "fallback: .*; drop the key, or drop sharing and set cluster.scaler: compute-classes and "
          "gpusPerNode: 1$"),
-        ({"accelerator": "nvidia-h100-80gb", "fallback": ("spot", "on-demand")}, {"scaler": "gke"},
-         "fallback: .*; drop the key, or set cluster.scaler: compute-classes and gpusPerNode: 8$"),
         ({"accelerator": "nvidia-h100-80gb", "fallback": ("spot", "on-demand")}, {},
          "gpusPerNode: is missing, .*; allowed: 8$"),
     ],

@@ -153,10 +153,7 @@ class _Rule:
 
     def _with(self, held: Reservation | None) -> "_Rule":
         """The priority with the machine type of its reservation; raises ApiError if it names
-        another one, or another family.
-
-        GoogleCloudPlatform/cluster-autoscaler, reservation_utils.go and reservations/matcher.go.
-        """
+        another one, or another family (reservation_utils.go and matcher.go)."""
         if held is None:
             return self
         if wanted := self.rule.get("machineType"):
@@ -388,13 +385,12 @@ def _local_ssds(machine: MachineType) -> Sequence[int]:
     if machine.local_ssd_gib is not None:
         return [machine.local_ssds] if machine.local_ssds else []
     gpus = int(machine.gpus)
-    attachable = {
+    return {
         "n1": [*range(1, 9), 16, 24],
         "a2": [count for count in (1, 2, 4, 8) if count >= min(gpus, 8)],
         "g2": [gpus],
         "g4": [gpus * 4],
-    }
-    return attachable.get(machine.family, [])
+    }.get(machine.family, [])
 
 
 def _path(specific: Mapping[str, Any]) -> str:

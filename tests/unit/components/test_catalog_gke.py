@@ -188,18 +188,14 @@ def test_spelling_finds_what_was_meant(written: str, meant: str | None) -> None:
     assert gke.spelling(written) == meant
 
 
-def test_a_machine_without_its_local_ssds_is_otherwise_the_same() -> None:
+def test_a_machine_without_its_local_ssds_has_none() -> None:
     """GKE knows one for each machine that includes them, but for parts of an A3 and bare metal."""
     bare = [row for row in MACHINES if row.name.endswith("-nolssd")]
     whole = [gke.MACHINE_TYPES[row.name.removesuffix("-nolssd")] for row in bare]
     assert [row.name for row in MACHINES if row.local_ssds and row not in whole] == [
-        *(f"a3-highgpu-{gpus}g" for gpus in (1, 2, 4)),
-        "a4x-maxgpu-4g-metal",
+        *("a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g", "a4x-maxgpu-4g-metal")
     ]
     assert {row.local_ssds for row in bare} == {0}
-    assert [(row.gpus, row.vcpu, row.zones) for row in bare] == [
-        (row.gpus, row.vcpu, row.zones) for row in whole
-    ]
     assert gke.MACHINE_TYPES["a2-ultragpu-1g-nolssd"].on_demand == 5.0277
 
 
@@ -211,7 +207,7 @@ def test_gke_takes_the_machines_that_autopilot_offers() -> None:
             assert machine is not None, (row.name, count)
             offered = count in row.autopilot_counts and machine.accelerator is not None
             assert machine.autopilot == offered, (row.name, count)
-            assert not machine.name.endswith("-nolssd")
+            assert "nolssd" not in machine.name
 
 
 def test_every_cpu_machine_type_is_known_with_its_price() -> None:

@@ -135,65 +135,53 @@ def test_a_priority_takes_machines_out_of_its_reservation() -> None:
         made.cloud.set_size(reserved.name, 2)
 
 
-@pytest.mark.parametrize(
-    ("held", "says"),
-    [
-        ("g2-standard-4", ""),
-        ("g2-standard-24", "GPU type nvidia-l4 with count 1 is not supported with machine type g2"),
-        (
-            "a2-highgpu-1g",
-            'Reservation "mine" is incompatible with priority rule configuration (in zone '
-            "us-central1-a: machine family mismatch: requested g2, reservation has a2).",
-        ),
-    ],
-)
-def test_a_priority_with_a_family_has_the_machines_of_its_reservation(held: str, says: str) -> None:
-    """Not the largest of the family, nor one that the pods would fit on."""
-    mine = Reservation(name="mine", type=held, zone="us-central1-a", count=1)
-    made, given = stack(reservations=(mine,)), copy.deepcopy(L4)
-    family = {key: value for key, value in RESERVED.items() if key != "machineType"}
-    given["spec"]["priorities"] = [family | {"machineFamily": "g2"}, ON_DEMAND]
-    lines = made.cloud.classes([given])
-    assert [line.removeprefix("compute class l4: priority 0: ")[: len(says)] for line in lines] == (
-        [says] if says else []
-    )
-    if not says:
-        (first,) = (one for one in made.cloud.node_groups() if one.choice and not one.choice.rank)
-        assert first.node.labels["node.kubernetes.io/instance-type"] == held
-        made.cloud.set_size(first.name, 1)
-
-
 WHOLE, BARE = "a3-highgpu-8g", "a3-highgpu-8g-nolssd"
+UNFIT = (
+    'Reservation "mine" is incompatible with priority rule configuration (in zone us-central1-a: '
+)
+COUNT = "Local SSD count {} is not supported with machine type"
+
+
+def h100(machine_type: str, ssds: int) -> dict[str, Any]:
+    return {
+        "machineType": machine_type,
+        "gpu": {"type": "nvidia-h100-80gb", "count": 8},
+        "storage": {"localSSDCount": ssds},
+    }
 
 
 @pytest.mark.parametrize(
-    ("named", "ssds", "held", "says"),
+    ("named", "held", "says"),
     [
-        (WHOLE, 16, WHOLE, ""),
-        (WHOLE, 8, WHOLE, f"Local SSD count 8 is not supported with machine type {WHOLE}. Allowed "
-         "counts are - [16]."),
-        (WHOLE, 16, BARE, 'Reservation "mine" is incompatible with priority rule configuration (in '
-         f"zone us-central1-a: machine type mismatch, requested {WHOLE}, reservation has {BARE})."),
-        (BARE, 0, BARE, ""),
-        (BARE, 16, BARE, f"Local SSD count 16 is not supported with machine type {BARE}."),
+        ({"machineFamily": "g2"}, "g2-standard-4", ""),
+        ({"machineFamily": "g2"}, "g2-standard-24",
+         "GPU type nvidia-l4 with count 1 is not supported with machine type g2-standard-24."),
+        ({"machineFamily": "g2"}, "a2-highgpu-1g",
+         f"{UNFIT}machine family mismatch: requested g2, reservation has a2)."),
+        (h100(WHOLE, 16), WHOLE, ""),
+        (h100(WHOLE, 16), BARE,
+         f"{UNFIT}machine type mismatch, requested {WHOLE}, reservation has {BARE})."),
+        (h100(WHOLE, 8), WHOLE,
+         f"{COUNT.format(8)} {WHOLE}. Allowed counts are - [16]."),
+        (h100(BARE, 0), BARE, ""),
+        (h100(BARE, 16), BARE, f"{COUNT.format(16)} {BARE}."),
     ],
 )  # fmt: skip
-def test_a_priority_has_the_machine_type_and_local_ssds_of_its_reservation(
-    named: str, ssds: int, held: str, says: str
+def test_a_priority_has_the_machines_and_local_ssds_of_its_reservation(
+    named: dict[str, Any], held: str, says: str
 ) -> None:
     """Otherwise the report says why, and GKE never provisions it."""
     mine = Reservation(name="mine", type=held, zone="us-central1-a", count=1)
     made, given = stack(reservations=(mine,)), copy.deepcopy(L4)
-    gpu = {"type": "nvidia-h100-80gb", "count": 8}
-    rule = RESERVED | {"machineType": named, "gpu": gpu, "storage": {"localSSDCount": ssds}}
-    given["spec"]["priorities"] = [rule, ON_DEMAND]
-    assert made.cloud.classes([given]) == (
-        [f"compute class l4: priority 0: {says}"] if says else []
-    )
-    pools = [one.name for one in made.cloud.node_groups() if one.choice and not one.choice.rank]
-    assert len(pools) == (0 if says else 1)
-    for pool in pools:
-        made.cloud.set_size(pool, 1)
+    any_type = {key: value for key, value in RESERVED.items() if key != "machineType"}
+    given["spec"]["priorities"] = [any_type | named, ON_DEMAND]
+    said = [f"compute class l4: priority 0: {says}"] if says else []
+    assert made.cloud.classes([given]) == said
+    first = [one for one in made.cloud.node_groups() if one.choice and not one.choice.rank]
+    types = [one.node.labels["node.kubernetes.io/instance-type"] for one in first]
+    assert types == ([] if says else [held])
+    for one in first:
+        made.cloud.set_size(one.name, 1)
 
 
 @pytest.mark.parametrize(
@@ -272,13 +260,9 @@ A100 = {"machineType": "a2-ultragpu-1g", "gpu": {"type": "nvidia-a100-80gb", "co
          "location config with specific reservations enabled"),
         (RESERVED | A100, "the priority has no localSSDCount"),
         (RESERVED | A100 | {"storage": {"localSSDCount": 2}},
-         "Local SSD count 2 is not supported with machine type a2-ultragpu-1g. Allowed counts are "
-         "- [1]."),
+         "count 2 is not supported with machine type a2-ultragpu-1g. Allowed counts are - [1]."),
         (SPOT | {"storage": {"localSSDCount": 2}},
-         "Local SSD count 2 is not supported with machine type g2-standard-4. Allowed counts are - "
-         "[1]."),
-        (A100 | {"machineType": "a2-ultragpu-1g-nolssd", "storage": {"localSSDCount": 1}},
-         "Local SSD count 1 is not supported with machine type a2-ultragpu-1g-nolssd."),
+         "count 2 is not supported with machine type g2-standard-4. Allowed counts are - [1]."),
         ({"reservations": RESERVED["reservations"], "machineFamily": "a2", "gpu": A100["gpu"],
           "storage": {"localSSDCount": 1}}, "must use machineType, not machineFamily"),
         ({"reservations": RESERVED["reservations"], "gpu": {"type": "nvidia-l4", "count": 1}},
