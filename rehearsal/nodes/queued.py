@@ -3,8 +3,9 @@
 States, reasons and messages follow GoogleCloudPlatform/cluster-autoscaler 7d250507,
 pkg/provisioningrequests (read 2026-11-24). An accepted request waits for capacity indefinitely, in
 the zone that was chosen when it was accepted: Compute Engine recommends one, here the first that
-has all machines, else the pool's first. Its nodes have their own label, and are not removed while
-they are booked for its pods. Unlike on GKE, a request has one pod set.
+has all machines, else the pool's first. From then on only the reconciler processes it, which does
+not check it again, and its nodes count in the pool's size. They have their own label, and are not
+removed while they are booked for its pods. Unlike on GKE, a request has one pod set.
 """
 
 import hashlib
@@ -50,7 +51,7 @@ RETRY_SECONDS, LOOK_SECONDS = 1.0, 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Grant:
-    """Nodes that were started for a request, and are not all ready yet."""
+    """The nodes of an accepted request, which are not all ready yet."""
 
     group: str
     zone: str
@@ -64,6 +65,8 @@ class QueuedNodes:
 
     def __init__(self, api: Callable[[], Api], log: EventLog, cloud: object) -> None:
         self._api, self._log, self._cloud = api, log, cloud
+        self._accepted: dict[str, _Grant] = {}
+        """Requests whose nodes have not started."""
         self._granted: dict[str, _Grant] = {}
         self._due: dict[str, float] = {}
         self._next = 0.0
@@ -96,7 +99,9 @@ class QueuedNodes:
         booked, self.waiting = set[str](), {}
         asked = [one for one in self._api().items(REQUESTS) if _class(one) == CLASS]
         there = {one["metadata"]["uid"] for one in asked}
+        self._accepted = {uid: one for uid, one in self._accepted.items() if uid in there}
         self._granted = {uid: one for uid, one in self._granted.items() if uid in there}
+        self._cloud.placed = self._placed(queued, nodes)
         for request in asked:
             try:
                 booked |= self._step(request, queued, own)
@@ -160,7 +165,7 @@ class QueuedNodes:
                 del self._granted[uid]
         elif time.monotonic() >= self._due.get(uid, 0.0):
             self._due[uid] = time.monotonic() + RETRY_SECONDS
-            self._ask(request, groups, nodes)
+            self._ask(request, groups)
         if not holds(request, "Provisioned") and uid not in self._granted:
             said = condition(request, "Provisioned") or condition(request, "Accepted")
             self._wait(request, said.get("message", ""))
@@ -170,7 +175,31 @@ class QueuedNodes:
         for owner in request["metadata"].get("ownerReferences") or [] if why else []:
             self.waiting[f"{request['metadata']['namespace']}/{owner['name']}"] = why
 
-    def _ask(self, request: Object, groups: Sequence[NodeGroup], nodes: Sequence[Object]) -> None:
+    def _ask(self, request: Object, groups: Sequence[NodeGroup]) -> None:
+        """Starts the nodes of a request, if it is or can be accepted and the cloud has them."""
+        uid, name = request["metadata"]["uid"], full_name(request)
+        grant = self._accepted.get(uid) or self._accept(request, groups)
+        if grant is None:
+            return
+        if grant.group not in {group.name for group in groups}:
+            self._say(request, "Failed", "MissingResizeRequest",
+                "The corresponding Resize Request was missing.")  # fmt: skip
+            return
+        assert isinstance(self._cloud, Queueing)
+        try:
+            self._cloud.start_together(grant.group, grant.nodes, grant.zone)
+        except RefusedError as error:
+            if self._say(request, "Provisioned", "ResourcePoolExhausted", str(error),
+                         status="False"):  # fmt: skip
+                self._log.record("cloud", grant.group, "refused", nodes=grant.nodes,
+                    message=str(error), request=name)  # fmt: skip
+            return
+        self._granted[uid] = self._accepted.pop(uid)
+        self._log.record("cloud", grant.group, "together", nodes=grant.nodes,
+            zone=grant.zone, request=name)  # fmt: skip
+
+    def _accept(self, request: Object, groups: Sequence[NodeGroup]) -> _Grant | None:
+        """Accepts a new request if a group has room for it, and else refuses it."""
         (pod_set, *_) = request["spec"]["podSets"]
         namespace = request["metadata"]["namespace"]
         template = self._api().get(
@@ -186,56 +215,50 @@ class QueuedNodes:
         if not options:
             none = "No nodepool with QueuedProvisioning enabled is available for scale up"
             self._refuse(request, "NoQueuedNodepoolAvailable", none)
-            return
+            return None
         group = options[0][0]
         labels = template["template"].get("metadata", {}).get("labels") or {}
         needed = nodes_for(spec, labels, pod_set["count"], group)
+        assert isinstance(self._cloud, Queueing)
         # Including nodes that no pod uses any more, until the autoscaler has removed them.
-        own = [node["metadata"]["labels"] for node in nodes if belongs(node, group)]
-        size = max(group.target_nodes, len(own))
+        started = sum(n for (name, _), n in self._cloud.placed.items() if name == group.name)
+        size = max(group.target_nodes, started) + sum(
+            other.nodes for other in self._accepted.values() if other.group == group.name
+        )
         if size >= group.max_nodes:
             self._refuse(request, "NodepoolSizeReached",
                 f"Max nodepool size reached, affected nodepools: {group.name}")  # fmt: skip
-            return
+            return None
         if size + needed > group.max_nodes:
             self._refuse(request, "ProvisioningRequestSingleZoneInfeasible",
                 "Provisioning Request cannot be scheduled in a single zone of a single nodepool, "
                 f"affected nodepools: {group.name}")  # fmt: skip
-            return
-        assert isinstance(self._cloud, Queueing)
-        running = {zone: self._running(group, zone, own) for of, zone in options if of is group}
-        if not holds(request, "Accepted"):
-            self._say(request, "Accepted", "SuccessfullyQueued",
-                "Provisioning Request was successfully queued.",
-                NodePoolName=group.name, ResizeRequestName=_resize(request),
-                SelectedZone=self._cloud.recommend(group.name, needed, running),
-            )  # fmt: skip
-        zone = _zone_of(request)
-        try:
-            self._cloud.start_together(group.name, needed, zone, running.get(zone, 0))
-        except RefusedError as error:
-            if self._say(request, "Provisioned", "ResourcePoolExhausted", str(error),
-                         status="False"):  # fmt: skip
-                self._log.record(
-                    "cloud", group.name, "refused", nodes=needed, message=str(error),
-                    request=full_name(request),
-                )  # fmt: skip
-            return
-        self._granted[request["metadata"]["uid"]] = _Grant(
-            group=group.name, zone=zone, nodes=needed, label=_resize(request)
-        )
-        self._log.record(
-            "cloud", group.name, "together", nodes=needed, zone=zone, request=full_name(request)
-        )
+            return None
+        zones = [zone for of, zone in options if of is group]
+        zone, label = self._cloud.recommend(group.name, needed, zones), _resize(request)
+        self._say(request, "Accepted", "SuccessfullyQueued",
+            "Provisioning Request was successfully queued.",
+            NodePoolName=group.name, ResizeRequestName=label, SelectedZone=zone,
+        )  # fmt: skip
+        grant = _Grant(group=group.name, zone=zone, nodes=needed, label=label)
+        self._accepted[request["metadata"]["uid"]] = grant
+        return grant
 
-    def _running(self, group: NodeGroup, zone: str, own: Sequence[Mapping[str, str]]) -> int:
-        """The nodes of the group in a zone, given the labels of all of them, and those to come."""
-        labels = Counter(each[LABEL] for each in own if LABEL in each)
-        return sum(LABEL in each and each.get(ZONE) == zone for each in own) + sum(
-            max(grant.nodes - labels[grant.label], 0)
-            for grant in self._granted.values()
-            if (grant.group, grant.zone) == (group.name, zone)
-        )
+    def _placed(
+        self, groups: Sequence[NodeGroup], nodes: Sequence[Object]
+    ) -> Counter[tuple[str, str]]:
+        """Group and zone -> its nodes there, and those to come."""
+        labels = [
+            (group.name, own)
+            for group in groups
+            for node in nodes
+            if belongs(node, group) and LABEL in (own := node["metadata"].get("labels") or {})
+        ]
+        placed = Counter((name, own.get(ZONE, "")) for name, own in labels)
+        there = Counter(own[LABEL] for _, own in labels)
+        for grant in self._granted.values():
+            placed[grant.group, grant.zone] += max(grant.nodes - there[grant.label], 0)
+        return placed
 
     def _refuse(self, request: Object, reason: str, message: str) -> None:
         """Records that the request is refused and retried, or has failed if it is old enough."""

@@ -5,6 +5,7 @@ forgotten tag, label or taint has the same effect as in the cloud.
 """
 
 import fnmatch
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -388,13 +389,15 @@ class ClassScaler(Protocol):
 class Queueing(Protocol):
     """A cloud that starts the nodes of a request all at once or not at all: GKE."""
 
-    def recommend(self, group: str, nodes: int, running: Mapping[str, int]) -> str:
-        """The zone in which this many more nodes of a `queued` group can be had, or its first.
-        `running`: each zone that may be used -> the group's nodes there."""
+    placed: Counter[tuple[str, str]]
+    """`queued` group and zone -> its nodes there. Who starts them counts them before the calls."""
 
-    def start_together(self, group: str, nodes: int, zone: str, running: int) -> None:
-        """Starts this many more nodes of a `queued` group in a zone that has `running` of them.
-        Raises RefusedError, with none of them started, if it cannot start all."""
+    def recommend(self, group: str, nodes: int, zones: Sequence[str]) -> str:
+        """Which of the zones has this many more nodes of a `queued` group; the first if none."""
+
+    def start_together(self, group: str, nodes: int, zone: str) -> None:
+        """Starts this many more nodes of a `queued` group in a zone. Raises RefusedError, with
+        none of them started, if it cannot start all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The simulated Google Cloud: its resources, its quotas, the nodes it would start."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -96,6 +97,7 @@ class GoogleCloud(CloudState):
         self._blocks = blocks or {}
         self.stock = Stocks(stock)
         """Machines that ran out, and those that become available again."""
+        self.placed: Counter[tuple[str, str]] = Counter()
         self._classes: list[Mapping[str, Any]] = []
         if existing is not None:
             lay_out(self, existing)
@@ -195,34 +197,25 @@ class GoogleCloud(CloudState):
                 self._check_auto_start(known[group], nodes)
             self.auto_nodes[group] = nodes
 
-    def recommend(self, group: str, nodes: int, running: Mapping[str, int]) -> str:
+    def recommend(self, group: str, nodes: int, zones: Sequence[str]) -> str:
         """Implements `rehearsal.simulators.cloud.Queueing`."""
         with self.lock:
             pool = self._pool(group)
-            return next(
-                (
-                    zone
-                    for zone, there in running.items()
-                    if pool is None
-                    or short_of(
-                        self.stock, self.pools(), pool, pool.nodes + nodes, zone, there + nodes
-                    )
-                    is None
-                ),
-                next(iter(running)),
-            )
+            has = (z for z in zones if pool is None or self._short_of(pool, nodes, z) is None)
+            return next(has, zones[0])
 
-    def start_together(self, group: str, nodes: int, zone: str, running: int) -> None:
+    def start_together(self, group: str, nodes: int, zone: str) -> None:
         """Implements `rehearsal.simulators.cloud.Queueing`."""
         with self.lock:
             if (pool := self._pool(group)) is None:
                 raise RefusedError(f"there is no node pool {group}")
             try:
-                self.check_start(pool, pool.nodes + nodes, zone, running + nodes)
+                self.check_start(pool, pool.nodes + nodes, zone)
             except ApiError as error:
                 raise RefusedError(error.message) from None
             pool.nodes += nodes
             pool.kept_nodes += nodes
+            self.placed[group, zone] += nodes
         self.notify()
 
     def release(self, group: str, provider_id: str) -> None:
@@ -346,14 +339,18 @@ class GoogleCloud(CloudState):
         most = sum(group.max_nodes * group.gpus for group in groups)
         return max(DEFAULT_QUOTA, most + reserved.reserved_gpus(self, None, None))
 
-    def check_start(self, pool: CloudResource, wanted: int, zone: str = "", there: int = 0) -> None:
-        """Raises ApiError if the pool cannot have `wanted` nodes, with `zone` `there` of them in
-        it: GKE creates a pool that cannot have any nodes, and Compute Engine refuses its first
-        one."""
+    def _short_of(self, pool: CloudResource, more: int, zone: str) -> Stock | None:
+        return short_of(self.stock, [*self.pools()], pool, more, zone, self.placed)
+
+    def check_start(self, pool: CloudResource, wanted: int, zone: str = "") -> None:
+        """Raises ApiError if the pool cannot have `wanted` nodes, the new ones in `zone`, by
+        default its first: GKE creates a pool that cannot have any nodes, and Compute Engine refuses
+        its first one."""
         if not wanted:
             return
         check_boot_disk(pool.state["config"])
-        if (row := short_of(self.stock, self.pools(), pool, wanted, zone, there)) is not None:
+        zone = zone or pool.state["locations"][0]
+        if (row := self._short_of(pool, wanted - pool.nodes, zone)) is not None:
             self.stock.refused(row)
             raise exhausted(pool, zone)
         cluster = self.resources[pool.parent or ""]

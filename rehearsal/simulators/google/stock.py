@@ -1,8 +1,9 @@
 """Machines that Compute Engine runs out of, according to `stock` in an inventory."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from rehearsal.simulators.google.container.node_defaults import queued
 from rehearsal.simulators.google.container.reserved import affinity
 from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.resource import CloudResource
@@ -19,40 +20,41 @@ def bought_as(state: Mapping[str, Any]) -> str:
     return "flex-start" if config.get("flexStart") else "on-demand"
 
 
-def covers(row: Stock, pool: CloudResource, zone: str = "") -> bool:
-    """Whether the row applies to the pool's machines; `zone`: only to those there."""
-    config = pool.state["config"]
-    return (
-        config["machineType"] == row.machine_type
-        and row.zone in ("", *([zone] if zone else pool.state["locations"]))
-        and row.capacity_type in ("", bought_as(pool.state))
-    )
-
-
 def short_of(
     stock: Iterable[Stock],
-    pools: Iterator[CloudResource],
+    pools: Collection[CloudResource],
     pool: CloudResource,
-    wanted: int,
-    zone: str = "",
-    there: int = 0,
+    more: int,
+    zone: str,
+    placed: Mapping[tuple[str, str], int],
 ) -> Stock | None:
-    """The row with too few machines for the pool to have `wanted` nodes, given all `pools`; with
-    `zone`, for it to have `there` of them in that zone."""
-    others = [one for one in pools if one.identity != pool.identity]
+    """The row with too few machines for the pool to have `more` nodes in the zone, given all
+    `pools`; `placed`: those of queued pools, by name and zone."""
     for row in stock:
-        if not covers(row, pool, zone):
+        if not _covers(row, pool) or row.zone not in ("", zone):
             continue
-        own = there if zone and row.zone else wanted
-        if own + sum(one.nodes for one in others if covers(row, one)) > row.nodes:
+        used = sum(_nodes(one, row.zone, placed) for one in pools if _covers(row, one))
+        if more + used > row.nodes:
             return row
     return None
 
 
-def exhausted(pool: CloudResource, zone: str = "") -> ApiError:
+def _covers(row: Stock, pool: CloudResource) -> bool:
+    same = pool.state["config"]["machineType"] == row.machine_type
+    return same and row.capacity_type in ("", bought_as(pool.state))
+
+
+def _nodes(pool: CloudResource, zone: str, placed: Mapping[tuple[str, str], int]) -> int:
+    """Its nodes in a zone, empty for all: if it is not queued, in the zone of their labels."""
+    if zone and queued(pool.state):
+        return placed.get((pool.state["name"], zone), 0)
+    return pool.nodes if zone in ("", pool.state["locations"][0]) else 0
+
+
+def exhausted(pool: CloudResource, zone: str) -> ApiError:
     """https://docs.cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability
     (read 2026-11-24)."""
-    project, zone = pool.identity.split("/")[1], zone or pool.state["locations"][0]
+    project = pool.identity.split("/")[1]
     return ApiError(
         429,
         f"ZONE_RESOURCE_POOL_EXHAUSTED: The zone 'projects/{project}/zones/{zone}' does not have "

@@ -1,8 +1,11 @@
 """The nodes of a ProvisioningRequest start together or not at all, and wait for its pods."""
 
 import copy
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +30,7 @@ NODES = "/api/v1/nodes/"
 
 
 class Cluster(Api):
-    """One request for pods of a template, and the nodes that the cloud has started."""
+    """Requests for pods of a template, first one, and the nodes that the cloud has started."""
 
     def __init__(self, pods: int) -> None:
         self.request: dict[str, Any] = {
@@ -44,10 +47,18 @@ class Cluster(Api):
                 "podSets": [{"podTemplateRef": {"name": "ppt"}, "count": pods}],
             },
         }
+        self.requests = [self.request]
         self.nodes: list[dict[str, Any]] = []
 
+    def another(self) -> dict[str, Any]:
+        """Adds a second, new request."""
+        self.requests.append(copy.deepcopy(self.request))
+        self.requests[1]["metadata"] |= {"name": "ddp-2", "uid": "v"}
+        self.requests[1].pop("status", None)
+        return self.requests[1]
+
     def items(self, path: str) -> list[dict[str, Any]]:
-        return [self.request] if path == queued.REQUESTS else []
+        return self.requests if path == queued.REQUESTS else []
 
     def get(self, path: str, query: Any = None) -> dict[str, Any]:
         assert path == TEMPLATE
@@ -57,26 +68,25 @@ class Cluster(Api):
         if path.startswith(NODES):
             (found,) = (n for n in self.nodes if path.endswith(n["metadata"]["name"]))
             found["metadata"]["labels"].update(patch["metadata"]["labels"])
-            return found
-        self.request |= patch
-        return self.request
+        return patch  # which has the request's own status
 
 
 class Stocked:
     """A cloud that has so many machines in each zone, and starts the nodes at once."""
 
     def __init__(self, cluster: Cluster, machines: dict[str, int]) -> None:
-        self.cluster, self.machines = cluster, machines
+        self.cluster, self.machines, self.placed = cluster, machines, Counter[tuple[str, str]]()
 
-    def recommend(self, group: str, nodes: int, running: Mapping[str, int]) -> str:
-        has = (zone for zone, there in running.items() if there + nodes <= self.machines[zone])
-        return next(has, next(iter(running)))
+    def recommend(self, group: str, nodes: int, zones: Sequence[str]) -> str:
+        has = (z for z in zones if self.placed[group, z] + nodes <= self.machines[z])
+        return next(has, zones[0])
 
-    def start_together(self, group: str, nodes: int, zone: str, running: int) -> None:
-        if running + nodes > self.machines[zone]:
+    def start_together(self, group: str, nodes: int, zone: str) -> None:
+        if self.placed[group, zone] + nodes > self.machines[zone]:
             raise RefusedError(f"{self.machines[zone]} machines are left")
-        for number in range(nodes):
-            made = node(f"n{number}", POOL)
+        self.placed[group, zone] += nodes
+        for _ in range(nodes):
+            made = node(f"n{len(self.cluster.nodes)}", POOL)
             made["metadata"]["annotations"] = {GROUP: group}
             self.cluster.nodes.append(made)
 
@@ -87,7 +97,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rehearsed(
-    tmp_path: Any, pods: int, machines: int, others: int = 0
+    tmp_path: Path, pods: int, machines: int, others: int = 0
 ) -> tuple[Cluster, Stocked, QueuedNodes]:
     """`machines` in the pool's first zone, `others` in its second."""
     cluster = Cluster(pods)
@@ -95,7 +105,7 @@ def rehearsed(
     return cluster, cloud, QueuedNodes(lambda: cluster, EventLog(tmp_path / "log"), cloud)
 
 
-def test_a_request_waits_until_all_of_its_nodes_can_be_had(tmp_path: Any) -> None:
+def test_a_request_waits_until_all_of_its_nodes_can_be_had(tmp_path: Path) -> None:
     """Queued, with the cloud's words; three of four machines start no node."""
     cluster, cloud, nodes = rehearsed(tmp_path, pods=4, machines=3)
     for _ in range(3):
@@ -114,7 +124,7 @@ def test_a_request_waits_until_all_of_its_nodes_can_be_had(tmp_path: Any) -> Non
     assert nodes.waiting == {}
 
 
-def test_a_request_keeps_the_zone_that_it_was_accepted_for(tmp_path: Any) -> None:
+def test_a_request_keeps_the_zone_that_it_was_accepted_for(tmp_path: Path) -> None:
     """Of two zones the one that has all machines; a zone that has them later does not help."""
     cluster, _, nodes = rehearsed(tmp_path, pods=4, machines=3, others=4)
     for _ in range(3):
@@ -146,22 +156,40 @@ def test_a_node_keeps_the_zone_of_its_request() -> None:
     assert patches == []
 
 
-def test_nodes_that_are_still_to_come_count_in_their_zone(tmp_path: Any) -> None:
-    """Two jobs at once do not both get the last machines of a zone."""
+@pytest.mark.parametrize("joined", [True, False])
+def test_nodes_that_are_still_to_come_count_in_their_zone(tmp_path: Path, joined: bool) -> None:
+    """As those that have joined: two jobs do not both get the last machines of a zone."""
     cluster, _, nodes = rehearsed(tmp_path, pods=2, machines=2, others=2)
-    second = copy.deepcopy(cluster.request)
-    second["metadata"] |= {"name": "ddp-2", "uid": "v"}
-    cluster.items = lambda path: [cluster.request, second]  # type: ignore[method-assign]
-    cluster.patch = lambda path, patch, kind="": patch  # type: ignore[method-assign]
+    for _ in range(3):
+        nodes.turn([POOL], cluster.nodes if joined else [], [])
+    assert holds(cluster.request, "Provisioned") == joined
+    second = cluster.another()
+    nodes.turn([POOL], cluster.nodes if joined else [], [])
+    assert second["status"]["provisioningClassDetails"]["SelectedZone"] == "b"
+
+
+@pytest.mark.parametrize("machines", [2, 9], ids=["waits", "starts"])
+def test_an_accepted_request_is_not_checked_again(tmp_path: Path, machines: int) -> None:
+    """Its nodes count at once, so that another has no room; a lower maximum does not stop it."""
+    cluster, cloud, nodes = rehearsed(tmp_path, pods=3, machines=machines)
+    other = cluster.another()
     nodes.turn([POOL], [], [])
-    zones = [
-        each["status"]["provisioningClassDetails"]["SelectedZone"]
-        for each in (cluster.request, second)
-    ]
-    assert zones == ["a", "b"]
+    assert condition(other, "Failed")["reason"] == "ProvisioningRequestSingleZoneInfeasible"
+    cloud.machines["a"] = 9
+    nodes.turn([replace(POOL, max_nodes=2)], [], [])
+    assert holds(cluster.request, "Accepted")
+    assert len(cluster.nodes) == 3
 
 
-def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Any) -> None:
+def test_an_accepted_request_fails_without_its_pool(tmp_path: Path) -> None:
+    """Another pool that would do is not used: a new request has to ask for it."""
+    cluster, _, nodes = rehearsed(tmp_path, pods=3, machines=2)
+    nodes.turn([POOL], [], [])
+    nodes.turn([replace(POOL, name="new")], [], [])
+    assert condition(cluster.request, "Failed")["reason"] == "MissingResizeRequest"
+
+
+def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Path) -> None:
     """Booked until a pod that consumes the request is there. GKE says after ten minutes that they
     are not booked any more. When their run duration is over, the request is revoked, and the nodes
     are over as long as they are there."""
@@ -205,7 +233,7 @@ def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Any) -> None:
     ids=["never fits", "no room left", "full", "no such pool"],
 )
 def test_a_request_without_room_is_not_accepted_and_then_fails(
-    tmp_path: Any, pods: int, taken: int, labels: dict[str, str] | None, reason: str
+    tmp_path: Path, pods: int, taken: int, labels: dict[str, str] | None, reason: str
 ) -> None:
     """Nodes of an earlier job count until they are gone; of a young request it is tried again."""
     cluster, _, nodes = rehearsed(tmp_path, pods=pods, machines=9)

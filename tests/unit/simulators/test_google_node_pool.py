@@ -444,31 +444,51 @@ def test_a_queued_pool_starts_all_nodes_of_a_request_or_none() -> None:
     name = group_of(stack).name
     stack.cloud.faults.quota["PREEMPTIBLE_NVIDIA_T4_GPUS"] = 3
     with pytest.raises(RefusedError, match="PREEMPTIBLE_NVIDIA_T4_GPUS"):
-        stack.cloud.start_together(name, 4, ZONE, 0)
+        stack.cloud.start_together(name, 4, ZONE)
     assert group_of(stack).target_nodes == 0
-    stack.cloud.start_together(name, 3, ZONE, 0)
+    stack.cloud.start_together(name, 3, ZONE)
     assert group_of(stack).target_nodes == 3
     assert group_of(stack).queued
     taint = NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
     assert taint in group_of(stack).node.taints
 
 
-def test_all_nodes_of_a_request_start_in_one_zone() -> None:
-    """Google recommends one that has the machines, and counts those that run there."""
-    other = "us-central1-b"
-    rows = [Stock(machine_type="n1-standard-4", zone=zone, nodes=2) for zone in (ZONE, other)]
+OTHER = "us-central1-b"
+
+
+@pytest.fixture
+def scarce() -> GoogleStack:
+    """A queued pool in two zones, each of which has two machines."""
+    rows = [Stock(machine_type="n1-standard-4", zone=zone, nodes=2) for zone in (ZONE, OTHER)]
     stack = GoogleStack(quota_suffices=True, stock=rows)
     stack.cluster()
-    stack.pool(**QUEUED, nodeLocations=[ZONE, other])
-    name = group_of(stack).name
-    assert group_of(stack).zones == (ZONE, other)
-    assert stack.cloud.recommend(name, 2, {ZONE: 0, other: 0}) == ZONE
-    stack.cloud.start_together(name, 2, ZONE, 0)
-    assert stack.cloud.recommend(name, 2, {ZONE: 2, other: 0}) == other
-    assert stack.cloud.recommend(name, 3, {ZONE: 0, other: 0}) == ZONE
-    with pytest.raises(RefusedError, match=f"EXHAUSTED: The zone 'projects/p/zones/{other}'"):
-        stack.cloud.start_together(name, 3, other, 0)
-    stack.cloud.start_together(name, 2, other, 0)
+    stack.pool(**QUEUED, nodeLocations=[ZONE, OTHER])
+    return stack
+
+
+def test_all_nodes_of_a_request_start_in_one_zone(scarce: GoogleStack) -> None:
+    """Google recommends one that has the machines, and counts those that run there."""
+    cloud, name = scarce.cloud, group_of(scarce).name
+    assert group_of(scarce).zones == (ZONE, OTHER)
+    assert cloud.recommend(name, 2, [ZONE, OTHER]) == ZONE
+    cloud.start_together(name, 2, ZONE)
+    assert cloud.recommend(name, 2, [ZONE, OTHER]) == OTHER
+    assert cloud.recommend(name, 3, [ZONE, OTHER]) == ZONE
+    with pytest.raises(RefusedError, match=f"EXHAUSTED: The zone 'projects/p/zones/{OTHER}'"):
+        cloud.start_together(name, 3, OTHER)
+    cloud.start_together(name, 2, OTHER)
+
+
+def test_the_nodes_of_every_pool_count_in_their_zone(scarce: GoogleStack) -> None:
+    """A queued pool shares a zone's machines with others, whose nodes are in their first zone."""
+    scarce.pool("plain", nodeLocations=[ZONE, OTHER])
+    cloud, name, plain = scarce.cloud, group_of(scarce).name, group_of(scarce, "plain").name
+    cloud.set_size(plain, 1)
+    cloud.start_together(name, 2, OTHER)
+    assert cloud.recommend(name, 1, [OTHER, ZONE]) == ZONE
+    cloud.start_together(name, 1, ZONE)
+    with pytest.raises(RefusedError, match=f"EXHAUSTED: The zone 'projects/p/zones/{ZONE}'"):
+        cloud.set_size(plain, 2)
 
 
 def test_nodes_run_as_an_account_that_exists() -> None:
