@@ -583,11 +583,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def _check_capacity(self) -> None:
         offered = self.machine.provisioning
         key = "fallback" if self.fallback else "capacityType"
+        never = self.queued and "flex-start" not in offered
         for way in self.order:
             if way not in offered:
                 raise ValueError(
                     f"{key}: {self.machine_type} is not sold as {way}; allowed: "
-                    f"{', '.join(offered)}"
+                    f"{', '.join(offered)}{', without queued' if never else ''}"
                 )
         reservations.check(self.order, self.reservation)
         if "flex-start" in self.order and self.min_nodes:
@@ -609,9 +610,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if not self.queued:
             return
         if self.capacity_type != "flex-start":
+            sold = "flex-start" in self.machine.provisioning
             raise ValueError(
-                f"queued: is not possible with capacityType {self.capacity_type}; set capacityType "
-                "to flex-start, or drop the key"
+                f"queued: is not possible with capacityType {self.capacity_type}; "
+                f"{'set capacityType to flex-start, or ' if sold else ''}drop the key"
             )
         if self.location_policy != "any":
             raise ValueError(
