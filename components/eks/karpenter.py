@@ -16,6 +16,7 @@ from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
 from .. import definitions
 from ..catalog import images
+from ..catalog import kubernetes as names
 from ..cluster import Cluster
 from ..rights import declare as declare_rights
 from .effective import once_effective
@@ -223,7 +224,7 @@ def _deployment(
                 "topology_spread_constraints": [
                     {
                         "max_skew": 1,
-                        "topology_key": "topology.kubernetes.io/zone",
+                        "topology_key": names.ZONE,
                         "when_unsatisfiable": "ScheduleAnyway",
                         "label_selector": {"match_labels": _LABELS},
                     }

@@ -8,6 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from ..access import BucketDriver, ServiceAccountArgs, bucket_claim
+from ..catalog import kubernetes as names
 from ..cluster import ClaimVolume, Cluster
 from ..kept_disks import refusing_lost_disks
 from .pod_args import Auxiliary, NamespaceArgs
@@ -225,7 +226,7 @@ class PodClaims(pulumi.ComponentResource):
                             {
                                 "match_expressions": [
                                     {
-                                        "key": "topology.kubernetes.io/zone",
+                                        "key": names.ZONE,
                                         "operator": "In",
                                         "values": [disk.zone],
                                     }

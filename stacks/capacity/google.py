@@ -182,9 +182,9 @@ def _on_standard_quota(
     need: Need, preemptible: Known | None, metric: str, standard: Known
 ) -> Known | Unknown:
     """The answer for a project without preemptible quota, whose Spot and flex-start machines count
-    against the standard one (docs.cloud.google.com/compute/docs/instances/create-use-spot: "To
-    prevent Spot VMs from consuming your quotas for standard VMs' CPUs, GPUs, and disks, consider
-    requesting preemptible quota", read 2026-11-23). The API does not tell whether it was never
+    against the standard one (docs.cloud.google.com/compute/docs/instances/provisioning-models,
+    "Quota", of both: "preemptible quota is consumed. If your project lacks preemptible quota, then
+    standard quota is consumed", read 2026-11-26). The API does not tell whether it was never
     requested: a quota that was granted and lowered to 0 is a limit."""
     if need.units > standard.limit:
         return standard

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from components.catalog.images import DEVICE_PLUGIN
+from components.catalog.kubernetes import ZONE
 from components.cluster import GPU_TAINT
 from stacks.definition.files import ROOT
 from tests.toy import python
@@ -56,3 +57,9 @@ def test_no_other_file_names_the_device_plugins_version() -> None:
         if f"device-plugin {version}" in " ".join(path.read_text().split())
     ]
     assert found == []
+
+
+def test_no_component_writes_the_label_of_a_zone_again() -> None:
+    """Simulated clouds do: they share no protocol strings with the program."""
+    paths = (ROOT / "components").rglob("*.py")
+    assert [path.name for path in paths if f'"{ZONE}"' in path.read_text()] == ["kubernetes.py"]
