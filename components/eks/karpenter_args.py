@@ -97,7 +97,8 @@ class EksPoolKarpenterArgs:
         _DURATION, Sent("NodePool spec.template.spec.expireAfter"), Tries("720h")
     ] = "Never"
     """The maximum age of a node: then it accepts no more pods, and is removed once its jobs are
-    done. With Auto Mode, at most `480h`, which is also the meaning of `Never` there."""
+    done, with `forceUpdate` after 15 minutes at the latest. With Auto Mode, at most `480h`, which
+    is also the meaning of `Never` there, and jobs have 24 hours to end."""
     weight: Annotated[
         Annotated[int, Interval(ge=1, le=100)] | None,
         Sent("NodePool spec.weight"),

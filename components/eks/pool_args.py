@@ -210,9 +210,7 @@ class EksGpuNodeGroupArgs:
     ami_type: Annotated[
         str | None,
         _AMI_TYPE,
-        OnChange("GPU pool"),
         Silent("os and the instance type decide it; another value is refused"),
-        Tries("BOTTLEROCKET_x86_64_NVIDIA", given={"os": "bottlerocket"}),
     ] = None
     """The EKS image type; it follows from `os` and the instance type."""
     release_version: Annotated[
@@ -279,14 +277,15 @@ class EksGpuNodeGroupArgs:
         Annotated[int, Interval(ge=1, le=_MAX_UNAVAILABLE)] | None,
         Sent("NodeGroup updateConfig.maxUnavailable"),
     ] = None
-    """How many nodes an update replaces at a time, 1 to 100; by default, one."""
+    """How many nodes an update replaces at a time, 1 to 100; by default, one. With Auto Mode,
+    by default none: nodes are replaced when they reach their maximum age."""
     max_unavailable_percentage: Annotated[
         Percentage | None, Sent("NodeGroup updateConfig.maxUnavailablePercentage")
     ] = None
     """The same as a share of the pool's nodes, 1 to 100; instead of maxUnavailable."""
     force_update: Annotated[bool, Sent("NodeGroup forceUpdateVersion")] = False
-    """Whether an update evicts pods despite a disruption budget; otherwise it fails after 15
-    min."""
+    """Whether an update evicts pods despite a disruption budget; otherwise it fails after 15 min.
+    With Karpenter and Auto Mode, the pods of every node that is drained have 15 min, jobs too."""
     node_repair: Annotated[
         EksNodeRepairArgs,
         NotWith(

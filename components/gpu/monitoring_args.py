@@ -29,7 +29,8 @@ class MonitoringArgs:
     ] = None
     """What collects the metrics. `exporter` is NVIDIA's DCGM exporter, run by this stack. `managed`
     is GKE's own, without XID errors and throttling times, and so without alerts for them. By
-    default, it is `managed` on Autopilot, which allows nothing else, and `exporter` elsewhere."""
+    default, it is `managed` on Autopilot, which allows nothing else, and on an existing GKE
+    cluster, and `exporter` elsewhere."""
     interval_seconds: Annotated[
         int,
         Interval(ge=10, le=300),

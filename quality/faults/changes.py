@@ -52,12 +52,19 @@ RECYCLES = {"RECYCLE-GPU-POOL": "GPU pool", "RECYCLE-SYSTEM-POOL": "system pool"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One setting and its new value, with the other keys that it needs."""
+    """One setting and its new value, in a stack that already has the other keys that it needs."""
 
     key: str
     """As in the table of keys: `cluster.systemPool.diskSizeGb`, `gpuPools.machineType`."""
     to: Mapping[str, Any]
     """Key -> its new value; more than one only if the settings do not allow them separately."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Key -> its value before and after: what its own change does is no effect of this one."""
+
+    @property
+    def whole(self) -> Mapping[str, Any]:
+        """Everything that differs from the stack's file."""
+        return {**self.given, **self.to}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +138,7 @@ def table(platform: str, stack: str) -> Table:
     rows = [document.get(stack) or {}]
     if stack not in MORE:
         rows = [document[platform], *rows, document["everywhere"]]
-    listed = [Change(key=next(iter(to)), to=to) for row in rows for to in row.get("changes") or ()]
+    listed = [_listed(dict(to)) for row in rows for to in row.get("changes") or ()]
     along, silent, not_here, not_applied = (
         {key: value for row in rows for key, value in (row.get(part) or {}).items()}
         for part in ("along", "silent", "not_here", "not_applied")
@@ -148,6 +155,11 @@ def table(platform: str, stack: str) -> Table:
     )
 
 
+def _listed(to: dict[str, Any]) -> Change:
+    given = to.pop("given", {})
+    return Change(key=next(iter(to)), to=to, given=given)
+
+
 def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -> Iterator[Change]:
     """The changes of a stack's cluster, pools and monitoring that are derived from the fields: to
     every value that a field names, or else to the first other value that the block accepts. A block
@@ -161,15 +173,20 @@ def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -
         before = _block(config, room)
         now = _read(platform, room, before)
         beside = setting.key.rpartition(".")[0]
-        for value, given in tries(setting, _present(before, setting.key)):
-            others = {f"{beside}.{k}": ABSENT if v is None else v for k, v in given.items()}
-            to = {setting.key: value, **others, **along.get(room, {})}
+        for value, needs in tries(setting, _present(before, setting.key)):
+            given = {f"{beside}.{k}": ABSENT if v is None else v for k, v in needs.items()}
+            given |= along.get(room, {})
+            change = Change(key=setting.key, to={setting.key: value}, given=given)
             after = copy.deepcopy(config)
-            apply(after, to)
-            if _read(platform, room, _block(after, room)) not in (None, now):
-                yield Change(key=setting.key, to=to)
-                if not setting.marked(Tries):
-                    break
+            apply(after, change.given)
+            start = _read(platform, room, _block(after, room))
+            apply(after, change.to)
+            if _read(platform, room, _block(after, room)) in (None, start or now):
+                continue
+            # Without the change, the settings may refuse what it needs.
+            yield change if start else Change(key=setting.key, to=change.whole)
+            if not setting.marked(Tries):
+                break
 
 
 def _followed(setting: Setting) -> bool:
@@ -203,13 +220,18 @@ def _read(platform: str, room: str, block: Mapping[str, Any]) -> Any:
 
 
 def effects(runner: FaultRunner, planned: Table) -> Iterator[Effect]:
-    """Previews each change of a deployed stack."""
+    """Previews each change of a deployed stack that has what the change needs."""
     file = runner.folder / "program" / f"Pulumi.{runner.stack}.yaml"
     before = file.read_text()
+    start = changed(before, {})
     try:
-        for change in planned.changes:
-            file.write_text(changed(before, change))
-            yield _effect(runner, change)
+        for change in [*planned.changes, Change(key="", to={})]:  # at the end without any `given`
+            if (needed := changed(before, change.given)) != start:
+                file.write_text(start := needed)
+                runner.run_or_fail(runner.sandbox.engine.up)
+            if change.key:
+                file.write_text(changed(start, change.to))
+                yield _effect(runner, change)
     finally:
         file.write_text(before)
 
@@ -217,13 +239,14 @@ def effects(runner: FaultRunner, planned: Table) -> Iterator[Effect]:
 def applied(
     runner: FaultRunner, planned: Table, found: Sequence[Effect]
 ) -> Iterator[tuple[int, Effect]]:
-    """Applies the changes, with one `up` for each, which also undoes the previous change.
+    """Applies the changes, each by an `up` from its start, which also undoes the previous change.
 
     `found`: the previews' effects, in the table's order; yields the index and the effect as now
     known. A change that cannot be undone remains, and later changes are made in addition to it.
     """
     file = runner.folder / "program" / f"Pulumi.{runner.stack}.yaml"
     first = before = file.read_text()
+    start = changed(first, {})
     seen = _Standing.of(runner)
     if not seen.created:  # another owner's cluster, of which an `up` can replace nothing
         return
@@ -237,20 +260,21 @@ def applied(
             if reason := planned.only_previewed(change.key):
                 yield number, replace(effect, not_made=reason)
                 continue
-            if set(last.because) & set(effect.because) or (last.deletes and effect.deletes):
-                # Both may have the same effect, as `os` and `amiType` have, or two changes that
-                # need compute classes: an `up` from one to the other would do nothing.
-                file.write_text(before)
+            needed = changed(before, change.given)
+            same = set(last.because) & set(effect.because) or (last.deletes and effect.deletes)
+            if needed != start or same:
+                # Between two changes with the same effect, an `up` would do nothing.
+                file.write_text(start := needed)
                 runner.run_or_fail(runner.sandbox.engine.up)
                 seen, last = _Standing.of(runner), nothing
-            file.write_text(changed(before, change))
+            file.write_text(changed(start, change.to))
             outcome = runner.sandbox.engine.up()
             now = _Standing.of(runner)
             wrong = list(outcome.errors if not outcome.ok else now.not_as_said(seen, effect, last))
             seen = now
             yield number, replace(effect, made=True, wrong=tuple(wrong))
             if change.key in planned.stays:
-                before = changed(before, change)
+                before = start = changed(before, change.to)
                 last = replace(last, replaced=(), recycled=())
             else:
                 last = effect
@@ -306,10 +330,10 @@ class _Standing:
             yield f"the program warns that nodes of the {kind} are recycled, and none was"
 
 
-def changed(stack_file: str, change: Change) -> str:
-    """A stack file's text with the change applied."""
+def changed(stack_file: str, to: Mapping[str, Any]) -> str:
+    """A stack file's text with these keys set."""
     document = _loaded(stack_file)
-    apply(document["config"], change.to)
+    apply(document["config"], to)
     return yaml.safe_dump(document, sort_keys=False)
 
 

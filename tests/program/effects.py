@@ -65,7 +65,7 @@ def starts(platform: str) -> Sequence[Config]:
 @cache
 def rows(platform: str) -> Sequence[Mapping[str, Any]]:
     """The changes by which the starts follow from the sample."""
-    followed = [change.to for change in table(platform, STACK_OF[platform]).changes]
+    followed = [change.whole for change in table(platform, STACK_OF[platform]).changes]
     return [*own_starts(platform), *followed]
 
 

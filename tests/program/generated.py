@@ -67,7 +67,7 @@ def _rows(stack: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str
     planned = table(PLATFORM_OF[stack], stack)
     own = [to for to in own_starts(PLATFORM_OF[stack]) if not _elsewhere(planned, to)]
     others = [
-        {key: value for key, value in change.to.items() if (key, value) != ("workloads", ABSENT)}
+        {key: value for key, value in change.whole.items() if (key, value) != ("workloads", ABSENT)}
         for change in planned.changes
     ]
     return own, others

@@ -79,7 +79,7 @@ def kept(platform: str) -> set[str]:
     base = yaml.safe_load(text)["config"]
     without, found = inputs(base), set()
     for change in table(platform, STACK_OF[platform]).changes:
-        config = yaml.safe_load(changed(text, change))["config"]
+        config = yaml.safe_load(changed(text, change.whole))["config"]
         if change.key.partition(".")[0] not in MADE or read(config) is None:
             continue
         for (token, name), given in inputs(config).items():

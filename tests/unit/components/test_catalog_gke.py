@@ -147,6 +147,12 @@ def test_quota_metrics_are_distinct() -> None:
     assert t4.quota_metric_preemptible == "PREEMPTIBLE_NVIDIA_T4_GPUS"
 
 
+def test_drivers_of_ubuntu_are_googles() -> None:
+    """The NVIDIA_DRIVER_VERSION of each daemonset-preloaded-R*.yaml, read again on 2026-11-26."""
+    drivers = " ".join(f"{branch}={version}" for branch, version in gke.UBUNTU_DRIVERS.items())
+    assert drivers == "R525=525.105.17 R535=535.161.07 R550=550.90.12 R570=570.124.06"
+
+
 def test_first_versions_are_exact() -> None:
     """Every version of a machine, a feature or a channel is one that `meets` can compare."""
     machines = [row.min_gke for row in MACHINES if row.min_gke]

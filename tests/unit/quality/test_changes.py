@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast, get_args
 
 import pytest
@@ -28,6 +29,7 @@ from quality.docs import keys
 from quality.docs.keys import settings_of
 from quality.environments import platform_at
 from quality.faults.changes import (
+    FOLLOWED,
     MORE,
     NAMED,
     REPLACES,
@@ -37,6 +39,7 @@ from quality.faults.changes import (
     Table,
     applied,
     changed,
+    effects,
     not_as_said,
     table,
 )
@@ -99,7 +102,7 @@ def covered(platform: str, stack: str) -> set[str]:
     more = [table(platform, name) for name in MORE if platform_at(file_of(name)) == platform]
     for change in (change for each in (planned, *more) for change in each.changes):
         alone = change.key.partition(".")[0] in ("cluster", "gpuPools", "monitoring")
-        for key, value in [(change.key, change.to[change.key])] if alone else change.to.items():
+        for key, value in [(change.key, change.to[change.key])] if alone else change.whole.items():
             found |= set(given(key, value))
     return found
 
@@ -132,9 +135,9 @@ def test_every_change_is_one_that_the_settings_take(
     """So each of them reaches the engine, and changes something."""
     monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
     file = file_of(stack)
-    before = _settings(file.read_text())
     for change in table(platform_at(file), stack).changes:
-        assert _settings(changed(file.read_text(), change)) != before, change
+        start = changed(file.read_text(), change.given)
+        assert _settings(changed(start, change.to)) != _settings(start), change
 
 
 def file_of(stack: str) -> Path:
@@ -194,7 +197,7 @@ def test_a_change_reaches_the_first_pool_and_leaves_the_rest() -> None:
     )  # fmt: skip
     to = {"gpuPools.maxNodes": 5, "gpuPools.sharing.replicas": 2, "cluster.zones": "absent",
           "gpuPools": {"three": {}}}  # fmt: skip
-    found = yaml.safe_load(changed(file, Change(key="gpuPools.maxNodes", to=to)))["config"]
+    found = yaml.safe_load(changed(file, to))["config"]
     assert found["gpu-cluster:cluster"] == {"name": "a"}
     assert found["gpu-cluster:gpuPools"] == {
         "one": {"maxNodes": 5, "sharing": {"replicas": 2}},
@@ -333,6 +336,15 @@ class FakeRunner:
     def run_or_fail(self, run: Callable[[], Outcome]) -> Outcome:
         return run()
 
+    def run(self, *_: str, **__: str) -> Any:
+        """A preview without any resource."""
+        self.asked.append(yaml.safe_load(self.file.read_text())["config"])
+        return SimpleNamespace(
+            stdout=json.dumps({"steps": [], "changeSummary": {"same": 1}}, indent=1),
+            stderr="",
+            returncode=0,
+        )
+
 
 def made(runner: FakeRunner, planned: Table = TABLE) -> list[tuple[int, tuple[str, ...]]]:
     """The numbers of the changes that were applied, and what went wrong with each."""
@@ -372,8 +384,8 @@ def test_what_cannot_be_taken_back_stays(tmp_path: Path) -> None:
 def test_two_changes_of_one_input_are_applied_from_the_same_start(
     tmp_path: Path, because: tuple[str, ...]
 ) -> None:
-    """`os` and `amiType` may ask for one image, and two changes for compute classes: from one to
-    the other, nothing would happen."""
+    """`osImage` and `secureBoot` may ask for one boot, and two changes for compute classes: from
+    one to the other, nothing would happen."""
     runner = FakeRunner(tmp_path, {"replaces": [POOL]}, {"replaces": [POOL]}, {"replaces": [POOL]})
     start = yaml.safe_load(runner.file.read_text())["config"]
     found = [effect(each.key, replaced=("GPU pool",)) for each in CHANGES[:2]]
@@ -387,6 +399,34 @@ def test_two_changes_of_one_input_are_applied_from_the_same_start(
 def test_a_pool_that_becomes_something_else_is_replaced(tmp_path: Path) -> None:
     """Its resource is deleted, and other types or names take its place."""
     assert made(FakeRunner(tmp_path, {}, {"deletes": [POOL]}), TABLE)[1] == (1, ())
+
+
+def test_a_change_is_of_a_stack_that_has_what_it_needs(tmp_path: Path) -> None:
+    """By an `up` of its own, whose replacement is not the change's, for the preview and when it is
+    applied; the next change has none of it."""
+    needs = replace(CHANGES[0], given={"gpuPools.os": "ubuntu"})
+    runner, planned = FakeRunner(tmp_path, RIGHT[1]), Table(changes=[needs, CHANGES[2]])
+    found = list(effects(cast("FaultRunner", runner), planned))
+    rows = list(applied(cast("FaultRunner", runner), planned, found))
+    assert [(row.made, row.wrong) for _, row in rows] == [(True, ()), (True, ())]
+    pools = [asked["gpu-cluster:gpuPools"]["one"] for asked in runner.asked]
+    old, start = {"maxNodes": 1}, {"maxNodes": 1, "os": "ubuntu"}
+    assert pools == [*2 * [start, {"maxNodes": 2, "os": "ubuntu"}, old, old], old]
+
+
+def test_a_change_of_a_cluster_or_pool_is_of_one_setting() -> None:
+    """Except those without which the settings or the cloud refuse it."""
+    together = {
+        change.key
+        for stack in SAMPLES
+        for change in table(platform_at(file_of(stack)), stack).changes
+        if len(change.to) > 1 and change.key.partition(".")[0] in FOLLOWED
+    }
+    assert together == {
+        *("cluster.endpoint", "cluster.privateEndpoint", "cluster.version", "gpuPools.reservation"),
+        *("gpuPools.kubelet.evictionSoft", "gpuPools.kubelet.evictionSoftGracePeriod"),
+        "gpuPools.fallback",  # on an existing EKS cluster, whose autoscaler does not follow it
+    }
 
 
 @pytest.mark.parametrize(
