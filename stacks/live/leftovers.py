@@ -20,7 +20,7 @@ from components.catalog.clouds import CLOUDS
 from components.ownership import owner_of
 from components.platforms import PLATFORMS
 from stacks.definition.files import project_name
-from stacks.definition.settings import ROOT, config_of, platform_of
+from stacks.definition.settings import CLUSTER, ROOT, config_of, platform_of
 from stacks.live.cluster import asked, client_of, full_name, items
 from stacks.outcome import Answer, CheckError, ExitCode
 
@@ -72,30 +72,45 @@ def answer(stack: str, kubeconfig: str) -> Answer:
 
     Raises CheckError if the cluster does not answer.
     """
-    platform = platform_of(config_of(stack))
-    platform_row = PLATFORMS.get(platform)
-    cloud = platform_row.cloud if platform_row and platform_row.owned else None
-    if cloud is None:
-        note = "an existing cluster is not deleted with its stack, so nothing of it is left behind"
+    config = config_of(stack)
+    platform = PLATFORMS.get(platform_of(config))
+    note = "an existing cluster is not deleted with its stack, so nothing of it is left behind"
+    if platform is None or platform.cloud is None:
         return ExitCode.OK, {"stack": stack, "leftovers": [], "notes": [note]}, note
     client = client_of(kubeconfig)
     core, net = kubernetes.client.CoreV1Api(client), kubernetes.client.NetworkingV1Api(client)
     custom = _custom_objects(client, _GATEWAYS, _SNAPSHOTS, _NODE_POOLS, _NODE_CLAIMS)
-    result = leftovers(
-        cloud,
-        services=items(asked(core.list_service_for_all_namespaces)),
-        ingresses=items(asked(net.list_ingress_for_all_namespaces)),
-        gateways=custom[_GATEWAYS],
-        claims=items(asked(core.list_persistent_volume_claim_for_all_namespaces)),
-        volumes=items(asked(core.list_persistent_volume)),
-        snapshots=custom[_SNAPSHOTS],
-        node_pools=custom[_NODE_POOLS],
-        node_claims=custom[_NODE_CLAIMS],
-        owner=f"{project_name(ROOT)}/{stack}",
-    )
+    owner = f"{project_name(ROOT)}/{stack}"
+    found = {
+        "services": items(asked(core.list_service_for_all_namespaces)),
+        "ingresses": items(asked(net.list_ingress_for_all_namespaces)),
+        "gateways": custom[_GATEWAYS],
+        "claims": items(asked(core.list_persistent_volume_claim_for_all_namespaces)),
+        "volumes": items(asked(core.list_persistent_volume)),
+        "snapshots": custom[_SNAPSHOTS],
+        "node_pools": custom[_NODE_POOLS],
+        "node_claims": custom[_NODE_CLAIMS],
+    }
+    if platform.added:
+        installed = config[CLUSTER].get("karpenter") is not None
+        found = of_stack(found, owner, karpenter=installed)
+    result = leftovers(platform.cloud, **found, owner=owner)
     document = {"stack": stack, "leftovers": [asdict(leftover) for leftover in result]}
     undecided = any(leftover.remove for leftover in result)
-    return (ExitCode.FINDING if undecided else ExitCode.OK), document, text(result)
+    said = note if platform.added and not result else text(result)
+    return (ExitCode.FINDING if undecided else ExitCode.OK), document, said
+
+
+def of_stack(
+    found: Mapping[str, list[Object]], owner: str, *, karpenter: bool
+) -> dict[str, list[Object]]:
+    """Of the arguments of `leftovers`, those that a destroy in an existing cluster affects: claims
+    of the stack, and all NodePools if it deletes its own Karpenter. Other objects stay there."""
+    claims = [one for one in found["claims"] if owner_of(one) == owner]
+    names = {full_name(one) for one in claims}
+    volumes = [one for one in found["volumes"] if _claim_of(one) in names]
+    launched = {kind: found[kind] for kind in ("node_pools", "node_claims") if karpenter}
+    return {"claims": claims, "volumes": volumes, **launched}
 
 
 def leftovers(
@@ -203,8 +218,7 @@ def _of_volume(volume: Object, claims: set[str], owned: set[str]) -> Leftover | 
         return None
     driver = str(csi.get("driver") or provisioner)
     what = f"{_words(driver)[0]} {csi.get('volumeHandle') or name}"
-    reference = spec.get("claimRef") or {}
-    claim = f"{reference.get('namespace')}/{reference.get('name')}"
+    reference, claim = spec.get("claimRef") or {}, _claim_of(volume)
     retained = spec.get("persistentVolumeReclaimPolicy") == "Retain"
     if claim in owned and not retained:
         return None
@@ -219,6 +233,11 @@ def _of_volume(volume: Object, claims: set[str], owned: set[str]) -> Leftover | 
         remove=None if retained else _delete(kind, metadata),
         keep=None if retained else f"kubectl patch persistentvolume {name} --patch {patch}",
     )
+
+
+def _claim_of(volume: Object) -> str:
+    reference = volume["spec"].get("claimRef") or {}
+    return f"{reference.get('namespace')}/{reference.get('name')}"
 
 
 def _of_snapshot(content: Object) -> Leftover:

@@ -45,6 +45,7 @@ class Aws:
             "aws:sqs/queue:Queue": self._queue,
             "aws:eks/cluster:Cluster": self._cluster,
             "aws:eks/nodeGroup:NodeGroup": self._node_group,
+            "aws:eks/accessEntry:AccessEntry": self._access_entry,
             "aws:eks/podIdentityAssociation:PodIdentityAssociation": self._pod_identity,
         }
 
@@ -217,6 +218,13 @@ class Aws:
                 _until(eks, "nodegroup", **group)
                 names.append(f"{cluster}:{name}")
         return names
+
+    def _access_entry(self, i: Inputs) -> list[str]:
+        by_name = {"clusterName": i["clusterName"], "principalArn": i["principalArn"]}
+        tags = self._client("eks").describe_access_entry(**by_name)["accessEntry"].get("tags") or {}
+        # In an existing cluster, it may be the owner's, and would be deleted with the stack.
+        check_own(f"access entry of {i['principalArn']}", _label(i), tags.get(AWS_TAG))
+        return [":".join(by_name.values())]
 
     def _pod_identity(self, i: Inputs) -> list[str]:
         account = {

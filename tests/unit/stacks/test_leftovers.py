@@ -1,10 +1,13 @@
 """What a destroy would leave in the cloud, from plain API objects."""
 
+import json
 from typing import Any
 
 import pytest
 
-from stacks.live.leftovers import Leftover, leftovers, text
+from stacks.definition.settings import config_of
+from stacks.live import leftovers as module
+from stacks.live.leftovers import Leftover, answer, leftovers, of_stack, text
 
 
 def an_object(name: str, status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
@@ -226,6 +229,60 @@ def test_what_the_stack_declares_goes_with_it() -> None:
         owner="gpu-cluster/mine",
     )
     assert [one.name for one in found] == ["team/kept", "team/namesake", "team/theirs"]
+
+
+GENERAL = {
+    "metadata": {"name": "general", "labels": {"karpenter.sh/nodepool": "general"}},
+    "spec": {"template": {"spec": {"nodeClassRef": {"group": "karpenter.k8s.aws"}}}},
+    "status": {"providerID": "aws:///us-east-1a/i-1"},
+}
+"""A NodePool, and a NodeClaim of it."""
+
+
+def test_in_an_existing_cluster_only_what_the_stack_ends_is_named() -> None:
+    """A load balancer, a claim, a snapshot and a NodePool of its owner stay, with the controllers
+    that care for them; a NodePool does not if its Karpenter was the stack's. A disk that a class of
+    the owner's retains is the stack's."""
+    ours, theirs = an_object("ours"), an_object("theirs")
+    ours["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/on-eks"}
+    found: dict[str, list[Any]] = {
+        "services": [an_object("web", BALANCED, type="LoadBalancer")],
+        "ingresses": [an_object("front")],
+        "gateways": [an_object("edge")],
+        "claims": [ours, theirs],
+        "volumes": [a_volume("o", "ours", "Retain"), a_volume("t", "theirs"), a_volume("n", None)],
+        "snapshots": [a_snapshot("s", "Delete", "ebs.csi.aws.com", volumeHandle="vol-s")],
+        "node_pools": [GENERAL],
+        "node_claims": [GENERAL],
+    }
+    owner = "gpu-cluster/on-eks"
+    named = [
+        [one.name for one in leftovers("aws", **of_stack(found, owner, karpenter=own), owner=owner)]
+        for own in (False, True)
+    ]
+    assert named == [["team/ours"], ["general", "team/ours"]]
+
+
+@pytest.mark.parametrize(
+    ("stack", "installed"), [("on-eks", False), ("on-eks", True), ("on-gke", False)]
+)
+def test_a_stack_on_an_existing_cluster_asks_for_its_own(
+    monkeypatch: pytest.MonkeyPatch, stack: str, installed: bool
+) -> None:
+    """Of all that is in the cluster; a Karpenter is the stack's if its file says so."""
+    config = config_of(stack)
+    if installed:
+        config["gpu-cluster:cluster"]["karpenter"] = {}
+    monkeypatch.setattr(module, "config_of", lambda _: config)
+    monkeypatch.setattr(module, "client_of", lambda _: None)
+    web = json.dumps({"items": [an_object("web", BALANCED, type="LoadBalancer")]})
+    monkeypatch.setattr(module, "asked", lambda *_: web.encode())
+    custom = {kind: [GENERAL] for kind in (module._NODE_POOLS, module._NODE_CLAIMS)}
+    others = {module._GATEWAYS: [an_object("edge")], module._SNAPSHOTS: []}
+    monkeypatch.setattr(module, "_custom_objects", lambda *_: {**custom, **others})
+    code, document, said = answer(stack, "")
+    assert (code, len(document["leftovers"])) == (int(installed), int(installed))
+    assert said.startswith("NodePool general" if installed else "an existing cluster is not")
 
 
 def test_the_text_says_what_to_do() -> None:

@@ -814,3 +814,30 @@ def test_a_cluster_without_its_default_pool_is_left_as_it_is() -> None:
     pulumi = FakePulumi(state(row(GKE, "dev", id="c", inputs={"removeDefaultNodePool": True})))
     assert recover(pulumi, clouds=Clouds({"c": "RUNNING"}, "gpu")).default_pools == []
     assert pulumi.calls.count(("stack", "import")) == 1
+
+
+def test_on_an_existing_gke_cluster_nothing_of_its_owner_is_taken() -> None:
+    """Of the same names: node pools of the owner and of another stack, and a service account."""
+    cluster, ours = "projects/p/locations/l/clusters/platform", "gpu-cluster_on-gke"
+    stacks = {"gpu-0000aaa": ours, "gpu-1111aaa": "gpu-cluster_b", "gpu-2222aaa": None}
+    config = {name: {"resourceLabels": {"gpu-cluster-stack": it}} for name, it in stacks.items()}
+    pools = [{"name": name, "config": config[name]} for name in stacks]
+    pool = {"cluster": cluster, "name": "gpu-fffffff", "__defaults": ["name"]}
+    account = {"project": "p", "accountId": "platform-0a1b2c-nodes", "description": "stack a"}
+    begun = [
+        row(GKE_POOL, "gpu", inputs={**pool, "nodeConfig": config["gpu-0000aaa"]}),
+        row("gcp:serviceaccount/account:Account", "nodes", inputs=account),
+    ]
+    deployment = state()
+    deployment["deployment"]["pending_operations"] = [
+        {"type": "creating", "resource": each, "orphaned": True} for each in begun
+    ]
+    answers = {
+        "container": {"nodePools": pools, "status": "RUNNING"},
+        "iam": {**account, "description": "the platform team's"},
+    }
+    clouds = Mock(google=lambda service, path: answers[service])
+    found = recover(FakePulumi(deployment), clouds=clouds)
+    assert found.adopted == {begun[0]["urn"]: f"{cluster}/nodePools/gpu-0000aaa"}
+    (note,) = found.notes
+    assert "is labelled the platform team's, not stack a: it is not adopted" in note
