@@ -90,11 +90,8 @@ class EksCluster(pulumi.ComponentResource):
                 pool,
                 cpu,
                 of=args,
-                cluster=self.control_plane,
-                subnets=[
-                    self.network.private_subnets[place]
-                    for place in cpu.zones or args.network.places
-                ],
+                cluster=self.control_plane.name,
+                subnets=self.network.private_subnets,
                 node_role=self.node_role.arn,
                 depends_on=self.before_nodes,
                 opts=child,

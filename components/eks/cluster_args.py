@@ -18,7 +18,6 @@ from ..decode import EXAMPLE, shown
 from ..effect import Sent, Tries
 from ..limits import (
     DNS_LABEL,
-    POOL_NAME,
     UNIQUE,
     Hint,
     Limit,
@@ -29,7 +28,7 @@ from ..limits import (
 from ..on_change import NEVER, OnChange, kept, next_minor
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
-from .cpu_pool_args import EksCpuPoolArgs, replaced
+from .cpu_pool_args import CpuPools, check_places, replaced, tried
 from .immutable import another_scaler
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import EksNetworkArgs, is_reserved
@@ -84,6 +83,12 @@ def _not_a_cpu_instance_type(name: str) -> str | None:
     )
 
 
+NodePolicies = Annotated[
+    Sequence[Annotated[str, POLICY]],
+    UNIQUE,
+    Sent("RolePolicyAttachment policyArn"),
+    Tries(["arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"]),
+]
 _CPU_INSTANCE_TYPE = Limit(_not_a_cpu_instance_type, {"enum": list(catalog.CPU_INSTANCE_TYPES)})
 
 # New rows of the catalog do not raise it: a stack without `version` would upgrade its cluster at
@@ -226,32 +231,12 @@ class EksClusterArgs:
     """The IP range of Kubernetes services; it can never be changed."""
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
     """The nodes without GPUs on which the cluster's own pods run."""
-    cpu_pools: Annotated[
-        Mapping[Annotated[str, POOL_NAME], EksCpuPoolArgs],
-        OnChange(replaced),
-        Tries(
-            {
-                "loaders": {
-                    "instanceTypes": ["m7i.xlarge"],
-                    "zones": ["us-east-1a"],
-                    "labels": {"role": "loader"},
-                    "taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}],
-                    "spot": True,
-                    "minNodes": 0,
-                    "maxNodes": 2,
-                    "diskSizeGb": 80,
-                }
-            }
-        ),
-    ] = field(default_factory=dict)
+    cpu_pools: Annotated[CpuPools, OnChange(replaced), tried("us-east-1a")] = field(
+        default_factory=dict
+    )
     """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. A pod
     selects one by the label `gpu-cluster/pool`."""
-    node_policies: Annotated[
-        Sequence[Annotated[str, POLICY]],
-        UNIQUE,
-        Sent("RolePolicyAttachment policyArn"),
-        Tries(["arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"]),
-    ] = ()
+    node_policies: NodePolicies = ()
     """ARNs of additional IAM policies for all nodes, for what the machine itself does: pods get
     theirs through `serviceAccounts`."""
     ssm: Annotated[bool, Sent("RolePolicyAttachment policyArn")] = False
@@ -347,13 +332,7 @@ class EksClusterArgs:
                 f"the system pool, and systemPool.minNodes is {self.system_pool.min_nodes}; lower "
                 "replicas, or raise systemPool.minNodes"
             )
-        for name, pool in self.cpu_pools.items():
-            for zone in pool.zones:
-                if zone not in self.network.places:
-                    raise ValueError(
-                        f"cpuPools.{name}.zones: {zone!r} is not in the cluster's network; "
-                        f"allowed: {', '.join(self.network.places)}"
-                    )
+        check_places(self.cpu_pools, self.network.places)
         mountpoint = self.addon_versions.get("aws-mountpoint-s3-csi-driver", "v2.5")
         if tuple(map(int, mountpoint[1:].partition("-")[0].split(".")[:2])) < (2, 5):
             raise ValueError(

@@ -7,6 +7,7 @@ import pulumi
 
 from ..catalog.eks_addons import Addon
 from .cluster_args import EksClusterArgs
+from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
 from .iam import EksRole, Statement, document, pod_trust, role_name, service_trust
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
@@ -58,17 +59,7 @@ def cluster_roles(
             ),
             opts=opts,
         ),
-        nodes=EksRole(
-            role_name(name, "nodes"),
-            region=region,
-            trust=service_trust("ec2.amazonaws.com"),
-            managed=[
-                *(AUTO_NODE_POLICIES if auto else NODE_POLICIES),
-                *(["AmazonSSMManagedInstanceCore"] if args.ssm else []),
-            ],
-            policies=args.node_policies,
-            opts=opts,
-        ),
+        nodes=node_role(role_name(name, "nodes"), args, region=region, opts=opts),
         addons={
             addon.name: EksRole(
                 role_name(name, addon.name),
@@ -85,6 +76,26 @@ def cluster_roles(
             for addon in addons
             if addon.policy is not None and addon.service_account is not None
         },
+    )
+
+
+def node_role(
+    name: str, args: AnyEksClusterArgs, *, region: str, opts: pulumi.ResourceOptions
+) -> EksRole:
+    """The role of the stack's nodes."""
+    auto = args.scaler == "auto-mode"
+    cni = isinstance(args, EksExistingClusterArgs) and args.network.cni_policy and not auto
+    return EksRole(
+        name,
+        region=region,
+        trust=service_trust("ec2.amazonaws.com"),
+        managed=[
+            *(AUTO_NODE_POLICIES if auto else NODE_POLICIES),
+            *([CNI_POLICY] if cni else []),
+            *(["AmazonSSMManagedInstanceCore"] if args.ssm else []),
+        ],
+        policies=args.node_policies,
+        opts=opts,
     )
 
 

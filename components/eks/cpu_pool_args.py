@@ -1,7 +1,7 @@
 """The settings of EKS pools without GPUs, for work around the GPU pools."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from ..catalog import eks as catalog
 from ..catalog import room
 from ..cluster import POOL_LABEL, GpuPool, Taint
 from ..effect import Sent, Tries
-from ..limits import UNIQUE, Hint, Limit, check_limits
+from ..limits import POOL_NAME, UNIQUE, Hint, Limit, check_limits
 from ..on_change import Verdict
 from .autoscaler_args import EksPoolAutoscalerArgs
 from .pool_labels import NodeLabels, check_taints
@@ -149,3 +149,32 @@ class EksCpuPoolArgs:
             cpu_millis=self.cpu_millis,
             memory_mib=self.memory_mib[1] or self.memory_mib[0],
         )
+
+
+CpuPools = Mapping[Annotated[str, POOL_NAME], EksCpuPoolArgs]
+
+
+def tried(place: str) -> Tries:
+    """Values to try: pools by name, with nodes in this zone or subnet."""
+    pool = {
+        "instanceTypes": ["m7i.xlarge"],
+        "zones": [place],
+        "labels": {"role": "loader"},
+        "taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}],
+        "spot": True,
+        "minNodes": 0,
+        "maxNodes": 2,
+        "diskSizeGb": 80,
+    }
+    return Tries({"loaders": pool})
+
+
+def check_places(pools: Mapping[str, EksCpuPoolArgs], places: Sequence[str]) -> None:
+    """Raises ValueError for a pool in a zone or subnet that the cluster's network does not have."""
+    for name, pool in pools.items():
+        for zone in pool.zones:
+            if zone not in places:
+                raise ValueError(
+                    f"cpuPools.{name}.zones: {zone!r} is not in the cluster's network; "
+                    f"allowed: {', '.join(places)}"
+                )

@@ -20,11 +20,13 @@ from .cluster_args import (
     TAG_VALUE,
     VERSION,
     EksClusterArgs,
+    NodePolicies,
     check_keys,
     check_options,
     check_partition,
     check_support,
 )
+from .cpu_pool_args import CpuPools, check_places, replaced, tried
 from .immutable import never_back
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import SubnetId
@@ -54,7 +56,7 @@ _BASE64 = matching("base64", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksExistingNetworkArgs:
-    """The network in which the stack's GPU nodes are started."""
+    """The network in which the stack's nodes are started."""
 
     subnet_ids: Annotated[
         Sequence[SubnetId],
@@ -73,11 +75,11 @@ class EksExistingNetworkArgs:
         Sent("LaunchTemplate vpcSecurityGroupIds[]"),
         Tries(["sg-0123456789abcdef0"]),
     ] = ()
-    """The security groups of the GPU nodes; by default, the one that EKS created with the cluster.
-    If the other nodes have their own group, as with terraform-aws-eks, name that one: otherwise GPU
-    pods do not reach the cluster's DNS. A change recycles the nodes of every pool."""
+    """The security groups of the stack's nodes; by default, the one that EKS created with the
+    cluster. If the other nodes have their own group, as with terraform-aws-eks, name that one:
+    otherwise pods do not reach the cluster's DNS. A change recycles the nodes of every pool."""
     cni_policy: Annotated[bool, Sent("RolePolicyAttachment")] = True
-    """Whether the role of the GPU nodes has `AmazonEKS_CNI_Policy`: needed unless the addon vpc-cni
+    """Whether the nodes' role has `AmazonEKS_CNI_Policy`: needed unless the addon vpc-cni
     has its own role; `gpu-cluster capacity` shows whether it has."""
 
     @property
@@ -109,10 +111,22 @@ class EksExistingClusterArgs:
         OnChange(never_back),
         Sent("NodeGroup version"),
     ] = field(metadata={EXAMPLE: '"1.35"'})
-    """The cluster's Kubernetes minor version, which the GPU nodes get. After the cluster has been
-    upgraded, raise it, and the nodes follow."""
+    """The cluster's Kubernetes minor version, which the stack's nodes get. After the cluster has
+    been upgraded, raise it, and the nodes follow."""
     network: EksExistingNetworkArgs
-    """The subnets and security groups of the GPU nodes."""
+    """The subnets and security groups of the stack's nodes."""
+    cpu_pools: Annotated[CpuPools, OnChange(replaced), tried("subnet-0aaaaaaaaaaaaaaa1")] = field(
+        default_factory=dict
+    )
+    """Pools without GPUs, by name: for data loading, Ray heads or gateways. A pod selects one by
+    the label `gpu-cluster/pool`."""
+    node_policies: NodePolicies = ()
+    """ARNs of additional IAM policies for the nodes of the stack's pools, for what the machine
+    itself does: pods get theirs through `serviceAccounts`."""
+    ssm: Annotated[bool, Sent("RolePolicyAttachment policyArn")] = False
+    """Whether AWS Systems Manager can access the nodes of the stack's pools
+    (`AmazonSSMManagedInstanceCore`): a shell on a node without a key or an open port, for every
+    identity that IAM allows to start a session."""
     users: Mapping[Annotated[str, DNS_LABEL], EksUserArgs] = field(default_factory=dict)
     """IAM roles and users to which the stack gives access to the cluster: Kubernetes group -> its
     members. EKS has one access entry for each, so those that have one must ask the cluster's
@@ -157,7 +171,7 @@ class EksExistingClusterArgs:
         Sent("LaunchTemplate blockDeviceMappings[].ebs.kmsKeyId"),
         Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
     ] = None
-    """The ARN of a KMS key that encrypts the disks of GPU nodes and of claims; by default, the
+    """The ARN of a KMS key that encrypts the disks of nodes and of claims; by default, the
     account's default key for EBS. The key's policy must allow the identity that starts the nodes to
     use it: `AWSServiceRoleForAutoScaling`, with scaler `auto-mode` the cluster's role, with
     `karpenter` the role of Karpenter's controller. A change recycles the nodes of every pool."""
@@ -166,7 +180,7 @@ class EksExistingClusterArgs:
         Sent("LaunchTemplate tagSpecifications[].tags"),
         Tries({"team": "ml"}),
     ] = field(default_factory=dict)
-    """Tags of every instance and volume of the GPU pools, for billing. A change recycles their
+    """Tags of every instance and volume of the pools, for billing. A change recycles their
     nodes."""
 
     def __post_init__(self) -> None:
@@ -201,6 +215,13 @@ class EksExistingClusterArgs:
                 else "karpenterNodeRole: is only for a Karpenter that the cluster already has; "
                 "drop it"
             )
+        check_places(self.cpu_pools, self.network.places)
+        for key, value in {"nodePolicies": self.node_policies, "ssm": self.ssm}.items():
+            if value and self.karpenter_node_role is not None:
+                raise ValueError(
+                    f"{key}: is for a role that the stack creates, and the nodes have "
+                    f"{self.karpenter_node_role}; ask its owner to attach the policy, and drop it"
+                )
 
     @property
     def name(self) -> str:
@@ -219,7 +240,7 @@ class EksExistingClusterArgs:
 
     @property
     def system_pool(self) -> None:
-        """Always None: the nodes without GPUs do not belong to the stack."""
+        """Always None: the nodes on which the cluster's own pods run do not belong to the stack."""
 
     system_nodes = system_pool
 

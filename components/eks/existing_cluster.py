@@ -7,16 +7,17 @@ import pulumi_aws as aws
 
 from .. import data_source, kubeconfig, ownership
 from . import regions
-from .cluster_roles import AUTO_NODE_POLICIES, CNI_POLICY, NODE_POLICIES
+from .cluster_roles import node_role
+from .cpu_pool import EksCpuPool
 from .existing_args import EksExistingClusterArgs, unfit
-from .iam import EksRole, role_name, service_trust
+from .iam import EksRole, role_name
 from .provider_args import AwsProviderArgs
 from .users import declare_users
 
 
 class EksExistingCluster(pulumi.ComponentResource):
-    """The resources that GPU nodes need to join an existing EKS cluster: a role and an access entry
-    for it. Both are deleted with the stack."""
+    """The resources that nodes need to join an existing EKS cluster, a role and an access entry
+    for it, and the pools without GPUs. All are deleted with the stack."""
 
     control_plane: None = None
     """The cluster is not a resource of this stack."""
@@ -25,9 +26,9 @@ class EksExistingCluster(pulumi.ComponentResource):
     subnets: Mapping[str, pulumi.Input[str]]
     zones: Mapping[str, pulumi.Input[str]]
     node_role: EksRole | None
-    """The role of GPU nodes; None if the cluster's owner provides it."""
+    """The role of the stack's nodes; None if the cluster's owner provides it."""
     security_groups: Sequence[pulumi.Input[str]]
-    """The security groups of GPU nodes; empty if EKS's default for node groups applies."""
+    """The security groups of its nodes; empty if EKS's default for node groups applies."""
     before_nodes: list[pulumi.Resource]
     """Resources that must exist before a node starts, and must outlive it."""
     ready: Sequence[pulumi.Resource] = ()
@@ -74,6 +75,20 @@ class EksExistingCluster(pulumi.ComponentResource):
         self.node_role, self.before_nodes = None, []
         if args.karpenter_node_role is None:
             self._role(name, args, provider)
+        if self.node_role is not None and args.scaler == "cluster-autoscaler":
+            for pool, cpu in args.cpu_pools.items():
+                EksCpuPool(
+                    pool,
+                    cpu,
+                    of=args,
+                    cluster=self.name,
+                    subnets=self.subnets,
+                    security_groups=self.security_groups,
+                    own_tags=ownership.aws_tags(),
+                    node_role=self.node_role.arn,
+                    depends_on=self.before_nodes,
+                    opts=pulumi.ResourceOptions(parent=self),
+                )
         declare_users(
             name,
             args.users,
@@ -87,14 +102,8 @@ class EksExistingCluster(pulumi.ComponentResource):
 
     def _role(self, name: str, args: EksExistingClusterArgs, provider: AwsProviderArgs) -> None:
         child, auto = pulumi.ResourceOptions(parent=self), args.scaler == "auto-mode"
-        self.node_role = EksRole(
-            role_name(name, "gpu-nodes"),
-            region=provider.region,
-            trust=service_trust("ec2.amazonaws.com"),
-            managed=AUTO_NODE_POLICIES
-            if auto
-            else [*NODE_POLICIES, *([CNI_POLICY] if args.network.cni_policy else [])],
-            opts=child,
+        self.node_role = node_role(
+            role_name(name, "gpu-nodes"), args, region=provider.region, opts=child
         )
         # EKS would create one with the first node group; this one is deleted with the stack.
         entry = aws.eks.AccessEntry(

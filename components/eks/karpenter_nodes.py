@@ -1,12 +1,10 @@
 """Declares Karpenter and the NodePools of an EKS cluster from its settings."""
 
-from collections.abc import Mapping
-
 import pulumi
 import pulumi_aws as aws
 
 from .. import ownership
-from ..cluster import Cluster, ResolvedPool
+from ..cluster import Cluster
 from . import auto_nodes
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
@@ -14,7 +12,6 @@ from .ec2_node_class import Site, cpu_nodes, gpu_nodes, system_nodes
 from .existing_cluster import EksExistingCluster
 from .karpenter import Karpenter
 from .karpenter_pool import EksKarpenterPool, Nodes
-from .pool_args import EksGpuNodeGroupArgs
 from .settings import EksSettings
 
 
@@ -49,7 +46,7 @@ def declare_karpenter(
             node_role=eks.node_role.arn,
             key=args.disks_encryption_key,
             replicas=min(args.system_pool.min_nodes, 2) if args.system_pool else 2,
-            gates=gates(settings.pools, repair=args.karpenter.node_repair),
+            gates=gates(settings, repair=args.karpenter.node_repair),
             opts=opts,
         )
         before += karpenter.ready
@@ -66,12 +63,12 @@ def declare_karpenter(
         return EksKarpenterPool(nodes.name, nodes, cluster=cluster, depends_on=before, opts=opts)
 
     others: list[Nodes | None] = []
+    places = args.network.places
     if isinstance(args, EksClusterArgs):
-        places = args.network.places
         others.append(system_nodes(args.system_pool, places, site))
-        others += [
-            cpu_nodes(name, cpu, cpu.zones or places, site) for name, cpu in args.cpu_pools.items()
-        ]
+    others += [
+        cpu_nodes(name, cpu, cpu.zones or places, site) for name, cpu in args.cpu_pools.items()
+    ]
     gpus = [gpu_nodes(pool, site) for pool in settings.pools.values()]
     return [declared(nodes) for nodes in [*gpus, *others] if nodes is not None]
 
@@ -94,22 +91,23 @@ def declare_auto_mode(
         key=args.disks_encryption_key,
     )
     nodes = [auto_nodes.gpu_nodes(pool, site) for pool in settings.pools.values()]
-    if isinstance(args, EksClusterArgs):
-        nodes += [
-            auto_nodes.cpu_nodes(name, cpu, cpu.zones or args.network.places, site)
-            for name, cpu in args.cpu_pools.items()
-        ]
+    nodes += [
+        auto_nodes.cpu_nodes(name, cpu, cpu.zones or args.network.places, site)
+        for name, cpu in args.cpu_pools.items()
+    ]
     return [
         EksKarpenterPool(one.name, one, cluster=cluster, depends_on=eks.before_nodes, opts=opts)
         for one in nodes
     ]
 
 
-def gates(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], *, repair: bool) -> list[str]:
-    """Feature gates of Karpenter that are off by default and that these pools need."""
+def gates(settings: EksSettings, *, repair: bool) -> list[str]:
+    """Feature gates of Karpenter that are off by default and that the pools need."""
+    pools, cpu_pools = settings.pools.values(), settings.cluster.cpu_pools.values()
     needed = {
-        "NodeOverlay": any(pool.pool.sharing for pool in pools.values()),
+        "NodeOverlay": any(pool.pool.sharing for pool in pools),
         "NodeRepair": repair,
-        "StaticCapacity": any(pool.args.min_nodes for pool in pools.values()),
+        "StaticCapacity": any(pool.args.min_nodes for pool in pools)
+        or any(pool.min_nodes for pool in cpu_pools),
     }
     return [gate for gate, on in needed.items() if on]

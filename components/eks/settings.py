@@ -8,6 +8,7 @@ from ..access import Access, BucketDriver, Disks
 from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from ..decode import NAMESPACE, at, required
 from .cluster_args import EksClusterArgs
+from .cpu_pool_args import EksCpuPoolArgs
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
 from .karpenter_args import SYSTEM_NODES
 from .pool_args import EksGpuNodeGroupArgs
@@ -132,6 +133,8 @@ def resolve(
     if isinstance(cluster, EksExistingClusterArgs):
         for name, pool in pools.items():
             check_existing(f"{NAMESPACE}:gpuPools.{name}", pool, cluster)
+        for name, cpu in cluster.cpu_pools.items():
+            check_existing(f"{NAMESPACE}:cluster.cpuPools.{name}", cpu, cluster)
     check_node_pools(cluster, pools)
     holders: dict[str, tuple[str, EksGpuNodeGroupArgs]] = {}
     for name, pool in pools.items():
@@ -144,7 +147,7 @@ def resolve(
                 f"instance type, and pool {other} uses it for {held.instance_types[0]}; name "
                 "another reservation"
             )
-    for name in getattr(cluster, "cpu_pools", {}):
+    for name in cluster.cpu_pools:
         if name in pools:
             raise ValueError(
                 f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; choose "
@@ -176,35 +179,40 @@ def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeG
     """Raises ValueError for a pool whose NodePool would have the name of another one."""
     if cluster.scaler == "cluster-autoscaler":
         return
-    cpu_pools = getattr(cluster, "cpu_pools", {})
     paths = {
-        **{name: f"{NAMESPACE}:cluster.cpuPools.{name}" for name in cpu_pools},
+        **{name: f"{NAMESPACE}:cluster.cpuPools.{name}" for name in cluster.cpu_pools},
         **{name: f"{NAMESPACE}:gpuPools.{name}" for name in pools},
     }
     taken = _TAKEN.get(cluster.scaler, {})
     for name, path in paths.items():
         if name in taken:
             raise ValueError(f"{path}: is the name of {taken[name]}; give the pool another name")
-    for name, pool in {**cpu_pools, **pools}.items():
-        if pool.min_nodes and (other := paths.get(f"{name}-static")):
+    least = {name: pool.min_nodes for name, pool in cluster.cpu_pools.items()}
+    least |= {name: pool.min_nodes for name, pool in pools.items()}
+    for name, nodes in least.items():
+        if nodes and (other := paths.get(f"{name}-static")):
             raise ValueError(
                 f"{other}: is the name of the NodePool for the minNodes of pool {name}; "
                 "give the pool another name"
             )
 
 
-def check_existing(path: str, pool: EksGpuNodeGroupArgs, cluster: EksExistingClusterArgs) -> None:
+def check_existing(
+    path: str, pool: EksGpuNodeGroupArgs | EksCpuPoolArgs, cluster: EksExistingClusterArgs
+) -> None:
     """Raises ValueError for pool settings that need a cluster or Karpenter of the stack."""
     if cluster.karpenter_node_role is not None:
         for key, value, gate in (
             ("minNodes", pool.min_nodes, "StaticCapacity"),
-            ("sharing", pool.sharing, "NodeOverlay"),
+            ("sharing", getattr(pool, "sharing", None), "NodeOverlay"),
         ):
             if value:
                 raise ValueError(
                     f"{path}.{key}: needs Karpenter's feature gate {gate}, which its owner must "
                     "enable; drop the key, or set cluster.karpenter to {} to install one here"
                 )
+    if isinstance(pool, EksCpuPoolArgs):
+        return
     if pool.ami_id is not None and cluster.scaler == "cluster-autoscaler":
         raise ValueError(
             f"{path}.amiId: is supported only on clusters that the stack creates; drop the key"

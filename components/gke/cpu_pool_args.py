@@ -103,8 +103,13 @@ class GkeCpuPoolArgs:
             )
 
     @property
-    def boot_disk(self) -> str:
-        """The type of a node's boot disk: the newest machine families support only Hyperdisk."""
+    def machine(self) -> catalog.MachineType:
+        """The catalog's row for the machine type."""
         machine = catalog.machine_type(self.machine_type)
         assert machine is not None
-        return machine.boot_disk or catalog.DEFAULT_DISK_TYPE
+        return machine
+
+    @property
+    def boot_disk(self) -> str:
+        """The type of a node's boot disk: the newest machine families support only Hyperdisk."""
+        return self.machine.boot_disk or catalog.DEFAULT_DISK_TYPE

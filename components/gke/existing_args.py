@@ -357,20 +357,22 @@ def bounded(
     https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning, "Resource
     limits", 2026-11-24.
     """
+    machines = [(pool.args.machine, pool.pool.bounds[1]) for pool in pools.values()]
+    machines += [(cpu.machine, cpu.max_nodes) for cpu in args.cpu_pools.values()]
+    amounts = [("cpu", machine.vcpu * nodes) for machine, nodes in machines]
+    amounts += [("memory", machine.memory_gib * nodes) for machine, nodes in machines]
+    amounts += [
+        (pool.pool.accelerator, pool.pool.gpus_per_node * pool.pool.bounds[1])
+        for pool in pools.values()
+    ]
     needed: dict[str, float] = {}
-    for pool in pools.values():
-        machine, nodes = pool.args.machine, pool.pool.bounds[1]
-        for resource, amount in (
-            ("cpu", machine.vcpu),
-            ("memory", machine.memory_gib),
-            (pool.pool.accelerator, pool.pool.gpus_per_node),
-        ):
-            needed[resource] = needed.get(resource, 0) + amount * nodes
+    for resource, amount in amounts:
+        needed[resource] = needed.get(resource, 0) + amount
     for resource, amount in needed.items():
         limit = found.limits.get(resource)
         if limit is not None and amount > limit:
             yield (
-                f"gpuPools: at maxNodes they have {amount:g} of {resource}, and node "
+                f"gpuPools: at maxNodes the pools have {amount:g} of {resource}, and node "
                 f"auto-provisioning limits the whole of {args.existing} to {limit}; lower "
                 "maxNodes, or ask its owner to raise the limit"
             )

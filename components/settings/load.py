@@ -283,8 +283,15 @@ def _platform(cluster: dict[str, Any]) -> str:
     return platform
 
 
+_ADDONS = "the stack changes no addons there; drop it, and ask its owner for the addon"
 _NOT_WITH_EXISTING = {
     "name": "that is the cluster's name; drop it",
+    "systemPool": (
+        "system pods run on its owner's nodes; drop it, and declare other nodes without GPUs in "
+        "cpuPools"
+    ),
+    "metricsServer": _ADDONS,
+    "addonVersions": _ADDONS,
     "scaler": (
         "pools are node pools, since a ComputeClass has no maxNodes; drop it, or create a "
         "ComputeClass and a CapacityQuota of its nodes (a preview of GKE) yourself, as "

@@ -125,9 +125,9 @@ def spot_role(iam: Any, settings: EksSettings) -> Iterator[Finding]:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
     (read 2026-11-24)
     """
-    cpu_pools = getattr(settings.cluster, "cpu_pools", {})
     paths = [f"gpuPools.{name}" for name, pool in settings.pools.items() if pool.pool.spot]
-    paths += [f"cluster.cpuPools.{name}.spot" for name, pool in cpu_pools.items() if pool.spot]
+    cpu_pools = settings.cluster.cpu_pools.items()
+    paths += [f"cluster.cpuPools.{name}.spot" for name, pool in cpu_pools if pool.spot]
     if settings.cluster.scaler != "karpenter" or not paths:
         return
     try:

@@ -207,12 +207,17 @@ def _addons(
 
 def _pools(eks: Any, settings: Settings[EksSettings], name: str, owner: str) -> Iterator[str]:
     """Pools whose nodes cannot be distinguished from those of another stack."""
+    cpu = settings.own.cluster.cpu_pools
+    keys = {
+        **dict.fromkeys(cpu, "cluster.cpuPools"),
+        **dict.fromkeys(settings.own.pools, "gpuPools"),
+    }
     for group in node_groups(eks, name):
         pool = (group.get("labels") or {}).get(POOL_LABEL)
         theirs = (group.get("tags") or {}).get(AWS_TAG)
-        if pool in settings.own.pools and theirs != owner:
+        if pool in keys and theirs != owner:
             yield (
-                f"gpuPools.{pool}: the node group {group['nodegroupName']} of "
+                f"{keys[pool]}.{pool}: the node group {group['nodegroupName']} of "
                 f"{theirs or 'another owner'} is a pool of this name on {name}, and pods of one "
                 "pool would run on the other's nodes; choose another name"
             )

@@ -116,12 +116,9 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
     pool, then for all of them together."""
     cluster, pods = settings.cluster, LEAST_ADDRESSES + SPARE_ADDRESSES
     system, grouped = cluster.system_nodes, cluster.scaler == "cluster-autoscaler"
+    subnets = cluster.network.subnet_ids
     groups = [
-        *(
-            [("systemPool", system.instance_types, system.max_nodes, 0, cluster.network.subnet_ids)]
-            if system
-            else []
-        ),
+        *([("systemPool", system.instance_types, system.max_nodes, 0, subnets)] if system else []),
         *(
             (
                 f"pool {name}",
@@ -134,6 +131,10 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
             )
             for name, pool in settings.pools.items()
         ),
+        *(
+            (f"pool {name}", cpu.instance_types, cpu.max_nodes, 0, cpu.zones or subnets)
+            for name, cpu in cluster.cpu_pools.items()
+        ),
     ]
     held = _held(ec2, cluster.name)
     demands = []
@@ -143,7 +144,7 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
         there = [place for place in places if place in rows]
         demands.append((name, there, most * each_node + waiting))
     if len(demands) > 1:
-        places = list(dict.fromkeys(place for _, subnets, _ in demands for place in subnets))
+        places = list(dict.fromkeys(place for _, there, _ in demands for place in there))
         demands.append(("all pools", places, sum(demand for _, _, demand in demands)))
     for name, places, demand in demands:
         free = sum(rows[place]["AvailableIpAddressCount"] + held.get(place, 0) for place in places)

@@ -8,6 +8,7 @@ checked by `aws_account` and `aws_network`.
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import botocore.exceptions
@@ -16,6 +17,7 @@ from components.access import ServiceAccountArgs
 from components.catalog import eks as catalog
 from components.cluster import ResolvedPool
 from components.eks.cluster_args import EksSystemPoolArgs
+from components.eks.cpu_pool_args import EksCpuPoolArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
 from components.eks.settings import EksSettings
@@ -44,7 +46,11 @@ _COUNTED = ("pending", "running", "shutting-down", "stopping")
 def questions(settings: Settings[EksSettings], endpoint: str | None) -> Questions:
     """Implements `stacks.capacity.questions.Capacity`."""
     own = settings.own
-    quota_needs, notes = needs(own.pools, own.cluster.system_nodes, region=own.region)
+    system = own.cluster.system_nodes
+    others: dict[str, EksSystemPoolArgs | EksCpuPoolArgs] = {**own.cluster.cpu_pools}
+    if system is not None:
+        others["system"] = system
+    quota_needs, notes = needs(own.pools, others, region=own.region)
     places = "subnetIds" if own.cluster.network.subnet_ids else "zones"
     quotas = AwsQuotas.of(own.provider, endpoint)
     registry = _ECR.match(settings.images.registry or "")
@@ -89,16 +95,17 @@ def _own(account: str, settings: EksSettings) -> bool:
 
 def needs(
     pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]],
-    system: EksSystemPoolArgs | None = None,
+    others: Mapping[str, EksSystemPoolArgs | EksCpuPoolArgs] = MappingProxyType({}),
     *,
     region: str,
 ) -> tuple[list[Need], list[str]]:
-    """One need per quota code, in vCPUs, and notes about what is not counted."""
+    """One need per quota code, in vCPUs, and notes about what is not counted. `others`: pools
+    without GPUs."""
     quotas: dict[str, dict[str, int]] = {}
     notes = []
-    if system is not None:
-        for kind in system.instance_types:
-            _count(quotas, "system", kind, nodes=system.max_nodes, spot=system.spot)
+    for name, other in others.items():
+        for kind in other.instance_types:
+            _count(quotas, name, kind, nodes=other.max_nodes, spot=other.spot)
     for name, resolved in pools.items():
         pool = resolved.args
         if "capacity-block" in pool.purchases:

@@ -64,7 +64,17 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
     """The bill. `today` decides whether the Kubernetes version is in extended support."""
     cluster = settings.own.cluster
     pools = {name: pool.args for name, pool in settings.own.pools.items()}
-    items: list[Item] = []
+    items = [
+        node_pool(
+            name,
+            eks_node(cpu.instance_types),
+            f"{' or '.join(cpu.instance_types)}, {cpu.disk_size_gb} GiB",
+            [monthly("disk", price_of("aws", "ebs-gp3"), cpu.disk_size_gb)],
+            (cpu.min_nodes, cpu.max_nodes),
+            "spot" if cpu.spot else "on-demand",
+        )
+        for name, cpu in cluster.cpu_pools.items()
+    ]
     choices: list[str] = []
     for name, pool in pools.items():
         price, last = eks_node(pool.instance_types), pool.purchases[-1]
@@ -165,17 +175,6 @@ def _cluster(
                 "spot" if system.spot else "on-demand",
             )
         )
-    before += [
-        node_pool(
-            name,
-            eks_node(cpu.instance_types),
-            f"{' or '.join(cpu.instance_types)}, {cpu.disk_size_gb} GiB",
-            [monthly("disk", price_of("aws", "ebs-gp3"), cpu.disk_size_gb)],
-            (cpu.min_nodes, cpu.max_nodes),
-            "spot" if cpu.spot else "on-demand",
-        )
-        for name, cpu in args.cpu_pools.items()
-    ]
     network, after, notes = args.network, list[Item](), list[str]()
     gateways = 0 if network.subnet_ids else 1 if network.nat == "single" else len(network.zones)
     if gateways:

@@ -12,6 +12,7 @@ import pytest
 from components.access import ServiceAccountArgs
 from components.cluster import Disk, Runs
 from components.eks.autoscaler_args import EksAutoscalerArgs
+from components.eks.cpu_pool_args import EksCpuPoolArgs
 from components.eks.existing_args import (
     EksExistingClusterArgs,
     EksExistingNetworkArgs,
@@ -121,6 +122,40 @@ def test_the_nodes_have_the_security_groups_that_are_named() -> None:
     assert template.inputs["vpcSecurityGroupIds"] == ["sg-0123456789abcdef0"]
     template = declare(**REACHED).one("aws:ec2/launchTemplate:LaunchTemplate")
     assert "vpcSecurityGroupIds" not in template.inputs
+
+
+LOADERS = EksCpuPoolArgs(instance_types=["m7i.xlarge"], labels={"role": "loader"})
+
+
+def test_pools_without_gpus_are_node_groups_of_the_stack() -> None:
+    """In the subnets and security groups of the cluster's nodes, with the stack's role, which has
+    the policies that are named, its entry, its tag, and what the cluster's autoscaler reads."""
+    other, group = "subnet-0123456789abcdef1", "sg-0123456789abcdef0"
+    network = EksExistingNetworkArgs(
+        subnet_ids=[*NETWORK.subnet_ids, other], security_group_ids=[group]
+    )
+    policy = "arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"
+    pools = {"loaders": LOADERS, "heads": dataclasses.replace(LOADERS, zones=[other])}
+    given = {"network": network, "cpu_pools": pools, "ssm": True, "node_policies": [policy]}
+    found = declare(pools={}, **{**REACHED, **given})
+    groups = {each.name: each for each in found.of("aws:eks/nodeGroup:NodeGroup")}
+    assert groups["loaders"].inputs["subnetIds"] == network.subnet_ids
+    assert groups["heads"].inputs["subnetIds"] == [other]
+    (entry,) = found.of("aws:eks/accessEntry:AccessEntry")
+    for each in groups.values():
+        assert each.inputs["clusterName"] == "platform"
+        assert each.inputs["nodeRoleArn"] == entry.inputs["principalArn"]
+        assert "gpu-cluster/stack" in each.inputs["tags"]
+        assert any(urn.endswith(f"AccessEntry::{entry.name}") for urn in each.depends_on)
+    for template in found.of("aws:ec2/launchTemplate:LaunchTemplate"):
+        assert template.inputs["vpcSecurityGroupIds"] == [group]
+    tags = {each.inputs["tag"]["key"] for each in found.of("aws:autoscaling/tag:Tag")}
+    assert "k8s.io/cluster-autoscaler/node-template/label/role" in tags
+    attached = {
+        str(each.inputs["policyArn"])
+        for each in found.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
+    }
+    assert {policy, "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"} < attached
 
 
 def test_an_autoscaler_is_installed_if_it_is_asked_for() -> None:
@@ -248,7 +283,12 @@ def test_karpenter_can_be_installed_there() -> None:
     groups = EksExistingNetworkArgs(
         subnet_ids=["subnet-0123456789abcdef0"], security_group_ids=["sg-0123456789abcdef0"]
     )
-    stack = declare(scaler="karpenter", karpenter=EksKarpenterArgs(), network=groups, **REACHED)
+    cpu = {"loaders": dataclasses.replace(LOADERS, min_nodes=1, max_nodes=1)}
+    given = {"scaler": "karpenter", "karpenter": EksKarpenterArgs(), "network": groups, **REACHED}
+    deployment = declare(**given, cpu_pools=cpu, pools={}).one("kubernetes:apps/v1:Deployment")
+    (container,) = deployment.inputs["spec"]["template"]["spec"]["containers"]
+    assert any("StaticCapacity=true" in one.get("value", "") for one in container["env"])
+    stack = declare(**given)
     assert stack.one("kubernetes:apps/v1:Deployment", "karpenter").inputs["spec"]["replicas"] == 2
     node = custom(stack, "EC2NodeClass")
     assert node["subnetSelectorTerms"] == [{"id": "subnet-0123456789abcdef0"}]
@@ -271,6 +311,13 @@ def test_the_cluster_s_own_karpenter_launches_the_pools() -> None:
     assert custom(stack, "NodePool")["limits"] == {"nodes": "1", "nvidia.com/gpu": "1"}
     assert not stack.of("kubernetes:apps/v1:Deployment")
     assert not [one for one in stack.resources if one.type.startswith("aws:iam")]
+    cpu = declare(
+        scaler="karpenter", karpenter_node_role="KarpenterNodeRole", network=groups, pools={},
+        cpu_pools={"loaders": LOADERS}, **REACHED,
+    )  # fmt: skip
+    assert custom(cpu, "EC2NodeClass")["role"] == "KarpenterNodeRole"
+    assert custom(cpu, "NodePool")["template"]["metadata"]["labels"]["role"] == "loader"
+    assert not cpu.of("aws:eks/nodeGroup:NodeGroup")
     with pytest.raises(ValueError, match=r"^karpenterNodeRole: is missing, and scaler karpenter"):
         declare(scaler="karpenter", network=groups, **REACHED)
     with pytest.raises(ValueError, match=r"minNodes: needs Karpenter's feature gate StaticCap"):

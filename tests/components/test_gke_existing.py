@@ -231,9 +231,12 @@ def lines(
         ({}, {"network": GkeExistingNetworkArgs(vpc="other")},
             "network.vpc: platform is in projects/my-project/global/networks/main"),
         ({"limits": {"cpu": 4, "memory": 640, "nvidia-tesla-t4": 2}}, {},
-            "gpuPools: at maxNodes they have 8 of cpu, and node auto-provisioning limits the whole "
-            "of platform to 4"),
-        ({"limits": {"nvidia-tesla-t4": 1}}, {}, "gpuPools: at maxNodes they have 2 of nvidia-"),
+            "gpuPools: at maxNodes the pools have 8 of cpu, and node auto-provisioning limits the "
+            "whole of platform to 4"),
+        ({"limits": {"nvidia-tesla-t4": 1}}, {}, "gpuPools: at maxNodes the pools have 2 of nvid"),
+        ({"limits": {"cpu": 19}}, {"cpu_pools": {"a": GkeCpuPoolArgs(
+            machine_type="n2-standard-4", zones=["us-central1-b"])}},
+            "gpuPools: at maxNodes the pools have 20 of cpu"),
     ],
     ids=str,
 )  # fmt: skip

@@ -1,7 +1,9 @@
 """GPU pools on an EKS cluster that somebody else made, rehearsed: the cluster is as it was."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,17 +18,29 @@ from stacks.capacity import eks
 from stacks.definition.files import EXAMPLES
 from stacks.live.conflicts import conflicts
 from stacks.live.controllers import foreign_controllers
+from tests.rehearsal.conftest import until
 from tests.rehearsal.own_stacks import folder_of
 
 pytestmark = pytest.mark.prove
 
 
+@contextmanager
+def rehearsed(stack: str, folder: Path, **cluster: Any) -> Iterator[Rehearsal]:
+    """The sample on its cluster, with these settings of the cluster."""
+    document = yaml.safe_load((EXAMPLES / f"Pulumi.{stack}.yaml").read_text())
+    document["config"]["gpu-cluster:cluster"] |= cluster
+    source, options = folder_of(stack, folder, yaml.safe_dump(document)), SandboxOptions(kept=True)
+    with Sandbox(stack, source=source, folder=folder / "sandbox", options=options) as sandbox:
+        yield Rehearsal(sandbox=sandbox, policy_pack=POLICIES)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    """The sample on its cluster, ready; the tests below end it."""
-    folder = tmp_path_factory.mktemp("on-eks")
-    with Sandbox("on-eks", folder=folder, options=SandboxOptions(kept=True)) as sandbox:
-        yield Rehearsal(sandbox=sandbox, policy_pack=POLICIES)
+    """The tests below end it."""
+    loaders = {"instanceTypes": ["m7i.xlarge"], "maxNodes": 2}
+    given = {"cpuPools": {"loaders": loaders}, "ssm": True}
+    with rehearsed("on-eks", tmp_path_factory.mktemp("on-eks"), **given) as rehearsal:
+        yield rehearsal
 
 
 def test_pools_grow_from_zero_by_the_autoscaler_of_the_cluster(run: Rehearsal) -> None:
@@ -35,6 +49,43 @@ def test_pools_grow_from_zero_by_the_autoscaler_of_the_cluster(run: Rehearsal) -
     assert [step.name for step in run.steps if not step.ok] == []
     nodes = {node["metadata"]["name"] for node in run.sandbox.cluster_cache.gpu_nodes}
     assert len(nodes) == 1
+
+
+def a_cpu_pool_grows_and_shrinks(sandbox: Sandbox) -> None:
+    """From zero to two nodes with two pods that fill one each, and back without them."""
+    api, pods = sandbox.control_plane.api, "/api/v1/namespaces/default/pods"
+    label = {"gpu-cluster/pool": "loaders"}
+
+    def nodes() -> int:
+        rows = api.get("/api/v1/nodes")["items"]
+        return sum(label.items() <= row["metadata"]["labels"].items() for row in rows)
+
+    assert nodes() == 0
+    for name in ("a", "b"):
+        room = {"requests": {"cpu": "3"}}
+        containers = [{"name": "loader", "image": "registry.example/loader:1", "resources": room}]
+        spec = {"nodeSelector": label, "containers": containers, "terminationGracePeriodSeconds": 0}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        api.create(pods, pod)
+    until(lambda: nodes() == 2, "two nodes")
+    for name in ("a", "b"):
+        until(lambda at=f"{pods}/{name}": api.get(at)["status"]["phase"] == "Running", name)
+    for name in ("a", "b"):
+        api.delete(f"{pods}/{name}")
+    until(lambda: nodes() == 0, "no node")
+
+
+def test_a_pool_without_gpus_grows_by_the_autoscaler_of_the_cluster(run: Rehearsal) -> None:
+    """The role of its nodes has the policy of Systems Manager."""
+    a_cpu_pool_grows_and_shrinks(run.sandbox)
+    assert isinstance(run.sandbox.cloud, AwsCloud)
+    account = run.sandbox.cloud.account
+    with account.lock, account.asking:
+        iam = account.client("iam")
+        roles = [one["RoleName"] for one in iam.list_roles()["Roles"]]
+        (role,) = [name for name in roles if name.startswith("platform-gpu-nodes-")]
+        attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
+    assert "AmazonSSMManagedInstanceCore" in [one["PolicyName"] for one in attached]
 
 
 def test_what_it_changes_of_the_cluster_is_found(run: Rehearsal) -> None:

@@ -5,28 +5,34 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.run import POLICIES
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.google import GoogleCloud
 from rehearsal.simulators.google.container.tokens import CLUSTER
 from rehearsal.simulators.inventory import INVENTORIES
+from tests.rehearsal.test_existing_eks import a_cpu_pool_grows_and_shrinks, rehearsed
 
 pytestmark = pytest.mark.prove
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    """The sample on its cluster, ready; the tests below end it."""
+    """The sample on its cluster with a pool without GPUs; the tests below end it."""
+    loaders = {"machineType": "n2-standard-4", "zones": ["us-central1-b"], "maxNodes": 2}
     folder = tmp_path_factory.mktemp("on-gke")
-    with Sandbox("on-gke", folder=folder, options=SandboxOptions(kept=True)) as sandbox:
-        yield Rehearsal(sandbox=sandbox, policy_pack=POLICIES)
+    with rehearsed("on-gke", folder, cpuPools={"loaders": loaders}) as rehearsal:
+        yield rehearsal
 
 
 def test_pools_grow_from_zero_and_a_second_up_changes_nothing(run: Rehearsal) -> None:
     """By GKE's autoscaler."""
     assert run.run_until_ready(), run.failures
     assert [step.name for step in run.steps if not step.ok] == []
+
+
+def test_a_pool_without_gpus_grows_too(run: Rehearsal) -> None:
+    """In its own zone."""
+    a_cpu_pool_grows_and_shrinks(run.sandbox)
 
 
 def test_what_it_changes_of_the_cluster_is_found(run: Rehearsal) -> None:

@@ -165,6 +165,9 @@ def test_each_node_group_of_an_order_holds_addresses(vpc: Vpc) -> None:
     warm = [*POOL, "warmPool", {"maxGroupPreparedCapacity": 1, "minSize": 1}]
     ((_, reason),) = vpc.found(*small, changes=[warm])
     assert "whose nodes reserve 69 at maxNodes" in reason
+    loaders = [CLUSTER, "cpuPools", {"loaders": {"instanceTypes": ["m7i.xlarge"], "maxNodes": 1}}]
+    ((_, reason),) = vpc.found(*small, changes=[loaders])
+    assert "whose nodes reserve 85 at maxNodes" in reason
     automatic = [[CLUSTER, "scaler", "auto-mode"], [CLUSTER, "autoscaler", "absent"], order]
     assert vpc.found(*small, changes=automatic) == []
 

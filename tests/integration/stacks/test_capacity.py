@@ -13,6 +13,7 @@ from moto import mock_aws
 
 from components.cluster import ResolvedPool
 from components.eks.cluster_args import EksSystemPoolArgs
+from components.eks.cpu_pool_args import EksCpuPoolArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
 from stacks.capacity import eks as aws_quota
@@ -154,13 +155,17 @@ def test_a_quota_that_nobody_ever_changed_has_aws_s_default() -> None:
         assert found == answer or (isinstance(found, Unknown) and str(answer) in found.reason)
 
 
-def test_system_nodes_count_against_the_standard_quota() -> None:
+def test_nodes_without_gpus_count_against_the_standard_quota() -> None:
     """A new account has five vCPUs of it, and three m7i.large are six."""
-    found, _ = aws_quota.needs({}, EksSystemPoolArgs(), region="us-east-1")
+    loaders = EksCpuPoolArgs(instance_types=["m7i.xlarge"], max_nodes=2)
+    found, _ = aws_quota.needs(
+        {}, {"system": EksSystemPoolArgs(), "loaders": loaders}, region="us-east-1"
+    )
     assert [(one.quota, dict(one.pools)) for one in found] == [
-        ("L-1216C47A standard on demand", {"system": 6})
+        ("L-1216C47A standard on demand", {"system": 6, "loaders": 8})
     ]
-    spot, _ = aws_quota.needs({}, EksSystemPoolArgs(spot=True, max_nodes=2), region="us-east-1")
+    system = EksSystemPoolArgs(spot=True, max_nodes=2)
+    spot, _ = aws_quota.needs({}, {"system": system}, region="us-east-1")
     assert [(one.quota, one.units) for one in spot] == [("L-34B43A08 standard Spot", 4)]
 
 

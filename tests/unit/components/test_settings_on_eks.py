@@ -57,10 +57,19 @@ def test_two_stacks_may_add_to_one_cluster() -> None:
             [CLUSTER, "admins", []],
             "admins: is not available with existing: the cluster's owner decides it; drop it",
         ),
+        ([CLUSTER, "cpuPools", {"a": {"instanceTypes": ["m7i.large"], "zones": ["us-east-1a"]}}],
+         "cpuPools.a.zones: 'us-east-1a' is not in the cluster's network; allowed: "
+         "subnet-0aaaaaaaaaaaaaaa1, subnet-0aaaaaaaaaaaaaaa2"),
+        ([CLUSTER, "cpuPools", {"train-gpu": {"instanceTypes": ["m7i.large"]}}],
+         "cpuPools.train-gpu: is also the name of a GPU pool; choose another"),
         (
             [CLUSTER, "name", "ml"],
             "name: is not available with existing: that is the cluster's name; drop it",
         ),
+        ([CLUSTER, "systemPool", {}], "systemPool: is not available with existing: system pods run "
+         "on its owner's nodes; drop it, and declare other nodes without GPUs in cpuPools"),
+        ([CLUSTER, "metricsServer", True], "metricsServer: is not available with existing: the "
+         "stack changes no addons there; drop it, and ask its owner for the addon"),
         ([CLUSTER, "systemPol", {}], "systemPol: there is no such key; ..."),
         ([CLUSTER, "network", "cidr", "10.0.0.0/16"],
          "network.cidr: is only available on eks without existing; drop it"),
@@ -89,6 +98,29 @@ def test_a_bad_config_is_refused(change: list[Any], says: str) -> None:
     said = without_keys(refusal(changed("on-eks", [change])) or "accepted")
     assert said.startswith(f"{CLUSTER}.{says.removesuffix('...')}")
     assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (["ssm", True], "ssm: is for a role that the stack creates, and the nodes have Karpenter; "
+         "ask its owner to attach the policy, and drop it"),
+        (["nodePolicies", ["arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"]],
+         "nodePolicies: is for a role that the stack creates"),
+        (["cpuPools", {"heads": {"instanceTypes": ["m7i.large"], "minNodes": 1}}],
+         "cpuPools.heads.minNodes: needs Karpenter's feature gate StaticCapacity"),
+        (["cpuPools", {"heads": {"instanceTypes": ["m7i.large"]}}], None),
+    ],
+)  # fmt: skip
+def test_the_cluster_s_own_karpenter_gives_nodes_its_role(
+    change: list[Any], says: str | None
+) -> None:
+    """So the stack adds no policy to it; and its feature gates are its owner's."""
+    own = [[CLUSTER, "scaler", "karpenter"], [CLUSTER, "karpenterNodeRole", "Karpenter"]]
+    repair = ["gpu-cluster:gpuPools", "train-gpu", "nodeRepair", "absent"]
+    said = refusal(changed("on-eks", [*own, repair, [CLUSTER, *change]]))
+    assert (said is None) == (says is None)
+    assert (said or "").startswith(f"{CLUSTER}.{says}" if says else "")
 
 
 def test_an_order_of_fallback_needs_an_autoscaler_of_the_stack() -> None:
