@@ -200,9 +200,12 @@ def _record(path: str, kind: type, value: object) -> Any:
     for key in value:
         if key not in fields:
             raise NoSuchKey(f"{path}.{key}", key, fields)
+        if value[key] is None:  # Ambiguous: {} often turns on what is off without the key.
+            drop = "" if _required(fields[key]) else ", or drop the key"
+            raise ValueError(f"{path}.{key}: has no value; set it{_example(fields[key])}{drop}")
     arguments: dict[str, Any] = {}
     for key, field in fields.items():
-        if key in value and value[key] is not None:
+        if key in value:
             may_be_output = field.metadata.get(OUTPUT) and is_output(value[key])
             arguments[field.name] = (
                 value[key]

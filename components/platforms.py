@@ -75,6 +75,8 @@ class Platform:
     """The cloud in which the stack creates resources; None if there is none."""
     owned: bool = True
     """Whether the stack creates the cluster; otherwise, it is an existing one."""
+    instead_of_existing: str = ""
+    """What to do about `cluster.existing` on a platform that does not have it."""
     account: tuple[str, ...] = ()
     """Config keys that identify the cloud account, as far as its files do."""
     home: tuple[str, ...] = ()
@@ -142,6 +144,11 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         title="GKE Autopilot",
         folder="gke_autopilot",
         cloud="google",
+        instead_of_existing=(
+            "an Autopilot cluster starts nodes itself, so for jobs in one that exists, write "
+            "cluster: { platform: existing, name: NAME, context: CONTEXT }, with its context in "
+            "your kubeconfig, and pools with nodeSelector and devicePlugin: none"
+        ),
         home=("gcp:project", "cluster.location"),
         cost="stacks.cost.gke_autopilot",
         capacity="stacks.capacity.gke_autopilot",
@@ -181,6 +188,10 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         folder="existing",
         cloud=None,
         owned=False,
+        instead_of_existing=(
+            "the kubeconfig says which cluster it is, so set context to the cluster's context in "
+            "it; or set platform: gke or eks, with which the stack creates GPU pools in the cluster"
+        ),
         environment="stacks.environments.existing",
         support="quality.docs.support.existing",
         rehearsal="rehearsal.platforms.existing",

@@ -34,6 +34,7 @@ COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "nodesCidr": ("cidr",),
     "os": ("osImage",),
     "osImage": ("os",),
+    "queuedProvisioning": ("queued",),
     "region": ("location",),
     "securityGroupIds": ("networkTags",),
     "spot": ("capacityType",),

@@ -16,6 +16,7 @@ from stacks.live.conflicts import (
     is_installer,
     is_plugin,
 )
+from stacks.outcome import CheckError
 
 _EVERYWHERE = ("default", "kube-node-lease", "kube-public", "kube-system")
 _POD = ("serviceAccountName", "tolerations", "nodeSelector")
@@ -29,6 +30,8 @@ def described(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
     """The keys `objects`, `controllers` and `gpuOperator` of a stack's inventory. `owner`: the
     stack, `<project>/<stack>`. Raises CheckError if the cluster cannot be queried."""
     cluster = in_cluster(kubeconfig, owner)
+    for missing in cluster.denied.values():
+        raise CheckError(missing)
     defined = {one["metadata"]["name"]: one for one in cluster.definitions}
     controllers = [
         name

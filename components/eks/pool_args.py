@@ -193,8 +193,7 @@ class EksGpuNodeGroupArgs:
     ] = False
     """Whether Kueue places the pods of jobs by where nodes are in AWS's network, so that a training
     job can have `requiredTopology` or `preferredTopology`. On a pool with equal `minNodes` and
-    `maxNodes`, of instance types of which EC2 knows that (G6e, G7e, P4d, P5 with 8 GPUs, P6), and
-    in most regions."""
+    `maxNodes`, of instance types that docs/reference/support-matrix.md lists, in most regions."""
     reservation: Annotated[
         ReservationName | None,
         Sent("LaunchTemplate capacityReservationSpecification"),

@@ -181,7 +181,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = False
     """Whether Kueue places the pods of jobs by where nodes are in Google's network, so that a
     training job can have `requiredTopology` or `preferredTopology`. On a pool with equal `minNodes`
-    and `maxNodes`, or with `queued`, of A3 machines with 8 GPUs, A4 or A4X."""
+    and `maxNodes`, or with `queued`, of machine types that docs/reference/support-matrix.md
+    lists."""
     reservation: Annotated[
         str | None,
         reservations.RESERVATION,

@@ -164,7 +164,8 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
     }
     for key in blocks:
         if key not in _KEYS:
-            raise ValueError(no_such_key(f"{NAMESPACE}:{key}", key, _KEYS))
+            path, platform = f"{NAMESPACE}:{key}", platform_in(_structured(blocks, "cluster"))
+            raise ValueError(_in_block(path, key, platform) or no_such_key(path, key, _KEYS))
     for outer in ("cluster", "batch"):
         if nested := [key for key in _structured(blocks, outer) if key in _KEYS]:
             raise ValueError(
@@ -174,6 +175,19 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
     values = {key: _structured(blocks, key) for key in _KEYS}
     check_entry_names(values)
     return _of_values(config, values, _platform(values["cluster"]), root)
+
+
+def _in_block(path: str, key: str, platform: str) -> str:
+    """What refuses a key that belongs in a block without named entries; empty if none has it."""
+    kinds = {name: block.args for name, block in BLOCKS.items() if block.names is None}
+    if platform in PLATFORMS:
+        kinds = {"cluster": PLATFORMS[platform].settings.CLUSTER, **kinds}
+    for name, kind in kinds.items():
+        if _has_key(kind, [key]):
+            return f"{path}: is a key of {name}; move it into {NAMESPACE}:{name}"
+    there = f"{NAMESPACE}:cluster.{key}"
+    elsewhere = platform in PLATFORMS and _on_other_platforms(NoSuchKey(there, key, ()), platform)
+    return f"{path}: {elsewhere}".replace(f"{there}:", f"cluster.{key}") if elsewhere else ""
 
 
 def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -302,19 +316,35 @@ _NOT_WITH_EXISTING = {
 decides."""
 
 
+_TEAMS = f"list people and groups in {NAMESPACE}:teams, or give them"
+_IAM = "an IAM role such as roles/container."
 _INSTEAD = {
     ("gke-autopilot", "maxNodes"): (
         "drop it, and limit the GPUs by nominalQuota of batch.queues, gpus of teams, or the GPU "
         "quota of your Google Cloud project"
-    )
+    ),
+    ("gke", "users"): f"{_TEAMS} {_IAM}viewer",
+    ("gke-autopilot", "users"): f"{_TEAMS} {_IAM}viewer",
+    ("existing", "users"): f"{_TEAMS} RoleBindings of your own",
+    ("gke", "admins"): f"give them {_IAM}admin",
+    ("gke-autopilot", "admins"): f"give them {_IAM}admin",
+    ("existing", "admins"): "the cluster's owner decides who administers it; drop it",
 }
 """(platform, key of other platforms) -> what to use there."""
 
 
 def _check_owner_keys(platform: str, cluster: Any) -> None:
-    """Refuses keys of a cluster that the stack creates, if the cluster is an existing one."""
+    """Refuses `existing` where it does not exist, and keys of a cluster that the stack creates, if
+    the cluster is an existing one."""
     entry = PLATFORMS[platform]
-    if not entry.added or not isinstance(cluster, Mapping):
+    if not isinstance(cluster, Mapping):
+        return
+    if entry.instead_of_existing and "existing" in cluster:
+        raise ValueError(
+            f"{NAMESPACE}:cluster.existing: is not available on platform {platform}; "
+            f"{entry.instead_of_existing}"
+        )
+    if not entry.added:
         return
     owned = PLATFORMS[platform.removesuffix("-existing")].settings.CLUSTER
     keys, own = (

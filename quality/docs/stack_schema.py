@@ -53,7 +53,7 @@ def schema() -> Schema:
         "type": "object",
         "required": [CLUSTER],
         "properties": {
-            **{key: _text(limit, False) for key, limit in _PROVIDERS.items()},
+            **{key: _text(limit) for key, limit in _PROVIDERS.items()},
             "aws:assumeRoles": _ASSUMED_ROLES,
             CLUSTER: {
                 "type": "object",
@@ -65,7 +65,7 @@ def schema() -> Schema:
                     }
                 },
             },
-            "gpu-cluster:gpuPools": {"type": ["object", "null"]},
+            "gpu-cluster:gpuPools": {"type": "object"},
             **{f"gpu-cluster:{room}": found for room, found in common.items()},
         },
         # The program does not know the keys of other providers and projects.
@@ -96,13 +96,13 @@ def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
         yield (platform, "gpuPools"), _named("gpuPools", row.settings.POOL)
     for key, block in BLOCKS.items():
         named = block.names is not None
-        yield ("", key), _named(key, block.args) if named else record(block.args, required=False)
+        yield ("", key), _named(key, block.args) if named else record(block.args)
 
 
 def _named(key: str, kind: type) -> Schema:
     """The schema of a block whose entries have names."""
     return {
-        "type": ["object", "null"],
+        "type": "object",
         "propertyNames": fragment(ENTRY_NAMES[key], "Length"),
         "additionalProperties": record(kind),
     }
@@ -127,66 +127,60 @@ def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
     return {"if": {"required": [CLUSTER], "properties": {CLUSTER: named}}, "then": then}
 
 
-def record(kind: type, *, required: bool = True) -> Schema:
+def record(kind: type) -> Schema:
     """The schema of a dataclass: its keys, and no others."""
     hints = typing.get_type_hints(kind, include_extras=True)
     meanings = keys.meanings(kind)
     fields = [field for field in dataclasses.fields(kind) if field.init]
     properties = {}
     for field in fields:
-        must = _required(field)
-        found = _value(hints[field.name], must)
+        found = _value(hints[field.name])
         if meaning := meanings.get(field.name):
             found["description"] = meaning
         properties[camel(field.name)] = found | _default(field)
     needed = [camel(field.name) for field in fields if _required(field)]
     return {
-        "type": "object" if required else ["object", "null"],
+        "type": "object",
         "properties": properties,
         **({"required": needed} if needed else {}),
         "additionalProperties": False,
     }
 
 
-def _value(hint: Any, required: bool) -> Schema:
-    """The schema of a value in a field. An optional key may also be empty."""
+def _value(hint: Any) -> Schema:
+    """The schema of a value in a field."""
     hint, limits = unwrapped(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     entries = {Mapping: "Properties", str: "Length"}.get(origin or hint, "Items")
     limit = fragment(limits, entries)
     if origin is typing.Literal:
-        words = limit.get("enum", inner)
-        return {"enum": [*words, *(() if required else (None,))]}
+        return {"enum": list(limit.get("enum", inner))}
     if origin is Mapping:
-        each = _value(inner[1], True)
+        each = _value(inner[1])
         allowed = fragment(unwrapped(inner[0])[1], "Length")
         named = {"propertyNames": allowed} if allowed else {}
-        return {"type": _or_null("object", required), "additionalProperties": each} | named | limit
+        return {"type": "object", "additionalProperties": each} | named | limit
     if origin is Sequence:
-        each = _value(inner[0], True)
-        return {"type": _or_null("array", required), "items": each} | limit
+        each = _value(inner[0])
+        return {"type": "array", "items": each} | limit
     if dataclasses.is_dataclass(hint):
-        return record(typing.cast("type", hint), required=required) | limit
+        return record(typing.cast("type", hint)) | limit
     if hint is str:
-        return _text(limit, required)
+        return _text(limit)
     if "enum" in limit:
-        return {"enum": [*limit["enum"], *(() if required else (None,))]}
-    return {"type": _or_null(_TYPES[hint], required)} | limit
+        return {"enum": limit["enum"]}
+    return {"type": _TYPES[hint]} | limit
 
 
-def _text(limit: Mapping[str, Any], required: bool) -> Schema:
+def _text(limit: Mapping[str, Any]) -> Schema:
     """The schema of a string, which may be encrypted unless it is in a list."""
     if "enum" in limit:
-        return {"enum": [*limit["enum"], *(() if required else (None,))]}
+        return {"enum": limit["enum"]}
     return {
         "if": {"type": "object"},
         "then": {"$ref": "#/definitions/secret"},
-        "else": {"type": _or_null("string", required), **limit},
+        "else": {"type": "string", **limit},
     }
-
-
-def _or_null(name: str, required: bool) -> Any:
-    return name if required else [name, "null"]
 
 
 def _required(field: "dataclasses.Field[Any]") -> bool:

@@ -83,6 +83,12 @@ Machine types and prices of one region: `gpu-cluster offers --gpu l4 --region eu
 EKS nodes have neither EFA nor a placement group, and their local NVMe disks are not used; GKE nodes
 have no GPUDirect network: see [what is not included](../how-to/not-included.md).
 """
+_LOCATED = """
+## Machines with a known place in the network
+
+`topologyAware` pools, on which jobs can have their [workers close
+together](../how-to/queue-and-train.md#workers-close-together), have these:
+"""
 _SCALERS = """
 ## Scalers
 
@@ -100,6 +106,8 @@ def markdown() -> str:
         *table(("platform", *(f"`{name}`" for name in STRATEGIES)), _sharing()),
         _GPUS,
         *table(("GPU", "GKE", "GPUs per pod on GKE Autopilot", "EKS"), _gpus()),
+        _LOCATED,
+        *table(("platform", "machines"), _located()),
         _SCALERS,
         *table(("platform", "`cluster.scaler`", "refuses", "because"), _unsupported()),
         "",
@@ -138,6 +146,12 @@ def _accepted(kind: type, given: Mapping[str, Any], sharing: Mapping[str, Any]) 
     except ValueError:
         return "refused"
     return "yes"
+
+
+def _located() -> Iterator[tuple[str, str]]:
+    for platform, machines in (("gke", MACHINE_TYPES), ("eks", INSTANCE_TYPES)):
+        names = [f"`{name}`" for name, row in machines.items() if row.located]
+        yield platform, ", ".join(names)
 
 
 def _unsupported() -> Iterator[tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -51,8 +51,8 @@ def conflicts(
 
     Raises CheckError if the cluster does not answer.
     """
-    denied: dict[str, str] = {}
-    cluster = in_cluster(kubeconfig, owner, denied)
+    cluster = in_cluster(kubeconfig, owner)
+    denied = dict(cluster.denied)
     result: dict[str, str] = {}
     checked = {"gpuPools": ["definitions", "daemons"]}
     if settings.namespaces:
@@ -73,8 +73,9 @@ def conflicts(
             keys = dict.fromkeys(principals_key(settings, group) for group in args.users)
             checked[", ".join(keys)] = ["aws-auth"]
             core = kubernetes.client.CoreV1Api(client_of(kubeconfig))
-            found = _read("aws-auth", denied, partial(_aws_auth, core))
-            result |= dict(mapped(settings, found))
+            found, unread = _read({"aws-auth": partial(_aws_auth, core)})
+            denied |= unread
+            result |= dict(mapped(settings, found["aws-auth"]))
         classes = {STORAGE_CLASS} if settings.auxiliary.claims else set()
     if classes:
         checked["volumeClaims"] = ["storage_classes"]
@@ -97,6 +98,8 @@ class InCluster:
     daemons: list[Object]
     deployments: list[Object]
     storage_classes: list[Object]
+    denied: Mapping[str, str] = field(default_factory=dict)
+    """Field above that is empty because it may not be read -> the missing permission."""
 
     @property
     def gpu_operator(self) -> bool:
@@ -104,9 +107,8 @@ class InCluster:
         return _has_operator(self.definitions)
 
 
-def in_cluster(kubeconfig: str, owner: str, denied: dict[str, str] | None = None) -> InCluster:
-    """Reads a cluster; `owner`: the stack. Kinds that may not be read are added to `denied`, if
-    given, with the missing permission. Raises CheckError if the cluster does not answer."""
+def in_cluster(kubeconfig: str, owner: str) -> InCluster:
+    """Reads a cluster; `owner`: the stack. Raises CheckError if the cluster does not answer."""
     client = client_of(kubeconfig)
     apps = kubernetes.client.AppsV1Api(client)
     core, storage = kubernetes.client.CoreV1Api(client), kubernetes.client.StorageV1Api(client)
@@ -118,21 +120,26 @@ def in_cluster(kubeconfig: str, owner: str, denied: dict[str, str] | None = None
         "deployments": apps.list_deployment_for_all_namespaces,
         "storage_classes": storage.list_storage_class,
     }
-    found = {kind: _read(kind, denied, partial(asked, ask)) for kind, ask in kinds.items()}
+    found, denied = _read({kind: partial(asked, ask) for kind, ask in kinds.items()})
     shared = ("namespaces", "definitions")
     return InCluster(
-        **{kind: rows if kind in shared else _theirs(rows, owner) for kind, rows in found.items()}
+        **{kind: rows if kind in shared else _theirs(rows, owner) for kind, rows in found.items()},
+        denied=denied,
     )
 
 
-def _read(kind: str, denied: dict[str, str] | None, ask: Callable[[], bytes]) -> list[Object]:
-    try:
-        return items(ask())
-    except Denied as error:
-        if denied is None:
-            raise
-        denied[kind] = str(error)
-        return []
+def _read(
+    requests: Mapping[str, Callable[[], bytes]],
+) -> tuple[dict[str, list[Object]], dict[str, str]]:
+    """Kind -> its objects, and of a kind that may not be read, -> the missing permission."""
+    found: dict[str, list[Object]] = {kind: [] for kind in requests}
+    denied: dict[str, str] = {}
+    for kind, ask in requests.items():
+        try:
+            found[kind] = items(ask())
+        except Denied as error:
+            denied[kind] = str(error)
+    return found, denied
 
 
 def _aws_auth(core: Any) -> bytes:

@@ -39,7 +39,8 @@ def _values_of(stack: str) -> dict[str, Any]:
 
 
 def with_changes(values: Mapping[str, Any], changes: list[list[Any]]) -> dict[str, Any]:
-    """A copy after changes, each `[path..., value]`; "absent" removes the key."""
+    """A copy after changes, each `[path..., value]`; "absent" removes the key, and None one that
+    may be there."""
     changed = copy.deepcopy(dict(values))
     for *path, last, value in changes:
         place = changed
@@ -47,6 +48,8 @@ def with_changes(values: Mapping[str, Any], changes: list[list[Any]]) -> dict[st
             place = place[key]
         if value == "absent":
             del place[last]
+        elif value is None:
+            place.pop(last, None)
         else:
             place[last] = copy.deepcopy(value)
     return changed

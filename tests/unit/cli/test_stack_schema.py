@@ -122,7 +122,7 @@ def test_what_the_program_refuses_for_its_shape_the_schema_refuses() -> None:
         ([["platform", "aks"]], "'aks' is not one of ['eks', 'existing', 'gke', 'gke-autopilot']"),
         ([["name", "absent"]], "'name' is a required property"),
         ([["releaseChannel", "fast"]], "'fast' is not one of ['rapid', 'regular', "),
-        ([["deletionProtection", "no"]], "'no' is not of type 'boolean', 'null'"),
+        ([["deletionProtection", "no"]], "'no' is not of type 'boolean'"),
     ],
 )
 def test_a_mistake_is_said_once_and_in_place(changes: list[list[Any]], says: str) -> None:

@@ -163,6 +163,16 @@ def test_a_class_with_limits_applies_them(where: str) -> None:
         args.__post_init__()
 
 
+def test_a_key_without_a_value_is_refused() -> None:
+    """Every key of every class: `warmPool:` could mean {}, or that there is none."""
+    owners = {owner for table in keys.TABLES.values() for owner in classes(table)}
+    found = {(owner, f.name) for owner in owners for f in dataclasses.fields(owner) if f.init}
+    assert len(found) > 300
+    for owner, name in found:
+        with pytest.raises(ValueError, match=rf"^block\.{camel(name)}: has no value; set it"):
+            decode("block", owner, {camel(name): None})
+
+
 def values_of(kind: Any, limits: Sequence[Any]) -> Sequence[Any]:
     """Values of a type, of which its limits refuse some."""
     origin = typing.get_origin(kind) or kind

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from components.decode import camel
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.platforms import PLATFORMS
 from components.settings import load as settings
 from components.settings.endpoints import foreign_endpoints
 from tests.program.environments import (
@@ -116,6 +117,70 @@ def test_a_key_that_does_not_exist_is_refused_with_those_that_do(stack: str, kin
     says = refusal(changed(stack, [["gpu-cluster:gpuPools", "train-gpu", "xyz", 1]])) or ""
     allowed = says.partition(" allowed: ")[2].split(", ")
     assert allowed == sorted(camel(field.name) for field in dataclasses.fields(kind) if field.init)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_key_of_the_cluster_on_the_level_of_blocks_is_told_where_it_belongs(
+    platform: str,
+) -> None:
+    """Every key of every platform, unless a block has that name."""
+    cluster = {"platform": platform.removesuffix("-existing")}
+    cluster |= {"existing": "c"} if cluster["platform"] != platform else {}
+    keys = {camel(field.name) for field in dataclasses.fields(PLATFORMS[platform].settings.CLUSTER)}
+    for key in keys - {*settings._KEYS}:
+        config = as_engine_config({"gpu-cluster:cluster": cluster, f"gpu-cluster:{key}": {}})
+        assert refusal(config) == (
+            f"gpu-cluster:{key}: is a key of cluster; move it into gpu-cluster:cluster"
+        )
+
+
+@pytest.mark.parametrize(
+    ("stack", "change", "says"),
+    [
+        (
+            "autopilot",
+            ["existing", "ml"],
+            "existing: is not available on platform gke-autopilot; an Autopilot cluster starts "
+            "nodes itself, so for jobs in one that exists, write cluster: { platform: existing, "
+            "name: NAME, context: CONTEXT }, with its context in your kubeconfig, and pools with "
+            "nodeSelector and devicePlugin: none",
+        ),
+        (
+            "onprem",
+            ["existing", "ml"],
+            "existing: is not available on platform existing; the kubeconfig says which cluster it "
+            "is, so set context to the cluster's context in it; or set platform: gke or eks, with "
+            "which the stack creates GPU pools in the cluster",
+        ),
+        (
+            "onprem",
+            ["users", {}],
+            "users: is only available on eks; list people and groups in gpu-cluster:teams, or give "
+            "them RoleBindings of your own",
+        ),
+        (
+            "onprem",
+            ["admins", []],
+            "admins: is only available on eks; the cluster's owner decides who administers it; "
+            "drop it",
+        ),
+    ],
+)
+def test_what_other_platforms_call_otherwise_is_named(
+    stack: str, change: list[Any], says: str
+) -> None:
+    """With a way to have it on this one."""
+    config = changed(stack, [["gpu-cluster:cluster", *change]])
+    assert refusal(config) == f"gpu-cluster:cluster.{says}"
+
+
+@pytest.mark.parametrize("text", ["", "null"])
+def test_a_block_without_a_value_is_refused(text: str) -> None:
+    """As a key within it is, and an entry: the table and test_limits have those."""
+    for key in settings._KEYS:
+        says = refusal({**config_of("dev"), f"gpu-cluster:{key}": text}) or "accepted"
+        assert says.startswith(f"gpu-cluster:{key}: ")
+        assert "is not a map; write" in says
 
 
 @pytest.mark.parametrize("table", [REFUSED, REFUSED_EKS], ids=["gke", "eks"])

@@ -85,7 +85,7 @@ def test_two_stacks_may_add_to_one_cluster() -> None:
          "role; give the name, without arn:aws:iam::123456789012:role/"),
         ([CLUSTER, "existing", ""], "existing: '' is not an EKS cluster name"),
         ([CLUSTER, "platform", "gke-autopilot"],
-         "existing: is only available on gke with existing and eks with existing; drop it"),
+         "existing: is not available on platform gke-autopilot; an Autopilot cluster starts "),
         (
             [CLUSTER, "platform", "eks-existing"],
             "platform: 'eks-existing' is not known; did you mean 'existing'?",

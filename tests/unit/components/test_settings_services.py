@@ -24,6 +24,8 @@ CHAT: dict[str, Any] = {
     },
 }
 
+FIXED = {key: value for key, value in CHAT.items() if key != "scaling"}
+
 
 def dev() -> dict[str, Any]:
     """Dev with a service that KEDA scales from zero."""
@@ -70,9 +72,9 @@ def test_pods_that_run_all_the_time_and_do_not_all_fit_are_a_warning() -> None:
     """Dev's pool has three GPUs and a deployment on one. What scales from zero counts with nothing,
     and what waits in a queue ends."""
     values = dev()
-    values["gpu-cluster:services"]["more"] = {**CHAT, "scaling": None, "replicas": 2}
+    values["gpu-cluster:services"]["more"] = {**FIXED, "replicas": 2}
     assert "gpu-cluster:services.more" not in warned(values)
-    values["gpu-cluster:services"]["last"] = {**CHAT, "scaling": None}
+    values["gpu-cluster:services"]["last"] = FIXED
     (line,) = (
         line for line in warnings(from_config(as_engine_config(values))) if "never start" in line
     )
@@ -86,5 +88,5 @@ def test_pods_that_run_all_the_time_and_do_not_all_fit_are_a_warning() -> None:
 def test_a_service_without_pods_is_a_warning() -> None:
     """As a deployment without any is."""
     values = dev()
-    values["gpu-cluster:services"]["chat"] = {**CHAT, "scaling": None, "replicas": 0}
+    values["gpu-cluster:services"]["chat"] = {**FIXED, "replicas": 0}
     assert "gpu-cluster:services.chat.replicas" in warned(values)

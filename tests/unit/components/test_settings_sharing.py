@@ -141,3 +141,13 @@ def test_gkes_mps_is_reached_through_the_hosts_ipc(
     assert made.host_ipc is made.contract()["hostIPC"] is host_ipc
     selects = made.node_selector.get("cloud.google.com/gke-gpu-sharing-strategy")
     assert selects == ("mps" if host_ipc else None)
+
+
+def test_an_existing_autopilot_cluster_is_used_as_its_refusal_says() -> None:
+    """With platform existing, whose pools select GPUs as Autopilot's pods do."""
+    given = {"platform": "existing", "name": "ml", "context": "c", "kubeconfig": KUBECONFIG}
+    pool = {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"},
+            "gpusPerNode": 1, "devicePlugin": "none"}  # fmt: skip
+    values = {**values_of("autopilot"), "gpu-cluster:cluster": given}
+    values |= {"gpu-cluster:gpuPools": {"t4": pool}, "gpu-cluster:monitoring": {}}
+    assert [*settings.from_config(as_engine_config(values)).pools] == ["t4"]

@@ -10,6 +10,7 @@ from components.settings import load as settings
 from rehearsal import inventory_objects
 from rehearsal.simulators.inventory import objects
 from stacks.live.conflicts import InCluster
+from stacks.outcome import CheckError
 from tests.unit.components.test_settings import changed
 
 OWNER = "gpu-cluster/on-eks"
@@ -19,7 +20,7 @@ OPERATOR = {"metadata": {"name": "clusterpolicies.nvidia.com"}}
 def described(monkeypatch: pytest.MonkeyPatch, **there: Any) -> dict[str, Any]:
     """Of a stack with the namespace `team`, on a cluster with these objects."""
     kinds = ("namespaces", "definitions", "daemons", "deployments", "storage_classes")
-    cluster = InCluster(**{kind: there.get(kind, []) for kind in kinds})
+    cluster = InCluster(**{**{kind: [] for kind in kinds}, **there})
     monkeypatch.setattr(inventory_objects, "in_cluster", lambda *_: cluster)
     own = settings.from_config(changed("on-eks", [["gpu-cluster:namespaces", {"team": {}}]]))
     return inventory_objects.described("", own, OWNER)
@@ -39,6 +40,12 @@ def test_the_owners_autoscaler_is_written_as_it_was_described(
     found = described(monkeypatch, deployments=[other, live])
     assert found == {"objects": [account, autoscaler]}
     assert yaml.safe_load(yaml.safe_dump(found)) == found
+
+
+def test_an_inventory_is_not_written_from_half_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may not be read would be missing in it."""
+    with pytest.raises(CheckError, match="cannot list"):
+        described(monkeypatch, denied={"daemons": "cannot list daemonsets"})
 
 
 PLUGIN = {

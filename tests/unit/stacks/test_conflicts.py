@@ -234,5 +234,6 @@ def test_what_may_not_be_read_hides_no_other_conflict(monkeypatch: pytest.Monkey
         ("namespaces", "cannot list_namespace"),
         ("cluster.users.lab.principals", "cannot list_namespaced_config_map"),
     ]
+    assert [*conflicts.in_cluster("", "gpu-cluster/on-eks").denied] == ["namespaces", "definitions"]
     without = conflicts.conflicts("", own, "gpu-cluster/on-eks", reads_aws_auth=lambda: False)
     assert without == (found, unread[:-1])

@@ -25,10 +25,15 @@ from stacks.outcome import ExitCode
 TODAY = date(2026, 11, 21)
 
 
+def with_pool(config: dict[str, Any], pool: dict[str, Any]) -> dict[str, Any]:
+    given = {**config["gpu-cluster:gpuPools"]["train-gpu"], **pool}
+    return {key: value for key, value in given.items() if value is not None}
+
+
 def changed(stack: str, **pool: Any) -> Bill:
-    """The bill of a committed stack with other settings of its pool train-gpu."""
+    """The bill of a committed stack with other settings of its pool train-gpu; None removes one."""
     config = config_of(stack)
-    config["gpu-cluster:gpuPools"]["train-gpu"].update(pool)
+    config["gpu-cluster:gpuPools"]["train-gpu"] = with_pool(config, pool)
     return cost.bill_at(stack, config)
 
 
@@ -151,7 +156,8 @@ def test_a_capacity_block_has_no_list_price() -> None:
 def test_an_order_of_fallback_costs_its_last_choice() -> None:
     """The dearest of them, so that the sum is what it may be; the bill says so."""
     config = config_of("train")
-    config["gpu-cluster:cluster"] |= {"scaler": "karpenter", "autoscaler": None}
+    del config["gpu-cluster:cluster"]["autoscaler"]
+    config["gpu-cluster:cluster"]["scaler"] = "karpenter"
     pool = config["gpu-cluster:gpuPools"]["train-gpu"]
     demand = cost.bill_at("train", config)
     pool["fallback"] = ["spot", "on-demand"]
@@ -168,7 +174,8 @@ def test_an_order_of_fallback_costs_its_last_choice() -> None:
 def test_a_reservation_in_an_order_of_karpenter_costs_an_unknown_amount_idle() -> None:
     """Nothing says how many machines it holds beyond those that the pool's nodes use."""
     config = config_of("train")
-    config["gpu-cluster:cluster"] |= {"scaler": "karpenter", "autoscaler": None}
+    del config["gpu-cluster:cluster"]["autoscaler"]
+    config["gpu-cluster:cluster"]["scaler"] = "karpenter"
     full = cost.bill_at("train", config).total("configured", "full")
     config["gpu-cluster:gpuPools"]["train-gpu"] |= {
         "fallback": ["reservation", "on-demand"], "reservation": "cr-0123456789abcdef0",
@@ -196,7 +203,8 @@ def test_each_choice_of_cluster_autoscaler_is_a_node_group_on_the_bill() -> None
 def test_auto_mode_has_no_system_pool_and_a_fee_that_is_not_counted() -> None:
     """What EKS starts for system pods is not the stack's to say."""
     config = config_of("train")
-    config["gpu-cluster:cluster"] |= {"scaler": "auto-mode", "autoscaler": None}
+    del config["gpu-cluster:cluster"]["autoscaler"]
+    config["gpu-cluster:cluster"]["scaler"] = "auto-mode"
     bill = cost.bill_at("train", config)
     assert "system pool" not in [one.name for one in bill.items]
     assert any(note.startswith("EKS Auto Mode adds a fee") for note in bill.notes)
@@ -539,7 +547,7 @@ def test_a_share_of_a_gpu_costs_its_part_of_the_node(
 ) -> None:
     """The node's cost by the number that the pool's sharing makes of its GPUs."""
     config = config_of(stack)
-    config["gpu-cluster:gpuPools"]["train-gpu"].update(pool)
+    config["gpu-cluster:gpuPools"]["train-gpu"] = with_pool(config, pool)
     config["gpu-cluster:workloads"] = {}
     bill = cost.bill_at(stack, config)
     of = item(bill, "train-gpu")
