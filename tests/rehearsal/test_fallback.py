@@ -110,6 +110,11 @@ def test_an_autoscaler_without_its_order_is_named(tmp_path: Path) -> None:
             "compute class l4: priority 1: GPU type nvidia-l4 with count 3 is not supported",
         ),
         (
+            'ssds = {"machineType": "g2-standard-4", "storage": {"localSSDCount": 2}}\n'
+            'for rule in props["spec"]["priorities"]: rule.update(ssds)',
+            "compute class l4: priority 1: Local SSD count 2 is not supported with machine type g2",
+        ),
+        (
             'props["spec"]["nodePoolAutoCreation"] = {"enabled": False}',
             "compute class l4: Crd with NAP disabled should have at least one matching nodepool",
         ),
@@ -118,7 +123,7 @@ def test_an_autoscaler_without_its_order_is_named(tmp_path: Path) -> None:
             "it selects label cloud.google.com/compute-class=l4, a node there has cloud.goo",
         ),
     ],
-    ids=["no such node", "no node pools", "another name"],
+    ids=["no such node", "local SSDs", "no node pools", "another name"],
 )
 def test_what_is_wrong_with_a_class_is_named(
     tmp_path: Path, example: Path, inventory: str, mistake: str, says: str
