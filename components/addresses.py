@@ -29,7 +29,8 @@ def _network(text: str) -> ipaddress.IPv4Network:
             raise ValueError(f"it has host bits set; write {block}")
         return block
     except ValueError as error:
-        raise ValueError(f"{text!r} is not an IPv4 CIDR ({error})") from None
+        advice = "" if "; write " in str(error) else "; write it as ADDRESS/BITS"
+        raise ValueError(f"{text!r} is not an IPv4 CIDR ({error}){advice}") from None
 
 
 def cidr(least: int, most: int, *, private: bool = False, why: str = "") -> Limit:

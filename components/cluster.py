@@ -12,6 +12,7 @@ from .access import BucketDriver, ServiceAccountArgs
 from .catalog import kubernetes as names
 from .catalog.accelerators import GPUS
 from .catalog.metrics import Source
+from .decode import EXAMPLE
 from .kube.taints import CLOUD_EFFECTS, Effect
 from .limits import LABEL_KEY, LABEL_VALUE, check_limits
 
@@ -37,9 +38,9 @@ POOL_LABEL = "gpu-cluster/pool"
 class Taint:
     """A node taint, in Kubernetes spelling."""
 
-    key: Annotated[str, LABEL_KEY]
+    key: Annotated[str, LABEL_KEY] = field(metadata={EXAMPLE: "team"})
     """The taint's key."""
-    value: Annotated[str, LABEL_VALUE]
+    value: Annotated[str, LABEL_VALUE] = field(metadata={EXAMPLE: '"true"'})
     """The taint's value, never empty: Cluster Autoscaler ignores an EKS taint without one."""
     effect: Effect = "NoSchedule"
     """What happens to pods that do not tolerate it."""

@@ -213,7 +213,7 @@ def _record(path: str, kind: type, value: object) -> Any:
                 else _decode(f"{path}.{key}", hints[field.name], value[key])
             )
         elif _required(field):
-            raise ValueError(f"{path}.{key}: is missing; set it{_example(field)}")
+            raise ValueError(f"{path}.{key}: is missing; set it{_example(field, hints)}")
     try:
         # A key that excludes another one does so even if it is set to its default.
         if check_given := getattr(kind, "check_given", None):
@@ -223,9 +223,11 @@ def _record(path: str, kind: type, value: object) -> Any:
         raise ValueError(f"{path}.{error}") from None
 
 
-def _example(field: "dataclasses.Field[Any]") -> str:
-    """An example value for a required key whose name does not explain it."""
-    example = field.metadata.get(EXAMPLE)
+def _example(field: "dataclasses.Field[Any]", hints: Mapping[str, Any]) -> str:
+    """An example value for a required key whose name does not explain it, or all that it has."""
+    example, kind = field.metadata.get(EXAMPLE), hints[field.name]
+    if typing.get_origin(kind) is typing.Literal:
+        return f" to one of {', '.join(typing.get_args(kind))}"
     return f", for instance to {example}" if example else ""
 
 

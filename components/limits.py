@@ -145,12 +145,12 @@ def _subdomain(name: str) -> str | None:
 
 
 def _absolute(path: str) -> str | None:
-    return None if path.startswith("/") else f"{shown(path)} is not an absolute path"
+    return None if path.startswith("/") else f"{shown(path)} is not an absolute path such as /data"
 
 
 def _variable(name: str) -> str | None:
     good = name and "=" not in name
-    return None if good else "is not the name of an environment variable"
+    return None if good else f"{shown(name)} is not the name of a variable such as BATCH_SIZE"
 
 
 DNS_LABEL = Limit(_dns_label, {**pattern(names.DNS_LABEL), "maxLength": 63})

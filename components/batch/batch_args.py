@@ -218,7 +218,7 @@ class BatchArgs:
                 )
             return
         if name not in self.queues:
-            allowed = unknown(name, self.queues) if self.queues else "batch.queues has none"
+            allowed = unknown(name, self.queues) if self.queues else f"add batch.queues.{name}"
             raise ValueError(f"queue: {name!r} is not a queue; {allowed}")
         args = self.queues[name]
         if asked.namespace not in args.namespaces:
@@ -248,7 +248,8 @@ class BatchArgs:
         if priority not in self.priorities:
             hint = unknown(priority, self.priorities) if self.priorities else ""
             raise ValueError(
-                f"{path}: {priority!r} is not a priority; {hint or 'batch.priorities has none'}"
+                f"{path}: {priority!r} is not a priority; "
+                f"{hint or f'add batch.priorities.{priority}, for instance 1000'}"
             )
 
     def _check_priority(self, queue: str, priority: str | None) -> None:

@@ -184,7 +184,7 @@ def invalid_label_key(key: str) -> str | None:
     if slash and (not prefix or (reason := invalid_dns_subdomain(prefix))):
         return f"has a prefix that {reason}" if prefix else "has an empty prefix before its slash"
     if not name:
-        return "has no name after its slash" if slash else "is empty"
+        return "has no name after its slash" if slash else "is empty; give one such as team"
     if len(name) > 63:
         return f"has a name of {len(name)} characters, at most 63 are allowed"
     if not LABEL_NAME.fullmatch(name):

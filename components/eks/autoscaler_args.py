@@ -59,7 +59,7 @@ def _fixed_flags(cluster: str) -> dict[str, str]:
 
 def _not_an_extra_flag(flag: str) -> str | None:
     if not _FLAG.fullmatch(flag):
-        return "is not a flag; write its name in lowercase without leading dashes"
+        return "is not a flag; write it as max-node-provision-time, without leading dashes"
     if key := next((key for key, name in _FLAGS.items() if name == flag), None):
         return f"has its own key; set {camel(key)}"
     return "is set by the stack; drop it" if flag in _fixed_flags("") else None

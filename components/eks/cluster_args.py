@@ -74,7 +74,10 @@ _ADMINS = Hint(
 def _not_a_cpu_instance_type(name: str) -> str | None:
     instance = catalog.instance_type(name)
     if instance is None:
-        return f"{shown(name)} is not known; allowed: the smaller sizes of {', '.join(_FAMILIES)}"
+        return (
+            f"{shown(name)} is not known; give one such as m7i.large; allowed: the smaller sizes "
+            f"of {', '.join(_FAMILIES)}"
+        )
     if not instance.gpus:
         return None
     return (
@@ -141,7 +144,7 @@ class EksSystemPoolArgs:
         if len({self._arch(name) for name in self.instance_types}) > 1:
             raise ValueError(
                 f"instanceTypes: {', '.join(self.instance_types)} have different architectures, "
-                "and an image supports only one"
+                "and an image supports only one; list types of one architecture"
             )
         if self.max_nodes < self.min_nodes:
             raise ValueError(
@@ -181,7 +184,7 @@ class EksClusterArgs:
 
     name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
-    network: EksNetworkArgs
+    network: EksNetworkArgs = field(metadata={EXAMPLE: "{zones: [us-east-1a, us-east-1b]}"})
     """The VPC that the stack creates, or the subnets of an existing one."""
     admins: Annotated[
         Sequence[Principal],

@@ -113,7 +113,9 @@ class EksExistingClusterArgs:
     ] = field(metadata={EXAMPLE: '"1.35"'})
     """The cluster's Kubernetes minor version, which the stack's nodes get. After the cluster has
     been upgraded, raise it, and the nodes follow."""
-    network: EksExistingNetworkArgs
+    network: EksExistingNetworkArgs = field(
+        metadata={EXAMPLE: "{subnetIds: [subnet-0123456789abcdef0]}"}
+    )
     """The subnets and security groups of the stack's nodes."""
     cpu_pools: Annotated[CpuPools, OnChange(replaced), tried("subnet-0aaaaaaaaaaaaaaa1")] = field(
         default_factory=dict

@@ -31,7 +31,7 @@ _ENDPOINT = matching(
 _OF_GOOGLE = re.compile(r".*[.]gke[.]goog(?::443)?")
 """The suffix of a DNS-based endpoint, whose certificate every machine trusts.
 https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation, 2026-11-24."""
-_BASE64 = matching("base64", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
+_BASE64 = matching("base64 such as LS0tLS1CRUdJTi...", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
 _VERSION = matching(
     "a GKE version such as 1.35 or 1.35.1-gke.1200",
     re.compile(r"1[.][0-9]+([.][0-9]+(-gke[.][0-9]+)?)?"),

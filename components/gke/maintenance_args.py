@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MaxLen
 
-from ..decode import shown
+from ..decode import EXAMPLE, shown
 from ..effect import Sent, Tries
 from ..limits import Limit, check_limits, matching, pattern
 
@@ -89,14 +89,14 @@ class GkeMaintenanceExclusionArgs:
         _TIME,
         Sent("Cluster maintenancePolicy.maintenanceExclusions[].startTime"),
         Tries("2026-12-21T00:00:00Z"),
-    ]
+    ] = field(metadata={EXAMPLE: '"2026-12-20T00:00:00Z"'})
     """The start in RFC 3339 format: `2026-12-20T00:00:00Z`."""
     end: Annotated[
         str,
         _TIME,
         Sent("Cluster maintenancePolicy.maintenanceExclusions[].endTime"),
         Tries("2027-01-04T00:00:00Z"),
-    ]
+    ] = field(metadata={EXAMPLE: '"2027-01-04T00:00:00Z"'})
     """The end in RFC 3339 format. With scope `no-upgrades`, at most 30 days after the start."""
     scope: Annotated[
         Scope, Sent("Cluster maintenancePolicy.maintenanceExclusions[].exclusionOptions.scope")
@@ -128,7 +128,7 @@ class GkeMaintenanceArgs:
             "Cluster maintenancePolicy.recurringWindow.startTime",
         ),
         Tries("04:00", "2026-01-03T01:00:00Z"),
-    ]
+    ] = field(metadata={EXAMPLE: '"03:00"'})
     """Either a time of day in UTC, `03:00`, for a daily window whose length GKE chooses; or the
     start of the first window in RFC 3339, `2026-01-03T02:00:00Z`, with `end` and `recurrence`."""
     end: Annotated[

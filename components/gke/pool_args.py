@@ -487,7 +487,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if only_reserved and not self.zones and len(zones) > 1:
             raise ValueError(
                 f"reservation: {self.reservation!r} is in one zone, and the pool has zones "
-                f"{', '.join(zones)}; set zones to the reservation's zone"
+                f"{', '.join(zones)}; set zones to the reservation's, such as [{zones[0]}]"
             )
         most = catalog.MAX_POOL_NODES_PER_ZONE * len(zones) // self._places(zones)
         if self.max_nodes > most:

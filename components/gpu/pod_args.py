@@ -121,7 +121,9 @@ class PodArgs:
         for resource in ("cpu", "memory"):
             low, high = getattr(self.requests, resource), getattr(self.limits, resource)
             if low and high and quantity.parse(low) > quantity.parse(high):
-                raise ValueError(f"requests.{resource}: {low} is above limits.{resource} {high}")
+                raise ValueError(
+                    f"requests.{resource}: {low} is above limits.{resource} {high}; lower it"
+                )
         self._check_volumes()
 
     def check_fits(self, pool: GpuPool) -> None:
@@ -176,12 +178,13 @@ class PodArgs:
             return None
         if name not in auxiliary.accounts:
             accounts = auxiliary.accounts
-            allowed = unknown(name, accounts) if accounts else "serviceAccounts has none"
+            allowed = unknown(name, accounts) if accounts else f"add serviceAccounts.{name}"
             raise ValueError(f"serviceAccount: {name!r} is not a service account; {allowed}")
         if (other := auxiliary.accounts[name].namespace) != namespace:
             raise ValueError(
                 f"serviceAccount: {name} is in namespace {other}, and the pods are in "
-                f"{namespace}; pods can use only accounts of their own namespace"
+                f"{namespace}; pods can use only accounts of their own namespace: use one "
+                "namespace for both"
             )
         return auxiliary.accounts[name]
 
@@ -224,7 +227,7 @@ def _check_claim(
 ) -> None:
     name = str(volume.claim)
     if name not in claims:
-        allowed = unknown(name, claims) if claims else "volumeClaims has none"
+        allowed = unknown(name, claims) if claims else f"add volumeClaims.{name}"
         raise ValueError(
             f"{path}.claim: {name!r} is not one of volumeClaims; {allowed}. If somebody else "
             "created the claim, name it in existingClaim"
@@ -233,7 +236,8 @@ def _check_claim(
     if claim.namespace != namespace:
         raise ValueError(
             f"{path}.claim: {name} is in namespace {claim.namespace}, and the pods are in "
-            f"{namespace}; pods can mount only claims of their own namespace"
+            f"{namespace}; pods can mount only claims of their own namespace: use one namespace "
+            "for both"
         )
     if nodes > 1 and not claim.several_nodes:
         raise ValueError(

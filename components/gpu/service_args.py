@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Interval, MinLen
 
 from ..cluster import GpuPool
+from ..decode import EXAMPLE
 from ..effect import Sent, Tries
 from ..limits import (
     DNS_LABEL,
@@ -128,7 +129,8 @@ class ScalingArgs:
             raise ValueError("metric: give either metric or prometheus")
         if self.min_replicas > self.max_replicas:
             raise ValueError(
-                f"minReplicas: {self.min_replicas} is above maxReplicas {self.max_replicas}"
+                f"minReplicas: {self.min_replicas} is above maxReplicas {self.max_replicas}; lower "
+                "it"
             )
         # Feature gate HPAScaleToZero: alpha since 1.16, beta and on by default since 1.37, but not
         # for metrics of pods
@@ -148,7 +150,9 @@ class ServiceArgs(GpuPodArgs):
     Deployment and a Service. An update replaces its pods one at a time and needs no spare GPU; a
     service with one pod does not answer during an update."""
 
-    port: Annotated[int, Interval(ge=1, le=65535), Sent("Service spec.ports[]"), Tries(9000)]
+    port: Annotated[int, Interval(ge=1, le=65535), Sent("Service spec.ports[]"), Tries(9000)] = (
+        field(metadata={EXAMPLE: "8000"})
+    )
     """The port on which the container listens, which is also the Service's port."""
     readiness_path: Annotated[
         str, _PATH, Sent("PodSpec containers[].readinessProbe"), Tries("/ready")

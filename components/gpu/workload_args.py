@@ -136,7 +136,7 @@ class GpuPodArgs(PodArgs):
             if pool.labels.get(key, value) != value:
                 raise ValueError(
                     f"nodeSelector.{key}: {value!r} contradicts pool {pool.name}, whose nodes have "
-                    f"{pool.labels[key]!r}"
+                    f"{pool.labels[key]!r}; drop the key, or choose another pool"
                 )
 
     def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:

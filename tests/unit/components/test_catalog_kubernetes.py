@@ -74,7 +74,7 @@ def test_the_longest_names_are_good() -> None:
         ("example.com/role", None),
         ("k" * 63, None),
         ("k" * 64, "has a name of 64 characters, at most 63 are allowed"),
-        ("", "is empty"),
+        ("", "is empty; give one such as team"),
         ("/role", "has an empty prefix before its slash"),
         ("example.com/", "has no name after its slash"),
         ("role\n", "must be letters, digits, '-', '_' and '.', with a letter or digit at each end"),

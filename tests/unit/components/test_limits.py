@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import jsonschema
 import pytest
+import yaml
 from annotated_types import Ge, Interval, Le, Len, MaxLen, MinLen
 
-from components.decode import camel, decode
+from components.decode import EXAMPLE, camel, decode, type_hints
 from components.limits import (
     ABSOLUTE,
     DNS_LABEL,
@@ -23,6 +24,7 @@ from components.limits import (
     VARIABLE,
     Hint,
     Limit,
+    _refusals,
     check_limits,
     fragment,
     matching,
@@ -173,6 +175,26 @@ def test_a_key_without_a_value_is_refused() -> None:
             decode("block", owner, {camel(name): None})
 
 
+EXAMPLES = {
+    f"{owner.__name__}.{field.name}": (owner, field)
+    for table in keys.TABLES.values()
+    for owner in classes(table)
+    for field in dataclasses.fields(owner)
+    if EXAMPLE in field.metadata
+}
+
+
+@pytest.mark.parametrize("where", EXAMPLES)
+def test_the_example_of_a_missing_key_is_accepted(where: str) -> None:
+    """Who writes what the refusal says is not refused again."""
+    owner, field = EXAMPLES[where]
+    hint, value = type_hints(owner, include_extras=True)[field.name], field.metadata[EXAMPLE]
+    inner, _ = keys.nested(type_hints(owner)[field.name])
+    if inner is not None:
+        decode("example", inner, yaml.safe_load(value))
+    assert [*_refusals(hint, yaml.safe_load(value))] == []
+
+
 def values_of(kind: Any, limits: Sequence[Any]) -> Sequence[Any]:
     """Values of a type, of which its limits refuse some."""
     origin = typing.get_origin(kind) or kind
@@ -215,8 +237,8 @@ def beyond(hint: Any) -> Any:
         (SIZE, "100m", "100m is too small; allowed: 1Mi or more, such as 10Gi"),
         (SIZE, "10", "10 is too small; allowed: 1Mi or more, such as 10Gi"),
         (SIZE, "1Mi", None),
-        (ABSOLUTE, "usr/local", "'usr/local' is not an absolute path"),
-        (VARIABLE, "A=B", "is not the name of an environment variable"),
+        (ABSOLUTE, "usr/local", "'usr/local' is not an absolute path such as /data"),
+        (VARIABLE, "A=B", "'A=B' is not the name of a variable such as BATCH_SIZE"),
         (
             DNS_LABEL,
             "My_NS",

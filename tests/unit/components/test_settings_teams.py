@@ -185,7 +185,8 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
         ),
         (
             {"priorities": ["urgent"]},
-            "research.priorities[0]: 'urgent' is not a priority; batch.priorities has none",
+            "research.priorities[0]: 'urgent' is not a priority; add batch.priorities.urgent, for "
+            "instance 1000",
         ),
         (
             {"namespaces": ["kube-public"]},
