@@ -32,6 +32,7 @@ def parts(choices: Choices) -> Parts:
         if choices.zones
         else f" # aws ec2 describe-availability-zones --region {choices.location} lists yours"
     )
+    place = "subnetIds" if subnets else "zones"
     network = [f"  subnetIds: [{subnets}] # private, in two zones at least"] if subnets else []
     if choices.zones or not subnets:
         network.append(f"  zones: [{', '.join(map(scalar, zones))}]{note}")
@@ -47,11 +48,7 @@ def parts(choices: Choices) -> Parts:
         [
             f"instanceTypes: [{offer.machine}]",
             f"maxNodes: {choices.max_nodes or MAX_NODES} # from 0, as pods need them",
-            *(
-                [f"subnetIds: [{scalar(choices.subnet_ids[0])}] # one zone for each pool"]
-                if subnets
-                else []
-            ),
+            f"{place}: [{scalar((choices.subnet_ids or zones)[0])}] # one zone for each pool",
         ],
         1,
     )

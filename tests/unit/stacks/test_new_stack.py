@@ -54,7 +54,7 @@ def test_options_are_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> No
         "network": {"zones": ["euw1-az1", "euw1-az2"]},
     }
     assert config["gpu-cluster:gpuPools"] == {
-        "gpus": {"instanceTypes": ["g6.xlarge"], "maxNodes": 5}
+        "gpus": {"instanceTypes": ["g6.xlarge"], "maxNodes": 5, "zones": ["euw1-az1"]}
     }
 
 
