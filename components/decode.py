@@ -202,7 +202,9 @@ def _record(path: str, kind: type, value: object) -> Any:
             raise NoSuchKey(f"{path}.{key}", key, fields)
         if value[key] is None:  # Ambiguous: {} often turns on what is off without the key.
             drop = "" if _required(fields[key]) else ", or drop the key"
-            raise ValueError(f"{path}.{key}: has no value; set it{_example(fields[key])}{drop}")
+            raise ValueError(
+                f"{path}.{key}: has no value; set it{_example(fields[key], hints)}{drop}"
+            )
     arguments: dict[str, Any] = {}
     for key, field in fields.items():
         if key in value:
