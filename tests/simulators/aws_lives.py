@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from rehearsal.plugins.aws import api
-from rehearsal.plugins.aws.kind import Kind
+from rehearsal.plugins.aws.rowed import Rowed
 from stacks.engine.urn import Urn
 from stacks.recovery.aws import Aws
 from tests.rehearsal import aws_stack as aws
@@ -275,9 +275,9 @@ def _unread(stack: AwsStack) -> dict[str, list[str]]:
     return {token: sorted(names) for token, names in sorted(found.items())}
 
 
-def _handler(stack: AwsStack, token: str) -> Kind:
+def _handler(stack: AwsStack, token: str) -> Rowed:
     handler = stack.provider.settings.handlers[token]
-    assert isinstance(handler, Kind)
+    assert isinstance(handler, Rowed)
     return handler
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from clouds.rows.aws import rows
 from rehearsal.plugins.aws.api import Api, answering
 from rehearsal.plugins.aws.eks import Cluster
-from rehearsal.plugins.aws.kind import Kind
 from rehearsal.plugins.aws.provider_config import check_config
 from rehearsal.plugins.aws.rowed import Rowed
 from rehearsal.plugins.cloud.handler import Config, Handler
@@ -62,7 +61,7 @@ def _handlers(api: Api) -> dict[str, Handler]:
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     handlers: dict[str, Handler] = {token: Rowed(api, token) for token in rows()}
-    kinds = [Kind]
+    kinds = [Rowed]
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()

@@ -38,6 +38,11 @@ def spelled(members: Container[str], name: str) -> str | None:
     return None
 
 
+def pascal(name: str) -> str:
+    """`cidrBlock` in the spelling of the EC2 and IAM APIs: `CidrBlock`."""
+    return name[:1].upper() + name[1:]
+
+
 def spelled_or_plural(members: Container[str], name: str) -> str | None:
     """Like `spelled`, but also matches a plural name in Pulumi with AWS's singular."""
     for candidate in (name, f"{name}s", name.removesuffix("s")):

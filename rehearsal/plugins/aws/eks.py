@@ -1,52 +1,13 @@
-"""EKS clusters, their addons and their access entries."""
+"""EKS clusters and addons, as far as their rows do not describe them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.plugins.aws.api_request import request
-from rehearsal.plugins.aws.kind import (
-    Config,
-    InitFailedError,
-    Kind,
-    Problem,
-)
-from rehearsal.plugins.aws.rowed import Rowed
-from rehearsal.plugins.cloud.schema import UNKNOWN
-
-_POLL_SECONDS = 0.05
-
-
-class EksKind(Kind):
-    """An EKS resource, whose tags are set by its ARN."""
-
-    arn_key = "arn"
-    """The property that contains its ARN."""
-
-    @property
-    def eks(self) -> Any:
-        """A client for EKS."""
-        return self.api.client("eks")
-
-    def shape(self, operation: str) -> Any:
-        """The request of an operation in botocore's model."""
-        return self.eks.meta.service_model.operation_model(operation).input_shape
-
-    def set_tags(
-        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
-    ) -> None:
-        arn = self.read(identity, state)[self.arn_key]
-        if gone:
-            self.eks.untag_resource(resourceArn=arn, tagKeys=gone)
-        if tags:
-            self.eks.tag_resource(resourceArn=arn, tags=dict(tags))
-
-
-def waited(describe: Callable[[], Mapping[str, Any]], *on: str) -> Mapping[str, Any]:
-    """Polls until the status is none of `on`; returns the description."""
-    while (row := describe())["status"] in on:
-        time.sleep(_POLL_SECONDS)
-    return row
+from rehearsal.plugins.aws.rowed import POLL_SECONDS, Rowed
+from rehearsal.plugins.cloud.handler import Config
+from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 
 
 def last_error(row: Mapping[str, Any], *, code: bool = True) -> str:
@@ -56,77 +17,41 @@ def last_error(row: Mapping[str, Any], *, code: bool = True) -> str:
     return "unknown"
 
 
-class Cluster(EksKind):
+class Cluster(Rowed):
     """An EKS cluster."""
 
     token = "aws:eks/cluster:Cluster"
-    supported_inputs = (
-        "name", "roleArn", "vpcConfig", "version", "accessConfig", "bootstrapSelfManagedAddons",
-        "deletionProtection", "enabledClusterLogTypes", "encryptionConfig", "forceUpdateVersion",
-        "kubernetesNetworkConfig", "upgradePolicy", "zonalShiftConfig", "tags",
-        "computeConfig", "storageConfig",
-    )  # fmt: skip
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         """Encryption of secrets is permanent: EKS cannot remove a cluster's key."""
         return path == "encryptionConfig" and new is None
 
-    def create(self, inputs: dict[str, Any]) -> str:
-        name: str = inputs["name"]
-        own = ("vpcConfig", "enabledClusterLogTypes", "encryptionConfig", "tags", "tagsAll",
-               "forceUpdateVersion", "region")  # fmt: skip
-        given = {key: value for key, value in inputs.items() if key not in own}
-        given["resourcesVpcConfig"] = inputs["vpcConfig"]
-        given["logging"] = _logging([], inputs)
-        if "encryptionConfig" in inputs:
-            given["encryptionConfig"] = [inputs["encryptionConfig"]]
-        self.eks.create_cluster(
-            **request(self.shape("CreateCluster"), given), tags=inputs["tagsAll"]
-        )
-        row = waited(lambda: self._row(name), "CREATING")
-        if row["status"] != "ACTIVE":
-            reason = (
-                f"waiting for EKS Cluster ({name}) create: unexpected state '{row['status']}', "
-                f"wanted target 'ACTIVE': {last_error(row, code=False)}"
-            )
-            raise InitFailedError(name, inputs, reason)
-        return name
+    def sent(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        key = inputs.get("encryptionConfig")
+        logs = {"enabledClusterLogTypes": _logging([], inputs)}
+        return {**inputs, **logs, "encryptionConfig": [key] if key else None}
 
-    def _row(self, name: str) -> dict[str, Any]:
-        row: dict[str, Any] = self.eks.describe_cluster(name=name)["cluster"]
-        return row
+    def unready(self, identity: str, verb: str, row: Mapping[str, Any], wanted: Any) -> str:
+        return (
+            f"waiting for EKS Cluster ({identity}) {verb}: unexpected state '{row['status']}', "
+            f"wanted target '{wanted}': {last_error(row, code=False)}"
+        )
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        row = self._row(identity)
-        logged = [
-            kind
-            for setup in row["logging"]["clusterLogging"]
-            if setup["enabled"]
-            for kind in setup["types"]
-        ]
+        now = super().read(identity, state)
+        now.pop("zonalShiftConfig", None)
         given = state.get("enabledClusterLogTypes") or []
-        names = (
-            "arn", "name", "endpoint", "certificateAuthority", "platformVersion", "status",
-            "version", "roleArn", "kubernetesNetworkConfig", "accessConfig", "upgradePolicy",
-            "deletionProtection", "computeConfig", "storageConfig",
-        )  # fmt: skip
-        return {name: row.get(name) for name in names} | {
-            "identities": [{"oidcs": [{"issuer": row["identity"]["oidc"]["issuer"]}]}],
-            "createdAt": row["createdAt"].isoformat(),
-            "vpcConfig": row["resourcesVpcConfig"],
-            "encryptionConfig": next(iter(row.get("encryptionConfig") or []), None),
-            # Sets: their order is irrelevant.
-            "enabledClusterLogTypes": given if sorted(given) == sorted(logged) else logged,
-            "tagsAll": row.get("tags") or {},
-        }
+        if sorted(given) == sorted(now["enabledClusterLogTypes"]):  # a set
+            now["enabledClusterLogTypes"] = given
+        return now
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         version = new.get("version")
         if version not in (None, old.get("version")):
-            self._over(identity, self.eks.update_cluster_version(name=identity, version=version))
+            self._over(identity, self.client.update_cluster_version(name=identity, version=version))
         # The provider sets a key on a cluster that has none, and never sends a different key.
         if new.get("encryptionConfig") and not self.read(identity, old)["encryptionConfig"]:
-            answer = self.eks.associate_encryption_config(
+            answer = self.client.associate_encryption_config(
                 clusterName=identity, encryptionConfig=[new["encryptionConfig"]]
             )
             self._over(identity, answer)
@@ -149,19 +74,13 @@ class Cluster(EksKind):
 
     def _configure(self, name: str, **given: Any) -> None:
         shape = self.shape("UpdateClusterConfig")
-        self._over(name, self.eks.update_cluster_config(name=name, **request(shape, given)))
+        self._over(name, self.client.update_cluster_config(name=name, **request(shape, given)))
 
     def _over(self, name: str, answer: Mapping[str, Any]) -> None:
         """Waits, because EKS accepts the next change only after the previous one has finished."""
         of = {"name": name, "updateId": answer["update"]["id"]}
-        waited(lambda: self.eks.describe_update(**of)["update"], "InProgress")
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self.eks.delete_cluster(name=identity)
-        try:
-            waited(lambda: self._row(identity), "DELETING")
-        except self.eks.exceptions.ResourceNotFoundException:
-            return
+        while self.client.describe_update(**of)["update"]["status"] == "InProgress":
+            time.sleep(POLL_SECONDS)
 
 
 def _placed(config: Mapping[str, Any]) -> dict[str, Any]:

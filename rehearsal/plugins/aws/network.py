@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.plugins.aws.kind import CloudError, pascal
+from rehearsal.plugins.aws.api_request import pascal
 from rehearsal.plugins.aws.rowed import Rowed
+from rehearsal.plugins.cloud.handler import CloudError
 
 
 class Vpc(Rowed):

@@ -1,4 +1,4 @@
-"""Managed node groups, and tags of Auto Scaling groups."""
+"""Managed node groups, as far as their row does not describe them."""
 
 import secrets
 import time
@@ -7,84 +7,52 @@ from typing import Any
 
 from rehearsal.plugins.aws.api import SECONDS, Api
 from rehearsal.plugins.aws.api_request import request
-from rehearsal.plugins.aws.eks import EksKind, last_error, waited
-from rehearsal.plugins.aws.kind import CloudError, InitFailedError
+from rehearsal.plugins.aws.eks import last_error
+from rehearsal.plugins.aws.rowed import Rowed
+from rehearsal.plugins.cloud.handler import CloudError
 
-_RENAMED = {"nodeGroupName": "nodegroupName", "subnetIds": "subnets", "nodeRoleArn": "nodeRole"}
-_UNSENT = ("tags", "tagsAll", "nodeGroupNamePrefix", "forceUpdateVersion", "region")
 _LONGEST_PREFIX = 37
 _VERSIONS = ("launchTemplate", "releaseVersion", "version")
 _CONFIG = ("scalingConfig", "updateConfig", "nodeRepairConfig")
-_SHOWN = (
-    "amiType", "capacityType", "diskSize", "instanceTypes", "releaseVersion", "version",
-    "updateConfig", "nodeRepairConfig", "taints", "launchTemplate", "scalingConfig", "status",
-)  # fmt: skip
 
 
-class NodeGroup(EksKind):
+class NodeGroup(Rowed):
     """A managed node group."""
 
     token = "aws:eks/nodeGroup:NodeGroup"
-    supported_inputs = (
-        "clusterName", "nodeGroupName", "nodeGroupNamePrefix", "nodeRoleArn", "subnetIds",
-        "scalingConfig", "amiType", "capacityType", "diskSize", "instanceTypes", "labels",
-        "launchTemplate", "nodeRepairConfig", "releaseVersion", "taints", "updateConfig",
-        "version", "forceUpdateVersion", "tags", "warmPoolConfig",
-    )  # fmt: skip
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self._lasts: dict[str, float] = {}
         """Node group -> the real duration of its last update, in seconds."""
 
+    def sent(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**inputs, **_warm_pool({}, inputs)}
+
     def create(self, inputs: dict[str, Any]) -> str:
-        given = {name: value for name, value in inputs.items() if name not in _UNSENT}
-        given.setdefault("nodeGroupName", _generated(inputs.get("nodeGroupNamePrefix")))
-        given |= _warm_pool({}, given)
-        shape = self.shape("CreateNodegroup")
-        self.eks.create_nodegroup(**request(shape, given, _RENAMED), tags=inputs["tagsAll"])
-        identity = f"{inputs['clusterName']}:{given['nodeGroupName']}"
-        row = waited(lambda: self._row(identity), "CREATING")
-        if row["status"] != "ACTIVE":
-            reason = (
-                f"waiting for EKS Node Group ({identity}) create: unexpected state "
-                f"'{row['status']}', wanted target 'ACTIVE'. last error: {last_error(row)}"
-            )
-            raise InitFailedError(identity, inputs, reason)
-        return identity
+        name = inputs.get("nodeGroupName") or _generated(inputs.get("nodeGroupNamePrefix"))
+        return super().create(inputs | {"nodeGroupName": name})
 
-    def _named(self, identity: str) -> dict[str, str]:
-        cluster, _, name = identity.partition(":")
-        return {"clusterName": cluster, "nodegroupName": name}
-
-    def _row(self, identity: str) -> dict[str, Any]:
-        row: dict[str, Any] = self.eks.describe_nodegroup(**self._named(identity))["nodegroup"]
-        return row
+    def unready(self, identity: str, verb: str, row: Mapping[str, Any], wanted: Any) -> str:
+        return (
+            f"waiting for EKS Node Group ({identity}) {verb}: unexpected state "
+            f"'{row['status']}', wanted target '{wanted}'. last error: {last_error(row)}"
+        )
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        row = self._row(identity)
-        groups = [{"name": each["name"]} for each in row["resources"]["autoScalingGroups"]]
-        return {name: row.get(name) for name in _SHOWN} | {
-            "arn": row["nodegroupArn"],
-            "resources": [{"autoscalingGroups": groups, "remoteAccessSecurityGroupId": ""}],
-            "nodeGroupName": row["nodegroupName"],
-            "nodeGroupNamePrefix": state.get("nodeGroupNamePrefix", ""),
-            "subnetIds": row["subnets"],
-            "labels": row.get("labels") or {},
-            "warmPoolConfig": _shown_warm_pool(row.get("warmPoolConfig")),
-            "tagsAll": row.get("tags") or {},
-        }
+        prefix = state.get("nodeGroupNamePrefix", "")
+        return super().read(identity, state) | {"nodeGroupNamePrefix": prefix}
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._lasts[identity] = 0.0
-        named = self._named(identity)
+        named = self.address("UpdateNodegroupConfig", identity, old)
         # Like the official provider: versions first.
         versions = {
             name: new[name] for name in _VERSIONS if new.get(name) not in (None, old.get(name))
         }
         if versions:
             shape = self.shape("UpdateNodegroupVersion")
-            answer = self.eks.update_nodegroup_version(
+            answer = self.client.update_nodegroup_version(
                 **named, **request(shape, versions), force=bool(new.get("forceUpdateVersion"))
             )
             headers = answer["ResponseMetadata"]["HTTPHeaders"]
@@ -95,20 +63,16 @@ class NodeGroup(EksKind):
         config |= _taints(old.get("taints") or [], new.get("taints") or [])
         if config:
             shape = self.shape("UpdateNodegroupConfig")
-            self.eks.update_nodegroup_config(**named, **request(shape, config))
+            self.client.update_nodegroup_config(**named, **request(shape, config))
 
     def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
         return self._lasts.get(identity, 0.0)
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self.eks.delete_nodegroup(**self._named(identity))
-        try:
-            row = waited(lambda: self._row(identity), "DELETING")
-        except self.eks.exceptions.ResourceNotFoundException:
-            return
+        super().delete(identity, state)  # raises an error if EKS does not have it any more
         raise CloudError(
-            f"unexpected state '{row['status']}', wanted target 'DELETED'. last error: "
-            f"{last_error(row)}"
+            "unexpected state 'DELETE_FAILED', wanted target 'DELETED'. last error: "
+            f"{last_error(self.described(identity, state))}"
         )
 
 
@@ -118,12 +82,6 @@ def _warm_pool(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
     if before == after:
         return {}
     return {"warmPoolConfig": {**(after or {}), "enabled": after is not None}}
-
-
-def _shown_warm_pool(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if not row or not row.get("enabled"):
-        return None
-    return {name: value for name, value in row.items() if name != "enabled"}
 
 
 def _labels(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, Any]:

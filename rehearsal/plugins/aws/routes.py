@@ -4,8 +4,8 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.plugins.aws.kind import CloudError
 from rehearsal.plugins.aws.rowed import Rowed
+from rehearsal.plugins.cloud.handler import CloudError
 
 _TARGETS = ("gatewayId", "natGatewayId")
 

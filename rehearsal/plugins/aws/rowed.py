@@ -4,6 +4,7 @@ Everything that a row omits is derived from botocore's shapes and the SDK's clas
 needs more is a subclass with its token, which overrides what differs.
 """
 
+import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,26 +15,37 @@ from typing import Any
 import jmespath  # type: ignore[import-untyped]
 
 from clouds.rows.aws import PLACEHOLDER, Row, Update, at, filled, rows
-from rehearsal.plugins.aws.api import GLOBAL, Api, service_model
+from rehearsal.plugins.aws.api import GLOBAL, Api, answering, service_model
 from rehearsal.plugins.aws.api_request import place, shown, spelled_or_plural
 from rehearsal.plugins.aws.documents import document_text
-from rehearsal.plugins.aws.kind import InitFailedError, Kind, NotFoundError, Problem
+from rehearsal.plugins.aws.provider_config import default_tags
 from rehearsal.plugins.cloud import facts
 from rehearsal.plugins.cloud.facts import Facts
-from rehearsal.plugins.cloud.handler import CloudError, Config
-from rehearsal.plugins.cloud.schema import UNKNOWN, ResourceSchema, resource_schema
+from rehearsal.plugins.cloud.handler import (
+    CloudError,
+    Config,
+    Handler,
+    InitFailedError,
+    NotFoundError,
+)
+from rehearsal.plugins.cloud.schema import UNKNOWN, Problem, ResourceSchema, resource_schema
 
-_POLL_SECONDS = 0.05
+POLL_SECONDS = 0.05
 _NEVER_SENT = ("tags", "tagsAll", "region")
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
-class Rowed(Kind):
-    """A resource type as its row describes it."""
+class Rowed(Handler):
+    """A resource type as its row describes it. AWS's rules are not implemented here: refusals come
+    from the API. What a type computes, replaces and checks before a request is the official
+    provider's own behaviour."""
+
+    token: str
+    """The type's token, for example `aws:ec2/vpc:Vpc`."""
 
     def __init__(self, api: Api, token: str = "") -> None:
         """`token` may be omitted for a subclass that defines one."""
-        super().__init__(api)
+        self.api = api
         self.token = token or self.token
         self.row: Row = rows()[self.token]
         self.documents = self.row.documents
@@ -54,7 +66,8 @@ class Rowed(Kind):
 
     @cached_property
     def supported_inputs(self) -> tuple[str, ...]:
-        """The inputs that the create and update requests accept, and the provider's own."""
+        """The simulated inputs, those that the create and update requests accept and the provider's
+        own; any other is refused, never dropped."""
         row = self.row
         names = [
             name
@@ -202,12 +215,91 @@ class Rowed(Kind):
             for name, value in inputs.items()
             if name not in usual or value not in (UNKNOWN, usual[name])
         }
-        return super().validate_preview(config, given)
+        found = [
+            Problem(name, f"a rehearsal does not simulate '{name}' of {self.token}")
+            for name in given
+            if name not in (*self.supported_inputs, "region") and not name.startswith("__")
+        ]
+        region = given.get("region")
+        if region not in (None, UNKNOWN, config.get("region")):
+            found.append(
+                Problem(
+                    "region",
+                    f"a rehearsal simulates one region: the provider's {config.get('region')}, "
+                    f"got '{region}'",
+                )
+            )
+        for name in self.documents:
+            found += _malformed(name, given.get(name))
+        return found
+
+    def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        with answering():
+            self.api.open(config)
+            given = inputs | self._all_tags(config, inputs)
+            identity = self.create(given)
+            return identity, given | self._now(config, identity, given)
+
+    def on_read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
+        with answering():
+            self.api.open(config)
+            return state | self._now(config, identity, state)
+
+    def on_update(
+        self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
+    ) -> dict[str, Any]:
+        with answering():
+            self.api.open(config)
+            given = new | self._all_tags(config, new)
+            self.update(identity, old, given)
+            before, after = old.get("tagsAll") or {}, given.get("tagsAll") or {}
+            if before != after:
+                self.set_tags(identity, given, after, [key for key in before if key not in after])
+            return given | self._now(config, identity, given)
+
+    def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+        with answering():
+            self.api.open(config)
+            self.read(identity, state)  # raises NotFoundError if it is already gone
+            self.delete(identity, state)
+
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        if path not in self.documents or new == UNKNOWN:
+            return False
+        return bool(json.loads(old) == json.loads(new))
+
+    def _all_tags(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        if "tags" not in self.supported_inputs:
+            return {}
+        return {"tagsAll": default_tags(config) | (inputs.get("tags") or {})}
+
+    def _now(self, config: Config, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = self.read(identity, state)
+        if self.regional:
+            now["region"] = self.api.region
+        if "tagsAll" in now:
+            own, given = default_tags(config), state.get("tags") or {}
+            tags = {
+                key: value
+                for key, value in now["tagsAll"].items()
+                if key in given or own.get(key) != value
+            }
+            if tags or "tags" in state:
+                now["tags"] = tags
+        return {name: value for name, value in now.items() if value is not None}
+
+    # AWS's side.
+
+    def sent(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The inputs as a create sends them."""
+        return inputs
 
     def create(self, inputs: dict[str, Any]) -> str:
+        """Creates the resource and returns its ID. `inputs["tagsAll"]` contains all its tags.
+        Raises InitFailedError with the inputs if AWS created it but it does not become ready."""
         operation = self.row.create
         request = {
-            **self.body(self.always(operation), operation, inputs),
+            **self.body(self.always(operation), operation, self.sent(inputs)),
             **self._tagged(operation, inputs.get("tagsAll") or {}),
         }
         answer = self.call(operation, request)
@@ -235,6 +327,7 @@ class Rowed(Kind):
         return dict(row)
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Its current properties in AWS, including `tagsAll`; raises NotFoundError."""
         row = self.described(identity, state)
         inner = jmespath.search(self.row.inside, row) if self.row.inside else {}
         hidden = (*_NEVER_SENT, *self.row.provider_own, *self.row.unsimulated)
@@ -283,6 +376,7 @@ class Rowed(Kind):
                 yield name, shown(jmespath.search(expression, answer), self.schema.kinds[name])
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        """Updates the resource to `new`, except its tags."""
         sent = [self._apply(step, identity, old, new) for step in self.row.update]
         if any(sent):
             self._wait(identity, new, "update")
@@ -328,6 +422,7 @@ class Rowed(Kind):
         return bool(differ)
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
+        """Deletes the resource; raises CloudError if AWS refuses."""
         operation = self.row.delete.call
         self.call(operation, self.address(operation, identity, state, self.row.delete.by))
         try:
@@ -340,7 +435,7 @@ class Rowed(Kind):
         that counts as failed."""
         for path, pending in self.row.read.pending.items():
             while (row := self.described(identity, state)).get(path) in pending:
-                time.sleep(_POLL_SECONDS)
+                time.sleep(POLL_SECONDS)
             wanted = self.row.read.ready.get(path, row.get(path))
             if verb != "delete" and row.get(path) != wanted:
                 raise CloudError(self.unready(identity, verb, row, wanted))
@@ -402,6 +497,7 @@ class Rowed(Kind):
     def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
+        """Sets `tags` and removes the tags with the keys `gone`."""
         assert self.row.tags
         if self.row.tags.spec:
             untag, tag = "DeleteTags", "CreateTags"
@@ -465,3 +561,13 @@ def _pairs(shape: Any, tags: Mapping[str, str]) -> Any:
         for word in ("Key", "Value")
     )
     return [{key: each, value: text} for each, text in tags.items()]
+
+
+def _malformed(name: str, text: Any) -> list[Problem]:
+    if not isinstance(text, str) or text == UNKNOWN:
+        return []
+    try:
+        json.loads(text)
+    except ValueError as error:
+        return [Problem(name, f"'{name}' contains an invalid JSON: {error}")]
+    return []

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.plugins.aws.api import Api
-from rehearsal.plugins.aws.kind import NotFoundError, pascal
+from rehearsal.plugins.aws.api_request import pascal
 from rehearsal.plugins.aws.rowed import Rowed
+from rehearsal.plugins.cloud.handler import NotFoundError
 
 _ANYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 

@@ -8,7 +8,7 @@ from clouds.rows import aws
 from clouds.rows.aws import PLACEHOLDER, Row, rows
 from rehearsal.plugins.aws import settings_for
 from rehearsal.plugins.aws.api import service_model
-from rehearsal.plugins.aws.kind import Kind
+from rehearsal.plugins.aws.rowed import Rowed
 from rehearsal.plugins.cloud.schema import resource_schema
 from rehearsal.plugins.faults import Faults
 
@@ -55,7 +55,7 @@ def test_a_row_names_what_botocore_and_the_sdk_have(token: str) -> None:
 def test_what_is_not_simulated_is_no_accepted_input(token: str) -> None:
     """And what is accepted is an input of the type."""
     handler = HANDLERS[token]
-    assert isinstance(handler, Kind)
+    assert isinstance(handler, Rowed)
     assert not {*rows()[token].unsimulated} & {*handler.supported_inputs}
     assert {*handler.supported_inputs} <= {*resource_schema(token).inputs.properties}
 
