@@ -36,8 +36,6 @@ _UNTOLD = ("certificateAuthority", "endpoint")
 _OWN, _TEAM = {"tags": {"team": "ml", "Name": "one"}}, {"tags": {"team": "hpc"}}
 _CLUSTER, _NODES = "k8s-ml", "arn:aws:iam::123456789012:role/nodes"
 _ALIAS, _POLICY = "aws:kms/alias:Alias", "aws:iam/policy:Policy"
-_OIDC = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
-_DEFAULT_GROUP = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
 _IN = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 _OUT = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
 _ENDPOINT, _VOLUME = "aws:ec2/vpcEndpoint:VpcEndpoint", "aws:ebs/volume:Volume"
@@ -98,7 +96,6 @@ _NETWORK: tuple[Step, ...] = (
             "vpcEndpointType": "Interface", "subnetIds": subnets} | tags for subnets,
             tags in (([f"@{aws.SUBNET}@a"], _OWN), ([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"],
             _TEAM)))),
-    (_DEFAULT_GROUP, "default", ({"vpcId": _VPC} | _OWN, {"vpcId": _VPC} | _TEAM)),
     (aws.SECURITY_GROUP, "efa",
         ({"name": "efa", "description": "efa", "vpcId": _VPC, "ingress": [_WEB]} | _OWN,
             {"name": "efa", "description": "efa", "vpcId": _VPC,
@@ -169,11 +166,6 @@ _EKS: tuple[Step, ...] = (
             enabledClusterLogTypes=["api"], version="1.36") | _TEAM,
             aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"], deletionProtection=False,
             version="1.36"))),
-    (_OIDC, "issuer",
-        ({"url": f"@{aws.CLUSTER}@ml@identities.0.oidcs.0.issuer",
-            "clientIdLists": ["sts.amazonaws.com"]} | _OWN,
-            {"url": f"@{aws.CLUSTER}@ml@identities.0.oidcs.0.issuer",
-            "clientIdLists": ["sts.amazonaws.com"], "thumbprintLists": ["9" * 40]} | _TEAM)),
     (aws.ENTRY, "team",
         ({"clusterName": _CLUSTER, "principalArn": f"@{aws.ROLE}@team@arn"} | _OWN,
             {"clusterName": _CLUSTER, "principalArn": f"@{aws.ROLE}@team@arn", "userName": "team",

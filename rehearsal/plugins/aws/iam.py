@@ -1,6 +1,5 @@
-"""IAM roles, policies and OpenID Connect providers, as far as their rows do not describe them."""
+"""IAM roles, policies and instance profiles, as far as their rows do not describe them."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.plugins.aws.rowed import Rowed
@@ -65,34 +64,3 @@ class InstanceProfile(Rowed):
 
     def _take_off(self, identity: str, role: str) -> None:
         self.client.remove_role_from_instance_profile(InstanceProfileName=identity, RoleName=role)
-
-
-class OpenIdConnectProvider(Rowed):
-    """An OpenID Connect provider for the tokens of service accounts."""
-
-    token = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        return super().create(
-            inputs | {"thumbprintLists": inputs.get("thumbprintLists") or ["0" * 40]}
-        )
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = super().read(identity, state)
-        del now["url"]  # AWS returns it without https://
-        return now
-
-    def same(self, path: str, old: Any, new: Any) -> bool:
-        def bare(url: Any) -> str:
-            return str(url).removeprefix("https://")
-
-        return path == "url" and bare(old) == bare(new)
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        before, after = set(old["clientIdLists"]), set(new["clientIdLists"])
-        name = {"OpenIDConnectProviderArn": identity}
-        for client in sorted(after - before):
-            self.client.add_client_id_to_open_id_connect_provider(**name, ClientID=client)
-        for client in sorted(before - after):
-            self.client.remove_client_id_from_open_id_connect_provider(**name, ClientID=client)
-        super().update(identity, old, new)

@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.plugins.aws.api import Api
 from rehearsal.plugins.aws.api_request import pascal
 from rehearsal.plugins.aws.rowed import Rowed
-from rehearsal.plugins.cloud.handler import NotFoundError
 
 _ANYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 
@@ -37,40 +35,6 @@ class SecurityGroup(Rowed):
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._set_rules(identity, old, new)
-
-
-class DefaultSecurityGroup(SecurityGroup):
-    """A VPC's default group, adopted with the declared rules. It cannot be deleted."""
-
-    token = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
-
-    def __init__(self, api: Api) -> None:
-        super().__init__(api)
-        self.computed = ("region", "vpcId", "ingress", "egress")
-
-    def create(self, inputs: dict[str, Any]) -> str:
-        filters = [
-            {"Name": "vpc-id", "Values": [inputs.get("vpcId", "")]},
-            {"Name": "group-name", "Values": ["default"]},
-        ]
-        found = self.client.describe_security_groups(Filters=filters)["SecurityGroups"]
-        if not found:
-            raise NotFoundError(f"no SecurityGroups with {filters}")
-        identity: str = found[0]["GroupId"]
-        rules = self.client.describe_security_group_rules(
-            Filters=[{"Name": "group-id", "Values": [identity]}]
-        )["SecurityGroupRules"]
-        for way, egress in (("ingress", False), ("egress", True)):
-            ids = [rule["SecurityGroupRuleId"] for rule in rules if rule["IsEgress"] == egress]
-            if ids:
-                call = getattr(self.client, f"revoke_security_group_{way}")
-                call(GroupId=identity, SecurityGroupRuleIds=ids)
-        self._set_rules(identity, {}, inputs)
-        self.set_tags(identity, inputs, inputs.get("tagsAll") or {}, [])
-        return identity
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        """Only forgets it: it is deleted with its VPC."""
 
 
 def _permission(rule: Mapping[str, Any], group: str) -> dict[str, Any]:
