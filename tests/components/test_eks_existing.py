@@ -89,17 +89,6 @@ def test_people_get_entries_with_the_tag_of_the_stack() -> None:
     assert association.inputs["policyArn"].endswith("/AmazonEKSViewPolicy")
 
 
-def test_the_nodes_are_let_in_before_they_start() -> None:
-    """By an entry of the stack's own: EKS would leave the one behind that it creates itself."""
-    found = declare(**REACHED)
-    entry = found.one("aws:eks/accessEntry:AccessEntry")
-    assert entry.inputs["type"] == "EC2_LINUX"
-    group = found.one("aws:eks/nodeGroup:NodeGroup")
-    assert any(urn.endswith(f"AccessEntry::{entry.name}") for urn in group.depends_on)
-    assert group.inputs["clusterName"] == "platform"
-    assert group.inputs["subnetIds"] == ["subnet-0123456789abcdef0"]
-
-
 @pytest.mark.parametrize("own", [True, False])
 def test_the_nodes_carry_the_right_of_the_network_plugin(own: bool) -> None:
     """Unless the plugin has a role of its own."""
@@ -173,12 +162,6 @@ def test_a_claim_makes_no_class_the_default() -> None:
     assert made["metadata"]["annotations"] == {
         "storageclass.kubernetes.io/is-default-class": "false"
     }
-
-
-def test_what_exists_under_a_name_of_the_stack_is_not_taken_over() -> None:
-    """The provider's default is an environment variable of whoever runs Pulumi."""
-    (provider,) = declare(**REACHED).of("pulumi:providers:kubernetes")
-    assert provider.inputs["upsertExistingObjects"] == "false"
 
 
 def test_the_cluster_is_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

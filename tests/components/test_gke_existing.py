@@ -101,15 +101,6 @@ def test_pools_carry_their_stack() -> None:
     assert config["labels"]["gpu-cluster/pool"] == "train-gpu"
 
 
-def test_two_stacks_have_a_service_account_each() -> None:
-    """Its ID is unique in the project, whoever else adds nodes to the cluster."""
-    (account,) = declare(**REACHED).of("gcp:serviceaccount/account:Account")
-    given = account.inputs["accountId"]
-    assert given.startswith("platform-")
-    assert given.endswith("-nodes")
-    assert len(given) == len("platform-000000-nodes")
-
-
 def test_pools_with_their_own_service_accounts_need_none_of_the_stack() -> None:
     """Nor the right to create one; one pool without its own, or a CPU pool, does."""
     accounts = "gcp:serviceaccount/account:Account"
@@ -121,13 +112,6 @@ def test_pools_with_their_own_service_accounts_need_none_of_the_stack() -> None:
     assert len(declare(**REACHED, pools={"a": own, "b": T4}).of(accounts)) == 1
     cpu = {"loaders": GkeCpuPoolArgs(machine_type="n2-standard-4", zones=["us-central1-b"])}
     assert len(declare(**REACHED, pools={"a": own}, cpu_pools=cpu).of(accounts)) == 1
-
-
-def test_what_exists_under_a_name_of_the_stack_is_not_taken_over() -> None:
-    """The provider's default is an environment variable of whoever runs Pulumi."""
-    (provider,) = declare(**REACHED).of("pulumi:providers:kubernetes")
-    assert provider.inputs["upsertExistingObjects"] == "false"
-    assert provider.inputs["clusterIdentifier"] == f"//container.googleapis.com/{CLUSTER}"
 
 
 BY_DNS = "https://gke-0a.us-central1.gke.goog"
