@@ -18,8 +18,7 @@ RANGE = re.compile(
 
 
 def spots(platform: str) -> Iterator[tuple[str, Config, int]]:
-    """Each key that holds a number, a config, and the position of a block that can have the key:
-    blocks that are the same in several configs once, unless the scaler or the queues differ."""
+    """Each key that holds a number, a config, and the position of a block that can have the key."""
     for key, setting in leaves(platform).items():
         seen = set()
         for start in starts(platform) if setting.kind in (int, float) else ():
@@ -32,8 +31,7 @@ def spots(platform: str) -> Iterator[tuple[str, Config, int]]:
 
 
 def refused_again(key: str, start: Config, position: int) -> list[Any]:
-    """The refusals of a number outside its range and of an end of that range, unless the first
-    refusal says of that end what is wrong with it."""
+    """The refusals of a number and of an end of its range, unless the first one speaks of both."""
     config = copy.deepcopy(start)
     block, name = [*places(config, key)][position]
     found = []
