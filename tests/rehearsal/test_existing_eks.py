@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from quality.faults.fault_run import FakeCloudApi
 from rehearsal.run import POLICIES
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
@@ -18,6 +19,8 @@ from stacks.capacity import eks
 from stacks.definition.files import EXAMPLES
 from stacks.live.conflicts import conflicts
 from stacks.live.controllers import foreign_controllers
+from stacks.recovery.command import recover
+from stacks.recovery.engine import RecoveringPulumi
 from tests.rehearsal.conftest import until
 from tests.rehearsal.own_stacks import folder_of
 
@@ -246,7 +249,8 @@ def test_people_get_in_with_the_stack_and_leave_with_it(tmp_path: Path) -> None:
 
 
 def test_an_entry_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    """EKS refuses another one, and `capacity` has said so; what is there stays after destroy."""
+    """EKS refuses another one, and `capacity` has said so; recovery does not adopt it, so that it
+    stays after destroy."""
     with Sandbox("on-eks", source=with_team(tmp_path), folder=tmp_path / "sandbox") as sandbox:
         assert isinstance(sandbox.cloud, AwsCloud)
         account, settings = sandbox.cloud.account, sandbox.program.settings
@@ -259,5 +263,15 @@ def test_an_entry_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         outcome = sandbox.engine.up()
         assert not outcome.ok
         assert any("ResourceInUseException" in error for error in outcome.errors), outcome.errors
-        assert sandbox.engine.destroy().ok
+        engine = sandbox.engine
+        pulumi = RecoveringPulumi(
+            command=engine.command, program=engine.program, stack="on-eks",
+            environment=engine.environment,
+        )  # fmt: skip
+        clouds = FakeCloudApi(sandbox.cloud, sandbox.cloud_api)
+        recovery = recover(pulumi, clouds=clouds, adopt_orphans=True)
+        (note,) = recovery.notes
+        assert f"access entry of {ROLE}research exists and has no label of a stack" in note
+        assert not recovery.adopted
+        assert engine.destroy().ok
         assert f"{ROLE}research" in account.clusters["platform"].entries
