@@ -6,6 +6,7 @@ that behaves like the interpreter: same arguments, streams, environment, signals
 program's own modules are never kept.
 """
 
+import fcntl
 import itertools
 import json
 import os
@@ -71,15 +72,15 @@ def launcher() -> Path:
     if shared := os.environ.get(SHARED):
         return Path(shared)
     # Not needed by the server, which imports nothing of this project.
-    import psutil
-
     from rehearsal.processes import spawn_supervised
 
-    for old in Path(tempfile.gettempdir()).glob("fork-server-*-*"):
-        pid = old.name.split("-")[2]
-        if pid.isdigit() and not psutil.pid_exists(int(pid)):  # killed before removal
+    for old in Path(tempfile.gettempdir()).glob("fork-server-*"):
+        # A server has its log locked. Its process ID would not do: another PID namespace, such as
+        # a container's, may share the folder.
+        with suppress(OSError), (old / "log").open() as log:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(old, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"fork-server-{os.getpid()}-"))
+    folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
     # Unlike `atexit`, also runs at the end of a `multiprocessing` process.
     Finalize(None, shutil.rmtree, [folder], {"ignore_errors": True}, exitpriority=0)
     address = str(folder / "socket")
@@ -87,6 +88,7 @@ def launcher() -> Path:
     listening.bind(address)
     listening.listen(64)
     with (folder / "log").open("wb") as log:
+        fcntl.flock(log, fcntl.LOCK_SH)  # until the server, which inherits it, ends
         # Not this process's streams: their reader waits until no process has them open.
         spawn_supervised(
             [sys.executable, "-u", "-P", __file__, str(listening.fileno()), str(folder / "learnt")],

@@ -172,15 +172,20 @@ def test_the_interpreter_is_the_launcher_for_what_a_program_starts() -> None:
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
-    """And what a process that ends left, by itself."""
-    code = "from rehearsal.fork_server import launcher; print(launcher())"
+    """And what a process that ends left, by itself; what a running one uses stays."""
+    code = "from rehearsal.fork_server import launcher; print(launcher(), flush=True)"
     end = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    env = {name: value for name, value in os.environ.items() if name != SHARED}
+    started = {"cwd": ROOT, "env": env | {"TMPDIR": str(tmp_path)}, "stdout": subprocess.PIPE}
     for more, left in ((end, 1), (end, 1), ("", 0)):
-        subprocess.run(
-            [sys.executable, "-c", f"{code}; {more}"],
-            cwd=ROOT,
-            env={name: value for name, value in os.environ.items() if name != SHARED}
-            | {"TMPDIR": str(tmp_path)},
-            stdout=subprocess.DEVNULL,
-        )
+        subprocess.run([sys.executable, "-c", f"{code}; {more}"], **started)
         assert len(list(tmp_path.glob("fork-server-*"))) == left
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{code}; input()"], stdin=subprocess.PIPE, text=True, **started
+    ) as running:
+        assert running.stdout
+        assert running.stdin
+        used = Path(running.stdout.readline().strip())
+        subprocess.run([sys.executable, "-c", code], **started)
+        assert used.exists()
+        running.stdin.close()
