@@ -18,7 +18,7 @@ import tools.programs
 from rehearsal.fork_server import launcher
 from rehearsal.processes import kill_tree, spawn_supervised
 from stacks.engine.pulumi import Pulumi
-from stacks.engine.state import ROOT_TYPE, Row, resources
+from stacks.engine.state import ROOT_TYPE, Row, in_backend
 from stacks.engine.urn import Urn
 
 BIN = Path(__file__).with_name("bin")
@@ -132,8 +132,8 @@ class Engine(Pulumi):
         return self._operate("destroy")
 
     def resources(self) -> list[Row]:
-        """The resources in the state, as `pulumi stack export` has them."""
-        return resources(self.export())
+        """The resources in the state, read from its file."""
+        return in_backend(self._folder / "state", self.stack)
 
     def version(self) -> str:
         """The engine's version; also works after the sandbox is gone."""

@@ -297,7 +297,7 @@ class _Standing:
     def of(cls, runner: FaultRunner) -> "_Standing":
         created = {
             row["urn"]: (str(loss), str(row["created"]))
-            for row in runner.resources()
+            for row in runner.sandbox.engine.resources()
             if (loss := Planned(urn=row["urn"], verb="replace").loss)
         }
         groups = runner.sandbox.cloud.node_groups()

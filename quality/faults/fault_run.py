@@ -16,7 +16,6 @@ from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.simulators.cloud import Cloud
 from rehearsal.simulators.inventory import INVENTORIES
 from stacks.engine.pulumi import EngineError
-from stacks.engine.state import Row, in_backend
 from stacks.engine.urn import Urn
 from stacks.recovery.aws import Aws
 from stacks.recovery.clouds import LiveClouds
@@ -120,7 +119,7 @@ class FaultRunner:
         """The first half of a baseline run."""
         self.ups = self._operations_of(self.sandbox.engine.up)
         self.kinds = self._kinds()
-        self.made = self.resources()
+        self.made = self.sandbox.engine.resources()
 
     def baseline_destroy(self) -> None:
         """The second half of a baseline run."""
@@ -203,7 +202,7 @@ class FaultRunner:
             for k in sorted(kinds | self.kinds)
             if kinds[k] != self.kinds[k]
         ]
-        if (count := len(self.resources())) != len(self.made):
+        if (count := len(self.sandbox.engine.resources())) != len(self.made):
             lines.append(f"the state has {count} resources, not {len(self.made)}")
         if lines:
             raise NotRecovered(*lines)
@@ -211,7 +210,7 @@ class FaultRunner:
     def assert_empty(self) -> None:
         """Checks that nothing is left in the cloud or in the state."""
         left = [f"left: {line}" for line in self.sandbox.cloud.list_resources()]
-        left += [f"left in the state: {row['urn']}" for row in self.resources()]
+        left += [f"left in the state: {row['urn']}" for row in self.sandbox.engine.resources()]
         if left:
             raise NotRecovered(*left)
         # The next cluster then need not wait for its control plane.
@@ -227,10 +226,6 @@ class FaultRunner:
         a remark in brackets."""
         lines = (line.partition(" (")[0] for line in self.sandbox.cloud.list_resources())
         return Counter(line.rpartition(" ")[0] for line in lines)
-
-    def resources(self) -> list[Row]:
-        """The state's resources, read from its file, which is faster than the engine."""
-        return in_backend(self.folder / "state", "gpu-cluster", self.stack)
 
 
 def cycle(

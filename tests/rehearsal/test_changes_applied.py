@@ -19,7 +19,7 @@ CLUSTER = "gcp:container/cluster:Cluster"
 def runner(runners: Runners) -> Iterator[FaultRunner]:
     """The dev environment, up, without nodes that scale."""
     made = runners("dev")
-    if not made.resources():
+    if not made.sandbox.engine.resources():
         made.baseline_up()
     with as_it_was(made.sandbox):
         yield made
@@ -77,7 +77,9 @@ def test_a_cluster_is_replaced_with_all_that_was_in_it(
 
 def test_a_range_grows_in_place(runner: FaultRunner) -> None:
     """Nothing is replaced, and nothing is said."""
-    (made,) = (row for row in runner.resources() if "subnetwork:Subnetwork" in row["type"])
+    (made,) = (
+        row for row in runner.sandbox.engine.resources() if "subnetwork:Subnetwork" in row["type"]
+    )
     address = made["inputs"]["ipCidrRange"].partition("/")[0]
     change(runner.sandbox, "cluster", network={"nodesCidr": f"{address}/19"})
     preview = runner.run_or_fail(runner.sandbox.engine.preview)

@@ -14,6 +14,7 @@ from rehearsal.engine import Engine, Outcome
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.pods import phase
 from rehearsal.sandbox import ROOT, Sandbox
+from stacks.engine.state import resources
 from tests.rehearsal.conftest import Sandboxes
 
 STACKS = {"dev": "train-gpu", "autopilot": "t4", "train": "train-gpu", "onprem": "gpus"}
@@ -128,7 +129,7 @@ def test_job_runs_on_a_gpu_node_of_the_named_pool(sandbox: Sandbox, consumer: Co
     assert 1 <= int(node["status"]["allocatable"][GPU]) <= contract["allocatablePerNode"]
     assert pods[0]["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
 
-    state = consumer.engine.resources()
+    state = resources(consumer.engine.export())
     plain = json.dumps(state)
     assert sandbox.control_plane.endpoint not in plain
     (provider,) = [one for one in state if one["type"] == "pulumi:providers:kubernetes"]

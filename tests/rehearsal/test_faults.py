@@ -17,7 +17,7 @@ from tests.rehearsal.conftest import Runners
 def runner(runners: Runners) -> FaultRunner:
     """The dev environment, up and down once."""
     made = runners("dev")
-    if made.resources():
+    if made.sandbox.engine.resources():
         made.baseline_destroy()
     return made
 

@@ -12,6 +12,7 @@ import yaml
 from quality import release
 from rehearsal.engine import Engine
 from rehearsal.sandbox import ROOT, Sandbox
+from stacks.engine.state import resources
 from stacks.engine.urn import Urn
 from tests import packaged
 from tests.rehearsal.conftest import Sandboxes
@@ -80,7 +81,7 @@ def test_a_job_runs_on_gpus_that_the_program_describes(engine: Engine) -> None:
     assert planned.ok, planned.errors
     done = engine.up()
     assert done.ok, done.errors
-    rows = engine.resources()
+    rows = resources(engine.export())
     urns = [Urn.parse(row["urn"]) for row in rows]
     types = {"$".join((*urn.parents, urn.type)) for urn in urns}
     component = "gpu-cluster:index:GpuStack"
