@@ -90,6 +90,9 @@ class Engine(Pulumi):
         command, in_front = tools.pulumi()
         for name in ("home", "pulumi", "state"):
             (folder / name).mkdir(parents=True, exist_ok=True)
+        # In a folder of this name the engine writes down, encrypted, each of its steps with all
+        # properties, which takes up to a fifth of its time. It goes on if it cannot.
+        (folder / "pulumi" / "logs").touch()
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         path = [BIN, *in_front, *plugins, kept.get("PATH", os.defpath)]
         own = {
