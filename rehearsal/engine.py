@@ -15,6 +15,7 @@ from typing import Any
 
 import tools
 import tools.programs
+from rehearsal import secrets_key
 from rehearsal.fork_server import launcher
 from rehearsal.processes import kill_tree, spawn_supervised
 from stacks.engine.pulumi import Pulumi
@@ -114,9 +115,11 @@ class Engine(Pulumi):
             "GPU_CLUSTER_PYTHON": str(_python(program)),
             "REHEARSAL_TOKEN_FILE": str(token_file),
             "REHEARSAL": mark,
+            **secrets_key.environment(),
             **(environment or {}),
         }
         super().__init__(command=command, program=program, stack=stack, environment=own)
+        self.secrets_provider = secrets_key.PROVIDER
 
     def preview(self, policy_pack: Path | None = None) -> Outcome:
         """`pulumi preview`, with a policy pack if given."""

@@ -47,6 +47,8 @@ class Pulumi:
     """The engine's whole environment: nothing of this process's own is added."""
     seconds: float | None = None
     """Timeout of a command; None for no limit."""
+    secrets_provider: str = "passphrase"
+    """What encrypts the secrets of a stack that `init` creates."""
 
     @classmethod
     def signed_in(cls, program: Path, stack: str, *, seconds: float | None = None) -> Self:
@@ -86,8 +88,8 @@ class Pulumi:
         return self._output(self.run(*arguments), arguments[0])
 
     def init(self) -> None:
-        """Creates the stack, empty, with a passphrase for secrets."""
-        command = ("stack", "init", self.stack, "--secrets-provider", "passphrase")
+        """Creates the stack, empty."""
+        command = ("stack", "init", self.stack, "--secrets-provider", self.secrets_provider)
         self._output(self.execute(*command), "stack init")
 
     def export(self, *, secrets: bool = False) -> Deployment:
