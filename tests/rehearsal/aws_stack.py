@@ -10,7 +10,6 @@ from rehearsal.plugins.faults import Faults
 from rehearsal.simulators.aws import AwsCloud
 from rehearsal.simulators.cloud import NodeGroup
 from stacks.engine.urn import Urn
-from tests import aws_managed_policies
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"
@@ -195,7 +194,6 @@ def group(subnets: list[str], **changes: Any) -> dict[str, Any]:
 @contextmanager
 def stack(quota: dict[str, int] | None = None, **config: Any) -> Iterator[AwsStack]:
     """A stack on an empty account, which ends with it."""
-    aws_managed_policies.keep()
     made = AwsStack(quota, **config)
     try:
         yield made

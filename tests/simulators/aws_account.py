@@ -11,7 +11,6 @@ from rehearsal.plugins.faults import Faults
 from rehearsal.simulators.aws import AwsCloud
 from rehearsal.simulators.inventory import EksCluster, Network
 from rehearsal.simulators.reservations import Reservation
-from tests import aws_managed_policies
 from tests.unit.plugins.offline_engine import Plane
 
 NUMBER = "123456789012"
@@ -44,7 +43,6 @@ class Account:
         existing: Network | None = None,
         cluster: EksCluster | None = None,
     ) -> None:
-        aws_managed_policies.keep()
         self.faults = Faults()
         self.plane = Plane()
         self.cloud = AwsCloud(

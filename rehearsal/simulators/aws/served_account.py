@@ -6,7 +6,15 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
-from rehearsal.simulators.aws import api, existing_cluster, operations, pod_calls, queues, scaling
+from rehearsal.simulators.aws import (
+    api,
+    existing_cluster,
+    managed_policies,
+    operations,
+    pod_calls,
+    queues,
+    scaling,
+)
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import list_resources
 from rehearsal.simulators.aws.existing_network import lay_out
@@ -21,6 +29,7 @@ def serve(account: Account) -> Callable[[], None]:
     Only one at a time: moto's state is global.
     """
     _forget_ambient_settings()
+    managed_policies.keep()
     # Imported here because it takes most of a second, and reads the environment.
     from moto.moto_server.werkzeug_app import (
         DomainDispatcherApplication,

@@ -1,4 +1,4 @@
-"""An AWS account is empty again at once: what is in every account is read once for all of them."""
+"""Reads what is in every AWS account once for all simulated accounts of a process."""
 
 import copy
 from functools import cache
@@ -7,7 +7,7 @@ from typing import Any
 
 @cache
 def keep() -> None:
-    """From now on, in this process. Half of what a test of a small account takes goes there.
+    """From now on, in this process: two seconds of the processor for each further account.
 
     To reset, moto makes every backend again, and then throws them all away; and each IAM backend
     reads 1,500 managed policies of AWS.
@@ -26,7 +26,7 @@ def keep() -> None:
             kept[backend.account_id] = read(backend)
         return [_as_new(policy) for policy in kept[backend.account_id]]
 
-    IAMBackend._init_aws_policies = init_aws_policies  # type: ignore[method-assign]
+    IAMBackend._init_aws_policies = init_aws_policies  # type: ignore[method-assign, assignment]
 
 
 def _as_new(policy: Any) -> Any:
