@@ -95,11 +95,13 @@ def read(document: Mapping[str, Any]) -> Section:
 def alternately(
     runs: int, ours: Callable[[], Sample], theirs: Callable[[], Sample]
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Runs A B A B ... after one uncounted run of each; returns quantity -> its values, per side.
+    """Runs A B A B ... after one uncounted run of each, unless each is run only once; returns
+    quantity -> its values, per side.
 
     Alternately, so that other load on the machine affects both; which one is first changes.
     """
-    ours(), theirs()
+    if runs > 1:
+        ours(), theirs()
     kept: tuple[dict[str, list[float]], dict[str, list[float]]] = ({}, {})
     for run in range(runs):
         sides = [(ours, kept[0]), (theirs, kept[1])]
