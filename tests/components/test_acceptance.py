@@ -120,42 +120,6 @@ def test_the_same_check_is_the_same_job_and_another_one_is_not() -> None:
     assert len(different) == 3
 
 
-@pytest.mark.parametrize(
-    ("wait", "annotations"),
-    [
-        (False, {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}),
-        (True, {"pulumi.com/timeoutSeconds": "3600"}),
-    ],
-)
-def test_an_update_waits_for_it_on_request(wait: bool, annotations: dict[str, str]) -> None:
-    """With `wait`, an update fails where a GPU is not good."""
-    found = job_of(declared("dev", wait=wait), "dev")["metadata"]["annotations"]
-    assert found == {**annotations, "gpu-cluster/stack": "gpu-cluster/test"}
-
-
-def test_a_node_s_own_pytorch_is_mounted() -> None:
-    """Where the image has no PyTorch, interpreter, directories and variables are the user's."""
-    pod = job_of(
-        declared(
-            "onprem",
-            python="/opt/torch/bin/python3",
-            mounts={"/opt/torch": "/srv/torch"},
-            env={"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"},
-            imagePullPolicy="Never",
-            gpus=1,
-        ),
-        "onprem",
-    )["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert container["command"][0] == "/opt/torch/bin/python3"
-    assert container["imagePullPolicy"] == "Never"
-    assert {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"} in container["env"]
-    volume = {"name": "host-0", "hostPath": {"path": "/srv/torch", "type": "Directory"}}
-    assert volume in pod["volumes"]
-    mount = {"name": "host-0", "mountPath": "/opt/torch", "readOnly": True}
-    assert mount in container["volumeMounts"]
-
-
 @pytest.mark.parametrize("stack", ["dev", "train", "autopilot", "onprem"])
 def test_a_preview_shows_what_an_update_makes(stack: str) -> None:
     """Job and ConfigMap are known before the cluster is."""
