@@ -125,14 +125,6 @@ def delete_access_entry(account: Account, params: Params) -> Row:
     return {}
 
 
-@operation("eks", "ListAccessPolicies")
-def list_access_policies(account: Account, params: Params) -> Row:
-    """Lists the policies' names and ARNs."""
-    arn = "arn:aws:eks::aws:cluster-access-policy/"
-    rows = [{"name": name, "arn": f"{arn}{name}"} for name in ACCESS_POLICIES]
-    return page(params, "accessPolicies", rows)
-
-
 @operation("eks", "AssociateAccessPolicy")
 def associate_access_policy(account: Account, params: Params) -> Row:
     """Refuses a policy that EKS does not have, an entry that does not exist or whose type is not

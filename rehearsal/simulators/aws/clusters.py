@@ -1,7 +1,6 @@
 """EKS clusters, backed by the rehearsal's real control plane."""
 
 import base64
-import datetime
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
@@ -338,23 +337,3 @@ def _stop(account: Account, cluster: Cluster) -> None:
         with account.lock:
             account.backend("eks").clusters.pop(cluster.row["name"], None)
         account.changed()
-
-
-@operation("eks", "DescribeClusterVersions")
-def describe_cluster_versions(account: Account, params: Params) -> Row:
-    """Lists the versions in the catalog's copy of EKS's calendar."""
-    today, wanted = datetime.date.today(), params.get("clusterVersions")
-    status = {"standard": "STANDARD_SUPPORT", "extended": "EXTENDED_SUPPORT"}
-    newest = max(catalog.KUBERNETES_VERSIONS, key=minor)
-    rows = [
-        {
-            "clusterVersion": version,
-            "clusterType": "eks",
-            "defaultVersion": version == newest,
-            "versionStatus": status.get(catalog.support(version, today) or "", "UNSUPPORTED"),
-        }
-        for version in catalog.KUBERNETES_VERSIONS
-        if version in (wanted or catalog.KUBERNETES_VERSIONS)
-        and (wanted or params.get("includeAll") or catalog.support(version, today) in status)
-    ]
-    return page(params, "clusterVersions", rows)
