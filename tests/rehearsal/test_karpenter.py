@@ -87,10 +87,13 @@ def test_a_static_node_shares_and_a_pool_has_a_reservation(tmp_path: Path) -> No
 
 
 def test_an_existing_cluster_gets_karpenter_and_loses_it(tmp_path: Path) -> None:
-    """Its own nodes run the controller; afterwards it is as its owner made it."""
+    """Its own nodes run the controller, which always has a node for a pool without GPUs; afterwards
+    it is as its owner made it."""
+    loaders = {"instanceTypes": ["m7i.xlarge"], "minNodes": 1, "maxNodes": 1}
 
     def installed(config: dict) -> None:
-        config["gpu-cluster:cluster"] |= {"scaler": "karpenter", "karpenter": {}}
+        given = {"scaler": "karpenter", "karpenter": {}, "cpuPools": {"loaders": loaders}}
+        config["gpu-cluster:cluster"] |= given
         del config["gpu-cluster:gpuPools"]["train-gpu"]["nodeRepair"]
 
     with ExitStack() as sandboxes:
@@ -99,10 +102,10 @@ def test_an_existing_cluster_gets_karpenter_and_loses_it(tmp_path: Path) -> None
         assert rehearsal.run_until_ready(), rehearsal.failures
         assert rehearsal.teardown(), rehearsal.failures
         assert sandbox.disturbed() == []
-    lives = [life for life in node_lives(sandbox.event_log.events) if life.gpus]
-    assert [(life.group, life.used, life.left is not None) for life in lives] == [
-        ("train-gpu", True, True)
-    ]
+    lives = [life for life in node_lives(sandbox.event_log.events) if life.added]
+    assert {(life.group, life.used or not life.gpus, life.left is not None) for life in lives} == {
+        ("train-gpu", True, True), ("loaders-static", True, True),
+    }  # fmt: skip
 
 
 def test_train_goes_from_zero_to_one_and_back(tmp_path: Path) -> None:
