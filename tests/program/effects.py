@@ -65,8 +65,16 @@ def starts(platform: str) -> Sequence[Config]:
 @cache
 def rows(platform: str) -> Sequence[Mapping[str, Any]]:
     """The changes by which the starts follow from the sample."""
-    followed = [change.whole for change in table(platform, STACK_OF[platform]).changes]
+    followed = _followed(platform)
+    if PLATFORMS[platform].added:  # as in a cluster of the stack's own, where it can be
+        sample = values_of(STACK_OF[platform])
+        like = _followed(platform.removesuffix("-existing"))
+        followed += [to for to in like if to not in followed and read(after(sample, to))]
     return [*own_starts(platform), *followed]
+
+
+def _followed(platform: str) -> list[Mapping[str, Any]]:
+    return [change.whole for change in table(platform, STACK_OF[platform]).changes]
 
 
 def after(config: Config, to: Mapping[str, Any]) -> Config:
