@@ -35,7 +35,7 @@ def test_it_completes_on_a_node_of_its_pool(
 ) -> None:
     """A node comes for it where none is free; a simulated pod leaves no log, which the check
     says."""
-    check: dict[str, Any] = {"pools": [pool], "image": IMAGE, "gpus": gpus}
+    check: dict[str, Any] = {"pools": [pool], "image": IMAGE} | ({"gpus": gpus} if gpus else {})
     change = configured(lambda config: config.update({"gpu-cluster:gpuTest": check}))
     with updated(running(stack), change) as rehearsal:
         assert rehearsal.failures == []
