@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from .gke_zones import MACHINE_ZONES
-from .prices import HOURS_PER_MONTH, PRICES
 
 Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
 
@@ -61,7 +60,7 @@ class MachineType:
     zones: tuple[str, ...] | None = None
     """Its zones if they differ from its accelerator's; None if they are the same."""
     uncertain: bool = False
-    """Whether the row comes from no primary source: only warn about it, never refuse."""
+    """Whether it is in no list of what Google Cloud offers: only warn about it, never refuse."""
     notes: str = ""
 
     @property
@@ -79,6 +78,15 @@ class MachineType:
         nccl/test-gke-custom-a3-edge, read 2026-11-24.
         """
         return self.family.startswith("a4") or (self.family == "a3" and self.gpus == 8)
+
+    @property
+    def doubt(self) -> str:
+        """What a warning says of an uncertain row, after the key; else empty."""
+        return self.uncertain * (
+            f"machineType: {self.name} is not a listed machine type, so its price and whether "
+            "Google Cloud offers it are unknown; check it with gcloud compute machine-types "
+            f"describe {self.name} --zone ZONE"
+        )
 
     @property
     def fractional(self) -> bool:
@@ -234,26 +242,28 @@ _ROWS: Final = (
 )  # fmt: skip
 
 
-def _variants(row: MachineType) -> Iterator[MachineType]:
-    """The machine type, and the one without its local SSDs if Google Cloud has it.
+_LISTED_BARE: Final = ("a3-edgegpu-8g-nolssd", "a3-ultragpu-8g-nolssd")
+"""Cyclenerd/google-cloud-pricing-cost-calculator dac3128, tools/machinetypes.csv (2026-08-20):
+gcloud's list of the machine types of all zones has no others without local SSDs."""
 
-    GoogleCloudPlatform/cluster-autoscaler 7d250507 (2026-08-21), GKE's own, lists them in
+
+def _variants(row: MachineType) -> Iterator[MachineType]:
+    """The machine type, and the one without its local SSDs if GKE knows it.
+
+    GoogleCloudPlatform/cluster-autoscaler 7d250507 (2026-08-21), GKE's own, has them in
     pkg/cloudprovider/gke/machinetypes/deprecated_machine_types_config.go: "For A3 only a full VM
     shape with 8 GPUs supports local SSD opt-out" (the smaller ones are of sovereign clouds).
     """
     yield row
     whole = row.family != "a3" or row.gpus == 8
     if row.local_ssd_gib and whole and not row.name.endswith("-metal"):
-        ssd = PRICES["google", "local-ssd"].dollars * row.local_ssd_gib / HOURS_PER_MONTH
-        yield replace(
-            row,
-            name=f"{row.name}-nolssd",
-            local_ssd_gib=0,
-            local_ssd_disks=0,
-            on_demand=row.on_demand
-            and round(row.on_demand - ssd * ("with SSD" in row.price_source), 4),
-            price_source=row.price_source.replace("with SSD", "less SSD"),
-            autopilot=False,
+        bare = replace(
+            row, name=f"{row.name}-nolssd", local_ssd_gib=0, local_ssd_disks=0, autopilot=False
+        )
+        yield (
+            bare
+            if bare.name in _LISTED_BARE
+            else replace(bare, uncertain=True, on_demand=None, spot=None, price_source="", notes="")
         )
 
 

@@ -329,12 +329,8 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         """The warnings of the control plane, and those about the system pool's machine type."""
         lines = GkeControlPlaneArgs.warnings(self)
         machine = catalog.machine_type(self.system_pool.machine_type)
-        if machine is not None and machine.uncertain:
-            lines.append(
-                f"systemPool.machineType: {machine.name} is not a listed size, so its price and "
-                "whether Google Cloud offers it are unknown; check it with gcloud compute "
-                f"machine-types describe {machine.name} --zone ZONE"
-            )
+        if machine is not None and machine.doubt:
+            lines.append(f"systemPool.{machine.doubt}")
         if machine is not None and machine.arch == "arm64":
             lines.append(
                 f"systemPool.machineType: {machine.name} is Arm, and GKE taints Arm nodes with "

@@ -111,7 +111,7 @@ class GkeGpuMachineArgs:
             fitting = [
                 bundle.name
                 for bundle in catalog.MACHINE_TYPES.values()
-                if bundle.accelerator == gpu_model.name
+                if bundle.accelerator == gpu_model.name and not bundle.uncertain
             ]
             raise ValueError(
                 f"accelerator: {gpu_model.name} cannot be attached to {self.machine_type}; machine "

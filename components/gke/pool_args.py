@@ -1,6 +1,6 @@
 """The settings of a GPU node pool on GKE Standard, and the pool that follows from them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -428,14 +428,18 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             args=self,
             pool=pool,
             places=zones,
-            warnings=[
-                f"gpuPools.{name}.driver: NVIDIA's GPU Operator does not install drivers on cos, "
-                "so driver: none is only right if Google's installer runs in the cluster; use "
-                "osImage ubuntu for the Operator's driver, or driver daemonset for this stack's"
-            ]
-            if self.driver == "none" and self.os_image == "cos"
-            else [],
+            warnings=[f"gpuPools.{name}.{line}" for line in self._warnings()],
         )
+
+    def _warnings(self) -> Iterator[str]:
+        if self.machine.doubt:
+            yield self.machine.doubt
+        if self.driver == "none" and self.os_image == "cos":
+            yield (
+                "driver: NVIDIA's GPU Operator does not install drivers on cos, so driver: none is "
+                "only right if Google's installer runs in the cluster; use osImage ubuntu for the "
+                "Operator's driver, or driver daemonset for this stack's"
+            )
 
     def _places(self, zones: Sequence[str]) -> int:
         """The factor by which minNodes and maxNodes are multiplied."""
@@ -467,7 +471,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"zone of {region}; regions that have it: {self._regions()}"
             )
         for zone in zones:
-            if zone not in offered and not gpu_model.zones_partial:
+            if zone not in offered and not (gpu_model.zones_partial or machine.uncertain):
                 have = (
                     f"zones of {region} that have it: {', '.join(offered)}"
                     if offered
@@ -631,7 +635,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if not self.topology_aware:
             return
         if not self.machine.located:
-            known = [row.name for row in catalog.MACHINE_TYPES.values() if row.located]
+            rows = catalog.MACHINE_TYPES.values()
+            known = [row.name for row in rows if row.located and not row.uncertain]
             raise ValueError(
                 f"topologyAware: Google does not say where {self.machine_type} machines are; "
                 f"machine types of which it does: {', '.join(known)}; drop the key"

@@ -150,7 +150,11 @@ def _accepted(kind: type, given: Mapping[str, Any], sharing: Mapping[str, Any]) 
 
 def _located() -> Iterator[tuple[str, str]]:
     for platform, machines in (("gke", MACHINE_TYPES), ("eks", INSTANCE_TYPES)):
-        names = [f"`{name}`" for name, row in machines.items() if row.located]
+        names = [
+            f"`{name}`"
+            for name, row in machines.items()
+            if row.located and not (platform == "gke" and row.uncertain)
+        ]
         yield platform, ", ".join(names)
 
 

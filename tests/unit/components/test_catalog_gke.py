@@ -12,6 +12,7 @@ from components.catalog.gke_accelerators import SOURCES
 from components.catalog.gke_shapes import N1_ATTACH_LIMITS_BY_ZONE
 from components.catalog.node_prices import gke_node
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
 
 ACCELERATORS = gke.ACCELERATORS.values()
 MACHINES = gke.MACHINE_TYPES.values()
@@ -202,7 +203,26 @@ def test_a_machine_without_its_local_ssds_has_none() -> None:
         *("a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g", "a4x-maxgpu-4g-metal")
     ]
     assert {row.local_ssds for row in bare} == {0}
-    assert gke.MACHINE_TYPES["a2-ultragpu-1g-nolssd"].on_demand == 5.0277
+    listed = {row.name for row in bare if not row.uncertain}
+    assert listed == {"a3-edgegpu-8g-nolssd", "a3-ultragpu-8g-nolssd"}
+    assert {gke_node(row.name).most for row in bare if row.uncertain} == {None}
+
+
+@pytest.mark.parametrize("base", ["a3-ultragpu-8g", "a4-highgpu-8g", "a2-ultragpu-8g"])
+def test_a_machine_that_is_not_listed_is_only_warned_about(base: str) -> None:
+    """Also in a zone of which it is not known that it has the accelerator."""
+    name = f"{base}-nolssd"
+    args = GkeGpuNodePoolArgs(machine_type=name, capacity_type="spot", zones=["us-central1-f"])
+    cluster = GkeClusterArgs(
+        name="c", location="us-central1", authorized_networks={"a": "8.8.8.8/32"}
+    )
+    if base == "a3-ultragpu-8g":
+        with pytest.raises(ValueError, match="is not offered in us-central1-f"):
+            args.resolve("p", cluster)
+        return
+    (warning,) = args.resolve("p", cluster).warnings
+    assert warning.startswith(f"gpuPools.p.machineType: {name} is not a listed machine type")
+    assert f"gcloud compute machine-types describe {name} --zone ZONE" in warning
 
 
 def test_gke_takes_the_machines_that_autopilot_offers() -> None:
@@ -312,7 +332,7 @@ def test_a_size_that_is_not_listed_is_taken_with_its_familys_disk(name: str, dis
         system_pool=pool,
     )  # fmt: skip
     warning, *more = cluster.warnings()
-    assert warning.startswith(f"systemPool.machineType: {name} is not a listed size")
+    assert warning.startswith(f"systemPool.machineType: {name} is not a listed machine type")
     arm = f"systemPool.machineType: {name} is Arm, and GKE taints Arm nodes with "
     assert [line.startswith(arm) for line in more] == [True] * (row.arch == "arm64")
     assert gke_node(name).on_demand is None
