@@ -31,6 +31,16 @@ PRINCIPAL = re.compile(
     r"(?:[\w+=,.@-]+/)*(?P<name>[\w+=,.@-]+)"
 )
 """The ARN of an IAM role or user that an access entry of EKS can be for."""
+
+
+def iam_name(arn: str) -> str | None:
+    """The same text for all spellings of an IAM role's or user's ARN, None for anything else: a
+    name is unique in its account, whatever its path and case
+    (docs.aws.amazon.com/IAM/latest/APIReference/API_CreateRole.html)."""
+    match = PRINCIPAL.fullmatch(arn)
+    return match and ":".join(match.groups()).lower()
+
+
 POLICY = matching(
     "the ARN of a policy; write it as arn:aws:iam::ACCOUNT:policy/NAME",
     re.compile(r"arn:aws[a-z-]*:iam::(?:aws|[0-9]{12}):policy/[\w+=,.@/-]+"),

@@ -32,7 +32,7 @@ from .cpu_pool_args import CpuPools, check_places, replaced, tried
 from .immutable import another_scaler
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import EksNetworkArgs, is_reserved
-from .user_args import EksUserArgs, Principal, principals
+from .user_args import EksUserArgs, Principal, check_principals, principals
 
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 """Account IDs of AWS's documentation, which are not real."""
@@ -345,13 +345,7 @@ class EksClusterArgs:
             )
 
     def _check_access(self) -> None:
-        for group, user in self.users.items():
-            for position, arn in enumerate(user.principals):
-                if arn in self.admins:
-                    raise ValueError(
-                        f"users.{group}.principals[{position}]: {arn!r} is also in admins and "
-                        "already has all permissions; remove it from one of the two"
-                    )
+        check_principals(self.users, self.admins)
         if not self.authorized_networks and not self.private_endpoint:
             raise ValueError(
                 "authorizedNetworks: is empty, so nobody outside the VPC could reach the control "

@@ -30,7 +30,7 @@ from .cpu_pool_args import CpuPools, check_places, replaced, tried
 from .immutable import never_back
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import SubnetId
-from .user_args import EksUserArgs, principals
+from .user_args import EksUserArgs, check_principals, principals
 
 _MAX_SECURITY_GROUPS = 5
 """Limit per network interface, unless AWS has raised the quota.
@@ -187,6 +187,7 @@ class EksExistingClusterArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
+        check_principals(self.users)
         if (self.endpoint is None) != (self.certificate_authority is None):
             missing = "endpoint" if self.endpoint is None else "certificateAuthority"
             raise ValueError(

@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal
 
 from annotated_types import MinLen
 
-from ..access import PRINCIPAL
+from ..access import PRINCIPAL, iam_name
 from ..catalog import kubernetes as names
-from ..decode import EXAMPLE, shown
+from ..decode import EXAMPLE, NAMESPACE, shown
 from ..effect import Sent, Tries
 from ..limits import DNS_LABEL, UNIQUE, Hint, Limit, check_limits, pattern
 
@@ -99,6 +99,29 @@ def principals(users: Mapping[str, EksUserArgs]) -> Iterator[tuple[str, str]]:
     for group, user in users.items():
         for position, arn in enumerate(user.principals):
             yield f"users.{group}.principals[{position}]", arn
+
+
+def check_principals(users: Mapping[str, EksUserArgs], admins: Sequence[str] = ()) -> None:
+    """Refuses an administrator among the users, and two ARNs of one name, of which at most one
+    exists."""
+    seen: dict[str | None, tuple[str, str]] = {}
+    of_admins = [(f"admins[{position}]", arn) for position, arn in enumerate(admins)]
+    for key, arn in [*of_admins, *principals(users)]:
+        before, other = seen.setdefault(iam_name(arn), (key, arn))
+        if key.startswith("users.") and before.startswith("admins["):
+            spelled = "" if other == arn else f", as {other!r},"
+            raise ValueError(
+                f"{key}: {arn!r} is also in admins{spelled} and already has all permissions; "
+                "remove it from one of the two"
+            )
+        if other != arn:
+            kind = "role" if ":role/" in arn else "user"
+            raise ValueError(
+                f"{key}: {arn!r} is {other!r} of {NAMESPACE}:cluster.{before} in another spelling, "
+                f"and an account has one {kind} of a name, whatever its path and case; give both "
+                f"as this command prints it: aws iam get-{kind} --{kind}-name "
+                f"{arn.rpartition('/')[2]} --query {kind.title()}.Arn"
+            )
 
 
 def entries(users: Mapping[str, EksUserArgs]) -> dict[str, tuple[list[str], dict[str, list[str]]]]:

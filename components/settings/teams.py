@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from ..access import PRINCIPAL, Access
+from ..access import PRINCIPAL, Access, iam_name
 from ..batch.batch_args import BatchArgs, QueueArgs
 from ..batch.load import Pools, pool_at
 from ..batch.team_args import TeamArgs, check_creatable, namespaces_of, team_queues
@@ -19,6 +19,7 @@ from ..gpu.pod_args import NamespaceArgs
 PATH = f"{NAMESPACE}:teams"
 _ROLE = "arn:aws:iam::ACCOUNT:role/NAME"
 _ROLE_AS_USER = re.compile(r"user:arn:aws[a-z-]*:iam::[0-9]*:role/")
+_SESSION = re.compile(r"(arn:aws[a-z-]*):sts::([0-9]+):assumed-role/([^/]+)/(.+)")
 _MEMBER = re.compile(r"(?P<kind>user|group):(?P<name>(?!system:).*\S.*)")
 
 
@@ -52,11 +53,12 @@ def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any
             )
     members = {name: {"principals": arns} for name, arns in principals.items() if arns}
     try:
+        users = dict(getattr(cluster, "users", {}))
         if members:
-            users = decode_map(f"{path}.users", get_args(type_hints(kind)["users"])[1], members)
-            cluster = at(path, replace, cluster, users={**cluster.users, **users})
-        _check_people(teams, getattr(cluster, "users", {}))
-        return cluster
+            entry = get_args(type_hints(kind)["users"])[1]
+            users |= decode_map(f"{path}.users", entry, members)
+        _check_people(teams, users)
+        return at(path, replace, cluster, users=users) if members else cluster
     except ValueError as error:
         raise ValueError(in_team(str(error), kind, teams)) from None
 
@@ -75,38 +77,50 @@ def _principals(kind: type[Any], teams: Mapping[str, TeamArgs]) -> dict[str, lis
 def _check_people(teams: Mapping[str, TeamArgs], users: Mapping[str, Any]) -> None:
     """Refuses a person in two teams, in the same words or in others, or through a group of the
     cluster's `users`; such a person may be in the group and in one team."""
-    owners: dict[str, tuple[str, str]] = {}
+    owners: dict[str, dict[str, tuple[str, str]]] = {}
+
+    def owner(member: str, name: str, key: str) -> tuple[str, str]:
+        """The first team with this person, and where; a role is in all of its sessions."""
+        person, session = _person(member)
+        before = owners.setdefault(person, {})
+        same = [one for other, one in before.items() if session in ("", other) or not other]
+        before.setdefault(session, (name, key))
+        return next((one for one in same if one[0] != name), (name, key))
+
     members = [
         (name, f"{PATH}.{name}.members[{position}]", member)
         for name, team in teams.items()
         for position, member in enumerate(team.members)
     ]
     for name, key, member in sorted(members, key=lambda one: one[2].startswith("group:")):
-        owner, at_key = owners.setdefault(_person(member), (name, key))
-        if owner != name:
+        first, at_key = owner(member, name, key)
+        if first != name:
             raise ValueError(
-                f"{key}: {shown(member)} already belongs to team {owner}, in {at_key}; list it in "
+                f"{key}: {shown(member)} already belongs to team {first}, in {at_key}; list it in "
                 "only one"
             )
         group = member.removeprefix("group:")
         for arn in users[group].principals if group in users else ():
-            owner, at_key = owners.setdefault(_person(arn), (name, key))
-            if owner != name:
+            first, at_key = owner(arn, name, key)
+            if first != name:
                 where = "" if group in teams else f" (in {NAMESPACE}:cluster.users.{group})"
                 raise ValueError(
                     f"{key}: {shown(member)} includes {arn}{where}, which already belongs to team "
-                    f"{owner}, in {at_key}; list the ARNs of team {name} instead, or remove that "
+                    f"{first}, in {at_key}; list the ARNs of team {name} instead, or remove that "
                     "one from the other"
                 )
 
 
-def _person(member: str) -> str:
-    """The same text for all spellings of one: an IAM name is unique in its account, whatever its
-    path and case (docs.aws.amazon.com/IAM/latest/APIReference/API_CreateRole.html), and EKS calls a
-    user by its ARN."""
-    if match := PRINCIPAL.fullmatch(member.removeprefix("user:")):
-        return ":".join(match.groups()).lower()
-    return member.lower() if "@" in member else member
+def _person(member: str) -> tuple[str, str]:
+    """The same text for all spellings of one, and the session if it is one of a role: EKS calls a
+    user by its ARN, and a role by those of its sessions
+    (docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html)."""
+    name = member.removeprefix("user:")
+    session = _SESSION.fullmatch(name)
+    arn = f"{session[1]}:iam::{session[2]}:role/{session[3]}" if session else name
+    return iam_name(arn) or (member.lower() if "@" in member else member), (
+        session[4] if session else ""
+    )
 
 
 def check_priorities(teams: Mapping[str, TeamArgs], batch: BatchArgs | None) -> None:

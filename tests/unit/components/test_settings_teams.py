@@ -334,6 +334,7 @@ def test_on_an_existing_cluster_members_are_roles_and_groups_of_its_owner() -> N
     )
 
 
+SESSION = "arn:aws:sts::210987654321:assumed-role/ops/"
 USER = "arn:aws:iam::210987654321:user/"
 IN_VISION = "already belongs to team vision, in gpu-cluster:teams.vision.members[0]; list"
 
@@ -355,9 +356,9 @@ IN_VISION = "already belongs to team vision, in gpu-cluster:teams.vision.members
             "instead, or remove that one from the other",
         ),
         (
-            [f"user:{USER}ada"],
-            [f"{USER}staff/Ada"],
-            f"vision.members[0]: '{USER}staff/Ada' already belongs to team research, in "
+            [f"user:{USER}Ada"],
+            [f"{USER}staff/ada"],
+            f"vision.members[0]: '{USER}staff/ada' already belongs to team research, in "
             "gpu-cluster:teams.research.members[0]; list it in only one",
         ),
         (
@@ -367,6 +368,41 @@ IN_VISION = "already belongs to team vision, in gpu-cluster:teams.vision.members
             "gpu-cluster:cluster.users.readers), which already belongs to team research, in "
             "gpu-cluster:teams.research.members[0]; list the ARNs of team vision instead, or "
             "remove that one from the other",
+        ),
+        (
+            [f"user:{SESSION}ada"],
+            [f"{ROLE}ops"],
+            f"vision.members[0]: '{ROLE}ops' already belongs to team research, in "
+            "gpu-cluster:teams.research.members[0]; list it in only one",
+        ),
+        (
+            [f"{ROLE}people/Ops"],
+            ["user:arn:aws:iam::210987654321:user/ops", f"user:{SESSION}ada"],
+            f"vision.members[1]: 'user:{SESSION}ada' already belongs to team research, in "
+            "gpu-cluster:teams.research.members[0]; list it in only one",
+        ),
+        ([f"user:{SESSION}ada"], [f"user:{SESSION}bob"], "accepted"),
+        (
+            [f"user:{SESSION}bob", f"user:{SESSION}ada"],
+            [f"user:{SESSION}ada"],
+            f"vision.members[0]: 'user:{SESSION}ada' already belongs to team research, in "
+            "gpu-cluster:teams.research.members[1]; list it in only one",
+        ),
+        (
+            [f"{ROLE}people/analysts"],
+            ["group:ml"],
+            f"research.members[0]: '{ROLE}people/analysts' is '{ROLE}analysts' of "
+            "gpu-cluster:cluster.users.analysts.principals[0] in another spelling, and an account "
+            "has one role of a name, whatever its path and case; give both as this command prints "
+            "it: aws iam get-role --role-name analysts --query Role.Arn",
+        ),
+        (
+            [f"{ROLE}ops", f"{ROLE}Ops"],
+            ["group:ml"],
+            f"research.members[1]: '{ROLE}Ops' is '{ROLE}ops' of "
+            "gpu-cluster:teams.research.members[0] in another spelling, and an account has one "
+            "role of a name, whatever its path and case; give both as this command prints it: aws "
+            "iam get-role --role-name Ops --query Role.Arn",
         ),
         (["group:analysts", f"{USER}staff/ada"], ["group:ml"], "accepted"),
         (["group:vision"], ["group:ml"], "accepted"),
