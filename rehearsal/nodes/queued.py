@@ -1,8 +1,9 @@
 """ProvisioningRequests, as GKE's autoscaler processes them: all nodes of a request start, or none.
 
 States, reasons and messages follow GoogleCloudPlatform/cluster-autoscaler 7d250507,
-pkg/provisioningrequests (read 2026-11-24). An accepted request waits for capacity indefinitely, in
-the zone that was chosen when it was accepted: Compute Engine recommends one, here the first that
+pkg/provisioningrequests (read 2026-11-24). An accepted request waits for capacity, and for quota,
+indefinitely (docs.cloud.google.com/compute/docs/instance-groups/create-resize-requests-mig), in the
+zone that was chosen when it was accepted: Compute Engine recommends one, here the first that
 has all machines, else the pool's first. From then on only the reconciler processes it, which does
 not check it again, and its nodes count in the pool's size. They have their own label, and are not
 removed while they are booked for its pods. Unlike on GKE, a request has one pod set.
@@ -189,8 +190,8 @@ class QueuedNodes:
         try:
             self._cloud.start_together(grant.group, grant.nodes, grant.zone)
         except RefusedError as error:
-            if self._say(request, "Provisioned", "ResourcePoolExhausted", str(error),
-                         status="False"):  # fmt: skip
+            reason = "QuotaExceeded" if error.quota else "ResourcePoolExhausted"
+            if self._say(request, "Provisioned", reason, str(error), status="False"):
                 self._log.record("cloud", grant.group, "refused", nodes=grant.nodes,
                     message=str(error), request=name)  # fmt: skip
             return

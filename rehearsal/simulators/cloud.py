@@ -27,7 +27,11 @@ sufficient is judged by this value."""
 
 
 class RefusedError(Exception):
-    """A cloud's refusal: its message, in one line."""
+    """A cloud's refusal: its message, in one line; `quota`: whether a quota is exceeded."""
+
+    def __init__(self, message: str, *, quota: bool = False) -> None:
+        super().__init__(message)
+        self.quota = quota
 
 
 class ApiFaults(Protocol):

@@ -30,7 +30,7 @@ def parts(choices: Choices) -> Parts:
     note = (
         ""
         if choices.zones
-        else f" # aws ec2 describe-availability-zones --region {choices.location} lists yours"
+        else f" # aws ec2 describe-availability-zones --region {region} lists yours"
     )
     place = "subnetIds" if subnets else "zones"
     network = [f"  subnetIds: [{subnets}] # private, in two zones at least"] if subnets else []

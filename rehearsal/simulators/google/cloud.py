@@ -212,7 +212,8 @@ class GoogleCloud(CloudState):
             try:
                 self.check_start(pool, pool.nodes + nodes, zone)
             except ApiError as error:
-                raise RefusedError(error.message) from None
+                over = error.reason == "quotaExceeded"
+                raise RefusedError(error.message, quota=over) from None
             pool.nodes += nodes
             pool.kept_nodes += nodes
             self.placed[group, zone] += nodes

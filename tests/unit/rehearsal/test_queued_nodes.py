@@ -76,6 +76,7 @@ class Stocked:
 
     def __init__(self, cluster: Cluster, machines: dict[str, int]) -> None:
         self.cluster, self.machines, self.placed = cluster, machines, Counter[tuple[str, str]]()
+        self.quota = False
 
     def recommend(self, group: str, nodes: int, zones: Sequence[str]) -> str:
         has = (z for z in zones if self.placed[group, z] + nodes <= self.machines[z])
@@ -83,7 +84,7 @@ class Stocked:
 
     def start_together(self, group: str, nodes: int, zone: str) -> None:
         if self.placed[group, zone] + nodes > self.machines[zone]:
-            raise RefusedError(f"{self.machines[zone]} machines are left")
+            raise RefusedError(f"{self.machines[zone]} machines are left", quota=self.quota)
         self.placed[group, zone] += nodes
         for _ in range(nodes):
             made = node(f"n{len(self.cluster.nodes)}", POOL)
@@ -105,14 +106,23 @@ def rehearsed(
     return cluster, cloud, QueuedNodes(lambda: cluster, EventLog(tmp_path / "log"), cloud)
 
 
-def test_a_request_waits_until_all_of_its_nodes_can_be_had(tmp_path: Path) -> None:
-    """Queued, with the cloud's words; three of four machines start no node."""
+@pytest.mark.parametrize(
+    ("quota", "reason"), [(False, "ResourcePoolExhausted"), (True, "QuotaExceeded")]
+)
+def test_a_request_waits_until_all_of_its_nodes_can_be_had(
+    tmp_path: Path, quota: bool, reason: str
+) -> None:
+    """Queued, with the cloud's words; three of four machines, or a quota of three, start no
+    node."""
     cluster, cloud, nodes = rehearsed(tmp_path, pods=4, machines=3)
+    cloud.quota = quota
     for _ in range(3):
         nodes.turn([POOL], cluster.nodes, [])
     assert cluster.nodes == []
     assert holds(cluster.request, "Accepted")
-    assert condition(cluster.request, "Provisioned")["message"] == "3 machines are left"
+    waits = condition(cluster.request, "Provisioned")
+    assert (waits["status"], waits["reason"]) == ("False", reason)
+    assert waits["message"] == "3 machines are left"
     assert nodes.waiting == {"default/jobset-ddp-1": "3 machines are left"}
     cloud.machines["a"] = 4
     for _ in range(3):

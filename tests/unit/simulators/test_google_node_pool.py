@@ -443,8 +443,9 @@ def test_a_queued_pool_starts_all_nodes_of_a_request_or_none() -> None:
     stack.pool(**QUEUED)
     name = group_of(stack).name
     stack.cloud.faults.quota["PREEMPTIBLE_NVIDIA_T4_GPUS"] = 3
-    with pytest.raises(RefusedError, match="PREEMPTIBLE_NVIDIA_T4_GPUS"):
+    with pytest.raises(RefusedError, match="PREEMPTIBLE_NVIDIA_T4_GPUS") as refused:
         stack.cloud.start_together(name, 4, ZONE)
+    assert refused.value.quota
     assert group_of(stack).target_nodes == 0
     stack.cloud.start_together(name, 3, ZONE)
     assert group_of(stack).target_nodes == 3
@@ -474,8 +475,9 @@ def test_all_nodes_of_a_request_start_in_one_zone(scarce: GoogleStack) -> None:
     cloud.start_together(name, 2, ZONE)
     assert cloud.recommend(name, 2, [ZONE, OTHER]) == OTHER
     assert cloud.recommend(name, 3, [ZONE, OTHER]) == ZONE
-    with pytest.raises(RefusedError, match=f"EXHAUSTED: The zone 'projects/p/zones/{OTHER}'"):
+    with pytest.raises(RefusedError, match=f"zone 'projects/p/zones/{OTHER}'") as refused:
         cloud.start_together(name, 3, OTHER)
+    assert not refused.value.quota
     cloud.start_together(name, 2, OTHER)
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 
 from cli.main import main
 from components.eks.cluster_args import DEFAULT_VERSION
+from components.platforms import PLATFORMS
 from stacks.definition.files import EXAMPLES, ROOT
 from stacks.definition.names import StackError
 from stacks.environments.new_stack import Choices, text, write
@@ -35,6 +37,15 @@ def test_defaults_make_a_file(here: Path, platform: str) -> None:
     assert config["gpu-cluster:cluster"]["name"] == "gpu-staging"
     if platform != "existing":
         assert config["gpu-cluster:cluster"]["deletionProtection"] is True
+
+
+@pytest.mark.parametrize("row", [name for name, row in PLATFORMS.items() if row.environment])
+def test_lines_are_whole_without_options(row: str) -> None:
+    """No two blanks inside one, and a value after each option: what is not given has a default."""
+    existing = "platform" if PLATFORMS[row].added else ""
+    platform = row.removesuffix("-existing")
+    lines = text("s", Choices(platform=platform, existing=existing)).splitlines()
+    assert not [line for line in lines if re.search(r"\S  |--[\w-]+ *(?:$|--)", line)]
 
 
 def test_options_are_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
