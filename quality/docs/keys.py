@@ -101,14 +101,14 @@ def _tables(tables: Mapping[str, type]) -> str:
     parts = []
     first = next(iter(tables.values()))
     for title, kind in tables.items():
-        hidden = {f"`{key}`" for key in _refused(first, kind)}
+        hidden = {f"`{key}`" for key in refused(first, kind)}
         rows = [row for row in _rows(kind, "") if row[0] not in hidden]
         parts.append(f"## {title}\n")
         parts += [*table(("key", "type", "default", "meaning"), rows), ""]
     return "\n".join(parts)
 
 
-def _refused(cluster: type, pool: type) -> set[str]:
+def refused(cluster: type, pool: type) -> set[str]:
     """The keys of a pool that a cluster always refuses, because its scaler is not a setting."""
     fixed = vars(cluster).get("scaler")
     if not isinstance(fixed, property):
@@ -173,7 +173,7 @@ def blocks(platform: str) -> Mapping[str, type]:
 def settings_of(platform: str) -> Iterator[Setting]:
     """All keys of a stack on the platform, such as `cluster.name`, `gpuPools.maxNodes`."""
     own = PLATFORMS[platform].settings
-    hidden = {f"gpuPools.{key}" for key in _refused(own.CLUSTER, own.POOL)}
+    hidden = {f"gpuPools.{key}" for key in refused(own.CLUSTER, own.POOL)}
     for key, kind in blocks(platform).items():
         yield from (each for each in settings(kind, f"{key}.") if each.key not in hidden)
 

@@ -93,7 +93,10 @@ def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
         cluster["properties"] = written | cluster["properties"]
         cluster["required"] = ["platform", *cluster.get("required", ())]
         yield (platform, "cluster"), cluster
-        yield (platform, "gpuPools"), _named("gpuPools", row.settings.POOL)
+        pools = _named("gpuPools", row.settings.POOL)
+        for key in keys.refused(row.settings.CLUSTER, row.settings.POOL):
+            del pools["additionalProperties"]["properties"][key]
+        yield (platform, "gpuPools"), pools
     for key, block in BLOCKS.items():
         named = block.names is not None
         yield ("", key), _named(key, block.args) if named else record(block.args)

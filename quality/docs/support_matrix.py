@@ -173,7 +173,7 @@ def _gpus() -> Iterator[tuple[str, ...]]:
     autopilot: dict[str, set[int]] = {}
     eks: dict[str, list[str]] = {}
     for machine in MACHINE_TYPES.values():
-        if machine.accelerator is not None and _offered(machine):
+        if machine.accelerator and not machine.uncertain and _offered(machine):
             gke.setdefault(ACCELERATORS[machine.accelerator].model, []).append(f"`{machine.name}`")
     for row in ACCELERATORS.values():
         if row.machine_family == "n1" and not row.retired:

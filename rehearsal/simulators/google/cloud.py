@@ -212,8 +212,7 @@ class GoogleCloud(CloudState):
             try:
                 self.check_start(pool, pool.nodes + nodes, zone)
             except ApiError as error:
-                over = error.reason == "quotaExceeded"
-                raise RefusedError(error.message, quota=over) from None
+                raise RefusedError(error.message, quota=error.reason == "quotaExceeded") from None
             pool.nodes += nodes
             pool.kept_nodes += nodes
             self.placed[group, zone] += nodes

@@ -133,6 +133,16 @@ def test_a_mistake_is_said_once_and_in_place(changes: list[list[Any]], says: str
     assert says in said
 
 
+def test_a_key_that_every_cluster_of_a_platform_refuses_is_not_offered() -> None:
+    """An existing GKE cluster has no compute classes."""
+    values = values_of("on-gke")
+    for pool in values["gpu-cluster:gpuPools"].values():
+        pool |= {"fallback": ["spot", "on-demand"], "migrateBack": False}
+        pool |= {"consolidationDelayMinutes": 5}
+    first, *_ = complaints({"config": values})
+    assert "('consolidationDelayMinutes', 'fallback', 'migrateBack' were unexpected)" in first
+
+
 def test_an_encrypted_value_passes_where_a_string_does() -> None:
     """`pulumi config set --secret --path` leaves a map with the key `secure`."""
     values = values_of("onprem")
