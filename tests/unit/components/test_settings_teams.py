@@ -383,12 +383,6 @@ IN_VISION = "already belongs to team vision, in gpu-cluster:teams.vision.members
         ),
         ([f"user:{SESSION}ada"], [f"user:{SESSION}bob"], "accepted"),
         (
-            [f"user:{SESSION}bob", f"user:{SESSION}ada"],
-            [f"user:{SESSION}ada"],
-            f"vision.members[0]: 'user:{SESSION}ada' already belongs to team research, in "
-            "gpu-cluster:teams.research.members[1]; list it in only one",
-        ),
-        (
             [f"{ROLE}people/analysts"],
             ["group:ml"],
             f"research.members[0]: '{ROLE}people/analysts' is '{ROLE}analysts' of "
