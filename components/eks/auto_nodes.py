@@ -17,6 +17,9 @@ from .karpenter_pool import Nodes
 from .pool_args import EksGpuNodeGroupArgs
 
 _OLDEST = f"{AUTO_MODE_HOURS}h"
+# Each node has a terminationGracePeriod, so a drifted node is drained whatever runs on it. Its
+# image is at most a week old before it drifts; an empty pool has no nodes.
+_DRIFTED = "0"
 
 
 def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
@@ -36,9 +39,7 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
         capacity_types=[CAPACITY_TYPES[way] for way in args.purchases],
         startup_taints=args.startup_taints,
         removal=_removal(args.karpenter),
-        # Each node has a terminationGracePeriod, so a drifted node is drained whatever runs on it.
-        # Its image is at most a week old before it drifts; an empty pool has no nodes.
-        drifted=f"{share}%" if share is not None else str(count or 0),
+        drifted=f"{share}%" if share is not None else str(count or _DRIFTED),
         forced_after=FORCED_AFTER if args.force_update else None,
     )
 
@@ -54,6 +55,7 @@ def cpu_nodes(name: str, args: EksCpuPoolArgs, places: Sequence[str], site: Site
         arch="amd64" if instance is None else instance.arch,
         capacity_types=["spot" if args.spot else "on-demand"],
         removal=_removal(EksPoolKarpenterArgs()),
+        drifted=_DRIFTED,
     )
 
 

@@ -324,6 +324,7 @@ class EksClusterArgs:
             self.scaler,
             autoscaler=self.autoscaler != EksAutoscalerArgs(),
             karpenter=self.karpenter != EksKarpenterArgs(),
+            ssm=self.ssm,
         )
         check_tags(self.tags, self.scaler)
         self._check_service_cidr()
@@ -455,8 +456,14 @@ class EksClusterArgs:
         check_partition([*admins, *principals(self.users)], region)
 
 
-def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool) -> None:
-    """Raises ValueError for options of a scaler that the cluster does not use."""
+def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool, ssm: bool = False) -> None:
+    """Raises ValueError for options of a scaler that the cluster does not use, and for `ssm` where
+    it has no effect: https://docs.aws.amazon.com/eks/latest/userguide/auto-security.html."""
+    if ssm and scaler == "auto-mode":
+        raise ValueError(
+            "ssm: is not possible with scaler auto-mode, whose nodes Systems Manager cannot "
+            "access; drop it, and use kubectl debug node/NODE instead"
+        )
     if autoscaler and scaler != "cluster-autoscaler":
         raise ValueError(
             f"autoscaler: has options of Cluster Autoscaler, and scaler is {scaler}; drop one of "
@@ -488,8 +495,7 @@ def check_support(version: str, today: date) -> None:
 
 
 def check_partition(arns: Iterable[tuple[str, str]], region: str) -> None:
-    """Raises ValueError for a principal, given with its key, of another partition than the
-    region's."""
+    """Raises ValueError for an ARN, given with its key, of another partition than the region's."""
     partition = regions.partition(region)
     for path, arn in arns:
         if not arn.startswith(f"arn:{partition}:"):

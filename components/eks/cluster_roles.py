@@ -7,21 +7,14 @@ import pulumi
 
 from ..catalog.eks_addons import Addon
 from .cluster_args import EksClusterArgs
-from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
+from .existing_args import AnyEksClusterArgs, own_policies
 from .iam import EksRole, Statement, document, pod_trust, role_name, service_trust
 
-NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
-"""Policies for joining the cluster and pulling images; the CNI has its own permissions."""
-AUTO_NODE_POLICIES = ("AmazonEKSWorkerNodeMinimalPolicy", "AmazonEC2ContainerRegistryPullOnly")
-"""Policies of Auto Mode's nodes; AWS runs the parts that need more permissions outside them."""
 AUTO_MODE_POLICIES = (
     "AmazonEKSComputePolicy", "AmazonEKSBlockStoragePolicy", "AmazonEKSLoadBalancingPolicy",
     "AmazonEKSNetworkingPolicy",
 )  # fmt: skip
 """Further policies of the cluster, with which EKS launches nodes and what they need."""
-CNI_POLICY = "AmazonEKS_CNI_Policy"
-"""Policy of the nodes, only if the CNI has no role of its own, which is terraform-aws-eks's default
-(modules/eks-managed-node-group/main.tf, bef29c4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +76,11 @@ def node_role(
     name: str, args: AnyEksClusterArgs, *, region: str, opts: pulumi.ResourceOptions
 ) -> EksRole:
     """The role of the stack's nodes."""
-    auto = args.scaler == "auto-mode"
-    cni = isinstance(args, EksExistingClusterArgs) and args.network.cni_policy and not auto
     return EksRole(
         name,
         region=region,
         trust=service_trust("ec2.amazonaws.com"),
-        managed=[
-            *(AUTO_NODE_POLICIES if auto else NODE_POLICIES),
-            *([CNI_POLICY] if cni else []),
-            *(["AmazonSSMManagedInstanceCore"] if args.ssm else []),
-        ],
+        managed=own_policies(args),
         policies=args.node_policies,
         opts=opts,
     )

@@ -199,6 +199,7 @@ class EksExistingClusterArgs:
             self.scaler,
             autoscaler=self.autoscaler is not None,
             karpenter=self.karpenter is not None,
+            ssm=self.ssm,
         )
         check_tags(self.tags, self.scaler)
         unread = self.endpoint is not None and not self.network.security_group_ids
@@ -268,6 +269,37 @@ class EksExistingClusterArgs:
 
 
 AnyEksClusterArgs = EksClusterArgs | EksExistingClusterArgs
+_NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
+"""Policies for joining the cluster and pulling images; the CNI has its own permissions."""
+_AUTO_NODE_POLICIES = ("AmazonEKSWorkerNodeMinimalPolicy", "AmazonEC2ContainerRegistryPullOnly")
+"""Policies of Auto Mode's nodes; AWS runs the parts that need more permissions outside them."""
+_CNI_POLICY = "AmazonEKS_CNI_Policy"
+"""Policy of the nodes, only if the CNI has no role of its own, which is terraform-aws-eks's default
+(modules/eks-managed-node-group/main.tf, bef29c4)."""
+
+
+def own_policies(args: AnyEksClusterArgs) -> list[str]:
+    """Names of the AWS managed policies that the stack attaches to the role of the nodes."""
+    if args.scaler == "auto-mode":
+        return [*_AUTO_NODE_POLICIES]
+    cni = isinstance(args, EksExistingClusterArgs) and args.network.cni_policy
+    ssm = ["AmazonSSMManagedInstanceCore"] if args.ssm else []
+    return [*_NODE_POLICIES, *([_CNI_POLICY] if cni else []), *ssm]
+
+
+def check_policies(args: AnyEksClusterArgs, region: str) -> None:
+    """Raises ValueError for a policy of the nodes that is in another partition than the region, or
+    has the name of another one, from which the name of its attachment is derived."""
+    names = own_policies(args)
+    arns = {f"nodePolicies[{position}]": arn for position, arn in enumerate(args.node_policies)}
+    check_partition(arns.items(), region)
+    for path, arn in arns.items():
+        names.append(arn.rpartition("/")[2])
+        if names[-1] in names[:-1]:
+            raise ValueError(
+                f"{path}: {arn!r} has the name of another policy that the stack attaches to the "
+                "nodes' role; drop it, or rename a policy of your own"
+            )
 
 
 def unfit(

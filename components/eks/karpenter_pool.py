@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from ..catalog.eks import Arch
+from ..catalog import eks as catalog
 from ..cluster import Cluster, GpuPool, Taint
 from .karpenter_args import EksPoolKarpenterArgs
 
@@ -30,7 +30,7 @@ class Nodes:
     class_kind: Literal["EC2NodeClass", "NodeClass"]
     class_spec: Mapping[str, Any]
     instance_types: Sequence[str]
-    arch: Arch
+    arch: catalog.Arch
     capacity_types: Sequence[str]
     """`reserved`, `spot`, `on-demand`: the first available one in this order is used."""
     startup_taints: Sequence[Taint] = ()
@@ -121,17 +121,25 @@ def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
             "template": _template(nodes),
         }
     if most > least:
-        gpus = nodes.pool.allocatable
         specs[name] = {
             "limits": {
-                "nodes": str(most - least),
-                **({nodes.pool.resource: str(gpus * (most - least))} if gpus else {}),
+                resource: str(amount * (most - least)) for resource, amount in _size(nodes).items()
             },
             **({"weight": nodes.removal.weight} if nodes.removal.weight is not None else {}),
             "disruption": _disruption(nodes),
             "template": _template(nodes),
         }
     return specs
+
+
+def _size(nodes: Nodes) -> dict[str, int]:
+    """Resources that limit the number of nodes, with those of one. Before 1.11, Karpenter exceeds a
+    limit of `nodes` by what it starts at a time (kubernetes-sigs/karpenter issue 2657, PR 2526)."""
+    if gpus := nodes.pool.allocatable:
+        return {"nodes": 1, nodes.pool.resource: gpus}
+    # The settings allow only types of the catalog here.
+    rows = (catalog.instance_type(name) for name in nodes.instance_types)
+    return {"nodes": 1, "cpu": max(row.vcpu for row in rows if row is not None)}
 
 
 def overlay(pool: GpuPool, node_pools: Sequence[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from ..decode import NAMESPACE, at, required
 from .cluster_args import EksClusterArgs
 from .cpu_pool_args import EksCpuPoolArgs
-from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
+from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs, check_policies
 from .karpenter_args import SYSTEM_NODES
 from .pool_args import EksGpuNodeGroupArgs
 from .provider_args import AwsProviderArgs, provider_args
@@ -126,6 +126,7 @@ def resolve(
         raise ValueError(f"aws:region: {region} is not a region; did you mean {meant!r}?")
     provider = provider_args(config, region)
     at(f"{NAMESPACE}:cluster", cluster.check_in, region)
+    at(f"{NAMESPACE}:cluster", check_policies, cluster, region)
     at(f"{NAMESPACE}:cluster", cluster.check_support, date.today())
     for name, pool in pools.items():
         at(f"{NAMESPACE}:gpuPools.{name}", check_region, pool.reservation, region)

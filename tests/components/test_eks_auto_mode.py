@@ -73,6 +73,9 @@ def test_a_pool_is_a_node_pool_with_a_node_class() -> None:
     assert pool["template"]["spec"]["nodeClassRef"]["group"] == "eks.amazonaws.com"
     assert pool["template"]["spec"]["expireAfter"] == "480h"
     assert {"nodes": "0", "reasons": ["Drifted"]} in pool["disruption"]["budgets"]
+    loaders = objects(stack, "NodePool")["loaders"]
+    assert loaders["disruption"]["budgets"] == pool["disruption"]["budgets"]
+    assert loaders["limits"] == {"nodes": "3", "cpu": "12"}
     required = {one["key"]: one["values"] for one in pool["template"]["spec"]["requirements"]}
     assert required["karpenter.sh/capacity-type"] == ["reserved"]
     assert "kubernetes.io/os" not in required

@@ -213,7 +213,7 @@ def test_pools_without_gpus_are_launched_too() -> None:
         cpu_pools={"loaders": loaders}, system_pool=EksSystemPoolArgs(min_nodes=2, max_nodes=5)
     )
     pools = objects(stack, "NodePool")
-    assert pools["gpu-cluster-system"]["limits"] == {"nodes": "3"}
+    assert pools["gpu-cluster-system"]["limits"] == {"nodes": "3", "cpu": "6"}
     (system,) = stack.of("aws:eks/nodeGroup:NodeGroup")
     assert {system.inputs["scalingConfig"][key] for key in ("minSize", "maxSize")} == {2}
     assert pools["loaders"]["template"]["metadata"]["labels"] == {

@@ -123,6 +123,29 @@ def test_the_cluster_s_own_karpenter_gives_nodes_its_role(
     assert (said or "").startswith(f"{CLUSTER}.{says}" if says else "")
 
 
+AWS = "arn:aws:iam::aws:policy"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"nodePolicies": [f"{AWS}/AmazonEKS_CNI_Policy"]}, "nodePolicies[0]: "
+         f"'{AWS}/AmazonEKS_CNI_Policy' has the name of another policy that the stack attaches"),
+        ({"nodePolicies": [f"{AWS}/AmazonSSMManagedInstanceCore"], "ssm": True},
+         f"nodePolicies[0]: '{AWS}/AmazonSSMManagedInstanceCore' has the name"),
+        ({"nodePolicies": [f"{AWS}/AmazonSSMManagedInstanceCore"]}, None),
+        ({"nodePolicies": ["arn:aws-cn:iam::aws:policy/A"]},
+         "nodePolicies[0]: 'arn:aws-cn:iam::aws:policy/A' is not in the partition of us-east-1"),
+        ({"ssm": True, "scaler": "auto-mode"}, "ssm: is not possible with scaler auto-mode"),
+    ],
+)  # fmt: skip
+def test_a_policy_is_attached_to_the_nodes_once(changes: dict[str, Any], says: str | None) -> None:
+    """From the region's partition; and none that has no effect on the nodes of Auto Mode."""
+    said = refusal(changed("on-eks", [[CLUSTER, key, value] for key, value in changes.items()]))
+    assert (said is None) == (says is None)
+    assert (said or "").startswith(f"{CLUSTER}.{says}" if says else "")
+
+
 def test_an_order_of_fallback_needs_an_autoscaler_of_the_stack() -> None:
     """The flags of the cluster's own are its owner's."""
     order = ["gpu-cluster:gpuPools", "train-gpu", "fallback", ["on-demand", "spot"]]
