@@ -56,6 +56,10 @@ def wanted(settings: EksSettings) -> list[Wanted]:
         # Reserved machines are checked with their reservation.
         if pool.args.reservation is None
     ]
+    pools += [
+        (name, pool.instance_types, tuple(pool.zones) or cluster.network.places)
+        for name, pool in cluster.cpu_pools.items()
+    ]
     return [
         Wanted(pool=name, types=(kind,), region=region, zones=places)
         for name, kinds, places in pools

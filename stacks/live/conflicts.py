@@ -33,6 +33,12 @@ _PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::(\d+):(role|user)/(?:[^\s\"',/]+/)
 """An IAM role or user: account, kind and name. aws-auth has the ARNs of roles without their path
 (docs.aws.amazon.com/eks/latest/userguide/auth-configmap.html, read 2026-11-24)."""
 
+_NODE_POOLS = ("karpenter.sh", "v1", "nodepools")
+_NODE_CLASSES = {
+    "karpenter": ("karpenter.k8s.aws", "v1", "ec2nodeclasses"),
+    "auto-mode": ("eks.amazonaws.com", "v1", "nodeclasses"),
+}
+
 Object = Mapping[str, Any]
 Conflict = tuple[str, str]
 """A setting and what conflicts with it."""
@@ -69,6 +75,14 @@ def conflicts(
             checked["cluster.autoscaler"] = ["deployments"]
             if "deployments" not in denied:
                 result |= dict(_autoscaler(cluster.deployments, args))
+        else:
+            node_objects, unread = _node_objects(kubeconfig, cluster, args.scaler)
+            denied |= unread
+            checked["gpuPools"] += unread
+            if args.cpu_pools:
+                checked["cluster.cpuPools"] = ["definitions", *unread]
+            for key, reason in node_pools(settings, _theirs(node_objects, owner)):
+                result[key] = f"{reason}; {result[key]}" if key in result else reason
         if args.users and reads_aws_auth():
             keys = dict.fromkeys(principals_key(settings, group) for group in args.users)
             checked[", ".join(keys)] = ["aws-auth"]
@@ -145,6 +159,40 @@ def _read(
 def _aws_auth(core: Any) -> bytes:
     by_name = "metadata.name=aws-auth"
     return asked(core.list_namespaced_config_map, "kube-system", field_selector=by_name)
+
+
+def _node_objects(
+    kubeconfig: str, cluster: InCluster, scaler: str
+) -> tuple[list[Object], dict[str, str]]:
+    """The NodePools and node classes in a cluster, and those that may not be read."""
+    ask = kubernetes.client.CustomObjectsApi(client_of(kubeconfig)).list_cluster_custom_object
+    defined = {definition["metadata"]["name"] for definition in cluster.definitions}
+    kinds = {f"{kind[2]}.{kind[0]}": kind for kind in (_NODE_POOLS, _NODE_CLASSES[scaler])}
+    found, denied = _read(
+        {name: partial(asked, ask, *kind) for name, kind in kinds.items() if name in defined}
+    )
+    return [item for rows in found.values() for item in rows], denied
+
+
+def node_pools(settings: Settings[EksSettings], theirs: Sequence[Object]) -> Iterator[Conflict]:
+    """Pools with the names of NodePools or node classes of others."""
+    pools = {f"gpuPools.{name}": item.pool for name, item in settings.pools.items()}
+    for name, args in settings.own.cluster.cpu_pools.items():
+        pools[f"cluster.cpuPools.{name}"] = args.pool(name)
+    existing = {(item["kind"] == "NodePool", item["metadata"]["name"]): item for item in theirs}
+    for key, pool in pools.items():
+        least, most = pool.bounds
+        created = [
+            *([(True, pool.name)] if most > least else []),
+            *([(True, f"{pool.name}-static")] if least else []),
+            (False, pool.name),
+        ]
+        if item := next((existing[each] for each in created if each in existing), None):
+            yield (
+                key,
+                f"the cluster already has a {item['kind']} {item['metadata']['name']}, so pulumi "
+                "up would fail to create it; choose another name",
+            )
 
 
 def mapped(settings: Settings[EksSettings], config_maps: Sequence[Object]) -> Iterator[Conflict]:

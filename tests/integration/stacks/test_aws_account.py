@@ -136,6 +136,10 @@ def test_ec2_is_asked_for_every_instance_type_in_every_zone() -> None:
         "m7a.large is not in us-east-1a, us-east-1b, nor anywhere else in us-east-1; choose "
         "another type",
     )
+    heads = {"instanceTypes": ["m7a.large"], "zones": ["us-east-1b"]}
+    cpu = eks_settings(zones, ["gpu-cluster:cluster", "cpuPools", {"heads": heads}])
+    assert offers_of(elsewhere, cpu)[-1][0] == "heads"
+    assert offers_of(elsewhere, cpu)[-1][2].startswith("m7a.large is not in us-east-1b, nor")
 
 
 AUTO = [["gpu-cluster:cluster", "scaler", "auto-mode"],

@@ -203,6 +203,43 @@ def test_rights_through_aws_auth_that_an_access_entry_would_hide_are_found() -> 
         assert ("teams.lab.members" in dict(conflicts.mapped(of_team, theirs))) is found
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "owner", "key"),
+    [
+        ("NodePool", "train-gpu", "", "gpuPools.train-gpu"),
+        ("NodePool", "heads-static", "gpu-cluster/other", "cluster.cpuPools.heads"),
+        ("NodeClass", "heads", "", "cluster.cpuPools.heads"),
+        ("NodePool", "heads", "", None),  # The pool has only nodes of its minimum.
+        ("NodePool", "train-gpu-static", "", None),
+        ("NodePool", "train-gpu", "gpu-cluster/on-eks", None),
+    ],
+)
+def test_node_pools_of_others_are_found(
+    monkeypatch: pytest.MonkeyPatch, kind: str, name: str, owner: str, key: str | None
+) -> None:
+    """And node classes, of which `pulumi up` would fail to create one of the same name."""
+    heads = {"instanceTypes": ["m7i.large"], "minNodes": 1, "maxNodes": 1}
+    own = read(
+        [CLUSTER, "scaler", "auto-mode"],
+        [*POOL, "nodeRepair", None],
+        [CLUSTER, "cpuPools", {"heads": heads}],
+    )
+    plurals = {"NodePool": "nodepools", "NodeClass": "nodeclasses"}
+    defined = [named("nodepools.karpenter.sh"), named("nodeclasses.eks.amazonaws.com")]
+
+    def asked(ask: Any, *given: str, **__: str) -> bytes:
+        rows = defined if ask.__name__ == "list_custom_resource_definition" else []
+        if given and given[-1] == plurals[kind]:
+            rows = [named(name, owner) | {"kind": kind}]
+        return json.dumps({"items": rows}).encode()
+
+    monkeypatch.setattr(conflicts, "asked", asked)
+    monkeypatch.setattr(conflicts, "client_of", lambda _: None)
+    found, unread = conflicts.conflicts("", own, "gpu-cluster/on-eks", reads_aws_auth=lambda: False)
+    assert (list(found), unread) == ([key] if key else [], [])
+    assert not found or f"a {kind} {name}" in str(found)
+
+
 def test_what_may_not_be_read_hides_no_other_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named with the missing permission; nothing is said to be missing that was not read."""
     role = "arn:aws:iam::123456789012:role/lab"
