@@ -8,7 +8,7 @@ import click
 from cli.options import json_option, stack_argument
 from cli.output import say
 from components.platforms import PLATFORMS, WRITTEN
-from stacks.outcome import Answer, ExitCode
+from stacks.outcome import Answer, CheckError, ExitCode
 
 
 class _Pair(click.ParamType[tuple[str, str]]):
@@ -63,7 +63,7 @@ class _List(click.ParamType[tuple[str, ...]]):
     help="Security group of the nodes of an existing EKS cluster; repeatable.",
 )
 @click.option(
-    "--kubernetes-version", help="The Kubernetes version of an existing EKS cluster, such as 1.35."
+    "--kubernetes-version", help="The Kubernetes version of an existing cluster, such as 1.35."
 )
 @click.option("--vpc", help="The VPC network of an existing subnetwork, on GKE.")
 @click.option("--subnetwork", help="An existing subnetwork, on GKE.")
@@ -84,6 +84,10 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
     from stacks.environments import new_stack
 
     def ask() -> Answer:
+        for option in click.get_current_context().command.params:
+            value = given.get(str(option.name))
+            if value == "" or (isinstance(value, tuple) and "" in value):
+                raise CheckError(f"{option.opts[0]}: is empty; give a value, or drop the option")
         choices = _choices(given, asking=not yes and sys.stdin.isatty())
         file, config = new_stack.write(stack, choices)
         said = f"wrote {file.name}\nnext: gpu-cluster rehearse {stack}"
@@ -113,6 +117,9 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
         "gke",
         click.Choice(WRITTEN),
     )
+    if given["existing"] and not given["platform"] and not asking:
+        added = " or ".join(name for name in WRITTEN if f"{name}-existing" in PLATFORMS)
+        raise CheckError(f"--platform: is missing; with --existing, give {added}")
     platform = given["platform"] or "gke"
     name = new_stack.Choices(platform=platform, existing=given["existing"] or "").row
     platform_row = PLATFORMS.get(name)

@@ -223,8 +223,8 @@ class BatchArgs:
         args = self.queues[name]
         if asked.namespace not in args.namespaces:
             raise ValueError(
-                f"queue: {name} does not accept jobs from namespace {asked.namespace}; allowed: "
-                f"{', '.join(args.namespaces)}"
+                f"queue: {name} does not accept jobs from namespace {asked.namespace}; allowed "
+                f"namespaces: {', '.join(args.namespaces)}"
             )
         if pool.name not in args.pools:
             raise ValueError(
@@ -263,7 +263,13 @@ class BatchArgs:
                 + (f"allowed: {', '.join(allowed)}" if allowed else "drop it")
             )
 
-    def past_queue(self, pool: GpuPool, kind: str, gpus: int) -> str | None:
+    def _entrance(self, queue: str, namespace: str) -> str:
+        """The keys of a workload in `namespace` for the queue to accept it."""
+        allowed = self.queues[queue].namespaces
+        move = "" if namespace in allowed else f" and namespace: {allowed[0]}"
+        return f"queue: {queue}{move}"
+
+    def past_queue(self, pool: GpuPool, kind: str, namespace: str, gpus: int) -> str | None:
         """A warning that a workload of this kind (`job` or another) bypasses the queue that hands
         out the pool; None if the queue's quota leaves enough for the `gpus` of all such workloads.
         A pool without a maximum has an explicit quota."""
@@ -276,7 +282,7 @@ class BatchArgs:
         name = " or ".join(owners)
         if kind == "job":
             what = f"queue: is missing, and pool {pool.name} belongs to queue {name}: the job"
-            ways = [f"queue: {name}"]
+            ways = [" or ".join(self._entrance(owner, namespace) for owner in owners)]
         else:
             what = f"pool: {pool.name} belongs to queue {name}, and a {kind} has no queue: it"
             ways = []

@@ -163,7 +163,8 @@ def _past_queues(settings: Settings[Any]) -> Iterator[str]:
         taken[pods.pool] += pods.count * pods.gpus
     for pods in unqueued:
         pool = settings.pools[pods.pool].pool
-        line = settings.batch.past_queue(pool, kinds[pods.path], taken[pods.pool])
+        kind = kinds[pods.path]
+        line = settings.batch.past_queue(pool, kind, pods.namespace, taken[pods.pool])
         if line and pods.count * pods.gpus:
             yield f"{pods.path}.{line}"
 

@@ -37,7 +37,10 @@ def parts(choices: Choices) -> Parts:
     pool.append(f"maxNodes: {choices.max_nodes or MAX_NODES} # from 0, as pods need them")
     location = f"location: {scalar(place)}"
     if choices.existing:
-        return added(choices, offer, "GKE"), [f"{location}{example(choices.location)}"], pool, 1
+        version = choices.kubernetes_version
+        cluster = [f"{location}{example(choices.location)}"]
+        cluster += [f"version: {scalar(version)}"] if version else []
+        return added(choices, offer, "GKE"), cluster, pool, 1
     return (
         f"GKE Standard with {offer.gpu} GPUs, which cost nothing until a pod needs them",
         [location, *reachable(choices), *network(choices)],

@@ -54,6 +54,8 @@ OPTIONS: Mapping[str, str] = {
     "zones": "--zone",
 }
 """Key of a stack's file -> the option of `gpu-cluster new` that sets it."""
+_NETWORK = r"subnetIds|(?:vpc|subnetwork)(?=, )|podsRange|servicesRange"
+"""Keys in a reason that are shown as options."""
 YOURS = " # yours instead of this example"
 
 
@@ -86,7 +88,7 @@ class Choices:
     security_group_ids: Sequence[str] = ()
     """On EKS, the security groups of the nodes in an existing cluster."""
     kubernetes_version: str = ""
-    """On EKS, the version of an existing cluster."""
+    """The version of an existing cluster."""
     network: Mapping[str, str] = field(default_factory=dict)
     """On GKE, an existing subnetwork: the contents of `cluster.network`."""
     node_label: tuple[str, str] | tuple[()] = ()
@@ -132,7 +134,7 @@ def by_options(refusal: str) -> str:
     keys = re.findall(r"\w+", path.partition(":")[2])
     option = next((OPTIONS[key] for key in reversed(keys) if key in OPTIONS), path)
     reason = reason.replace("set privateEndpoint: true", "give --private-endpoint")
-    reason = re.sub(r"subnetIds|podsRange|servicesRange", lambda key: OPTIONS[key[0]], reason)
+    reason = re.sub(_NETWORK, lambda key: OPTIONS[key[0]], reason)
     return f"{option}{colon}{reason}"
 
 
@@ -223,11 +225,12 @@ class _Read:
 
     def check(self) -> None:
         """Raises StackError for a choice that is given and was not read."""
-        row = self._choices.row
+        platform, existing = self._choices.platform, self._choices.existing
+        where = f"an existing {platform.upper()} cluster" if existing else platform
         for name in sorted({one.name for one in fields(Choices)} - self._names):
             if value := getattr(self._choices, name):
                 option = (name if isinstance(value, int) else name.removesuffix("s")).split("_")
-                raise StackError(f"--{'-'.join(option)}: has no effect on {row}; drop it")
+                raise StackError(f"--{'-'.join(option)}: has no effect on {where}; drop it")
 
 
 def example(given: object) -> str:
@@ -286,7 +289,8 @@ def _check_network(choices: Choices) -> None:
     """Refuses network options of other platforms."""
     cloud = PLATFORMS[choices.platform].cloud
     if choices.network and cloud != "google":
-        raise StackError("a subnetwork is for gke and gke-autopilot; on eks give --subnet-id")
+        option = OPTIONS[next(iter(choices.network))]
+        raise StackError(f"{option} is for gke and gke-autopilot; on eks give --subnet-id")
     if choices.subnet_ids and cloud != "aws":
         raise StackError("--subnet-id is for eks; on gke give --vpc, --subnetwork and its ranges")
 

@@ -201,6 +201,13 @@ def test_a_job_of_a_whole_pool_has_only_the_queue() -> None:
     )
     (line,) = of_workloads(values)
     assert line.endswith("may have to wait for its GPUs; set queue: training")
+    del values["gpu-cluster:trainingJobs"]
+    values["gpu-cluster:namespaces"] = {"research": {}}
+    values["gpu-cluster:batch"]["queues"]["training"]["namespaces"] = ["research"]
+    (line,) = of_workloads(values)
+    assert line.endswith("; set queue: training and namespace: research")
+    values["gpu-cluster:workloads"]["sweep"] |= {"queue": "training", "namespace": "research"}
+    assert of_workloads(values) == []
 
 
 @pytest.mark.parametrize(("kind", "key"), [("deployment", "replicas"), ("job", "parallelism")])

@@ -72,6 +72,7 @@ def test_options_are_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_pools_on_an_existing_gke_cluster(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing of the cluster is in the file but where it is; two stacks can share it."""
     line = "--platform gke --existing platform --project mine-1 --location us-central1-a --gpu l4"
+    line += " --kubernetes-version 1.35"
     assert main(["new", "a", *line.split(), "--json"]) == ExitCode.OK
     config = json.loads(capsys.readouterr().out)["config"]
     assert main(["new", "b", *line.split()]) == ExitCode.OK
@@ -80,6 +81,7 @@ def test_pools_on_an_existing_gke_cluster(here: Path, capsys: pytest.CaptureFixt
         "platform": "gke",
         "existing": "platform",
         "location": "us-central1-a",
+        "version": "1.35",
     }
     assert config["gpu-cluster:gpuPools"]["gpus"]["machineType"] == "g2-standard-4"
     assert "yours instead" not in (here / "Pulumi.a.yaml").read_text()
@@ -152,8 +154,14 @@ def test_a_private_control_plane_in_an_existing_network(
         ("--platform existing --private-endpoint", "--private-endpoint: has no effect on existing"),
         (
             "--subnetwork gke",
-            "new: --vpc: is missing; an existing network needs vpc, subnetwork, --pods-range and",
+            "new: --vpc: is missing; an existing network needs --vpc, --subnetwork, --pods-range "
+            "and --services-range: name the VPC network of the subnetwork",
         ),
+        ("--platform eks --vpc net", "new: --vpc is for gke and gke-autopilot; on eks give --sub"),
+        ("--platform eks --existing=", "new: --existing: is empty; give a value, or drop the opt"),
+        ("--platform eks --subnet-id=", "new: --subnet-id: is empty; give a value, or drop the"),
+        ("--gpu=", "new: --gpu: is empty"),
+        ("--existing a", "new: --platform: is missing; with --existing, give gke or eks"),
         ("--gpu b200 --location us-central1-a", "zones of us-central1 that have it: us-central1-b"),
         ("--gpu p4 --location us-east1", "regions that have it: asia-southeast1, "),
         ("--gpu gb200 --location us-central1", "is sold by Google Cloud only as reservation"),
@@ -163,9 +171,15 @@ def test_a_private_control_plane_in_an_existing_network(
             "--platform gke-autopilot --existing a",
             "--existing: is for gke and eks, not for gke-",
         ),
-        ("--existing a --name b", "--name: the owner of a decides this; drop it"),
-        ("--existing a --network vpn=198.51.100.0/24", "--network: the owner of a decides"),
-        ("--existing a --vpc main", "--vpc, --subnetwork and their ranges: the owner of a decides"),
+        ("--platform gke --existing a --name b", "--name: the owner of a decides this; drop it"),
+        (
+            "--platform gke --existing a --network vpn=198.51.100.0/24",
+            "--network: the owner of a decides",
+        ),
+        (
+            "--platform gke --existing a --vpc main",
+            "--vpc, --subnetwork and their ranges: the owner of a decides",
+        ),
         ("--platform eks --existing a --zone us-east-1a", "--zone: the owner of a decides"),
         ("--platform eks --existing a --subnet-id b", "new: --subnet-id: 'b' is not "),
         (
@@ -173,9 +187,12 @@ def test_a_private_control_plane_in_an_existing_network(
             "new: --security-group-id: 'b' is not the ID of a security group such as sg-",
         ),
         ("--platform eks --existing a --kubernetes-version 1", "new: --kubernetes-version: '1' is"),
-        ("--existing A_b", "new: --existing: 'A_b' is not "),
+        ("--platform gke --existing A_b", "new: --existing: 'A_b' is not "),
         ("--platform eks --kubernetes-version 1.35", "--kubernetes-version: has no effect on eks;"),
-        ("--existing a --security-group-id b", "--security-group-id: has no effect on gke-ex"),
+        (
+            "--platform gke --existing a --security-group-id b",
+            "--security-group-id: has no effect on an existing GKE cluster; drop it",
+        ),
         ("--platform aks", "'aks' is not a valid platform; allowed: "),
         ("--platform gke-autopilot --location us-central1-a", "clusters are regional; give us-"),
         ("--platform gke --location mars", "--location: 'mars' is neither a region nor a zone of"),
