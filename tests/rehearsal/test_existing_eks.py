@@ -214,6 +214,11 @@ def test_pools_grow_by_the_auto_mode_of_the_cluster(tmp_path: Path) -> None:
         assert rehearsal.run_until_ready(), rehearsal.failures
         (node,) = sandbox.cluster_cache.gpu_nodes
         assert node["metadata"]["labels"]["eks.amazonaws.com/compute-type"] == "auto"
+        kubeconfig, own = sandbox.control_plane.kubeconfig.read_text(), sandbox.program.settings
+        assert own is not None
+        assert conflicts(kubeconfig, own, "gpu-cluster/on-eks") == ({}, [])
+        found, _ = conflicts(kubeconfig, own, "gpu-cluster/other")
+        assert "already has a NodePool train-gpu, so" in found["gpuPools.train-gpu"]
         assert rehearsal.teardown(), rehearsal.failures
         assert sandbox.cloud.list_resources() == sandbox.disturbed() == []
 
