@@ -12,6 +12,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .catalog.spelling import nearest
@@ -28,6 +29,9 @@ else:
 T = TypeVar("T")
 P = ParamSpec("P")
 NAMESPACE = "gpu-cluster"
+INSTEAD: ContextVar[float | str | None] = ContextVar("INSTEAD", default=None)
+"""Set while the advice of a refusal is tried: what replaces a number outside its range, or a word
+that is not known."""
 """The prefix of this project's keys in a stack's config."""
 EXAMPLE = "example"
 """Metadata key of a field of args: an example value for the error about a missing key."""
@@ -138,6 +142,8 @@ def _decode(path: str, kind: Any, value: object) -> Any:
         return _decode(path, kind, value)
     if origin is typing.Literal:
         if value not in parameters or isinstance(value, bool) not in map(_is_bool, parameters):
+            if (instead := INSTEAD.get()) in parameters:
+                return instead
             choices = [str(choice) for choice in parameters]
             raise ValueError(f"{path}: {shown(value)} is not known; {unknown(str(value), choices)}")
         return value

@@ -12,7 +12,6 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cache
@@ -21,11 +20,8 @@ from typing import Annotated, Any
 from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen
 
 from .catalog import kubernetes as names
-from .decode import camel, shown, unknown
+from .decode import INSTEAD, camel, shown, unknown
 from .kube import quantity
-
-INSTEAD: ContextVar[float | None] = ContextVar("INSTEAD", default=None)
-"""Set while the advice of a refusal is tried: what a number outside its range is replaced by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # Hashable, as annotations have to be.
@@ -212,9 +208,10 @@ def check_limits(args: Any) -> None:
             needed = getattr(kind, "__name__", kind)
             raise ValueError(f"{camel(name)}: {value!r} is not of type {needed}") from None
         for where, reason in refusals:
-            if INSTEAD.get() is None or not isinstance(value, int | float):
+            like = str if isinstance(instead := INSTEAD.get(), str) else int | float
+            if where or instead in (None, value) or not isinstance(value, like):
                 raise ValueError(f"{camel(name)}{where}: {reason}")
-            object.__setattr__(args, name, INSTEAD.get())
+            object.__setattr__(args, name, instead)
 
 
 @cache

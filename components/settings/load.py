@@ -17,6 +17,7 @@ from typing import Any, get_args, get_origin
 from ..batch.load import Available, read_batch
 from ..catalog.clouds import CLOUDS
 from ..decode import (
+    INSTEAD,
     NAMESPACE,
     NoSuchKey,
     at,
@@ -32,7 +33,7 @@ from ..decode import (
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
-from ..limits import INSTEAD, unwrapped
+from ..limits import unwrapped
 from ..platforms import PLATFORMS, WRITTEN, platform_in
 from .auxiliary import (
     check_disk_zones,
@@ -56,6 +57,10 @@ _LONGEST = 2000
 _PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
 _KEYS = ("cluster", "gpuPools", *BLOCKS)
+_LISTED = re.compile(
+    r"(.*?): (.*) is not known; (?:did you mean '([^']*)'[?] )?allowed: ([^; ]+(?:, [^; ]+)*)",
+    re.DOTALL,
+)
 _RANGE = re.compile(
     r"(.*?): (-?[0-9.e+]+) is (?:out of range|negative|too small|too large)[^;]*; "
     r"allowed[^:;]*: (?:at most )?(-?[0-9.]+)(?: to (-?[0-9.]+))?"
@@ -126,26 +131,52 @@ def _checked(config: Mapping[str, str], read: Callable[[], Settings[Any]]) -> Se
 
 
 def _narrowed(message: str, read: Callable[[], Settings[Any]], *, again: bool = True) -> str:
-    """The refusal of a number outside its range, with what the other settings allow: otherwise, who
-    follows it might be refused once more."""
+    """The refusal of a number outside its range, or of an unknown word, with what the other
+    settings allow: otherwise, who follows it might be refused once more."""
+    if listed := _LISTED.fullmatch(message):
+        return _without_refused(listed, read)
     if not (match := _RANGE.match(message)):
         return message
     path, given, *ends = match.groups()
     ends = sorted(filter(None, ends), key=lambda end: abs(float(end) - float(given)))
     for end in ends:
-        token = INSTEAD.set(json.loads(end))
-        try:
-            read()
-        except ValueError as error:
-            where, _, reason = str(error).partition(": ")
-            narrower = f"{path}: {re.sub('^-?[0-9.]+(?= )', given, reason)}"
-            if where == path and narrower != message:
-                if " is out of range" in reason:
-                    return _narrowed(narrower, read, again=False) if again else narrower
-                return narrower if end == ends[0] else f"{message}; but {reason}"
-        finally:
-            INSTEAD.reset(token)
+        where, _, reason = _refusal(json.loads(end), read).partition(": ")
+        narrower = f"{path}: {re.sub('^-?[0-9.]+(?= )', given, reason)}"
+        if where == path and narrower != message:
+            if " is out of range" in reason:
+                return _narrowed(narrower, read, again=False) if again else narrower
+            return narrower if end == ends[0] else f"{message}; but {reason}"
     return message
+
+
+def _without_refused(listed: re.Match[str], read: Callable[[], Settings[Any]]) -> str:
+    """The refusal of an unknown word that lists only words which the other settings allow."""
+    path, given, near, words = listed.groups()
+    left, why = [], ""
+    for word in words.split(", "):
+        says = _refusal(word, read)
+        if says == listed[0]:  # It is not a setting's own list of words.
+            return says
+        if says.startswith(f"{path}: "):
+            why = why or says.removeprefix(f"{path}: ")
+        else:
+            left.append(word)
+    if not left:
+        return f"{listed[0]}; but {why}"
+    hint = f"did you mean {near!r}? " if near in left else ""
+    return f"{path}: {given} is not known; {hint}allowed: {', '.join(left)}"
+
+
+def _refusal(instead: float | str, read: Callable[[], Settings[Any]]) -> str:
+    """What refuses the config with this in place of what is refused now; empty if nothing does."""
+    token = INSTEAD.set(instead)
+    try:
+        read()
+    except ValueError as error:
+        return str(error)
+    finally:
+        INSTEAD.reset(token)
+    return ""
 
 
 def _short(message: str) -> str:
