@@ -22,6 +22,7 @@ RENAMED: Final[Mapping[str, str]] = {
 COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "accelerator": ("instanceTypes", "machineType"),
     "amiType": ("osImage",),
+    "capacityType": ("spot",),
     "cidr": ("nodesCidr",),
     "desiredNodes": ("minNodes",),
     "gpus": ("gpusPerNode",),

@@ -130,11 +130,19 @@ def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
     )
 
 
+class NoSuchPool(ValueError):
+    """The refusal of a name at `path` that is not a GPU pool's."""
+
+    def __init__(self, path: str, name: str, pools: Pools) -> None:
+        self.path, self.name = path, name
+        allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
+        super().__init__(f"{path}: {name!r} is not a pool; {allowed}")
+
+
 def pool_at(path: str, name: str, pools: Pools) -> GpuPool:
     """The pool that the setting at `path` names."""
     if name not in pools:
-        allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
-        raise ValueError(f"{path}: {name!r} is not a pool; {allowed}")
+        raise NoSuchPool(path, name, pools)
     return pools[name]
 
 

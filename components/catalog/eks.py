@@ -12,6 +12,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Final, Literal
 
+from .eks_instances import CPU_INSTANCE_TYPE as CPU_INSTANCE_TYPE
 from .eks_instances import CPU_INSTANCE_TYPES as CPU_INSTANCE_TYPES
 from .eks_instances import INSTANCE_TYPES as INSTANCE_TYPES
 from .eks_instances import LOCATED_FAMILIES as LOCATED_FAMILIES

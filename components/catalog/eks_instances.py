@@ -1,4 +1,4 @@
-"""EC2 instance types with GPUs, and the few without that a system node group uses.
+"""EC2 instance types with GPUs, and the common families without.
 
 Read on 2026-11-21. `source` of a row: karp is karpenter-provider-aws v1.14.1 instance-types.md
 (2026-08-21), caec2 kubernetes/autoscaler ec2_instance_types.go (2026-01-22), boto botocore 1.44.5.
@@ -13,6 +13,7 @@ first to support G7, and supports neither P3dn nor G6f (amazon-eks-ami doc/usage
 2026-07).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -38,18 +39,11 @@ _INTERFACES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
             (2, 10): "g6f.large",
             (2, 50): "p5.48xlarge p5e.48xlarge",
             (3, 6): "t3.medium t3a.medium t4g.medium",
-            (3, 10): (
-                "g4ad.4xlarge g4dn.xlarge g4dn.2xlarge g4dn.4xlarge m5.large m6i.large m6a.large "
-                "m7i.large m7i-flex.large m7a.large m6g.large m7g.large"
-            ),
+            (3, 10): "g4ad.4xlarge g4dn.xlarge g4dn.2xlarge g4dn.4xlarge",
             (3, 12): "t3.large t3a.large t4g.large",
             (4, 15): (
                 "g4ad.8xlarge g4dn.8xlarge g4dn.16xlarge g5.xlarge g5.2xlarge g5g.xlarge "
-                "g5g.2xlarge g6.xlarge g6.2xlarge g6e.xlarge g6e.2xlarge g6f.xlarge g6f.2xlarge "
-                "m5.xlarge m5.2xlarge m6i.xlarge m6i.2xlarge m6a.xlarge m6a.2xlarge m7i.xlarge "
-                "m7i.2xlarge m7i-flex.xlarge m7i-flex.2xlarge m7a.xlarge m7a.2xlarge m6g.xlarge "
-                "m6g.2xlarge m7g.xlarge m7g.2xlarge t3.xlarge t3.2xlarge t3a.xlarge t3a.2xlarge "
-                "t4g.xlarge t4g.2xlarge"
+                "g5g.2xlarge g6.xlarge g6.2xlarge g6e.xlarge g6e.2xlarge g6f.xlarge g6f.2xlarge"
             ),
             (4, 30): "p5.4xlarge",
             (4, 50): "p5en.48xlarge p6-b200.48xlarge p6-b300.48xlarge",
@@ -69,6 +63,7 @@ _INTERFACES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
                 "g4dn.metal g5.12xlarge g5.24xlarge g5g.16xlarge g5g.metal g6.16xlarge "
                 "g6.24xlarge g6.48xlarge g6e.16xlarge p3dn.24xlarge p4d.24xlarge p4de.24xlarge"
             ),
+            (15, 30): "i4i.24xlarge",
             (24, 64): "g7.24xlarge",
         }.items()
         for name in names.split()
@@ -162,27 +157,30 @@ def _family(
         )
 
 
-def _cpu(
-    family: str, arch: Arch, large: float, *, burstable: bool = False
-) -> Iterator[InstanceType]:
-    """The sizes of one family; each costs twice as much as the previous, as in the table."""
-    sizes = [("large", 2, 8, large), ("xlarge", 4, 16, 2 * large), ("2xlarge", 8, 32, 4 * large)]
-    if burstable:
-        sizes.insert(0, ("medium", 2, 4, large / 2))
-    for size, vcpu, memory_gib, price in sizes:
+def _cpu(family: str, sizes: str, large: float) -> Iterator[InstanceType]:
+    """Price and memory of a family are in proportion to vCPUs, except for the smallest burstable
+    size."""
+    kind = family.partition("-")[0]
+    ends = next((end for end in _CPU_INTERFACES if kind.endswith(end)), "")
+    for size in sizes.split():
+        factor = size.removesuffix("xlarge")
+        vcpu = 2 if size in ("medium", "large") else 4 * int(factor or 1)
+        share = 0.5 if size == "medium" else vcpu / 2
+        name = f"{family}.{size}"
         yield InstanceType(
-            name=f"{family}.{size}",
+            name=name,
             gpus=0,
             gpu_model=None,
             gpu_memory_mib=None,
             vendor=None,
             vcpu=vcpu,
-            memory_gib=memory_gib,
-            interfaces=_INTERFACES.get(f"{family}.{size}"),
-            arch=arch,
-            on_demand=round(price, 5),
+            memory_gib=share * 2 * _GIB_PER_VCPU[family[0]],
+            interfaces=_INTERFACES.get(name)
+            or next(each for most, each in _CPU_INTERFACES[ends].items() if vcpu <= most),
+            arch="arm64" if family[2:3] == "g" else "amd64",
+            on_demand=round(large * share, 5),
             quota="standard",
-            notes="burstable" if burstable else "",
+            notes="burstable" if family[0] == "t" else "",
         )
 
 
@@ -368,19 +366,51 @@ _ROWS: Final = (
     ),
 )  # fmt: skip
 
-_CPU_ROWS: Final = (
-    *_cpu("m5", "amd64", 0.096),
-    *_cpu("m6i", "amd64", 0.096),
-    *_cpu("m6a", "amd64", 0.0864),
-    *_cpu("m7i", "amd64", 0.1008),
-    *_cpu("m7i-flex", "amd64", 0.09576),
-    *_cpu("m7a", "amd64", 0.11592),
-    *_cpu("m6g", "arm64", 0.077),
-    *_cpu("m7g", "arm64", 0.0816),
-    *_cpu("t3", "amd64", 0.0832, burstable=True),
-    *_cpu("t3a", "amd64", 0.0752, burstable=True),
-    *_cpu("t4g", "arm64", 0.0672, burstable=True),
-)
+_GIB_PER_VCPU: Final = {"c": 2, "m": 4, "r": 8, "i": 8, "t": 4}
+"""First letter of a family -> GiB for each vCPU."""
+_OLDER: Final = {2: (3, 10), 8: (4, 15), 48: (8, 30), 96: (15, 50)}
+_CPU_INTERFACES: Final[Mapping[str, Mapping[int, tuple[int, int]]]] = {
+    "in": {**_OLDER, 128: (8, 50)},
+    "idn": {**_OLDER, 128: (8, 50)},
+    "8a": {
+        2: (3, 20), 4: (4, 20), 8: (4, 40), 16: (8, 40), 32: (10, 40), 48: (12, 64), 96: (16, 64),
+        192: (24, 64),
+    },
+    "8i": {
+        2: (3, 20), 8: (4, 30), 16: (8, 50), 32: (10, 50), 48: (12, 50), 96: (16, 64),
+        384: (24, 64),
+    },
+    "": {**_OLDER, 192: (15, 50)},
+}  # fmt: skip
+"""End of a family -> vCPUs at most -> `InstanceType.interfaces`, as DescribeInstanceTypes answers
+(moto 5.2.5)."""
+_TO_16: Final = "large xlarge 2xlarge 4xlarge 8xlarge 12xlarge 16xlarge"
+_CPU_FAMILIES: Final[Mapping[str, str]] = {
+    _TO_16: (
+        "m6g 0.077 m6gd 0.0904 m7g 0.0816 m7gd 0.1068 m7i-flex 0.09576 m8i-flex 0.10055 c6g 0.068 "
+        "c6gd 0.0768 c6gn 0.0864 c7g 0.0725 c7gd 0.09072 c7gn 0.1248 c7i-flex 0.08479 "
+        "c8i-flex 0.08902 r6g 0.1008 r6gd 0.1152 r7g 0.1071 r7gd 0.13608 r8i-flex 0.13197"
+    ),
+    f"{_TO_16} 24xlarge": (
+        "m5 0.096 m5a 0.086 m5ad 0.103 m5d 0.113 m5dn 0.136 m5n 0.119 c5a 0.077 c5ad 0.086 "
+        "r5 0.126 r5a 0.113 r5ad 0.131 r5b 0.149 r5d 0.144 r5dn 0.167 r5n 0.149"
+    ),
+    f"{_TO_16} 24xlarge 32xlarge": (
+        "m6i 0.096 m6id 0.11865 m6in 0.13923 m6idn 0.15912 c6i 0.085 c6id 0.1008 c6in 0.1134 "
+        "r6i 0.126 r6id 0.1512 r6in 0.17433 r6idn 0.19539 i4i 0.1716"
+    ),
+    f"{_TO_16} 24xlarge 32xlarge 48xlarge": (
+        "m6a 0.0864 m7a 0.11592 c6a 0.0765 c7a 0.10264 r6a 0.1134 r7a 0.15215"
+    ),
+    f"{_TO_16} 24xlarge 48xlarge": (
+        "m7i 0.1008 m8a 0.12172 m8g 0.08976 m8gd 0.11532 c7i 0.08925 c8a 0.10777 c8g 0.07976 "
+        "c8gd 0.09798 r7i 0.1323 r8a 0.15976 r8g 0.11782 r8gd 0.14696"
+    ),
+    f"{_TO_16} 24xlarge 32xlarge 48xlarge 96xlarge": "m8i 0.10584 c8i 0.09371 r8i 0.13892",
+    "large xlarge 2xlarge 4xlarge 9xlarge 12xlarge 18xlarge 24xlarge": "c5 0.085 c5d 0.096",
+    "medium large xlarge 2xlarge": "t3 0.0832 t3a 0.0752 t4g 0.0672",
+}
+"""Sizes -> families that have them, each with the price of its size large."""
 
 INSTANCE_TYPES: Final[Mapping[str, InstanceType]] = MappingProxyType(
     {row.name: row for row in _ROWS}
@@ -388,6 +418,16 @@ INSTANCE_TYPES: Final[Mapping[str, InstanceType]] = MappingProxyType(
 """Every instance type with GPUs, including those that are retired or that no EKS image supports."""
 
 CPU_INSTANCE_TYPES: Final[Mapping[str, InstanceType]] = MappingProxyType(
-    {row.name: row for row in _CPU_ROWS}
+    {
+        row.name: row
+        for sizes, families in _CPU_FAMILIES.items()
+        for family, large in re.findall(r"(\S+) (\S+)", families)
+        for row in _cpu(family, sizes, float(large))
+    }
 )
-"""Instance types without GPUs for system pods. Not complete: an unlisted one may well exist."""
+"""Common instance types without GPUs, from 2 vCPUs, not bare metal. An unlisted one may exist."""
+CPU_INSTANCE_TYPE: Final = "|".join(
+    rf"(?:{'|'.join(families.split()[::2])})\.(?:{sizes.replace(' ', '|')})"
+    for sizes, families in _CPU_FAMILIES.items()
+)
+"""A regular expression for the keys of `CPU_INSTANCE_TYPES`."""

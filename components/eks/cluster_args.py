@@ -14,13 +14,12 @@ from ..addresses import AuthorizedNetworks, cidr, example_warnings
 from ..catalog import eks as catalog
 from ..catalog import images
 from ..catalog.eks_addons import ADDONS
-from ..decode import EXAMPLE, shown
+from ..decode import EXAMPLE
 from ..effect import Sent, Tries
 from ..limits import (
     DNS_LABEL,
     UNIQUE,
     Hint,
-    Limit,
     check_limits,
     matching,
     one_of,
@@ -28,7 +27,7 @@ from ..limits import (
 from ..on_change import NEVER, OnChange, kept, next_minor
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
-from .cpu_pool_args import CpuPools, check_places, replaced, tried
+from .cpu_pool_args import CPU_INSTANCE_TYPE, CpuPools, check_places, replaced, tried
 from .immutable import another_scaler
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import EksNetworkArgs, is_reserved
@@ -59,7 +58,6 @@ VERSION = one_of(
     *(minor for minor in catalog.KUBERNETES_VERSIONS if images.cluster_autoscaler(minor)),
     what="a Kubernetes minor that EKS and Cluster Autoscaler both have",
 )
-_FAMILIES = dict.fromkeys(name.split(".")[0] for name in catalog.CPU_INSTANCE_TYPES)
 RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
     3288, 3653,
@@ -71,28 +69,12 @@ _ADMINS = Hint(
 )
 
 
-def _not_a_cpu_instance_type(name: str) -> str | None:
-    instance = catalog.instance_type(name)
-    if instance is None:
-        return (
-            f"{shown(name)} is not known; give one such as m7i.large; allowed: the smaller sizes "
-            f"of {', '.join(_FAMILIES)}"
-        )
-    if not instance.gpus:
-        return None
-    return (
-        f"{name} has GPUs; give a CPU instance type such as m7i.large here, and add a pool under "
-        "gpuPools for GPUs"
-    )
-
-
 NodePolicies = Annotated[
     Sequence[Annotated[str, POLICY]],
     UNIQUE,
     Sent("RolePolicyAttachment policyArn"),
     Tries(["arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"]),
 ]
-_CPU_INSTANCE_TYPE = Limit(_not_a_cpu_instance_type, {"enum": list(catalog.CPU_INSTANCE_TYPES)})
 
 # New rows of the catalog do not raise it: a stack without `version` would upgrade its cluster at
 # its next update, to a version that EKS may not offer in every region yet. It is raised by hand,
@@ -106,7 +88,7 @@ class EksSystemPoolArgs:
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
     instance_types: Annotated[
-        Sequence[Annotated[str, _CPU_INSTANCE_TYPE]],
+        Sequence[Annotated[str, CPU_INSTANCE_TYPE]],
         MinLen(1),
         Hint("give one such as m7i.large"),
         OnChange("system pool"),

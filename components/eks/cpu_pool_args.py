@@ -10,6 +10,7 @@ from annotated_types import Ge, Interval, MinLen
 from ..catalog import eks as catalog
 from ..catalog import room
 from ..cluster import POOL_LABEL, GpuPool, Taint
+from ..decode import shown
 from ..effect import Sent, Tries
 from ..limits import POOL_NAME, UNIQUE, Hint, Limit, check_limits
 from ..on_change import Verdict
@@ -29,9 +30,29 @@ def replaced(old: str, new: str) -> Verdict:
 
 def _not_a_cpu_instance_type(name: str) -> str | None:
     instance = catalog.instance_type(name)
-    if instance is not None and not instance.gpus:
+    if instance is None:
+        sizes: dict[str, list[str]] = {}
+        for each in catalog.CPU_INSTANCE_TYPES:
+            family, _, size = each.partition(".")
+            sizes.setdefault(family, []).append(size)
+        family = name.partition(".")[0]
+        of = (
+            f"sizes of {family}: {', '.join(sizes[family])}"
+            if family in sizes
+            else (f"sizes from large, without metal, of {', '.join(sorted(sizes))}")
+        )
+        return f"{shown(name)} is not known; give one such as m7i.large; allowed: {of}"
+    if not instance.gpus:
         return None
-    return f"{name!r} is not the name of an instance type without GPUs, such as m7i.2xlarge"
+    return (
+        f"{name} has GPUs; give a CPU instance type such as m7i.large here, and add a pool under "
+        "gpuPools for GPUs"
+    )
+
+
+CPU_INSTANCE_TYPE = Limit(
+    _not_a_cpu_instance_type, {"pattern": f"^(?:{catalog.CPU_INSTANCE_TYPE})$"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +60,7 @@ class EksCpuPoolArgs:
     """Nodes without GPUs that are scaled up from zero."""
 
     instance_types: Annotated[
-        Sequence[
-            Annotated[
-                str, Limit(_not_a_cpu_instance_type, {"enum": list(catalog.CPU_INSTANCE_TYPES)})
-            ]
-        ],
+        Sequence[Annotated[str, CPU_INSTANCE_TYPE]],
         MinLen(1),
         Hint("give one such as m7i.2xlarge"),
         UNIQUE,

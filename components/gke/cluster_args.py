@@ -1,6 +1,5 @@
 """The settings of a GKE cluster: control plane, system pool."""
 
-import difflib
 import ipaddress
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from ..decode import shown
 from ..effect import Sent, Tries
 from ..limits import POOL_NAME, UNIQUE, Limit, check_limits, matching, pattern
 from ..on_change import OnChange, kept
-from .cpu_pool_args import TRIED, GkeCpuPoolArgs, replaced
+from .cpu_pool_args import CPU_MACHINE, TRIED, GkeCpuPoolArgs, replaced
 from .maintenance_args import GkeMaintenanceArgs
 from .network_args import GkeNetworkArgs
 
@@ -35,24 +34,6 @@ def unknown_location(location: str) -> str | None:
     if meant := catalog.meant_location(location):
         what = "zone" if catalog.is_zone(location) else "region"
         return f"{location!r} is not a {what} of Google Cloud; did you mean {meant!r}?"
-    return None
-
-
-def _not_a_system_machine(name: str) -> str | None:
-    machine = catalog.machine_type(name)
-    if machine is None:
-        near = difflib.get_close_matches(name, catalog.CPU_MACHINE_TYPES, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        families = ", ".join(catalog.FAMILIES)
-        return (
-            f"{shown(name)} is not known; {hint}allowed: the sizes of {families}, such as "
-            "e2-standard-2"
-        )
-    if machine.accelerator is not None:
-        return (
-            f"{name!r} has GPUs; give a CPU machine type such as e2-standard-2 here, and add a "
-            "pool under gpuPools for GPUs"
-        )
     return None
 
 
@@ -79,7 +60,6 @@ LABEL_KEY, LABEL_VALUE = (
     for part, least in (("key", 1), ("value", 0))
 )
 PLACE = pattern(catalog.REGION, catalog.ZONE)
-_SYSTEM_MACHINE = Limit(_not_a_system_machine, {"not": {"enum": list(catalog.MACHINE_TYPES)}})
 DiskSize = Annotated[int, Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_GB)]
 
 
@@ -232,7 +212,7 @@ class GkeSystemPoolArgs:
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
     machine_type: Annotated[
-        str, _SYSTEM_MACHINE, Sent("NodePool nodeConfig.machineType"), Tries("e2-standard-4")
+        str, CPU_MACHINE, Sent("NodePool nodeConfig.machineType"), Tries("e2-standard-4")
     ] = "e2-standard-2"
     """The machine type of the system nodes."""
     min_nodes: Annotated[int, Ge(1), Sent("NodePool autoscaling.totalMinNodeCount")] = 1

@@ -1,5 +1,6 @@
 """The settings of GKE pools without GPUs, for work around the GPU pools."""
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from annotated_types import Ge, Interval
 
 from ..catalog import gke as catalog
 from ..cluster import POOL_LABEL, Taint
+from ..decode import shown
 from ..effect import Sent, Tries
 from ..limits import LABEL_KEY, LABEL_VALUE, UNIQUE, Limit, check_limits, matching, node_label_key
 from ..on_change import Verdict
@@ -40,9 +42,23 @@ def replaced(old: str, new: str) -> Verdict:
 
 def _not_a_cpu_machine(name: str) -> str | None:
     machine = catalog.machine_type(name)
-    if machine is not None and machine.accelerator is None:
-        return None
-    return f"{name!r} is not a machine type without GPUs, such as n2-standard-8"
+    if machine is None:
+        near = difflib.get_close_matches(name, catalog.CPU_MACHINE_TYPES, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        families = ", ".join(catalog.FAMILIES)
+        return (
+            f"{shown(name)} is not known; {hint}allowed: the sizes of {families}, such as "
+            "e2-standard-2"
+        )
+    if machine.accelerator is not None:
+        return (
+            f"{name!r} has GPUs; give a CPU machine type such as e2-standard-2 here, and add a "
+            "pool under gpuPools for GPUs"
+        )
+    return None
+
+
+CPU_MACHINE = Limit(_not_a_cpu_machine, {"not": {"enum": list(catalog.MACHINE_TYPES)}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +67,7 @@ class GkeCpuPoolArgs:
 
     machine_type: Annotated[
         str,
-        Limit(_not_a_cpu_machine, {"not": {"enum": list(catalog.MACHINE_TYPES)}}),
+        CPU_MACHINE,
         Sent("NodePool nodeConfig.machineType"),
         Tries("e2-standard-4"),
     ]

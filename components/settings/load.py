@@ -14,8 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from ..batch.load import Available, read_batch
+from ..batch.load import Available, NoSuchPool, read_batch
+from ..batch.team_args import TeamArgs
 from ..catalog.clouds import CLOUDS
+from ..cluster import POOL_LABEL
 from ..decode import (
     INSTEAD,
     NAMESPACE,
@@ -260,6 +262,25 @@ def _of_values(
         own = module.resolve(config, cluster, pool_args)
     except ValueError as error:
         raise ValueError(in_team(str(error), module.CLUSTER, teams)) from None
+    try:
+        return _with_own(values, platform, own, teams, root)
+    except NoSuchPool as error:
+        if error.name not in getattr(cluster, "cpu_pools", ()):
+            raise
+        raise ValueError(
+            f"{error.path}: {error.name!r} is a CPU pool, and what the stack runs needs GPUs; "
+            "choose a pool of gpuPools, or create the pod yourself, with the nodeSelector "
+            f"{POOL_LABEL}: {error.name}"
+        ) from None
+
+
+def _with_own(
+    values: Mapping[str, Any],
+    platform: str,
+    own: Any,
+    teams: Mapping[str, TeamArgs],
+    root: Path,
+) -> Settings[Any]:
     pools = {name: resolved.pool for name, resolved in own.pools.items()}
     monitoring = None
     if values["monitoring"]:

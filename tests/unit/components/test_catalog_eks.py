@@ -163,10 +163,31 @@ def test_what_refusals_recommend_is_accepted() -> None:
 
 
 def test_arm_is_where_the_name_says_graviton_or_grace() -> None:
-    """The families with Arm CPUs are G5g, P6e, and the system nodes' M6g, M7g and T4g."""
-    rows = (*ROWS, *eks.CPU_INSTANCE_TYPES.values())
-    arm = {row.name.partition(".")[0] for row in rows if row.arch == "arm64"}
-    assert arm == {"g5g", "p6e-gb200", "p6e-gb300", "m6g", "m7g", "t4g"}
+    """The families with GPUs and Arm CPUs are G5g and P6e."""
+    arm = {row.name.partition(".")[0] for row in ROWS if row.arch == "arm64"}
+    assert arm == {"g5g", "p6e-gb200", "p6e-gb300"}
+
+
+def test_types_without_gpus_are_those_that_ec2_describes() -> None:
+    """Every family has all its sizes from 2 vCPUs, none that EC2 lacks, and EC2's own shapes."""
+    ours = {
+        name: (row.vcpu, row.memory_gib, row.arch) for name, row in eks.CPU_INSTANCE_TYPES.items()
+    }
+    families = {name.partition(".")[0] for name in ours}
+    assert ours == {
+        name: (
+            row["VCpuInfo"]["DefaultVCpus"],
+            row["MemoryInfo"]["SizeInMiB"] / 1024,
+            "arm64" if "arm64" in row["ProcessorInfo"]["SupportedArchitectures"] else "amd64",
+        )
+        for name, row in INSTANCE_TYPES.items()
+        if name.partition(".")[0] in families
+        and not re.search(r"[.](metal|nano|micro|small)", name)
+        and row["VCpuInfo"]["DefaultVCpus"] > 1
+    }
+    assert all(re.fullmatch(eks.CPU_INSTANCE_TYPE, name) for name in ours)
+    assert not re.fullmatch(eks.CPU_INSTANCE_TYPE, "c7i.medium")
+    assert eks.CPU_INSTANCE_TYPES["c7i.48xlarge"].on_demand == 8.568
 
 
 def test_every_price_is_positive_or_unknown() -> None:
