@@ -386,7 +386,13 @@ class Rehearsal:
         ]
         grown = [one.name.removeprefix("probe-") for one in own if one.name not in refused]
         if not grown:
-            return "pods of the stack run in every pool" if not refused else "see the warnings"
+            idle = probes.without_gpus(snapshot)
+            more = f"; none starts a node in {', '.join(idle)}, without GPUs" if idle else ""
+            return (
+                f"pods of the stack run in every GPU pool{more}"
+                if not refused
+                else "see the warnings"
+            )
         return (
             f"{', '.join(grown)}: no pod of the stack started a node there, so a probe pod "
             "started one"

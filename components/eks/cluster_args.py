@@ -219,8 +219,9 @@ class EksClusterArgs:
     cpu_pools: Annotated[CpuPools, OnChange(replaced), tried("us-east-1a")] = field(
         default_factory=dict
     )
-    """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. A pod
-    selects one by the label `gpu-cluster/pool`."""
+    """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
+    that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
+    GPU pools."""
     node_policies: NodePolicies = ()
     """ARNs of additional IAM policies for all nodes, for what the machine itself does: pods get
     theirs through `serviceAccounts`."""

@@ -75,7 +75,8 @@ class EksCpuPoolArgs:
     ] = 3
     """The maximum number of nodes in the whole pool."""
     zones: Annotated[Sequence[str], UNIQUE, Sent("NodeGroup subnetIds"), Tries(["us-east-1a"])] = ()
-    """Some of the network's zones, or of an existing network's subnets; by default, all of them."""
+    """Some of the network's zones, or the IDs of some of an existing network's subnets; by default,
+    all of them."""
     labels: Annotated[NodeLabels, Sent("NodeGroup labels", "Tag"), Tries({"role": "loader"})] = (
         field(default_factory=dict)
     )
@@ -191,7 +192,8 @@ def check_places(pools: Mapping[str, EksCpuPoolArgs], places: Sequence[str]) -> 
     for name, pool in pools.items():
         for zone in pool.zones:
             if zone not in places:
+                ids = "give IDs of subnets here; " if "subnet-" in places[0] else ""
                 raise ValueError(
-                    f"cpuPools.{name}.zones: {zone!r} is not in the cluster's network; "
+                    f"cpuPools.{name}.zones: {zone!r} is not in the cluster's network; {ids}"
                     f"allowed: {', '.join(places)}"
                 )

@@ -120,8 +120,9 @@ class EksExistingClusterArgs:
     cpu_pools: Annotated[CpuPools, OnChange(replaced), tried("subnet-0aaaaaaaaaaaaaaa1")] = field(
         default_factory=dict
     )
-    """Pools without GPUs, by name: for data loading, Ray heads or gateways. A pod selects one by
-    the label `gpu-cluster/pool`."""
+    """Pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
+    that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
+    GPU pools."""
     node_policies: NodePolicies = ()
     """ARNs of additional IAM policies for the nodes of the stack's pools, for what the machine
     itself does: pods get theirs through `serviceAccounts`."""

@@ -262,8 +262,9 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     cpu_pools: Annotated[
         Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced), TRIED
     ] = field(default_factory=dict)
-    """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. A pod
-    selects one by the label `gpu-cluster/pool`."""
+    """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
+    that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
+    GPU pools."""
     scaler: Annotated[
         Literal["node-pools", "compute-classes"],
         OnChange("node pools"),

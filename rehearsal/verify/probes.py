@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from components.cluster import POOL_LABEL
 from rehearsal.nodes.matching import shape_of
 from rehearsal.nodes.node_registration import group_name
 from rehearsal.simulators.cloud import NodeGroup
@@ -37,6 +38,12 @@ def groups_of(output: Mapping[str, Any], snapshot: ClusterSnapshot) -> list[Node
     """The node groups that a pool in the output `gpuPools` describes."""
     selector = output["nodeSelector"]
     return [group for group in snapshot.groups if group.gpus and meant(selector, group, group.node)]
+
+
+def without_gpus(snapshot: ClusterSnapshot) -> list[str]:
+    """The pools of `cluster.cpuPools` that have no node: only the user's own pods select them."""
+    idle = [group for group in snapshot.groups if not (group.gpus or snapshot.of(group))]
+    return sorted({g.node.labels[POOL_LABEL] for g in idle if POOL_LABEL in g.node.labels})
 
 
 def _why_not(groups: Sequence[NodeGroup], snapshot: ClusterSnapshot) -> str:

@@ -58,8 +58,8 @@ def test_two_stacks_may_add_to_one_cluster() -> None:
             "admins: is not available with existing: the cluster's owner decides it; drop it",
         ),
         ([CLUSTER, "cpuPools", {"a": {"instanceTypes": ["m7i.large"], "zones": ["us-east-1a"]}}],
-         "cpuPools.a.zones: 'us-east-1a' is not in the cluster's network; allowed: "
-         "subnet-0aaaaaaaaaaaaaaa1, subnet-0aaaaaaaaaaaaaaa2"),
+         "cpuPools.a.zones: 'us-east-1a' is not in the cluster's network; give IDs of "
+         "subnets here; allowed: subnet-0aaaaaaaaaaaaaaa1, subnet-0aaaaaaaaaaaaaaa2"),
         ([CLUSTER, "cpuPools", {"train-gpu": {"instanceTypes": ["m7i.large"]}}],
          "cpuPools.train-gpu: is also the name of a GPU pool; choose another"),
         (

@@ -150,3 +150,13 @@ def test_a_pool_that_cannot_grow_is_named(change: dict[str, Any], why: dict[str,
     nodes = {pool.name: [on_node("n1", pool)] if pool.max_nodes else []}
     snapshot = ClusterSnapshot(groups=[pool], nodes=nodes)
     assert probes.untried({"p": EXPORTED}, snapshot, []) == why
+
+
+def test_pools_without_gpus_have_a_node_only_for_pods_of_the_user() -> None:
+    """Those without a node are named, of all groups that are neither GPU nor system pools."""
+    labelled = shape(labels={"gpu-cluster/pool": "loaders"})
+    loaders = replace(POOL, name="loaders", gpus=0, template=labelled, node=labelled)
+    groups = [loaders, replace(POOL, name="system", gpus=0), replace(loaders, name="g", gpus=1)]
+    assert probes.without_gpus(ClusterSnapshot(groups=groups, nodes={})) == ["loaders"]
+    busy = {"loaders": [on_node("n1", loaders)]}
+    assert probes.without_gpus(ClusterSnapshot(groups=groups, nodes=busy)) == []
