@@ -54,7 +54,12 @@ AMI_ID = Annotated[
         hint=_ssm,
     ),
     OnChange(_own_image),
-    Sent("LaunchTemplate imageId", "NodeGroup nodeGroupNamePrefix", "NodeGroup version"),
+    Sent(
+        "LaunchTemplate imageId",
+        "NodeGroup nodeGroupNamePrefix",
+        "NodeGroup version",
+        "EC2NodeClass spec.amiSelectorTerms",
+    ),
     Tries("ami-0123456789abcdef0"),
 ]
 SECURITY_GROUPS = Annotated[

@@ -65,16 +65,14 @@ def starts(platform: str) -> Sequence[Config]:
 @cache
 def rows(platform: str) -> Sequence[Mapping[str, Any]]:
     """The changes by which the starts follow from the sample."""
-    followed = _followed(platform)
-    if PLATFORMS[platform].added:  # as in a cluster of the stack's own, where it can be
-        sample = values_of(STACK_OF[platform])
-        like = _followed(platform.removesuffix("-existing"))
-        followed += [to for to in like if to not in followed and read(after(sample, to))]
-    return [*own_starts(platform), *followed]
-
-
-def _followed(platform: str) -> list[Mapping[str, Any]]:
-    return [change.whole for change in table(platform, STACK_OF[platform]).changes]
+    followed = [change.whole for change in table(platform, STACK_OF[platform]).changes]
+    own = [*own_starts(platform), *followed]
+    if not PLATFORMS[platform].added:
+        return own
+    # Also what a cluster of the stack's own has, as far as it is accepted here.
+    sample, like = values_of(STACK_OF[platform]), rows(platform.removesuffix("-existing"))
+    own += [to for to in like if to not in own]
+    return [to for to in own if read(after(sample, to))]
 
 
 def after(config: Config, to: Mapping[str, Any]) -> Config:
@@ -88,17 +86,7 @@ def own_starts(platform: str) -> Sequence[Mapping[str, Any]]:
     """The rows of `effects.yaml` for the platform."""
     starts = [to for part in ("everywhere", platform) for to in ROWS["starts"][part]]
     # A list in the list is what another platform has too.
-    rows = [to for each in starts for to in (each if isinstance(each, list) else [each])]
-    # In subnets, only the owner knows the zone that a claim without one would be in; the network of
-    # somebody else's cluster is not chosen.
-    return [
-        to
-        for to in rows
-        if not (
-            (platform == "eks-existing" and "serviceAccounts" in to and "batch" not in to)
-            or (PLATFORMS[platform].added and "subnetwork" in to.get("cluster.network", ()))
-        )
-    ]
+    return [to for each in starts for to in (each if isinstance(each, list) else [each])]
 
 
 def places(config: Config, key: str) -> Iterator[tuple[dict[str, Any], str]]:
