@@ -11,7 +11,10 @@ from stacks.outcome import Answer, ExitCode
 @stack_argument
 @json_option
 def validate(stack: str, as_json: bool) -> ExitCode:
-    """Show everything that is wrong in the file of STACK, each with its line and column.
+    """Show what is wrong in the file of STACK, each problem with its line and column.
+
+    Of several in one pool, workload, queue or job, only the first is shown, and nothing after one
+    in cluster: run it again after each correction.
 
     Works offline, without the engine or a cluster. Problems with a cloud, a quota or a price are
     shown by other commands.

@@ -159,6 +159,7 @@ class Commands(click.Group):
     context_settings=CONTEXT,
     epilog=EXIT_CODES,
 )
+@click.version_option(package_name=NAME, message="%(package)s %(version)s")
 def gpu_cluster() -> None:
     """GPUs on Kubernetes, as one Pulumi stack: rehearse, price and check its environments.
 

@@ -22,6 +22,12 @@ _folder_option = click.option(
 )
 
 
+class _Seconds(click.types.FloatParamType):
+    """A float, called by its unit in errors."""
+
+    name = "number of seconds"
+
+
 def linux_only(command: Callable[..., int]) -> Callable[..., int]:
     """Refuses the command on other systems, before Linux-only modules are imported."""
 
@@ -42,7 +48,7 @@ def linux_only(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--keep", is_flag=True, help="Keep it running once the workloads run.")
 @click.option("--replace", is_flag=True, help="End the rehearsal that is already running.")
 @click.option(
-    "--deadline", type=float, default=90.0, metavar="SECONDS", show_default=True,
+    "--deadline", type=_Seconds(), default=90.0, metavar="SECONDS", show_default=True,
     help="How long to wait for the workloads to run.",
 )  # fmt: skip
 @click.option(
@@ -90,11 +96,13 @@ def rehearse(
 
 
 def _check(stack: str, *, real_node: bool) -> None:
-    """Raises CheckError unless the stack has a file and, with `real_node`, this machine can be one
-    of its nodes."""
+    """Raises CheckError unless the stack has a file, the engine has an interpreter for the program
+    and, with `real_node`, this machine can be one of its nodes."""
     from stacks.definition.files import ROOT, read_stack
 
     read_stack(ROOT, stack)
+    if not (ROOT / ".venv" / "bin" / "python").exists():
+        raise CheckError(f"there is no .venv in {ROOT}; run `make packages` there")
     if not real_node:
         return
     from rehearsal.gpu_node.host_node import pool_of

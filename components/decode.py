@@ -8,6 +8,7 @@ static method `check_given` checks which keys were written, which the values do 
 import dataclasses
 import functools
 import json
+import re
 import sys
 import types
 import typing
@@ -54,6 +55,12 @@ _WORDS = {
     float: "a number",
     bool: "a boolean (true or false)",
 }
+
+_SECONDS = {
+    "s": 1, "m": 60, "h": 3600, "d": 86400,
+    "Seconds": 1, "Minutes": 60, "Hours": 3600, "Days": 86400,
+}  # fmt: skip
+"""Unit of a duration, as in `2h` or as the last word of a key -> its seconds."""
 
 type_hints = functools.cache(typing.get_type_hints)
 """The type hints of an args class, cached, because reading them takes longer than decoding."""
@@ -168,16 +175,17 @@ def _plain(path: str, kind: type, value: object) -> object:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         if value is None:
             raise ValueError(f"{path}: has no value; give {_WORDS[kind]}")
-        raise ValueError(f"{path}: {shown(value)} is not {_WORDS[kind]}{_fix(kind, value)}")
+        raise ValueError(f"{path}: {shown(value)} is not {_WORDS[kind]}{_fix(path, kind, value)}")
     if kind is int and abs(typing.cast("int", value)) > _LARGEST:
         raise ValueError(f"{path}: {shown(value)} is too large; allowed: at most {_LARGEST}")
     return value
 
 
-def _fix(kind: type, value: object) -> str:
+def _fix(path: str, kind: type, value: object) -> str:
     """How to fix a value of the wrong type, if that is clear."""
     if kind is str and isinstance(value, int | float):
-        return "; put it in quotes"
+        # YAML reads 1.30 as 1.3.
+        return "; put it in quotes" + (', as in "1.30"' if isinstance(value, float) else "")
     if isinstance(value, list | dict):
         return f"; write one value, without {'brackets' if isinstance(value, list) else 'keys'}"
     text = value.strip() if isinstance(value, str) else ""
@@ -187,10 +195,25 @@ def _fix(kind: type, value: object) -> str:
         return f"; write {int(text[:20])} without quotes"
     if kind is int and isinstance(value, float):
         return "; write a whole number"
-    return ""
+    return _without_unit(path, text) if kind is int else ""
+
+
+def _without_unit(path: str, text: str) -> str:
+    """The number for a text such as `2h` or `100Gi`, in the unit that the key's name ends in."""
+    parts, word = re.fullmatch("([0-9]{1,9}) ?([A-Za-z]+)", text), re.search("[A-Z][a-z]*$", path)
+    if not parts:
+        return ""
+    number, asked = int(parts[1]), word[0] if word else ""
+    seconds, per = number * _SECONDS.get(parts[2], 0), _SECONDS.get(asked, 0)
+    if seconds and per and seconds % per == 0:
+        number = seconds // per
+    elif asked != "Gb" or parts[2][0] != "G":
+        return "; write a whole number without a unit"
+    return f"; write {number} without a unit"
 
 
 def _mapping(path: str, kind: Any, value: object) -> Mapping[str, Any]:
+    _refuse_null(path, value)
     if not isinstance(value, dict):
         raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ NAME: VALUE }}")
     return {key: _decode(f"{path}.{key}", kind, item) for key, item in value.items()}
@@ -199,10 +222,11 @@ def _mapping(path: str, kind: Any, value: object) -> Mapping[str, Any]:
 def _record(path: str, kind: type, value: object) -> Any:
     if isinstance(value, kind):  # A program passes args, which have checked themselves.
         return value
-    if not isinstance(value, dict):
-        raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ KEY: VALUE }}")
+    _refuse_null(path, value)
     hints = type_hints(kind)
     fields = {camel(field.name): field for field in dataclasses.fields(kind) if field.init}
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: {shown(value)} is not a map; write it as {_map(fields, value)}")
     for key in value:
         if key not in fields:
             raise NoSuchKey(f"{path}.{key}", key, fields)
@@ -229,6 +253,21 @@ def _record(path: str, kind: type, value: object) -> Any:
         return kind(**arguments)
     except ValueError as error:
         raise ValueError(f"{path}.{error}") from None
+
+
+def _refuse_null(path: str, value: object) -> None:
+    if value is None:
+        raise ValueError(f"{path}: has no value; set it, or drop the key")
+
+
+def _map(fields: "Mapping[str, dataclasses.Field[Any]]", value: object) -> str:
+    """A map with the `fields` that must be set, or for a boolean the one that it means."""
+    if isinstance(value, bool) and "enabled" in fields:
+        return f"{{ enabled: {shown(value)} }}"
+    needed = [f"{key}: ..." for key, field in fields.items() if _required(field)]
+    more = [key for key, field in fields.items() if not _required(field)]
+    keys = f"; {'further ' if needed else ''}keys: {', '.join(more)}" if 0 < len(more) < 6 else ""
+    return f"{{ {', '.join(needed) or 'KEY: VALUE'} }}{keys}"
 
 
 def _example(field: "dataclasses.Field[Any]", hints: Mapping[str, Any]) -> str:

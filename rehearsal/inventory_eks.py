@@ -14,6 +14,7 @@ from components.eks.settings import EksSettings
 from components.ownership import AWS_TAG
 from components.settings.model import Settings
 from stacks.aws_session import session
+from stacks.capacity.aws_account import unknown
 from stacks.capacity.aws_existing import kubeconfig_of, node_groups, security_groups_of_nodes
 from stacks.capacity.aws_network import route_tables, way_out
 from stacks.outcome import CheckError
@@ -36,7 +37,7 @@ def read(settings: Settings[EksSettings], owner: str, endpoint: str | None = Non
             kubeconfig_of(eks, own)
         )
     except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
-        raise CheckError(f"AWS: {error}") from None
+        raise CheckError(unknown(error).reason) from None
 
 
 def _network(ec2: Any, row: Mapping[str, Any], own: EksSettings) -> dict[str, Any]:

@@ -68,6 +68,9 @@ _RANGE = re.compile(
     r"allowed[^:;]*: (?:at most )?(-?[0-9.]+)(?: to (-?[0-9.]+))?"
 )
 
+_DATE = re.compile(r"'[0-9]{4}-[0-9-]{5} [0-9:]{8} [+]0000 UTC' is (?!read as)")
+"""A date without quotes, as the engine passes it."""
+
 
 def load() -> Settings[Any]:
     """Reads the stack's config.
@@ -128,6 +131,8 @@ def _checked(config: Mapping[str, str], read: Callable[[], Settings[Any]]) -> Se
     except ValueError as error:
         # A key may contain a line break, and is shown as part of its path.
         message = _short(_narrowed(str(error), read))
+        if _DATE.search(message):
+            message += "; if the file has a date there, put it in quotes"
         letters = (one if one.isprintable() else repr(one)[1:-1] for one in message)
         raise ValueError("".join(letters)) from None
 
@@ -446,6 +451,9 @@ def _has_key(kind: Any, keys: Sequence[str]) -> bool:
 def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:
     text = given.get(key, "{}")
     path = f"{NAMESPACE}:{key}"
+    if text in ("", "null"):
+        drop = "" if key == "cluster" else ", or drop the key"
+        raise ValueError(f"{path}: has no value; set it{drop}")
     try:
         value = json.loads(text)
     except RecursionError:

@@ -192,6 +192,9 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
         in_group = access.principals and _is_arn(member)
         parts = _MEMBER.fullmatch(f"group:{name}" if in_group else member)
         if parts is None or (access.emails and "@" not in parts["name"]):
+            if access.emails and member.startswith("serviceAccount:"):
+                account = member.removeprefix("serviceAccount:")
+                raise ValueError(f"{path} is not accepted as a member here; write user:{account}")
             what = "an e-mail address" if access.emails else "the name that the cluster knows"
             raise ValueError(
                 f"{path} is not accepted as a member here; give "

@@ -5,6 +5,7 @@ import re
 from stacks.outcome import CheckError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_FILE = re.compile(r"(?:.*/)?Pulumi\.(.+)\.ya?ml")
 
 
 class StackError(CheckError):
@@ -17,6 +18,8 @@ def stack_name(text: str) -> str:
     The engine accepts letters, digits, hyphens, underscores and periods, at most 100; a name that
     begins with a period or a hyphen, or has two periods in a row, would be a path or a flag here.
     """
+    if file := _FILE.fullmatch(text):
+        raise StackError(f"{text!r} is the file of a stack: give its name, {file[1]}")
     if not NAME.fullmatch(text) or ".." in text:
         raise StackError(
             f"{text!r} is not a valid stack name: give letters, digits, hyphens, underscores and "

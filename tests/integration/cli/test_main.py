@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -86,6 +87,7 @@ def test_help_names_every_command_and_is_there_at_once() -> None:
         (["cost", "dev", "--cieling=5"], "No such option '--cieling'. Did you mean"),
         (["gpus", "dev", "--rehearsal", "--kubeconfig", "x"], "give --kubeconfig or --rehearsal"),
         (["job", "list", "--rehearsal", "dev", "--kubeconfig", "x"], "or --rehearsal, not both"),
+        (["rehearse", "dev", "--deadline=abc"], "'abc' is not a valid number of seconds."),
         (["prove"], "gpu-cluster: prove is now: make inject-faults"),
     ],
 )
@@ -157,6 +159,23 @@ def test_a_clone_that_is_not_set_up_is_one_line(package: str, code: int) -> None
         "then use .venv/bin/gpu-cluster there\n"
     )
     assert (done.stderr == says) == (code == 2), done.stderr
+
+
+def test_a_rehearsal_without_the_programs_packages_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The engine would say so after the control plane has started."""
+    monkeypatch.setattr("stacks.definition.files.ROOT", tmp_path)
+    (tmp_path / "Pulumi.dev.yaml").write_text((ROOT / "Pulumi.dev.yaml").read_text())
+    assert main(["rehearse", "dev"]) == ExitCode.UNKNOWN
+    says = f"there is no .venv in {tmp_path}; run `make packages` there\n"
+    assert capsys.readouterr().err == f"gpu-cluster rehearse: {says}"
+
+
+def test_the_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """That of the installed package."""
+    assert main(["--version"]) == ExitCode.OK
+    assert capsys.readouterr().out == f"{NAME} {version(NAME)}\n"
 
 
 def test_nobody_reads_to_the_end() -> None:

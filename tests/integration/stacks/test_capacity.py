@@ -16,11 +16,13 @@ from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.cpu_pool_args import EksCpuPoolArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
+from rehearsal import inventory_eks
 from stacks.capacity import eks as aws_quota
 from stacks.capacity import eks_addons
 from stacks.capacity import stack_capacity as quota
 from stacks.capacity.verdict import Known, Need, Unknown
-from stacks.definition.settings import config_of, settings_of
+from stacks.definition.settings import NOWHERE, config_of, settings_of
+from stacks.outcome import CheckError
 
 
 def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:
@@ -233,6 +235,10 @@ def test_that_nobody_is_signed_in_is_said_once(
     code, document, text = quota.answer(stack)
     assert code == 2
     assert text.count(reason) == 1
+    if stack == "train":
+        settings = settings_of(stack, config_of(stack), kubeconfig=NOWHERE)
+        with pytest.raises(CheckError, match=f"^{reason}$"):
+            inventory_eks.read(settings, "gpu-cluster/train")
     assert text.endswith(f"\n\nthe cloud could not be queried: {reason}")
     assert document["quotas"][0]["reason"] == reason
     assert document["offers"][0]["reason"] == reason

@@ -116,6 +116,7 @@ def test_an_option_s_old_name_is_refused_with_the_new_one(
     ("given", "says"),
     [
         ("nosuch", "there is no Pulumi.nosuch.yaml: the stacks here"),
+        ("./Pulumi.dev.yaml", "'./Pulumi.dev.yaml' is the file of a stack: give its name, dev"),
         ("../dev", "'../dev' is not a valid stack name: give letters"),
     ],
 )

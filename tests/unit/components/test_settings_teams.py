@@ -231,6 +231,11 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
             "and an e-mail address, such as group:researchers@example.com",
         ),
         (
+            {"members": ["serviceAccount:x@p.iam.gserviceaccount.com"]},
+            "research.members[0]: 'serviceAccount:x@p.iam.gserviceaccount.com' is not accepted as "
+            "a member here; write user:x@p.iam.gserviceaccount.com",
+        ),
+        (
             {"members": ["group:system:masters"]},
             "research.members[0]: 'group:system:masters' is not accepted as a member here; give "
             "user: or group: and an e-mail address, such as group:researchers@example.com; names "
