@@ -8,6 +8,9 @@ import yaml
 
 from cli.ceiling import kept_running
 from cli.main import main
+
+# First imported while a test patches config_of, it would keep the patch.
+from stacks.cost import stack_cost as _stack_cost  # noqa: F401
 from stacks.definition.files import EXAMPLES, SAMPLES, composed, read_stack
 from stacks.definition.names import StackError
 from stacks.definition.positions import position
