@@ -40,7 +40,7 @@ def rehearsed(stack: str, folder: Path, **cluster: Any) -> Iterator[Rehearsal]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     """The tests below end it."""
-    loaders = {"instanceTypes": ["m7i.xlarge"], "maxNodes": 2}
+    loaders = {"instanceTypes": ["c7i.xlarge"], "maxNodes": 2}
     given = {"cpuPools": {"loaders": loaders}, "ssm": True}
     with rehearsed("on-eks", tmp_path_factory.mktemp("on-eks"), **given) as rehearsal:
         yield rehearsal
@@ -50,6 +50,7 @@ def test_pools_grow_from_zero_by_the_autoscaler_of_the_cluster(run: Rehearsal) -
     """A second up changes nothing."""
     assert run.run_until_ready(), run.failures
     assert [step.name for step in run.steps if not step.ok] == []
+    assert any("; none starts a node in loaders" in step.detail for step in run.steps)
     nodes = {node["metadata"]["name"] for node in run.sandbox.cluster_cache.gpu_nodes}
     assert len(nodes) == 1
 
