@@ -192,7 +192,7 @@ FILES = [
          "monitoring", "managed Prometheus, which collects the metrics, is off"),
         ([], {"autoscaling": {"enableNodeAutoprovisioning": True, "resourceLimits": [
             {"resourceType": "nvidia-tesla-t4", "maximum": "1"}]}}, "gpuPools",
-         "at maxNodes they have 2 of nvidia-tesla-t4, and node auto-provisioning limits the whole"),
+         "at maxNodes the pools have 2 of nvidia-tesla-t4, and node auto-provisioning limits"),
         ([[CLUSTER, "dnsEndpoint", True]], {}, "cluster.dnsEndpoint", "is disabled; ask its"),
         ([], {"controlPlaneEndpointsConfig": BY_NAME_ONLY}, "cluster.existing",
          "the DNS endpoint of platform, its only endpoint, is disabled; ask its owner to run "
