@@ -59,7 +59,7 @@ class Change:
     to: Mapping[str, Any]
     """Key -> its new value; more than one only if the settings do not allow them separately."""
     given: Mapping[str, Any] = field(default_factory=dict)
-    """Key -> its value before and after: what its own change does is no effect of this one."""
+    """Key -> its value before and after: what that causes is not counted as this one's."""
 
     @property
     def whole(self) -> Mapping[str, Any]:
