@@ -8,7 +8,7 @@ import pulumi
 from components import owners, stack
 from components.settings import load as settings
 
-# What is made here stays until the end: looking for garbage as often as Python does by
+# The objects created here live until the end: looking for garbage as often as Python does by
 # itself takes a fifth of a preview, and of each further pool more than the last.
 gc.set_threshold(100_000, 50, 100)
 read = settings.load()

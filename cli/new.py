@@ -107,7 +107,7 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
     def answered(key: str, question: str, default: Any, kind: Any = None) -> None:
         if given[key] in (None, ()) and asking:
             answer = click.prompt(question, default=default, type=kind, err=True)
-            # An example that is taken as it is counts as not given, so that the file marks it.
+            # An example that the user accepts counts as not given, so that the file marks it.
             example = kind(default) if isinstance(kind, click.ParamType) else default
             given[key] = None if answer == example else answer
 

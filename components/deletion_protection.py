@@ -57,7 +57,8 @@ def recording(found: list[pulumi.Resource]) -> pulumi.ResourceTransformation:
     never ended. pulumi/pulumi pkg/resource/graph/dependency_graph.go, markAsDependency, 2026-11-24.
 
     Deletions in one update are ordered by direct dependencies: two resources lose their order if
-    the resource between them stays. That can only be the provider, which goes with the cluster.
+    the resource between them stays. That can only be the provider, which is deleted with the
+    cluster.
     """
     children: dict[pulumi.Resource, list[pulumi.Resource]] = {}
     implied: dict[pulumi.Resource, set[pulumi.Resource]] = {}

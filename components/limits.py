@@ -110,6 +110,7 @@ def _repeated(values: Sequence[Any]) -> str | None:
     return None if again is None else f"{shown(again)} is a duplicate; remove it"
 
 
+BASE64 = matching("base64 such as LS0tLS1CRUdJTi...", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
 UNIQUE = Limit(_repeated, {"uniqueItems": True})
 """A list without duplicates."""
 

@@ -124,13 +124,13 @@ class ChangeRehearsal(Rehearsal):
         program.rename(after)
         try:
             _, self.sandbox.controllers.pinned = self.before.copy(program)
-            stands = self._step(f"pulumi up of {revision}", self._up_before) and self._step(
+            ready = self._step(f"pulumi up of {revision}", self._up_before) and self._step(
                 f"workloads of {revision} run", self._workloads_run
             )
         finally:
             shutil.rmtree(program, ignore_errors=True)
             after.rename(program)
-        if not stands:
+        if not ready:
             return False
         self.outcomes, self.warnings = [], []
         self.began = self.sandbox.event_log.now

@@ -11,13 +11,13 @@ import sys
 from tools.linux import supervised
 
 
-def main(beside: str, *commands: str) -> int:
+def main(parallel: str, *commands: str) -> int:
     """Returns the exit code of the first command that fails, which also ends the parallel one;
     commands are split as by a shell. A failure of the parallel command is reported by whatever
     needs its result."""
-    if not beside or sys.platform != "linux":
+    if not parallel or sys.platform != "linux":
         return _in_order(commands)
-    meanwhile = subprocess.Popen(supervised(shlex.split(beside)))
+    meanwhile = subprocess.Popen(supervised(shlex.split(parallel)))
     try:
         code = _in_order(commands)
         if code:

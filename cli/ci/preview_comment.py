@@ -79,8 +79,8 @@ def exit_code(sections: Sequence[Section]) -> ExitCode:
 
 def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Section]:
     """Reads the previews; raises CheckError if there are none."""
-    beside = (".base.json", ".policies.json")
-    files = sorted(f for f in folder.glob("*.json") if not f.name.endswith(beside))
+    others = (".base.json", ".policies.json")
+    files = sorted(f for f in folder.glob("*.json") if not f.name.endswith(others))
     if not files:
         raise CheckError(f"there is no STACK.json in {folder}: run pulumi preview --json first")
     sections = []

@@ -11,7 +11,7 @@ from annotated_types import Len, MinLen
 from ..access import KMS_ARN
 from ..decode import EXAMPLE
 from ..effect import Sent, Tries
-from ..limits import DNS_LABEL, UNIQUE, Hint, check_limits, matching
+from ..limits import BASE64, DNS_LABEL, UNIQUE, Hint, check_limits, matching
 from ..on_change import OnChange
 from .autoscaler_args import EksAutoscalerArgs
 from .cluster_args import (
@@ -51,7 +51,6 @@ _ROLE_NAME = matching(
     ),
 )
 _TAG_POLICY = "https://docs.aws.amazon.com/eks/latest/userguide/auto-learn-iam.html#tag-prop"
-_BASE64 = matching("base64", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +141,7 @@ class EksExistingClusterArgs:
     """The URL of the control plane; if omitted together with `certificateAuthority`, every preview
     looks up both in AWS by the cluster's name, and refuses a cluster that is not suitable."""
     certificate_authority: Annotated[
-        Annotated[str, _BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")
+        Annotated[str, BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")
     ] = None
     """The certificate authority of the control plane in base64, as `aws eks describe-cluster` shows
     it in `certificateAuthority.data`."""

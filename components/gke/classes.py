@@ -1,5 +1,5 @@
-"""A GPU pool as a GKE compute class: its nodes, its priorities, its limits; on GKE Autopilot too,
-as far as it is the same.
+"""A GPU pool as a GKE compute class: its nodes, its priorities, its limits. GKE Autopilot
+uses what is the same for both.
 
 Facts from
 https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes (of

@@ -9,7 +9,7 @@ from ..catalog import gke as catalog
 from ..catalog import gke_volumes
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from ..effect import Sent, Silent, Tries
-from ..limits import POOL_NAME, Limit, check_limits, matching
+from ..limits import BASE64, POOL_NAME, Limit, check_limits, matching
 from ..on_change import OnChange
 from .cluster_args import (
     LABEL_KEY,
@@ -31,7 +31,6 @@ _ENDPOINT = matching(
 _OF_GOOGLE = re.compile(r".*[.]gke[.]goog(?::443)?")
 """The suffix of a DNS-based endpoint, whose certificate every machine trusts.
 https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation, 2026-11-24."""
-_BASE64 = matching("base64 such as LS0tLS1CRUdJTi...", re.compile(r"[A-Za-z0-9+/\n]+=*\n?"))
 _VERSION = matching(
     "a GKE version such as 1.35 or 1.35.1-gke.1200",
     re.compile(r"1[.][0-9]+([.][0-9]+(-gke[.][0-9]+)?)?"),
@@ -98,7 +97,7 @@ class GkeExistingClusterArgs:
     """The address of the control plane, or its DNS name (`....gke.goog`); by default, every preview
     looks up the cluster by name, and refuses one that is not suitable."""
     certificate_authority: Annotated[
-        Annotated[str, _BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")
+        Annotated[str, BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")
     ] = None
     """The certificate authority of the control plane in base64, as `gcloud container clusters
     describe` shows it in `masterAuth.clusterCaCertificate`; needed if `endpoint` is an address."""

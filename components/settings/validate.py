@@ -237,7 +237,7 @@ def _without_pods(settings: Settings[Any]) -> Iterator[str]:
 def _overfull(settings: Settings[Any]) -> Iterator[str]:
     """Warns of pods that never end and do not all fit: some of them would wait forever."""
     services: Mapping[str, ServiceArgs] = settings.running["services"]
-    lasting = {
+    long_running = {
         f"{NAMESPACE}:workloads.{name}": args.pods
         for name, args in settings.workloads.items()
         if args.kind != "job"
@@ -249,7 +249,7 @@ def _overfull(settings: Settings[Any]) -> Iterator[str]:
     for pods in settings.pod_groups:
         pool = settings.pools[pods.pool].pool
         before = needed[pods.pool]
-        needed[pods.pool] += lasting.get(pods.path, 0) * pods.gpus
+        needed[pods.pool] += long_running.get(pods.path, 0) * pods.gpus
         most = None if pool.max_nodes is None else pool.max_nodes * pool.allocatable
         if most is not None and before <= most < needed[pods.pool]:
             yield (

@@ -31,7 +31,7 @@ def the_pool(pools: dict[str, Any]) -> dict[str, Any]:
 
 
 def driver(given: dict[str, Any], part: dict[str, Any]) -> list[Any] | None:
-    """A part of the pod that it needs where it does not get the driver's libraries by itself."""
+    """A part that the pod needs if nothing else gives it the driver's libraries."""
     return [{"name": "driver", **part}] if given.get("driverLibraries") else None
 
 

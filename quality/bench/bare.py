@@ -143,7 +143,7 @@ def flattened(deployment: Mapping[str, Any]) -> dict[str, Any]:
     kept = [r for r in resources if r.get("custom") or r["type"] == ROOT_TYPE]
     urns = {r["urn"]: str(replace(Urn.parse(r["urn"]), parents=())) for r in kept}
     if len(set(urns.values())) != len(urns):
-        raise ValueError("two resources differ by their component alone: no flat program has both")
+        raise ValueError("two resources differ only by their component: no flat program has both")
     gone = {r["urn"] for r in resources} - set(urns)
     for resource in kept:
         if resource.get("parent"):

@@ -53,7 +53,7 @@ def measure(chosen: Sequence[str], runs: int) -> Section:
         letter="b",
         title="Imports",
         ours="all that the program loads",
-        theirs="its SDK modules alone",
+        theirs="only its SDK modules",
         rows=rows,
         notes=[
             "The SDK modules are those of the resource types that the environment registers; what "

@@ -105,9 +105,9 @@ def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
             "The common order: addons and CPU nodes, then GPU pools, then what runs on them, then "
             "workloads, each waiting for all before. Everything else is as here, also the default "
             "pool of GKE that is created and removed.",
-            "Where the ratio is above its limit and at the cloud's own bound, what is left is what "
-            "the cloud puts one after the other: on EKS the VPC, a subnet, the control plane, the "
-            "network plugin, the first nodes and the cluster's DNS on them.",
+            "Where the ratio is above its limit and at the cloud's own bound, the rest is what the "
+            "cloud does in sequence: on EKS the VPC, a subnet, the control plane, the network "
+            "plugin, the first nodes and the cluster's DNS on them.",
             *notes,
             *durations.SOURCES,
         ],

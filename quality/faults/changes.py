@@ -167,21 +167,21 @@ def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -
     block, such as `gpuPools`, needs."""
     config = _loaded(file.read_text())["config"]
     for setting in settings_of(platform):
-        room = setting.key.partition(".")[0]
-        if room not in FOLLOWED or not _followed(setting):
+        block = setting.key.partition(".")[0]
+        if block not in FOLLOWED or not _followed(setting):
             continue
-        before = _block(config, room)
-        now = _read(platform, room, before)
-        beside = setting.key.rpartition(".")[0]
+        before = _block(config, block)
+        now = _read(platform, block, before)
+        parent = setting.key.rpartition(".")[0]
         for value, needs in tries(setting, _present(before, setting.key)):
-            given = {f"{beside}.{k}": ABSENT if v is None else v for k, v in needs.items()}
-            given |= along.get(room, {})
+            given = {f"{parent}.{k}": ABSENT if v is None else v for k, v in needs.items()}
+            given |= along.get(block, {})
             change = Change(key=setting.key, to={setting.key: value}, given=given)
             after = copy.deepcopy(config)
             apply(after, change.given)
-            start = _read(platform, room, _block(after, room))
+            start = _read(platform, block, _block(after, block))
             apply(after, change.to)
-            if _read(platform, room, _block(after, room)) in (None, start or now):
+            if _read(platform, block, _block(after, block)) in (None, start or now):
                 continue
             # Without the change, the settings may refuse what it needs.
             yield change if start else Change(key=setting.key, to=change.whole)

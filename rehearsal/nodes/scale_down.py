@@ -123,13 +123,13 @@ def keeps(pod: Object, rules: Rules) -> bool:
     answer = (pod["metadata"].get("annotations") or {}).get(SAFE_TO_EVICT)
     if answer in ("true", "false"):
         return bool(answer == "false")
-    alone = not pod["metadata"].get("ownerReferences")
+    unmanaged = not pod["metadata"].get("ownerReferences")
     system = pod["metadata"]["namespace"] == "kube-system"
     local = any(
         "hostPath" in volume or volume.get("emptyDir", {"medium": "Memory"}).get("medium") is None
         for volume in pod["spec"].get("volumes") or []
     )
-    return alone or system or (rules.local_storage_stays and local)
+    return unmanaged or system or (rules.local_storage_stays and local)
 
 
 def _stands(node: Object) -> bool:

@@ -310,8 +310,8 @@ def network(
     found = without_reservations(inventory(stack, folder))
     if found is None:
         # The stack's nodes may be in one zone; an existing control plane is in two.
-        alone = isinstance(own.cluster, EksExistingClusterArgs) and len(wanted) == 1
-        return _derived([*wanted, _SECOND] if alone else wanted, region), [
+        single = isinstance(own.cluster, EksExistingClusterArgs) and len(wanted) == 1
+        return _derived([*wanted, _SECOND] if single else wanted, region), [
             f"these subnets are simulated: {', '.join(wanted)}; no inventory describes them, so "
             f"they are derived from their IDs: {shown(stack)} says zone, CIDR and way out of each"
         ]

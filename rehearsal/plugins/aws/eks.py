@@ -68,8 +68,8 @@ class Cluster(Rowed):
         if sorted(logs[0]) != sorted(logs[1]):
             self._configure(identity, logging=_logging(logs[0], new))
         config = _placed(new["vpcConfig"])
-        stands = _placed(old["vpcConfig"])
-        if any(stands.get(key) != value for key, value in config.items()):
+        current = _placed(old["vpcConfig"])
+        if any(current.get(key) != value for key, value in config.items()):
             self._configure(identity, resourcesVpcConfig=config)
 
     def _configure(self, name: str, **given: Any) -> None:

@@ -68,7 +68,7 @@ class Cluster(ContainerResource):
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         if inputs.get("nodePools"):
             raise CloudError(
-                "the offline plugin makes no node pools inside the cluster: use "
+                "the offline plugin creates no node pools inside the cluster: use "
                 "gcp.container.NodePool"
             )
         body = self.translated(inputs)

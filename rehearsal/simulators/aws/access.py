@@ -152,8 +152,7 @@ def associate_access_policy(account: Account, params: Params) -> Row:
             f"{', '.join(known)} under arn:aws:eks::aws:cluster-access-policy/"
         )
     if (scope["type"] == "namespace") != bool(scope.get("namespaces")):
-        words = "accessScope.namespaces goes with the type namespace, and only with it"
-        raise invalid(words)
+        raise invalid("accessScope.namespaces is for the type namespace, which needs it")
     held = cluster.policies.setdefault(principal, {})
     row, before = policy_row(policy, scope), held.get(policy, {})
     if before.get("accessScope") != row["accessScope"]:

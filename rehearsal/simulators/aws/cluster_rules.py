@@ -109,12 +109,12 @@ def check_network(account: Account, name: str, config: Mapping[str, Any]) -> str
     return str(vpcs.pop())
 
 
-def check_zones(account: Account, stands: Sequence[str], wanted: Sequence[str]) -> None:
+def check_zones(account: Account, current: Sequence[str], wanted: Sequence[str]) -> None:
     """Raises Refusal for subnets in zones other than the control plane's: it may get more or
     different subnets there, but the set of zones must stay the same."""
-    rows = subnets(account, sorted({*stands, *wanted}))
+    rows = subnets(account, sorted({*current, *wanted}))
     zone = {row.id: row.availability_zone for row in rows}
-    first, other = (sorted({zone[each] for each in subnets}) for subnets in (stands, wanted))
+    first, other = (sorted({zone[each] for each in subnets}) for subnets in (current, wanted))
     if first != other:
         raise invalid(
             f"Provided subnets belong to the AZs '{','.join(other)}'. "

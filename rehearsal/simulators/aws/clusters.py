@@ -235,14 +235,14 @@ def update_cluster_config(account: Account, params: Params) -> Row:
     if kind == "AutoModeUpdate":
         return auto_mode.update(account, cluster, params)
     if "resourcesVpcConfig" in params:
-        stands = row["resourcesVpcConfig"]
-        config = stands | params["resourcesVpcConfig"]
-        check_zones(account, stands["subnetIds"], config["subnetIds"])
-        if check_network(account, row["name"], config) != stands["vpcId"]:
+        current = row["resourcesVpcConfig"]
+        config = current | params["resourcesVpcConfig"]
+        check_zones(account, current["subnetIds"], config["subnetIds"])
+        if check_network(account, row["name"], config) != current["vpcId"]:
             raise invalid("Subnets must be in the cluster's VPC")
         check_public_networks(config)
         row["resourcesVpcConfig"] = config
-        if any(stands[name] != config[name] for name in _PLACES):
+        if any(current[name] != config[name] for name in _PLACES):
             _place(account, cluster)
     if "accessConfig" in params:
         mode = params["accessConfig"]["authenticationMode"]

@@ -41,12 +41,12 @@ def why_nodes_fail(account: Account, cluster: Cluster, group: Mapping[str, Any])
     if missing := lacks(account, role, _WORK):
         return (
             f"the node role {name} may not {missing[0]}: attach AmazonEKSWorkerNodePolicy before "
-            "the node group is made"
+            "the node group is created"
         )
     if missing := lacks(account, role, _PULL):
         return (
             f"the node role {name} may not {missing[0]}: attach AmazonEC2ContainerRegistryPullOnly "
-            "before the node group is made"
+            "before the node group is created"
         )
     return (
         (None if group.get("automatic") else _why_no_network(account, cluster, role))

@@ -41,7 +41,7 @@ def why_not_scaled(account: Account, group: Group, scaler: Scaler) -> str:
     if scaler.made is not None and effective is not None and scaler.made + 1 <= effective:
         return (
             f"the {scaler} gets no role: its pod was made before its pod identity association took "
-            "effect, and only a pod that is made afterwards gets one"
+            "effect, and only a pod that is created afterwards gets one"
         )
     return _may_not(account, group, scaler, _LOOK, _CHANGE)
 
