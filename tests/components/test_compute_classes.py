@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from components.catalog.gke import MACHINE_TYPES
+from components.cluster import GPU_TAINT
 from components.gke.classes import local_ssds
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
@@ -123,7 +124,7 @@ def test_pods_select_the_class_and_tolerate_what_gke_puts_on_its_nodes(bought: A
     pool = args.resolve("l4", cluster).pool
     assert dict(pool.node_selector) == {"cloud.google.com/compute-class": "l4"}
     assert [str(taint) for taint in pool.taints] == [
-        "nvidia.com/gpu=present:NoSchedule",
+        str(GPU_TAINT),
         "cloud.google.com/compute-class=l4:NoSchedule",
     ]
     assert pool.spot
@@ -212,7 +213,7 @@ def test_pods_on_autopilot_select_only_the_class() -> None:
     pool = args.resolve("l4", GkeAutopilotArgs(**AUTOPILOT)).pool
     assert dict(pool.node_selector) == {"cloud.google.com/compute-class": "l4"}
     assert [str(taint) for taint in pool.taints] == [
-        "nvidia.com/gpu=present:NoSchedule",
+        str(GPU_TAINT),
         "cloud.google.com/compute-class=l4:NoSchedule",
     ]
     assert pool.gpus_per_pod == [2]

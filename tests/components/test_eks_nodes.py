@@ -6,6 +6,7 @@ import json
 import tomllib
 from typing import Any
 
+from components.cluster import GPU_TAINT
 from components.eks.node_args import EksKubeletArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.sharing_args import EksSharingArgs
@@ -57,7 +58,7 @@ def test_an_own_image_gets_what_eks_tells_its_own() -> None:
     labels, taints = spec["kubelet"]["flags"]
     assert "role=train" in labels
     assert "gpu-cluster/pool=pool" in labels
-    assert taints == "--register-with-taints=nvidia.com/gpu=present:NoSchedule"
+    assert taints == f"--register-with-taints={GPU_TAINT}"
     assert spec["kubelet"]["config"] == {"maxPods": 20}
 
 
@@ -78,7 +79,9 @@ def test_bottlerocket_has_the_same_as_settings() -> None:
     assert settings["kubernetes"]["cluster-dns-ip"] == "172.20.0.10"
     assert settings["kubernetes"]["max-pods"] == 20
     assert settings["kubernetes"]["kube-reserved"] == {"cpu": "500m"}
-    assert settings["kubernetes"]["node-taints"] == {"nvidia.com/gpu": ["present:NoSchedule"]}
+    assert settings["kubernetes"]["node-taints"] == {
+        GPU_TAINT.key: [f"{GPU_TAINT.value}:{GPU_TAINT.effect}"]
+    }
     assert settings["kubelet-device-plugins"]["nvidia"]["device-sharing-strategy"] == "time-slicing"
     assert settings["host-containers"]["admin"] == {"enabled": True}
 

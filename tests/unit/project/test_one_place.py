@@ -13,8 +13,10 @@ from tests.toy import python
 
 TESTS = (
     "tests/components/test_batch.py",
+    "tests/components/test_compute_classes.py",
     "tests/components/test_device_plugin.py",
     "tests/components/test_eks_node_group.py",
+    "tests/components/test_eks_nodes.py",
     "tests/components/test_gke.py",
     "tests/components/test_gpu_layer.py",
     "tests/policy",
