@@ -7,20 +7,8 @@ from tools.google_discovery import Document, document
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "simulated-apis.md"
-APIS = (
-    ("artifactregistry", "v1"),
-    ("cloudkms", "v1"),
-    ("cloudresourcemanager", "v1"),
-    ("compute", "v1"),
-    ("compute", "beta"),
-    ("container", "v1"),
-    ("container", "v1beta1"),
-    ("iam", "v1"),
-    ("monitoring", "v1"),
-    ("monitoring", "v3"),
-    ("serviceusage", "v1"),
-    ("storage", "v1"),
-)
+_MORE = {("compute", "beta"), ("container", "v1beta1"), ("monitoring", "v3")}
+"""The versions that are simulated in addition to each API's v1."""
 
 _HEAD = """# Simulated APIs
 
@@ -35,7 +23,9 @@ with status 501 and its name.
 
 def markdown() -> str:
     """The page's text."""
-    documents = [found for api in APIS if (found := document(*api)) is not None]
+    services = {name.partition(".")[0] for name in methods()}
+    apis = sorted({(service, "v1") for service in services} | _MORE)
+    documents = [found for api in apis if (found := document(*api)) is not None]
     head = ("API", "methods of the document", "simulated")
     rows = ((f"`{one.service}` {one.version}", *_counts(one)) for one in documents)
     parts = [_HEAD, *table(head, rows), ""]

@@ -62,6 +62,7 @@ def _get_policy(call: Call) -> dict[str, Any]:
     return policies.get(call) | ({"bindings": [binding]} if readers else {})
 
 
+ENDPOINTS = {"ARTIFACT_REGISTRY": "artifactregistry/v1/"}
 METHODS = {
     **_Repositories().methods,
     "artifactregistry.projects.locations.repositories.getIamPolicy": _get_policy,

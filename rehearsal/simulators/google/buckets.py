@@ -162,6 +162,7 @@ def _roles(
                     yield binding["role"]
 
 
+ENDPOINTS = {"STORAGE": "storage/v1/"}
 METHODS = {
     "storage.buckets.get": _get,
     "storage.buckets.getIamPolicy": _get_policy,

@@ -92,6 +92,7 @@ def _set_policy(call: Call) -> dict[str, Any]:
     return policies.set_(call)
 
 
+ENDPOINTS = {"IAM": "iam/v1/", "IAM_BETA": "iam/v1/"}
 METHODS = {
     **_ACCOUNTS.methods,
     f"{_ACCOUNTS.method}.disable": _disable,

@@ -70,4 +70,5 @@ class _AlertPolicies(_Numbered):
             condition.setdefault("name", f"{state['name']}/conditions/{number:08}")
 
 
+ENDPOINTS = {"MONITORING": "monitoring/"}
 METHODS = {**_Dashboards().methods, **_AlertPolicies().methods}

@@ -76,6 +76,7 @@ def _done(call: Call, result: dict[str, Any], kind: str) -> dict[str, Any]:
     return operation.body(call.base)
 
 
+ENDPOINTS = {"RESOURCE_MANAGER": "cloudresourcemanager/v1/", "SERVICE_USAGE": "serviceusage/v1/"}
 METHODS = {
     "cloudresourcemanager.projects.get": _get,
     "cloudresourcemanager.projects.getIamPolicy": policies.get,

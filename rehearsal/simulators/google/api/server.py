@@ -151,40 +151,28 @@ def _checked(found: Document, method: Method, result: dict[str, Any]) -> dict[st
     return result
 
 
-_ENDPOINTS = {
-    "ARTIFACT_REGISTRY": "artifactregistry/v1/",
-    "COMPUTE": "compute/beta/",
-    "CONTAINER": "container/v1beta1/",
-    "IAM": "iam/v1/",
-    "IAM_BETA": "iam/v1/",
-    "MONITORING": "monitoring/",
-    "RESOURCE_MANAGER": "cloudresourcemanager/v1/",
-    "SERVICE_USAGE": "serviceusage/v1/",
-    "STORAGE": "storage/v1/",
-}
-"""The provider's name of an API -> its base path in google-beta (`*_custom_endpoint`)."""
-
-_GCLOUD = {"compute": "compute/v1/", "storage": "storage/v1/"} | {
-    name: f"{name}/"
-    for name in ("artifactregistry", "cloudresourcemanager", "container", "iam", "monitoring",
-                 "serviceusage")
-}  # fmt: skip
-"""gcloud's name of an API -> its base path, as in `gcloud topic configurations`."""
-
-
 class ApiServer(Served):
     """Serves the APIs, and describes how clients reach them."""
+
+    def __init__(self, api: Api, endpoints: Mapping[str, str]) -> None:
+        """`endpoints`: the provider's name of an API -> its base path in google-beta
+        (`*_custom_endpoint`)."""
+        super().__init__(api)
+        self._endpoints = endpoints
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment that directs the provider plugins, Terraform and gcloud here."""
         provider = {
             f"GOOGLE_{name}_CUSTOM_ENDPOINT": f"{self.endpoint}/{path}"
-            for name, path in _ENDPOINTS.items()
+            for name, path in self._endpoints.items()
         }
+        # gcloud's names and base paths: `gcloud topic configurations`.
+        names = {path.partition("/")[0] for path in self._endpoints.values()}
         gcloud = {
-            f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}": f"{self.endpoint}/{path}"
-            for name, path in _GCLOUD.items()
+            f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}": f"{self.endpoint}/{name}/"
+            + ("v1/" if name in ("compute", "storage") else "")
+            for name in names
         }
         return (
             provider

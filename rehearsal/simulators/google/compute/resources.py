@@ -232,6 +232,7 @@ def full_name(call: Call, value: str, collection: str) -> str:
     return f"{project}/{value}" if "/" in value else f"{project}/{collection}/{value}"
 
 
+ENDPOINTS = {"COMPUTE": "compute/beta/"}
 METHODS = {
     f"compute.{scope}Operations.{verb}": get_operation
     for scope in ("global", "region", "zone")

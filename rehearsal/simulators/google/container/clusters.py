@@ -152,6 +152,7 @@ def _delete(call: Call) -> dict[str, Any]:
 
 
 _PREFIX = "container.projects.locations.clusters."
+ENDPOINTS = {"CONTAINER": "container/v1beta1/"}
 METHODS = {
     f"{_PREFIX}create": _create,
     f"{_PREFIX}get": _get,
