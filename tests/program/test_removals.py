@@ -4,46 +4,21 @@ Where an input is optional and computed, its provider does nothing once the prog
 it, and the preview says nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.on_change import ChangeRules, Kept, change_rules
+from components.decode import camel
+from components.on_change import Kept, change_rules
+from components.replacement import valued
 from quality.faults.changes import MADE, changed, table
 from rehearsal.plugins.cloud import facts
 from stacks.definition.files import EXAMPLES
 from tests.program.effects import STACK_OF, read
 from tests.program.environments import recorded
 
-STAYS: Mapping[str, Mapping[str, tuple[ChangeRules, str, str, str]]] = {
-    "gke": {"cluster.zones": (change_rules(GkeClusterArgs), "zones", '["us-central1-a"]', "[]"),
-        "gpuPools.imageStreaming": (change_rules(GkeGpuNodePoolArgs), "image_streaming", "true",
-            "null"),
-        "gpuPools.kubelet": (change_rules(GkeGpuNodePoolArgs), "kubelet", "{}", "null"),
-        "gpuPools.linux": (change_rules(GkeGpuNodePoolArgs), "linux", "{}", "null")},
-    "gke-autopilot": {},
-    "eks": {
-        "cluster.addonVersions": (
-            change_rules(EksClusterArgs),
-            "addon_versions",
-            '{"coredns": "v1"}',
-            "{}",
-        ),
-        "gpuPools.releaseVersion": (
-            change_rules(EksGpuNodeGroupArgs),
-            "release_version",
-            "1.35.6-20260714",
-            "null",
-        ),
-    },
-}  # fmt: skip
-"""Platform -> its settings that the cloud keeps, with the rule that says so and an example."""
 WITHOUT_EFFECT = (
     "gpuPools.upgrade.",
     "gpuPools.serviceAccount",
@@ -73,35 +48,52 @@ def inputs(config: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(each.type, each.name): each.inputs for each in recorded(config).resources}
 
 
-def kept(platform: str) -> set[str]:
-    """Keys of which something stays in the cloud once they are taken away from a stack."""
+def told(config: dict[str, Any], base: dict[str, Any]) -> set[str]:
+    """Keys of which the program says that the cloud keeps the first config's value."""
+    before, after = read(config), read(base)
+    assert before is not None
+    assert after is not None
+    pairs = [("cluster", before.cluster, after.cluster)]
+    pairs += [
+        ("gpuPools", before.pools[name].args, pool.args)
+        for name, pool in after.pools.items()
+        if name in before.pools
+    ]
+    return {
+        f"{block}.{camel(path)}"
+        for block, old, new in pairs
+        for path, rule in change_rules(type(old)).items()
+        if type(old) is type(new) and callable(rule) and valued(old, path) != valued(new, path)
+        if isinstance(rule(valued(old, path), valued(new, path)), Kept)
+    }
+
+
+def stays(config: dict[str, Any], base: dict[str, Any]) -> bool:
+    """Whether something of the first config stays in the cloud once the second one applies."""
+    without = inputs(base)
+    return any(
+        facts.of(token).kept_when_removed & set(lost(given, without.get((token, name), given)))
+        for (token, name), given in inputs(config).items()
+    )
+
+
+@pytest.mark.parametrize("platform", ["gke", "gke-autopilot", "eks"])
+def test_the_program_says_what_stays_once_it_is_taken_away(platform: str) -> None:
+    """By the rule of its field (`kept`), with what to do instead. Everything else is declared with
+    a value that says so, or is not kept."""
     text = (EXAMPLES / f"Pulumi.{STACK_OF[platform]}.yaml").read_text()
     base = yaml.safe_load(text)["config"]
-    without, found = inputs(base), set()
+    silent, needless = [], []
     for change in table(platform, STACK_OF[platform]).changes:
         config = yaml.safe_load(changed(text, change.whole))["config"]
         if change.key.partition(".")[0] not in MADE or read(config) is None:
             continue
-        for (token, name), given in inputs(config).items():
-            known = facts.of(token)
-            if known.kept_when_removed & set(lost(given, without.get((token, name), given))):
-                if change.key.startswith(WITHOUT_EFFECT):
-                    continue
-                blocks = (key for key in STAYS[platform] if change.key.startswith(f"{key}."))
-                found.add(next(blocks, change.key))
-    return found
-
-
-@pytest.mark.parametrize("platform", STAYS)
-def test_what_stays_once_it_is_taken_away_is_known(platform: str) -> None:
-    """Everything else is declared with a value that says so, or is not kept."""
-    assert kept(platform) == set(STAYS[platform])
-
-
-@pytest.mark.parametrize("row", [row for rows in STAYS.values() for row in rows.values()])
-def test_the_program_says_what_stays(row: tuple[ChangeRules, str, str, str]) -> None:
-    """In the preview, with what to do instead."""
-    rules, path, old, new = row
-    rule = rules[path]
-    assert callable(rule)
-    assert isinstance(rule(old, new), Kept)
+        if change.key.startswith(WITHOUT_EFFECT):
+            continue
+        says = any(f"{change.key}.".startswith(f"{key}.") for key in told(config, base))
+        if stays(config, base) and not says:
+            silent.append(change.key)
+        if says and not stays(config, base):
+            needless.append(change.key)
+    assert silent == [], "give these fields OnChange(kept(WHAT TO DO))"
+    assert needless == [], "the cloud does not keep these"
