@@ -280,3 +280,8 @@ require (
 replace github.com/atotto/clipboard => github.com/tgummerer/clipboard v0.0.0-20241001131231-d02d263e614e
 
 replace github.com/pb33f/libopenapi => ./openapi
+
+replace github.com/nbutton23/zxcvbn-go => ./zxcvbn
+
+// With a slash at the end: Go refuses the same path for two modules.
+replace github.com/ccojocar/zxcvbn-go => ./zxcvbn/
