@@ -373,9 +373,9 @@ class Rehearsal:
         try:
             for one in own:
                 pool = one.name.removeprefix("probe-")
-                sandbox.control_plane.api.create(
-                    probes.PODS, probes.probe(pool, pools[pool], snapshot)
-                )
+                for group in probes.groups_of(pools[pool], snapshot):
+                    probes.leave_out(sandbox.control_plane.api, snapshot.of(group))
+                sandbox.control_plane.api.create(probes.PODS, probes.probe(pool, pools[pool]))
             self._wait_for(own, excused)
         finally:
             for one in own:
@@ -430,7 +430,8 @@ class Rehearsal:
         return workload.find(self.sandbox.cluster_cache.all(workload.kind))
 
     def _waiting(self, workloads: list[Workload]) -> list[Workload]:
-        return [w for w in workloads if not reached(w, self._item(w))]
+        pods = self.sandbox.cluster_cache.pods
+        return [w for w in workloads if not reached(w, self._item(w), pods)]
 
     def _permanent(self, waiting: list[Workload], since: dict[str, float]) -> list[str]:
         """The diagnoses that have lasted long enough; `since` records when each was first seen."""
@@ -440,7 +441,7 @@ class Rehearsal:
         for workload in waiting:
             item = self._item(workload)
             diagnosis = why_not(workload, item, snapshot)
-            if diagnosis.permanent and not reached(workload, item):
+            if diagnosis.permanent and not reached(workload, item, snapshot.pods):
                 messages.add(diagnosis.message)
                 since.setdefault(diagnosis.message, now)
         for message in [message for message in since if message not in messages]:

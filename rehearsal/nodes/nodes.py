@@ -64,6 +64,7 @@ from rehearsal.simulators.cloud import (
     Machine,
     NodeGroup,
     NodeTemplate,
+    Recycling,
     RefusedError,
 )
 
@@ -121,6 +122,8 @@ class Nodes:
         self._successors: set[str] = set()
         """Those of them that replace a recycled node."""
         self._recycler = Recycler(lambda: self._api, self._event_log)
+        if isinstance(self._cloud, Recycling):
+            self._cloud.followed(self._recycler.recycled)
         self._order: dict[str, int] = {}
         """Nodes in the order in which they were first seen."""
         self._refused: set[str] = set()

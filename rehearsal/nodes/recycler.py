@@ -23,6 +23,12 @@ class Recycler:
         self._event_log = event_log
         self._revisions: dict[str, int] = {}
         self._leaving: set[str] = set()
+        self._done: dict[str, int] = {}
+        """Group -> the revision that all of its nodes have."""
+
+    def recycled(self, group: str, revision: int) -> bool:
+        """Whether none of the group's nodes is of an earlier revision, and all are ready."""
+        return self._done.get(group, -1) >= revision
 
     def turn(self, group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]) -> str | None:
         """Recycles the group's next node of an earlier revision.
@@ -39,7 +45,10 @@ class Recycler:
             return None
         stale = [n for n in nodes if self._revisions[n["metadata"]["name"]] < group.revision]
         fresh = [n for n in nodes if n not in stale]
-        if not stale or not all(holds(node, "Ready") for node in fresh):
+        if not all(holds(node, "Ready") for node in fresh):
+            return None
+        if not stale:
+            self._done[group.name] = group.revision
             return None
         node = next((one for one in stale if one["spec"].get("unschedulable")), stale[0])
         name = str(node["metadata"]["name"])

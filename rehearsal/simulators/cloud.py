@@ -5,6 +5,7 @@ forgotten tag, label or taint has the same effect as in the cloud.
 """
 
 import fnmatch
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,19 @@ NODE_SECONDS = 7 * 60.0
 """The real time, in seconds, to drain and end a GPU node and to have its successor ready: an
 estimate, of 6 to 8 minutes. Here it takes a second; whether a provider's timeout for an update is
 sufficient is judged by this value."""
+RECYCLE_SECONDS = 60.0
+"""How long an update here waits for its nodes, which never leave if a PodDisruptionBudget keeps
+their pods: GKE waits an hour for those, EKS up to the update's limit."""
+
+Recycled = Callable[[str, int], bool]
+"""Whether none of a group's nodes is of an earlier revision than this one, and all are ready."""
+
+
+def wait_for_nodes(recycled: Recycled, group: str, revision: int) -> None:
+    """Returns when an update that recycles a group's nodes has ended."""
+    until = time.monotonic() + RECYCLE_SECONDS
+    while not recycled(group, revision) and time.monotonic() < until:
+        time.sleep(0.05)
 
 
 class RefusedError(Exception):
@@ -304,6 +318,14 @@ class Scaled(Protocol):
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
         """Compares the autoscaler's node template of the group with this node; None if the
         autoscaler sees the group itself. Raises KeyError for an unknown group."""
+
+
+@runtime_checkable
+class Recycling(Protocol):
+    """A cloud that recycles nodes, and whose updates last until it has."""
+
+    def followed(self, recycled: Recycled) -> None:
+        """Called when nodes follow the cloud; before, an update waits for none."""
 
 
 @runtime_checkable

@@ -4,14 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.cluster import POOL_LABEL
+from rehearsal.control_plane.api import Api
 from rehearsal.nodes.matching import shape_of
 from rehearsal.nodes.node_registration import group_name
+from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import NodeGroup
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from rehearsal.verify.stack_output_checks import meant
 
 Object = Mapping[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
+EARLIER = {"rehearsal/joined-before-the-update": "true"}
+"""The label of nodes that a probe must not run on. It cannot avoid them by name: Karpenter ignores
+pods with an affinity for `kubernetes.io/hostname` (`RestrictedLabels` in
+kubernetes-sigs/karpenter, pkg/apis/v1/labels.go)."""
 
 
 def untried(
@@ -55,22 +61,30 @@ def _why_not(groups: Sequence[NodeGroup], snapshot: ClusterSnapshot) -> str:
     return f"all {most} nodes of its maximum joined before the update" if most else "maxNodes is 0"
 
 
-def probe(pool: str, output: Mapping[str, Any], snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """A pod that requests the least number of the pool's GPUs, on a node that does not exist yet:
-    nodes from before an update do not show what those that join after it are like."""
-    known = [n["metadata"]["name"] for g in groups_of(output, snapshot) for n in snapshot.of(g)]
-    other_node = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": known}
-    affinity = {"nodeSelectorTerms": [{"matchExpressions": [other_node]}]}
+def leave_out(api: Api, nodes: Sequence[Object]) -> None:
+    """Labels the nodes `EARLIER`; one may have left meanwhile."""
+    for node in nodes:
+        path = f"/api/v1/nodes/{node['metadata']['name']}"
+        try:
+            api.patch(path, {"metadata": {"labels": EARLIER}})
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
+def probe(pool: str, output: Mapping[str, Any]) -> dict[str, Any]:
+    """A pod that requests the least number of the pool's GPUs, on a node that is not `EARLIER`:
+    those do not show what nodes that join after an update are like."""
+    terms = [{"key": key, "operator": "DoesNotExist"} for key in EARLIER]
+    affinity = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
     gpus = {output["resource"]: str(min(map(int, output["gpusPerPod"])))}
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
         "nodeSelector": dict(output["nodeSelector"]),
         "tolerations": list(output["tolerations"]),
         "containers": [{"name": "probe", "image": "probe", "resources": {"limits": gpus}}],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": affinity}},
     }
-    if known:
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": affinity}
-        spec["affinity"] = {"nodeAffinity": required}
     if output.get("runtimeClass"):
         spec["runtimeClassName"] = output["runtimeClass"]
     if output.get("hostIPC"):

@@ -65,21 +65,23 @@ def _jobs(job_set: Mapping[str, Any]) -> list[Workload]:
     ]
 
 
-def reached(workload: Workload, item: Object | None) -> bool:
+def reached(wanted: Workload, item: Object | None, pods: Sequence[Object]) -> bool:
     """Whether a Deployment is available, a pod ready, a Job complete, a DaemonSet ready on all its
-    nodes."""
+    nodes. A Deployment's status may be older than its pods, which have just been evicted."""
     if item is None:
         return False
     status = item.get("status", {})
-    if workload.kind in ("Deployment", "DaemonSet"):
+    if wanted.kind in ("Deployment", "DaemonSet"):
         if status.get("observedGeneration", 0) < item["metadata"].get("generation", 1):
             return False
-        if workload.kind == "DaemonSet":
+        if wanted.kind == "DaemonSet":
             ready: bool = status.get("numberReady", 0) == status.get("desiredNumberScheduled", 0)
             return ready
-        available: bool = status.get("availableReplicas", 0) >= item["spec"].get("replicas", 1)
+        there = sum(phase(pod) == "ready" and workload(pod) == str(wanted) for pod in pods)
+        fewest: int = min(there, status.get("availableReplicas", 0))
+        available: bool = fewest >= item["spec"].get("replicas", 1)
         return available
-    if workload.kind == "Job":
+    if wanted.kind == "Job":
         return holds(item, "Complete")
     return phase(item) in ("ready", "succeeded")
 

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -182,13 +183,22 @@ def test_other_access_modes_replace_a_volume_with_its_claim(tmp_path: Path) -> N
 
 
 def rehearsed(
-    tmp_path: Path, pool: dict[str, Any], stack: str = "dev"
+    tmp_path: Path, pool: dict[str, Any], stack: str = "dev", *, second: Mapping[str, Any] = {}
 ) -> tuple[ChangeRehearsal, dict[str, Any], str]:
-    """A stack with a change of its pool that nobody has committed; what the report has of it."""
+    """A stack with a change of its pool that nobody has committed; what the report has of it.
+    `second`: changes of another pool, in which the same workload runs again."""
     root = repository(tmp_path, stack)
     file = root / f"Pulumi.{stack}.yaml"
     document = yaml.safe_load(file.read_text())
-    document["config"]["gpu-cluster:gpuPools"]["train-gpu"] |= pool
+    pools = document["config"]["gpu-cluster:gpuPools"]
+    if second:
+        pools["second"] = dict(pools["train-gpu"])
+        (workload,) = document["config"]["gpu-cluster:workloads"].values()
+        document["config"]["gpu-cluster:workloads"]["second"] = {**workload, "pool": "second"}
+        file.write_text(yaml.safe_dump(document, sort_keys=False))
+        git(root, "commit", "--quiet", "--all", "--message", "with a second pool")
+        pools["second"].update(second)
+    pools["train-gpu"].update(pool)
     file.write_text(yaml.safe_dump(document, sort_keys=False))
     earlier = before("HEAD", stack, root)
     folder = tmp_path / "sandbox"
@@ -202,17 +212,20 @@ def rehearsed(
     return run, dict(found), text(report)
 
 
-@pytest.mark.prove(
-    reason="the check of pools begins before the old node leaves, and Karpenter then sometimes "
-    "leaves its pod waiting: to be repaired in ChangeRehearsal"
-)
 def test_a_change_in_place_recycles_nodes(tmp_path: Path) -> None:
-    """GKE gives a pool another machine type in place, node by node; the report counts them."""
-    run, found, shown = rehearsed(tmp_path, {"machineType": "n1-standard-8", "maxNodes": 4})
+    """GKE gives a pool another machine type in place, node by node, before `up` ends; the report
+    counts them. A pool whose node gets other labels instead starts another one for a probe."""
+    larger, labels = {"machineType": "n1-standard-8", "maxNodes": 4}, {"role": "second"}
+    run, found, shown = rehearsed(tmp_path, larger, second={"labels": labels})
     assert found["replaced"] == []
-    assert found["updated"] == ["gcp:container/nodePool:NodePool train-gpu"]
-    assert len(found["recycled"]) == 1
-    assert "changes since HEAD: 0 replaced, 1 updated, 0 created, 0 deleted, 1 recycled" in shown
+    assert sorted(found["updated"]) == [
+        f"gcp:container/nodePool:NodePool {name}" for name in ("second", "train-gpu")
+    ]
+    (node,) = found["recycled"]
+    assert "changes since HEAD: 0 replaced, 2 updated, 0 created, 0 deleted, 1 recycled" in shown
+    events = [(e.subject, e.what) for e in run.sandbox.event_log.events]
+    assert events.index((node, "left")) < events.index(("workloads run", "began"))
+    assert "second: no pod of the stack started a node there, so a probe pod started one" in shown
     assert [step.name for step in run.steps][:3] == [
         "pulumi up of HEAD",
         "workloads of HEAD run",

@@ -4,6 +4,7 @@ the shapes of botocore's models, and refuses in AWS's words.
 
 import base64
 import json
+import threading
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -385,8 +386,17 @@ def test_versions_follow_each_other(ml: Account) -> None:
     ml.group("train-gpu", releaseVersion="1.36.2-20260714",
              scalingConfig={"minSize": 0, "maxSize": 2, "desiredSize": 1})  # fmt: skip
     named = {"clusterName": "ml", "nodegroupName": "train-gpu"}
+    recycled = threading.Event()
+    ml.cloud.followed(lambda group, revision: recycled.is_set())
     answer = ml.eks.update_nodegroup_version(**named, releaseVersion="1.36.3-20261015")
     assert answer["ResponseMetadata"]["HTTPHeaders"]["x-simulated-seconds"] == "420.0"
+    assert ml.described("train-gpu")["status"] == "UPDATING"
+    recycled.set()
+    ml.eks.get_waiter("nodegroup_active").wait(**named, WaiterConfig={"Delay": 1})
+    update = ml.eks.describe_update(
+        name="ml", nodegroupName="train-gpu", updateId=answer["update"]["id"]
+    )
+    assert update["update"]["status"] == "Successful"
     assert ml.cloud.node_groups()[0].revision == 1
     with pytest.raises(ClientError) as error:
         ml.eks.update_nodegroup_version(**named, version="1.35")

@@ -57,6 +57,7 @@ class NodeGroup(Rowed):
             )
             headers = answer["ResponseMetadata"]["HTTPHeaders"]
             self._lasts[identity] = float(headers.get(SECONDS, 0))
+            self._wait(identity, new, "update")
         config = {name: new[name] for name in _CONFIG if new.get(name) not in (None, old.get(name))}
         config |= _warm_pool(old, new)
         config |= _labels(old.get("labels") or {}, new.get("labels") or {})

@@ -13,7 +13,7 @@ from botocore.config import Config as ClientConfig
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.rows import Cluster, Group
 from rehearsal.simulators.blocks import Sizes
-from rehearsal.simulators.cloud import ApiFaults, ControlPlane, NoFaults
+from rehearsal.simulators.cloud import ApiFaults, ControlPlane, NoFaults, Recycled
 from rehearsal.simulators.inventory import EksCluster, Network
 from rehearsal.simulators.reservations import Reservation
 from rehearsal.simulators.stock import Stock, Stocks
@@ -101,6 +101,7 @@ class Account:
         ARNs of roles and users that exist although they were not created here. With
         `quota_suffices`, every node group can grow to its maximum unless `faults` sets a quota.
         `stock`: instances in limited number. `blocks`: where in the network instances are."""
+        self.recycled: Recycled = lambda group, revision: True
         self.lock = threading.RLock()
         self.asking = Asking()
         self.faults = faults or NoFaults()

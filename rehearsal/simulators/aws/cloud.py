@@ -49,6 +49,7 @@ from rehearsal.simulators.cloud import (
     NodeGroup,
     NodePools,
     NodeTemplate,
+    Recycled,
     RefusedError,
     Scaler,
     TemplateComparison,
@@ -272,6 +273,10 @@ class AwsCloud:
             real=real,
             differences=[*node_template_check.compare(template, node), *filter(None, late)],
         )
+
+    def followed(self, recycled: Recycled) -> None:
+        """Implements `rehearsal.simulators.cloud.Recycling`."""
+        self.account.recycled = recycled
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """The callback runs on the thread of the operation that changed something, unlocked."""

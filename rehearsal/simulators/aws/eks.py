@@ -170,7 +170,7 @@ def check_no_update(cluster: Cluster, kind: str) -> None:
     """Refuses a change of the cluster itself while another one is in progress, with the message in
     https://github.com/rancher/eks-operator/issues/547."""
     for name, each in cluster.updates.items():
-        if each["row"]["status"] == "InProgress":
+        if each["row"]["status"] == "InProgress" and not each.get("nodegroupName"):
             raise Refusal(
                 "ResourceInUseException",
                 f"Cannot {kind} because cluster {cluster.row['name']} currently has update {name} "

@@ -1,5 +1,6 @@
 """Managed node groups, each with its Auto Scaling group."""
 
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ from rehearsal.simulators.aws.roles import require_trust
 from rehearsal.simulators.aws.rows import Cluster, Group, Row
 from rehearsal.simulators.aws.scaling import drop_group, make_group, resize
 from rehearsal.simulators.aws.warm_pools import configure
-from rehearsal.simulators.cloud import NODE_SECONDS
+from rehearsal.simulators.cloud import NODE_SECONDS, wait_for_nodes
 
 _DEFAULT_SIZE = {"minSize": 1, "maxSize": 2, "desiredSize": 2}
 
@@ -205,13 +206,27 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     update = old.get("updateConfig") or {}
     share = nodes * update.get("maxUnavailablePercentage", 0) // 100
     at_once = int(update.get("maxUnavailable") or share) or 1
-    return begun(
+    recycles = bool(recycled and nodes)
+    answer = begun(
         cluster,
         "VersionUpdate",
         {"Version": group.row["version"], "ReleaseVersion": group.row["releaseVersion"]},
         seconds=NODE_SECONDS * -(-nodes // at_once) if recycled else 0,
-        nodegroupName=params["nodegroupName"],
+        over=not recycles,
+        nodegroupName=(name := params["nodegroupName"]),
     )
+    update, revision = cluster.updates[answer["update"]["id"]]["row"], group.revision
+
+    def end() -> None:
+        wait_for_nodes(account.recycled, name, revision)
+        with account.lock:
+            group.row["status"] = "ACTIVE"
+            update["status"] = "Successful"
+
+    if recycles:
+        group.row["status"] = "UPDATING"
+        threading.Thread(target=end, daemon=True).start()
+    return answer
 
 
 def _versions(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rehearsal.simulators.cloud import ApiFaults, ControlPlane, NodeGroup
+from rehearsal.simulators.cloud import ApiFaults, ControlPlane, NodeGroup, Recycled
 from rehearsal.simulators.google.errors import bad_request, not_found
 from rehearsal.simulators.google.operations import Operations
 from rehearsal.simulators.google.resource import CloudResource
@@ -39,6 +39,7 @@ class CloudState(ABC):
         repositories on which the nodes' account has none, as in an image's name."""
         self.accounts = accounts
         """Emails of service accounts that exist before the stack."""
+        self.recycled: Recycled = lambda group, revision: True
         self.lock = threading.RLock()
         self.operations = Operations()
         self.resources: dict[str, CloudResource] = {}
@@ -75,6 +76,10 @@ class CloudState(ABC):
     @abstractmethod
     def notify(self) -> None:
         """Runs the callback if `node_groups` has changed since the last call."""
+
+    def followed(self, recycled: Recycled) -> None:
+        """Implements `rehearsal.simulators.cloud.Recycling`."""
+        self.recycled = recycled
 
     # The resources.
 

@@ -1,6 +1,7 @@
 """GKE through Google's own client library: whole lives, errors, stale etags, sizes that somebody
 else changes."""
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -198,7 +199,14 @@ def test_a_pool_lives(gke: Gke) -> None:
     names = [one["name"] for one in gke.pools.list(parent=CLUSTER).execute()["nodePools"]]
     assert names == ["default-pool", "gpu"]
     gke.finished(gke.pools.update(name=POOL, body={"labels": {"labels": {"x": "y"}}}))
-    gke.finished(gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}))
+    gke.cloud.set_size("gpu", 1)
+    recycled = threading.Event()
+    gke.cloud.followed(lambda group, revision: recycled.is_set())
+    begun = gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}).execute()
+    lasting = gke.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}")
+    assert lasting.execute()["status"] == "RUNNING"
+    recycled.set()
+    gke.finished(lasting)
     managed = {"management": {"autoUpgrade": True}}
     gke.finished(gke.pools.setManagement(name=POOL, body=managed))
     changed = gke.pools.get(name=POOL).execute()

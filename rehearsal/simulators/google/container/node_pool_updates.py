@@ -2,9 +2,10 @@
 
 import copy
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from rehearsal.simulators.cloud import NODE_SECONDS
+from rehearsal.simulators.cloud import NODE_SECONDS, wait_for_nodes
 from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container import node_defaults, node_pools
 from rehearsal.simulators.google.container.operations import fields, updating
@@ -61,20 +62,22 @@ def change(
     node_pools.check(call.cloud, cluster, state)
     had_taint = node_pools.GPU_TAINT in pool.state["config"].get("taints", ())
     node_pools.add_driver_and_taints(state, added=had_taint)
-    seconds = 0.0
+    work, seconds = None, 0.0
     changed = _changed(pool.state, state) - set(_IN_PLACE)
     if changed:
         pool.revision += 1
         surge = state["upgradeSettings"]
         at_once = max(surge.get("maxSurge", 0) + surge.get("maxUnavailable", 0), 1)
         seconds = NODE_SECONDS * float(-(-pool.nodes // at_once))
+        if pool.nodes:
+            work = partial(wait_for_nodes, call.cloud.recycled, state["name"], pool.revision)
     for field in sorted(changed - {"version", *_RECREATING}):
         call.cloud.assume(
             f"node pool {state['name']}: it is not known whether GKE recreates the nodes when "
             f"{field} changes; this rehearsal recreates them"
         )
     pool.state = state
-    return updating(call, kind, pool.identity, simulated_seconds=seconds)
+    return updating(call, kind, pool.identity, work=work, simulated_seconds=seconds)
 
 
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
