@@ -137,7 +137,7 @@ def table(platform: str, stack: str) -> Table:
     document = _document()
     rows = [document.get(stack) or {}]
     if stack not in MORE:
-        rows = [document[platform], *rows, document["everywhere"]]
+        rows = [document.get(platform) or {}, *rows, document["everywhere"]]
     listed = [_listed(dict(to)) for row in rows for to in row.get("changes") or ()]
     along, silent, not_here, not_applied = (
         {key: value for row in rows for key, value in (row.get(part) or {}).items()}

@@ -10,8 +10,8 @@ from kubernetes.client import models
 from components.catalog import kubernetes as names
 from components.cluster import Taint, Toleration
 from components.gpu.workload_args import WorkloadArgs
+from components.platforms import WRITTEN
 from tests.facts import sent
-from tests.facts.sdk_tables import PLATFORMS
 
 _SCALARS = {"str": str, "int": int, "bool": bool, "float": float}
 
@@ -20,7 +20,7 @@ def objects() -> Iterator[str]:
     """Every object that the program declares is of a kind and version that the API serves, and
     every field of it exists there with that type."""
     found = set()
-    for platform in PLATFORMS:
+    for platform in WRITTEN:
         for each in sent.registered(platform):
             if not each.type.startswith("kubernetes:") or "apiVersion" not in each.inputs:
                 continue

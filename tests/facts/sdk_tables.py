@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from components.platforms import WRITTEN
 from rehearsal.plugins.cloud import facts
 from rehearsal.plugins.cloud.schema import (
     Problem,
@@ -11,8 +12,6 @@ from rehearsal.plugins.cloud.schema import (
     resource_schema,
 )
 from tests.facts import sent
-
-PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
 
 
 def paths() -> Iterator[str]:
@@ -54,7 +53,7 @@ def bounds() -> Iterator[str]:
 def types_sent() -> Iterator[str]:
     """Every input that the program sends exists, with that type; all that is required is sent."""
     found = set()
-    for platform in PLATFORMS:
+    for platform in WRITTEN:
         for each in sent.registered(platform):
             package = each.type.partition(":")[0]
             if package not in ("gcp", "aws"):

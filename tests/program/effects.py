@@ -12,25 +12,22 @@ from typing import Any
 import yaml
 
 from components.effect import Sent
-from components.platforms import PLATFORMS
+from components.platforms import PLATFORMS, platform_in
 from components.settings import load as settings
 from quality.docs import keys
 from quality.docs.keys import Setting
 from quality.faults.changes import NAMED, apply, table
 from quality.tries import ABSENT, tries
 from rehearsal.plugins.cloud.patterns import within
+from stacks.definition.files import SAMPLES
 from tests.program.environments import as_engine_config, recorded, values_of
 from tests.program.registered import inputs_of
 
 ROWS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
-STACK_OF = {
-    "gke": "dev",
-    "gke-autopilot": "autopilot",
-    "eks": "train",
-    "eks-existing": "on-eks",
-    "gke-existing": "on-gke",
-    "existing": "onprem",
+_SAMPLE = {
+    platform_in(values_of(stack)["gpu-cluster:cluster"]): stack for stack in reversed(SAMPLES)
 }
+STACK_OF = {platform: _SAMPLE[platform] for platform in PLATFORMS}
 """Platform -> the environment whose config its settings are changed in."""
 LISTED = "gpu-cluster:cluster:LastingSettings"
 """Repeats settings to compare the next run's with: no effect of theirs."""

@@ -12,6 +12,7 @@ import yaml
 
 from components.decode import camel
 from components.on_change import Kept, change_rules
+from components.platforms import PLATFORMS, WRITTEN
 from components.replacement import valued
 from quality.faults.changes import MADE, changed, table
 from rehearsal.plugins.cloud import facts
@@ -77,7 +78,7 @@ def stays(config: dict[str, Any], base: dict[str, Any]) -> bool:
     )
 
 
-@pytest.mark.parametrize("platform", ["gke", "gke-autopilot", "eks"])
+@pytest.mark.parametrize("platform", [name for name in WRITTEN if PLATFORMS[name].cloud])
 def test_the_program_says_what_stays_once_it_is_taken_away(platform: str) -> None:
     """By the rule of its field (`kept`), with what to do instead. Everything else is declared with
     a value that says so, or is not kept."""

@@ -193,7 +193,7 @@ def test_a_private_control_plane_in_an_existing_network(
             "--platform gke --existing a --security-group-id b",
             "--security-group-id: has no effect on an existing GKE cluster; drop it",
         ),
-        ("--platform aks", "'aks' is not a valid platform; allowed: "),
+        ("--platform mesos", "'mesos' is not a valid platform; allowed: "),
         ("--platform gke-autopilot --location us-central1-a", "clusters are regional; give us-"),
         ("--platform gke --location mars", "--location: 'mars' is neither a region nor a zone of"),
         ("--location us-centrl1-a", "us-centrl1-a is not a region; did you mean 'us-central1-a'"),
