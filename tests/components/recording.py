@@ -11,15 +11,38 @@ from typing import Any
 
 import pulumi
 from google.protobuf.struct_pb2 import Struct
+from pulumi import _types
 from pulumi.runtime import _callbacks, mocks, resource, rpc, stack
 from pulumi.runtime.proto import resource_pb2, source_pb2
 
 from stacks.engine.urn import Urn, of_reference
 
-# Where in the source each resource is registered takes a fifth of the time, and nobody asks.
-resource._get_stack_trace = source_pb2.StackTrace
-
 DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
+
+# What nobody asks of a recording: where in the source a resource is registered, its URN without an
+# engine, and what the SDK tells its developers.
+resource._get_stack_trace = source_pb2.StackTrace
+resource.create_urn = lambda *_: SimpleNamespace(future=lambda: asyncio.sleep(0))
+resource.log.debug = lambda *_: None
+
+# What the SDK finds out about a class again for each resource.
+for _name in (
+    "_is_optional_type", "_py_name_for", "input_type_py_to_pulumi_names",
+    "resource_pulumi_to_py_names", "resource_py_to_pulumi_names", "resource_types",
+    "unwrap_optional_type", "unwrap_type",
+):  # fmt: skip
+    setattr(_types, _name, cache(getattr(_types, _name)))
+
+_serialize = rpc.serialize_property
+_PLAIN = {bool, float, int, str, type(None)}
+
+
+async def _serialize_property(value: Any, *others: Any, **more: Any) -> Any:
+    """A plain value is as it is: the SDK first looks whether it is any of a dozen other things."""
+    return value if type(value) in _PLAIN else await _serialize(value, *others, **more)
+
+
+rpc.serialize_property = _serialize_property
 
 
 class _Unheard:
@@ -82,6 +105,8 @@ class Registration:
 class _Loop(asyncio.SelectorEventLoop):
     """Answers the SDK's requests when it makes them: nothing waits for a thread, so they are
     recorded in the program's order, whatever the load."""
+
+    get_debug = bool  # False, for each future that asks
 
     def run_in_executor(self, _: Any, request: Any, *args: Any) -> asyncio.Future[Any]:
         answered = self.create_future()
