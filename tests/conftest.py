@@ -4,8 +4,10 @@ import gc
 import os
 import time
 from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 
+import botocore.loaders
 import hypothesis
 import psutil
 import pytest
@@ -18,6 +20,9 @@ from tests import budget
 # How long one example takes says more of the machine's load than of the code.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
+
+# Each client of AWS would read its service's model again: EC2's has megabytes.
+botocore.loaders.create_loader = cache(botocore.loaders.create_loader)
 
 # The same documents in a tenth of the time; the loader of stack files, imported above, remains.
 vars(yaml)["SafeLoader"] = yaml.CSafeLoader
@@ -49,9 +54,10 @@ TOGETHER = {
     "tests/rehearsal/test_reservations": "eks",
     "tests/rehearsal/test_simulated_aws": "aws",
     "tests/simulators/test_aws_": "aws",
+    "tests/unit/project/test_commands": "tests/unit/project/test_habits.py",
 }
-"""How a path begins -> the group of its tests. AWS' models, the SDKs and what the program declares
-take seconds to load, which one worker does for all of a group."""
+"""How a path begins -> the group of its tests. AWS' models, the SDKs, what the program declares and
+all texts of the source take seconds to load, which one worker does for all of a group."""
 
 LONGEST = (
     "program",

@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,10 @@ def matched(manager: dict[str, Any]) -> list[re.Match[str]]:
     return [found for path in files for found in re.finditer(python, path.read_text())]
 
 
-def texts() -> Iterator[tuple[Path, str]]:
+@cache
+def texts() -> list[tuple[Path, str]]:
     """Every text of the programs, without docstrings; `{}` for what is filled in."""
+    found = []
     rooms = PROJECT["tool"]["importlinter"]["root_packages"]
     for path in sorted(file for room in rooms for file in (ROOT / room).rglob("*.py")):
         tree = ast.parse(path.read_text())
@@ -58,9 +60,10 @@ def texts() -> Iterator[tuple[Path, str]]:
         for node in nodes:
             if isinstance(node, ast.JoinedStr):
                 parts = (p.value if isinstance(p, ast.Constant) else "{}" for p in node.values)
-                yield path, "".join(map(str, parts))
+                found.append((path, "".join(map(str, parts))))
             elif isinstance(node, ast.Constant) and id(node) not in inner | docs:
-                yield path, str(node.value)
+                found.append((path, str(node.value)))
+    return found
 
 
 def test_no_message_says_that_something_is_no_such_thing() -> None:
