@@ -36,7 +36,8 @@ def release(folder: Path, root: Path = ROOT) -> list[Path]:
 
 def wheel(folder: Path, root: Path = ROOT) -> Path:
     """Builds the wheel into `folder`, from a copy of the files in git, without the network."""
-    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True)
+    tracked = ["git", "ls-files", "components", ":(glob)*"]  # and the files of the root
+    listed = subprocess.run(tracked, cwd=root, capture_output=True, text=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "wheel"]
     flags = ["--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
     with tempfile.TemporaryDirectory() as name:

@@ -1,5 +1,5 @@
-"""A program of Google's typed client libraries, `python -m tests.simulators.google_clients API
-compute|gke`: an assertion fails where the cloud behind the address answers as no cloud does.
+"""A program of Google's typed client libraries, `python -m tests.simulators.google_clients
+API`: an assertion fails where the cloud behind the address answers as no cloud does.
 
 It imports nothing of ours: these libraries and Pulumi's register the same protobuf names, which one
 process cannot have twice.
@@ -151,4 +151,5 @@ def gke(google: Clients) -> None:
 if __name__ == "__main__":
     clients = Clients(sys.argv[1])
     clients.network()
-    {"compute": compute, "gke": gke}[sys.argv[2]](clients)
+    compute(clients)
+    gke(clients)

@@ -18,8 +18,16 @@ from tools.sections import ROOT
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return release.wheel(tmp_path_factory.mktemp("wheel"))
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("release") / "out"
+    assert main(["release", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(released: Path) -> Path:
+    (wheel,) = released.glob("*.whl")
+    return wheel
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +71,11 @@ def test_every_module_is_imported_without_the_checkout(python: Path, tmp_path: P
     assert "gpu_cluster.eks.pool_args.EksGpuNodeGroupArgs" in done.stdout
 
 
-def test_the_engine_starts_the_component_package_of_a_release(wheel: Path, tmp_path: Path) -> None:
+def test_the_engine_starts_the_component_package_of_a_release(
+    released: Path, tmp_path: Path
+) -> None:
     """Once the wheel that the archive brings is installed, `pulumi` gets the schema from it."""
-    archive = release.component_package(tmp_path, wheel, "0.1.0")
+    (archive,) = released.glob("*.tar.gz")
     folder = tmp_path / "gpu-cluster"
     folder.mkdir()
     subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
@@ -97,19 +107,18 @@ def test_the_engine_starts_the_component_package_of_a_release(wheel: Path, tmp_p
     subprocess.run(checked, env=environment, check=True)
 
 
-def test_a_release_has_the_packages_its_notes_and_checksums(tmp_path: Path) -> None:
+def test_a_release_has_the_packages_its_notes_and_checksums(released: Path) -> None:
     """A folder that holds something is refused, and so is a version without a section."""
-    assert main(["release", str(tmp_path / "out")]) == 0
-    names = {file.name for file in (tmp_path / "out").iterdir()}
+    names = {file.name for file in released.iterdir()}
     assert names == {
         "CHANGELOG.md",
         "SHA256SUMS",
         "gpu_cluster-0.1.0-py3-none-any.whl",
         "pulumi-resource-gpu-cluster-v0.1.0.tar.gz",
     }
-    assert (tmp_path / "out" / "CHANGELOG.md").read_text().startswith("## 0.1.0")
+    assert (released / "CHANGELOG.md").read_text().startswith("## 0.1.0")
     check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
-    subprocess.run(check, cwd=tmp_path / "out", check=True, capture_output=True)
-    assert main(["release", str(tmp_path / "out")]) != 0
+    subprocess.run(check, cwd=released, check=True, capture_output=True)
+    assert main(["release", str(released)]) != 0
     with pytest.raises(CheckError, match="has no section"):
         release.section("# Changelog\n\n## Unreleased\n", "9.9.9")
