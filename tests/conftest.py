@@ -43,7 +43,7 @@ REPORT = ROOT / ".rehearsal" / "test.txt"
 
 
 TOGETHER = {
-    "tests/facts/": "facts",
+    "tests/facts/": "program",
     "tests/integration/stacks/test_aws_": "aws",
     "tests/integration/stacks/test_capacity": "aws",
     "tests/program/": "program",
@@ -71,7 +71,6 @@ LONGEST = (
     "tests/rehearsal/test_batch.py",
     "plane",
     "tests/rehearsal/test_mutations.py",
-    "facts",
 )
 """Groups of tests that take longest, the longest first: the workers then end together."""
 

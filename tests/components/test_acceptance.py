@@ -9,7 +9,7 @@ from components.catalog.data_sheets import DATA_SHEETS
 from components.gpu.acceptance_program.report import MARKER
 from tests.components.recording import Recording, record
 from tests.program.environments import (
-    CLUSTER_OUTPUTS,
+    ANSWERS,
     STACKS,
     as_engine_config,
     recorded,
@@ -29,7 +29,7 @@ def declared(stack: str, *, preview: bool = False, **check: Any) -> Recording:
     """What the stack registers with its first pool to be measured."""
     values = values_of(stack)
     values["gpu-cluster:gpuTest"] = {"pools": [pool_of(stack)], "image": IMAGE, **check}
-    outputs = None if preview else CLUSTER_OUTPUTS
+    outputs = None if preview else ANSWERS
     return record(run_program, config=as_engine_config(values), outputs=outputs, preview=preview)
 
 

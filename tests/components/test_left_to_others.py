@@ -8,7 +8,7 @@ from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from tests.components.recording import record
 from tests.program.environments import (
-    CLUSTER_OUTPUTS,
+    ANSWERS,
     ROOT,
     as_engine_config,
     run_program,
@@ -30,7 +30,7 @@ def test_the_stack_installs_neither(monkeypatch: pytest.MonkeyPatch, stack: str)
     values: dict[str, Any] = values_of(stack)
     for pool in values["gpu-cluster:gpuPools"].values():
         pool.update(NONE[stack])
-    recording = record(run_program, config=as_engine_config(values), outputs=CLUSTER_OUTPUTS)
+    recording = record(run_program, config=as_engine_config(values), outputs=ANSWERS)
     assert [one.name for one in recording.of(DAEMON_SET)] == []
     pools = recording.outputs["gpuPools"].values()
     assert [pool.get("driverLibraries") for pool in pools] == [None] * len(pools)

@@ -9,7 +9,7 @@ import pytest
 from components.access import ServiceAccountArgs
 from components.gke.warnings import shared_rights
 from tests.components.recording import Recording, record
-from tests.program.environments import CLUSTER_OUTPUTS, as_engine_config, run_program, values_of
+from tests.program.environments import ANSWERS, as_engine_config, run_program, values_of
 
 MEMBER = "serviceAccount:my-project.svc.id.goog[default/trainer]"
 
@@ -25,7 +25,7 @@ def declared(stack: str, **blocks: Any) -> Recording:
         values["gpu-cluster:cluster"]["network"] = network
     values["gpu-cluster:trainingJobs"] = {"ddp": {**job, **blocks.pop("job", {})}}
     values |= {f"gpu-cluster:{key}": value for key, value in blocks.items()}
-    return record(run_program, config=as_engine_config(values), outputs=CLUSTER_OUTPUTS)
+    return record(run_program, config=as_engine_config(values), outputs=ANSWERS)
 
 
 def pod(found: Recording) -> dict[str, Any]:

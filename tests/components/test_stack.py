@@ -12,7 +12,7 @@ from components import ExistingClusterArgs, ExistingGpuPoolArgs, GpuStack, GpuSt
 from components.gpu.workload_args import WorkloadArgs
 from stacks.engine.urn import Urn
 from tests.components.recording import Recording, record
-from tests.program.environments import CLUSTER_OUTPUTS, STACKS, recorded, values_of
+from tests.program.environments import ANSWERS, STACKS, recorded, values_of
 
 TOKEN = "gpu-cluster:index:GpuStack"
 KUBECONFIG = json.dumps({
@@ -84,7 +84,7 @@ def test_every_sample_is_declared_below_a_component(environment: str) -> None:
         for key, value in config.items()
         if key not in given
     }
-    component = record(lambda: GpuStack("gpus", args), config=flat, outputs=CLUSTER_OUTPUTS)
+    component = record(lambda: GpuStack("gpus", args), config=flat, outputs=ANSWERS)
     root = recorded(values_of(environment)).resources
     assert {one.key for one in component.resources} - {f"{TOKEN}::gpus"} == {
         one.key for one in root

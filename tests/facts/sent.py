@@ -6,23 +6,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from tests.components.recording import Registration, record
+from tests.components.recording import Registration
 from tests.program.effects import own_starts, read, starts
-from tests.program.environments import CLUSTER_OUTPUTS, as_engine_config, run_program
-
-ANSWERS = {
-    **CLUSTER_OUTPUTS,
-    "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/a-role", "name": "a-role"},
-    "aws:kms/key:Key": {"arn": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c", "keyId": "0a1b2c"},
-    "aws:sqs/queue:Queue": {
-        "arn": "arn:aws:sqs:us-east-1:123456789012:a-queue",
-        "url": "https://sqs.us-east-1.amazonaws.com/123456789012/a-queue",
-    },
-    "aws:cloudwatch/eventRule:EventRule": {"name": "a-rule"},
-    "gcp:compute/router:Router": {"name": "a-router"},
-    "gcp:serviceaccount/account:Account": {"member": "serviceAccount:a@b.c", "email": "a@b.c"},
-}
-"""What the clouds say of resources beyond their inputs, where others are made of it."""
+from tests.program.environments import recorded
 
 
 @cache
@@ -32,7 +18,7 @@ def registered(platform: str) -> Sequence[Registration]:
     for config in starts(platform)[: 1 + len(own_starts(platform))]:
         if read(config) is None:
             continue
-        for each in record(run_program, config=as_engine_config(config), outputs=ANSWERS).resources:
+        for each in recorded(config).resources:
             if each.custom:
                 found[each.type, json.dumps(each.inputs, sort_keys=True)] = each
     return [replace(each, inputs=_whole(each.inputs)) for each in found.values()]

@@ -17,7 +17,7 @@ from stacks.engine.urn import Urn, of_reference
 from tests.components.recording import Recording, Registration, record
 from tests.policy.cases import findings
 from tests.program.environments import (
-    CLUSTER_OUTPUTS,
+    ANSWERS,
     ROOT,
     STACKS,
     as_engine_config,
@@ -27,10 +27,6 @@ from tests.program.environments import (
     with_changes,
 )
 
-OUTPUTS = {
-    **CLUSTER_OUTPUTS,
-    "gcp:serviceaccount/account:Account": {"email": "nodes@my-project.iam.gserviceaccount.com"},
-}
 EXPECTED = {
     ("onprem", "gpu-all"): [
         "pod gpu-all sets DP_DISABLE_HEALTHCHECKS and has no GPU in its limits: it sees every "
@@ -78,7 +74,7 @@ def environment(request: pytest.FixtureRequest) -> tuple[str, list[Resource]]:
     stack = str(request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
-        update = record(run_program, config=config_of(stack), outputs=OUTPUTS)
+        update = record(run_program, config=config_of(stack), outputs=ANSWERS)
     return stack, resources_of(stack, update)
 
 
@@ -97,7 +93,7 @@ def test_examples_keep_every_rule(file: str) -> None:
     """They are accepted, and no policy complains of what they declare."""
     document = yaml.safe_load((ROOT / "examples" / file).read_text())
     config = as_engine_config(document["config"])
-    resources = resources_of("dev", record(run_program, config=config, outputs=OUTPUTS))
+    resources = resources_of("dev", record(run_program, config=config, outputs=ANSWERS))
     assert {policy.name: findings(policy.name, resources) for policy in POLICIES} == {
         policy.name: [] for policy in POLICIES
     }
@@ -121,7 +117,7 @@ def test_pools_of_a_scaler_keep_every_rule_and_are_counted(
             change.append(["gpu-cluster:cluster", "systemPool", {"minNodes": 1, "maxNodes": 1}])
         values = with_changes(values_of("train"), change)
     config = as_engine_config(values)
-    resources = resources_of("dev", record(run_program, config=config, outputs=OUTPUTS))
+    resources = resources_of("dev", record(run_program, config=config, outputs=ANSWERS))
     assert {policy.name: findings(policy.name, resources) for policy in POLICIES} == {
         policy.name: [] for policy in POLICIES
     }

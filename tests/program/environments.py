@@ -16,12 +16,21 @@ from tests.components.recording import Recording, record
 
 ROOT = Path(__file__).parents[2]
 STACKS = SAMPLES
-CLUSTER_OUTPUTS = {
+ANSWERS = {
     "gcp:container/cluster:Cluster": {"endpoint": "192.0.2.1",
         "masterAuth": {"clusterCaCertificate": "Q0E="}},
     "aws:eks/cluster:Cluster": {"endpoint": "https://192.0.2.1",
         "certificateAuthority": {"data": "Q0E="}, "vpcConfig": {"clusterSecurityGroupId": "sg-1"}},
     "aws:eks/nodeGroup:NodeGroup": {"resources": [{"autoscalingGroups": [{"name": "eks-group"}]}]},
+    "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/a-role", "name": "a-role"},
+    "aws:kms/key:Key": {"arn": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c", "keyId": "0a1b2c"},
+    "aws:sqs/queue:Queue": {
+        "arn": "arn:aws:sqs:us-east-1:123456789012:a-queue",
+        "url": "https://sqs.us-east-1.amazonaws.com/123456789012/a-queue",
+    },
+    "aws:cloudwatch/eventRule:EventRule": {"name": "a-rule"},
+    "gcp:compute/router:Router": {"name": "a-router"},
+    "gcp:serviceaccount/account:Account": {"member": "serviceAccount:a@b.c", "email": "a@b.c"},
 }  # fmt: skip
 """Type token -> what a cloud answers beyond the inputs, as `record` takes it."""
 
@@ -86,4 +95,4 @@ def recorded(values: Mapping[str, Any], *, again: bool = False) -> Recording:
 @cache
 def _recorded(values: str) -> Recording:
     config = as_engine_config(json.loads(values))
-    return record(run_program, config=config, outputs=CLUSTER_OUTPUTS)
+    return record(run_program, config=config, outputs=ANSWERS)

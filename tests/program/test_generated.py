@@ -12,7 +12,7 @@ from components.settings import load as settings
 from tests.components.recording import Recording, record
 from tests.policy.cases import findings
 from tests.policy.test_environments import resources_of
-from tests.program.environments import CLUSTER_OUTPUTS, as_engine_config, run_program
+from tests.program.environments import ANSWERS, as_engine_config, run_program
 from tests.program.generated import PLATFORM_STACKS, broken, config
 from tests.unit.cli.test_stack_schema import complaints
 
@@ -57,7 +57,7 @@ def test_a_preview_shows_what_the_update_makes(stack: str, seed: int) -> None:
     given_config = as_engine_config(values)
     directories = [word for word in words(values) if word.startswith("/")]
     preview = record(run_program, config=given_config, preview=True)
-    update = record(run_program, config=given_config, outputs=CLUSTER_OUTPUTS)
+    update = record(run_program, config=given_config, outputs=ANSWERS)
     check_the_same(preview, update)
     for policy in ("pod-security-baseline", "host-paths", "rbac-too-broad"):
         found = findings(policy, resources_of(stack, update))

@@ -26,7 +26,7 @@ from rehearsal.sandbox import ROOT
 from stacks.engine.urn import Urn
 from tests.components.recording import Registration, _registration
 from tests.components.test_stack import KUBECONFIG
-from tests.program.environments import CLUSTER_OUTPUTS, recorded, values_of
+from tests.program.environments import ANSWERS, recorded, values_of
 
 SIGNATURE = rpc._special_sig_key
 UNKNOWN = {SIGNATURE: rpc._special_output_value_sig}
@@ -68,7 +68,7 @@ class Engine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.EngineSe
         )
         known = {
             **json_format.MessageToDict(request.object),
-            **CLUSTER_OUTPUTS.get(request.type, {}),
+            **ANSWERS.get(request.type, {}),
         }
         return resource_pb2.RegisterResourceResponse(
             urn=str(own), id=f"{request.name}-id", object=struct(known)
