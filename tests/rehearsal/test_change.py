@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from rehearsal.scenario import Rehearsal
 from stacks.definition.files import EXAMPLES
 from stacks.definition.program import FILES, FOLDERS
 from tests.integration.stacks.test_cost import git
-from tests.rehearsal.conftest import patched, until
+from tests.rehearsal.conftest import patched, pools, until
 from tools.sections import DOCS
 
 
@@ -126,9 +126,12 @@ def hand_over(sandbox: Sandbox, volume: str) -> None:
     assert run.run_up_only(), run.failures
 
 
-def test_an_update_that_would_delete_a_disk_of_the_driver_is_refused(tmp_path: Path) -> None:
-    """In a preview and in an `up` without one, before anything happens to the claim or the disk."""
-    root = repository(tmp_path, "train")
+@pytest.fixture(scope="module")
+def with_a_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChangeRehearsal]:
+    """The rehearsal of a change that would delete a disk of the driver; the disk has been handed
+    over to another claim since, and the job is done."""
+    folder = tmp_path_factory.mktemp("train")
+    root = repository(folder, "train")
     main = root / "__main__.py"
     now = main.read_text()
     with_claim(root)
@@ -136,15 +139,22 @@ def test_an_update_that_would_delete_a_disk_of_the_driver_is_refused(tmp_path: P
     git(root, "commit", "--quiet", "--all", "--message", "with a claim")
     earlier = before("HEAD", "train", root)
     main.write_text(now)
-    with Sandbox("train", source=root, folder=tmp_path / "sandbox") as sandbox:
-        run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
-        assert not run.run_until_ready()
-        assert [one.operation for one in run.outcomes] == ["preview"], run.failures
-        assert any("[GPUC-CLAIMS]" in line for line in run.failures), run.failures
+    with Sandbox("train", source=root, folder=folder / "sandbox") as sandbox:
+        run = ChangeRehearsal(before=earlier, sandbox=sandbox)
+        run.run_until_ready()
         held = volumes_of(sandbox)
         refuses_to_delete_a_disk(sandbox)
         hand_over(sandbox, held[0][0])
         assert volumes_of(sandbox) == held
+        yield run
+
+
+def test_an_update_that_would_delete_a_disk_of_the_driver_is_refused(
+    with_a_disk: ChangeRehearsal,
+) -> None:
+    """In a preview and in an `up` without one, before anything happens to the claim or the disk."""
+    assert [one.operation for one in with_a_disk.outcomes] == ["preview"], with_a_disk.failures
+    assert any("[GPUC-CLAIMS]" in line for line in with_a_disk.failures), with_a_disk.failures
 
 
 def refuses_to_delete_a_disk(sandbox: Sandbox) -> None:
@@ -183,26 +193,25 @@ def test_other_access_modes_replace_a_volume_with_its_claim(tmp_path: Path) -> N
 
 
 def rehearsed(
-    tmp_path: Path, pool: dict[str, Any], stack: str = "dev", *, second: Mapping[str, Any] = {}
+    tmp_path: Path, pool: Mapping[str, Any], *, second: Mapping[str, Any] = {}
 ) -> tuple[ChangeRehearsal, dict[str, Any], str]:
-    """A stack with a change of its pool that nobody has committed; what the report has of it.
+    """Dev with a change of its pool that nobody has committed; what the report has of it.
     `second`: changes of another pool, in which the same workload runs again."""
-    root = repository(tmp_path, stack)
-    file = root / f"Pulumi.{stack}.yaml"
+    root = repository(tmp_path)
+    file = root / "Pulumi.dev.yaml"
     document = yaml.safe_load(file.read_text())
-    pools = document["config"]["gpu-cluster:gpuPools"]
+    declared = document["config"]["gpu-cluster:gpuPools"]
     if second:
-        pools["second"] = dict(pools["train-gpu"])
+        declared["second"] = dict(declared["train-gpu"])
         (workload,) = document["config"]["gpu-cluster:workloads"].values()
         document["config"]["gpu-cluster:workloads"]["second"] = {**workload, "pool": "second"}
         file.write_text(yaml.safe_dump(document, sort_keys=False))
         git(root, "commit", "--quiet", "--all", "--message", "with a second pool")
-        pools["second"].update(second)
-    pools["train-gpu"].update(pool)
+        declared["second"].update(second)
+    declared["train-gpu"].update(pool)
     file.write_text(yaml.safe_dump(document, sort_keys=False))
-    earlier = before("HEAD", stack, root)
-    folder = tmp_path / "sandbox"
-    with Sandbox(stack, source=root, folder=folder) as sandbox:
+    earlier = before("HEAD", "dev", root)
+    with Sandbox("dev", source=root, folder=tmp_path / "sandbox") as sandbox:
         run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
         assert run.run_until_ready(), run.failures
         report = make_report(run, 1.0)
@@ -281,17 +290,20 @@ def test_a_new_kubernetes_minor_goes_to_the_control_plane_and_then_to_the_nodes(
     assert run.failures == []
 
 
-def test_a_pool_whose_job_is_done_is_tried_again_after_a_change(tmp_path: Path) -> None:
+def test_a_pool_whose_job_is_done_is_tried_again_after_a_change(
+    with_a_disk: ChangeRehearsal,
+) -> None:
     """The node of before is gone, or still has the labels of before; a node of the change is what
     the Auto Scaling group's tags are compared with, and it comes up for a probe pod."""
-    labels = {"role": "train-gpu", "cost-center": "vision"}
-    run, _, shown = rehearsed(tmp_path, {"labels": labels, "maxNodes": 2}, "train")
-    assert run.failures == []
-    assert (
-        "train-gpu: no pod of the stack started a node there, so a probe pod started one" in shown
-    )
+    sandbox, labels = with_a_disk.sandbox, {"role": "train-gpu", "cost-center": "vision"}
+    pools(labels=labels, maxNodes=2)(sandbox.folder / "program")
+    run = Rehearsal(sandbox=sandbox)
+    assert run.run_until_ready(), run.failures
+    assert "train-gpu: no pod of the stack started a node there, so a probe pod started one" in {
+        step.detail for step in run.steps
+    }
     (check,) = [one for one in run.template_checks if one["node"]]
-    probed = next(e for e in run.sandbox.event_log.events
+    probed = next(e for e in sandbox.event_log.events
                   if e.subject == "default/probe-train-gpu" and e.what == "ready")  # fmt: skip
     assert check["node"] == probed.detail["node"]
     assert check["real"]["k8s.io/cluster-autoscaler/node-template/label/cost-center"] == "vision"
