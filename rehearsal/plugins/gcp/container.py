@@ -26,6 +26,8 @@ DEFAULT_SCOPES = [
                  "service.management.readonly", "servicecontrol", "trace.append")
 ]  # fmt: skip
 """The scopes that the provider requests if a `nodeConfig` names none (node_config.go)."""
+_PORT = "insecureKubeletReadonlyPortEnabled"
+"""A boolean in the API, sent whenever there is a `kubeletConfig`; text in the provider."""
 _BROKEN = ("ERROR", "DEGRADED", "RUNNING_WITH_ERROR")
 """resource_container_cluster.go and resource_container_node_pool.go: their `RestingStates`."""
 
@@ -126,6 +128,8 @@ def node_config(given: Mapping[str, Any] | None, body: dict[str, Any] | None) ->
     body = {**body, "oauthScopes": scopes, "accelerators": wanted}
     body["taints"] = given.get("taints") or []
     body.setdefault("loggingConfig", {"variantConfig": {}})
+    if kubelet := body.get("kubeletConfig"):  # node_config.go, expandKubeletConfig
+        body["kubeletConfig"] = kubelet | {_PORT: kubelet.get(_PORT) == "TRUE"}
     return {name: value for name, value in body.items() if value != []}
 
 
@@ -137,6 +141,8 @@ def flat_node_config(
     every = body.get("taints", [])
     found["effectiveTaints"] = [dict(each) for each in every]
     found["taints"] = [dict(each) for each in every if each["key"] in ours]
+    if kubelet := found.get("kubeletConfig"):
+        found["kubeletConfig"] = kubelet | {_PORT: str(kubelet.get(_PORT, False)).upper()}
 
 
 def scope(name: Any) -> str:

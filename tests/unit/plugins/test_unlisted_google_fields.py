@@ -164,3 +164,17 @@ def test_a_block_of_a_cluster_may_be_a_list_in_the_sdk_only() -> None:
     ray = {"rayOperatorConfigs": [{"enabled": True, "rayClusterLoggingConfig": {"enabled": True}}]}
     state = stack.cluster(addonsConfig=ray)
     assert state["addonsConfig"]["rayOperatorConfigs"] == ray["rayOperatorConfigs"]
+
+
+def test_the_kubelet_s_port_is_sent_with_every_kubelet_config() -> None:
+    """It is text in the provider and a boolean in the API, which is told a false one too."""
+    port, requests = "insecureKubeletReadonlyPortEnabled", list[Request]()
+    stack = GoogleStack(seen=requests.append)
+    stack.cluster()
+    for given in ({}, {port: "TRUE"}, {port: "FALSE"}):
+        requests.clear()
+        state = stack.pool(nodeConfig=t4(kubeletConfig={"cpuManagerPolicy": "static", **given}))
+        (body,) = (body for verb, _, body in requests if verb in ("POST", "PUT"))
+        sent = body.get("nodePool", {}).get("config", body)["kubeletConfig"][port]
+        assert state["nodeConfig"]["kubeletConfig"][port] == given.get(port, "FALSE")
+        assert sent is (given.get(port) == "TRUE")
