@@ -90,7 +90,8 @@ def checked(
             kept = before and is_true(before, AUTONAMED)
             name = name_of(before) if kept else _new_name(resource, seed, autonaming)
             obj = autonamed(obj, name)
-        if namespace and "namespace" not in obj["metadata"] and namespaced(kind, scope):
+        # To the official provider an unknown namespace is none: provider.go, Check and Diff.
+        if namespace and not namespace_of(obj) and namespaced(kind, scope):
             obj["metadata"] = {**obj["metadata"], "namespace": namespace}
     if kind_of(obj) != kind:
         found.append(("kind", f"{kind_of(obj)} is given in a resource of type {resource.token}"))
@@ -157,6 +158,5 @@ def _placed(obj: Object, kind: Kind, scope: Scope) -> Object:
         return obj
     metadata = {name: item for name, item in metadata_of(obj).items() if name != "namespace"}
     if namespaced(kind, scope):
-        given = metadata_of(obj).get("namespace")
-        metadata["namespace"] = "default" if given in (None, "") else given
+        metadata["namespace"] = namespace_of(obj) or "default"
     return {**obj, "metadata": metadata}
