@@ -59,6 +59,7 @@ def environment(go: Path, scratch: Path, *, c: bool = False) -> dict[str, str]:
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
         "GOFLAGS": "-modcacherw",
+        "GOMAXPROCS": "",  # tests limit what they start, not what they build
         "GOTMPDIR": str(scratch),
         "HOME": str(Path.home()),
     }
