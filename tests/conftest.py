@@ -84,7 +84,7 @@ WORKER_BYTES = 2 << 30
 def workers(cores: int, memory: int) -> int:
     """More than there are cores, for a test waits for what it starts, most of the time; no more
     than there are bytes of memory for."""
-    return max(2, min(5 * cores // 2, memory // WORKER_BYTES))
+    return max(2, min(3 * cores, memory // WORKER_BYTES))
 
 
 def pytest_xdist_auto_num_workers() -> int:

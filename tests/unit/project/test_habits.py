@@ -165,7 +165,7 @@ def test_a_run_of_all_folders_is_known_as_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "gigabytes", "expected"), [(2, 16, 5), (4, 64, 10), (8, 9, 4), (1, 1, 2)]
+    ("cores", "gigabytes", "expected"), [(2, 16, 6), (4, 64, 12), (8, 9, 4), (1, 1, 2)]
 )
 def test_there_are_more_tests_at_once_than_cores(cores: int, gigabytes: int, expected: int) -> None:
     """They wait for most of their time; and where memory is short there are fewer, never one."""
