@@ -11,7 +11,6 @@ import botocore.loaders
 import hypothesis
 import psutil
 import pytest
-import yaml
 
 from rehearsal.fork_server import SHARED, launcher
 from stacks.definition.files import use_examples
@@ -23,9 +22,6 @@ hypothesis.settings.load_profile("unhurried")
 
 # Each client of AWS would read its service's model again: EC2's has megabytes.
 botocore.loaders.create_loader = cache(botocore.loaders.create_loader)
-
-# The same documents in a tenth of the time; the loader of stack files, imported above, remains.
-vars(yaml)["SafeLoader"] = yaml.CSafeLoader
 
 # Neither a user's stack files, settings of the policy pack nor kubeconfig change anything for the
 # program's own tests; the kubeconfig reaches nothing.

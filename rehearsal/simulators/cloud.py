@@ -26,16 +26,17 @@ NODE_SECONDS = 7 * 60.0
 estimate, of 6 to 8 minutes. Here it takes a second; whether a provider's timeout for an update is
 sufficient is judged by this value."""
 RECYCLE_SECONDS = 60.0
-"""How long an update here waits for its nodes, which never leave if a PodDisruptionBudget keeps
-their pods: GKE waits an hour for those, EKS up to the update's limit."""
+"""How long an update here waits for each of its nodes: one never leaves if a PodDisruptionBudget
+keeps its pods. The update then ends as if it had, but EKS fails it with `PodEvictionFailure`
+(docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html) unless it is forced."""
 
 Recycled = Callable[[str, int], bool]
 """Whether none of a group's nodes is of an earlier revision than this one, and all are ready."""
 
 
-def wait_for_nodes(recycled: Recycled, group: str, revision: int) -> None:
-    """Returns when an update that recycles a group's nodes has ended."""
-    until = time.monotonic() + RECYCLE_SECONDS
+def wait_for_nodes(recycled: Recycled, group: str, revision: int, *, nodes: int) -> None:
+    """Returns when an update that recycles a group's nodes, so many, has ended."""
+    until = time.monotonic() + RECYCLE_SECONDS * nodes
     while not recycled(group, revision) and time.monotonic() < until:
         time.sleep(0.05)
 

@@ -125,6 +125,7 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Sandboxes) -> None:
     nodes = {each["metadata"]["name"] for each in sandbox.cluster_cache.nodes}
     assert not nodes & {node, *kept}, "a node is left when up has ended"
     until(moved, "the pod runs on another node", 40)
+    until(lambda: len(sandbox.cluster_cache.nodes) == len(kept) + 1, "every node has a successor")
 
 
 @pytest.mark.parametrize(

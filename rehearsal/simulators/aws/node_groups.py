@@ -218,9 +218,10 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     update, revision = cluster.updates[answer["update"]["id"]]["row"], group.revision
 
     def end() -> None:
-        wait_for_nodes(account.recycled, name, revision)
+        wait_for_nodes(account.recycled, name, revision, nodes=nodes)
         with account.lock:
-            group.row["status"] = "ACTIVE"
+            if group.row["status"] == "UPDATING":  # It may have been deleted meanwhile.
+                group.row["status"] = "ACTIVE"
             update["status"] = "Successful"
 
     if recycles:

@@ -70,7 +70,9 @@ def change(
         at_once = max(surge.get("maxSurge", 0) + surge.get("maxUnavailable", 0), 1)
         seconds = NODE_SECONDS * float(-(-pool.nodes // at_once))
         if pool.nodes:
-            work = partial(wait_for_nodes, call.cloud.recycled, state["name"], pool.revision)
+            work = partial(
+                wait_for_nodes, call.cloud.recycled, state["name"], pool.revision, nodes=pool.nodes
+            )
     for field in sorted(changed - {"version", *_RECREATING}):
         call.cloud.assume(
             f"node pool {state['name']}: it is not known whether GKE recreates the nodes when "
