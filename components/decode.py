@@ -30,10 +30,10 @@ else:
 T = TypeVar("T")
 P = ParamSpec("P")
 NAMESPACE = "gpu-cluster"
+"""The prefix of this project's keys in a stack's config."""
 INSTEAD: ContextVar[float | str | None] = ContextVar("INSTEAD", default=None)
 """Set while the advice of a refusal is tried: what replaces a number outside its range, or a word
 that is not known."""
-"""The prefix of this project's keys in a stack's config."""
 EXAMPLE = "example"
 """Metadata key of a field of args: an example value for the error about a missing key."""
 OUTPUT = "output"

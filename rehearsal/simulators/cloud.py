@@ -35,7 +35,9 @@ Recycled = Callable[[str, int], bool]
 
 
 def wait_for_nodes(recycled: Recycled, group: str, revision: int, *, nodes: int) -> None:
-    """Returns when an update that recycles a group's nodes, so many, has ended."""
+    """Returns when an update that recycles a group's nodes has ended.
+
+    `nodes`: how many it has."""
     until = time.monotonic() + RECYCLE_SECONDS * nodes
     while not recycled(group, revision) and time.monotonic() < until:
         time.sleep(0.05)

@@ -77,10 +77,9 @@ def reached(wanted: Workload, item: Object | None, pods: Sequence[Object]) -> bo
         if wanted.kind == "DaemonSet":
             ready: bool = status.get("numberReady", 0) == status.get("desiredNumberScheduled", 0)
             return ready
-        there = sum(phase(pod) == "ready" and workload(pod) == str(wanted) for pod in pods)
-        fewest: int = min(there, status.get("availableReplicas", 0))
-        available: bool = fewest >= item["spec"].get("replicas", 1)
-        return available
+        ready_pods = sum(phase(pod) == "ready" and workload(pod) == str(wanted) for pod in pods)
+        available: int = min(ready_pods, status.get("availableReplicas", 0))
+        return available >= int(item["spec"].get("replicas", 1))
     if wanted.kind == "Job":
         return holds(item, "Complete")
     return phase(item) in ("ready", "succeeded")

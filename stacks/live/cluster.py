@@ -18,6 +18,8 @@ from stacks.outcome import CheckError
 
 TIMEOUT_SECONDS = (5.0, 30.0)
 """Timeout of connecting, and of reading."""
+NODE_POOLS = ("karpenter.sh", "v1", "nodepools")
+"""Karpenter's NodePools: group, version and plural."""
 _INSTALL = {
     "gke-gcloud-auth-plugin": "gcloud components install gke-gcloud-auth-plugin",
     "aws": "install the AWS CLI",

@@ -16,7 +16,7 @@ from components.eks.settings import EksSettings
 from components.ownership import owner_of
 from components.settings.model import Settings
 from stacks.definition.settings import principals_key
-from stacks.live.cluster import Denied, asked, client_of, full_name, items
+from stacks.live.cluster import NODE_POOLS, Denied, asked, client_of, full_name, items
 
 _AUTOSCALER, _PLUGIN = "cluster-autoscaler", "k8s-device-plugin"
 _INSTALLER = "nvidia-driver-installer"
@@ -33,7 +33,6 @@ _PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::(\d+):(role|user)/(?:[^\s\"',/]+/)
 """An IAM role or user: account, kind and name. aws-auth has the ARNs of roles without their path
 (docs.aws.amazon.com/eks/latest/userguide/auth-configmap.html, read 2026-11-24)."""
 
-_NODE_POOLS = ("karpenter.sh", "v1", "nodepools")
 _NODE_CLASSES = {
     "karpenter": ("karpenter.k8s.aws", "v1", "ec2nodeclasses"),
     "auto-mode": ("eks.amazonaws.com", "v1", "nodeclasses"),
@@ -167,7 +166,7 @@ def _node_objects(
     """The NodePools and node classes in a cluster, and those that may not be read."""
     ask = kubernetes.client.CustomObjectsApi(client_of(kubeconfig)).list_cluster_custom_object
     defined = {definition["metadata"]["name"] for definition in cluster.definitions}
-    kinds = {f"{kind[2]}.{kind[0]}": kind for kind in (_NODE_POOLS, _NODE_CLASSES[scaler])}
+    kinds = {f"{kind[2]}.{kind[0]}": kind for kind in (NODE_POOLS, _NODE_CLASSES[scaler])}
     found, denied = _read(
         {name: partial(asked, ask, *kind) for name, kind in kinds.items() if name in defined}
     )

@@ -21,7 +21,7 @@ from components.ownership import owner_of
 from components.platforms import PLATFORMS
 from stacks.definition.files import project_name
 from stacks.definition.settings import CLUSTER, ROOT, config_of, platform_of
-from stacks.live.cluster import asked, client_of, full_name, items
+from stacks.live.cluster import NODE_POOLS, asked, client_of, full_name, items
 from stacks.outcome import Answer, CheckError, ExitCode
 
 Object = Mapping[str, Any]
@@ -44,7 +44,7 @@ _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 """A provisioner's annotation on each PersistentVolume whose storage it created:
 `AnnDynamicallyProvisioned` of sig-storage-lib-external-provisioner."""
 _GATEWAYS = ("gateway.networking.k8s.io", "v1", "gateways")
-_NODE_POOLS, _NODE_CLAIMS = (("karpenter.sh", "v1", kind) for kind in ("nodepools", "nodeclaims"))
+_NODE_CLAIMS = (*NODE_POOLS[:2], "nodeclaims")
 _ON_EC2 = "karpenter.k8s.aws"
 """The API group of the node classes with which Karpenter launches EC2 instances. Those of EKS Auto
 Mode have another, and EKS terminates their instances with the cluster."""
@@ -79,7 +79,7 @@ def answer(stack: str, kubeconfig: str) -> Answer:
         return ExitCode.OK, {"stack": stack, "leftovers": [], "notes": [note]}, note
     client = client_of(kubeconfig)
     core, net = kubernetes.client.CoreV1Api(client), kubernetes.client.NetworkingV1Api(client)
-    custom = _custom_objects(client, _GATEWAYS, _SNAPSHOTS, _NODE_POOLS, _NODE_CLAIMS)
+    custom = _custom_objects(client, _GATEWAYS, _SNAPSHOTS, NODE_POOLS, _NODE_CLAIMS)
     owner = f"{project_name(ROOT)}/{stack}"
     found = {
         "services": items(asked(core.list_service_for_all_namespaces)),
@@ -88,7 +88,7 @@ def answer(stack: str, kubeconfig: str) -> Answer:
         "claims": items(asked(core.list_persistent_volume_claim_for_all_namespaces)),
         "volumes": items(asked(core.list_persistent_volume)),
         "snapshots": custom[_SNAPSHOTS],
-        "node_pools": custom[_NODE_POOLS],
+        "node_pools": custom[NODE_POOLS],
         "node_claims": custom[_NODE_CLAIMS],
     }
     if platform.added:

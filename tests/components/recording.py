@@ -19,8 +19,8 @@ from stacks.engine.urn import Urn, of_reference
 
 DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 
-# What nobody asks of a recording: where in the source a resource is registered, its URN without an
-# engine, and what the SDK tells its developers.
+# What no test reads of a recording: where in the source a resource is registered, its URN without
+# an engine, and what the SDK tells its developers.
 resource._get_stack_trace = source_pb2.StackTrace
 resource.create_urn = lambda *_: SimpleNamespace(future=lambda: asyncio.sleep(0))
 resource.log.debug = lambda *_: None

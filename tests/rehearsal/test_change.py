@@ -195,7 +195,7 @@ def test_other_access_modes_replace_a_volume_with_its_claim(tmp_path: Path) -> N
 def rehearsed(
     tmp_path: Path, pool: Mapping[str, Any], *, second: Mapping[str, Any] = {}
 ) -> tuple[ChangeRehearsal, dict[str, Any], str]:
-    """Dev with a change of its pool that nobody has committed; what the report has of it.
+    """Dev with an uncommitted change of its pool; what the report has of it.
     `second`: changes of another pool, in which the same workload runs again."""
     root = repository(tmp_path)
     file = root / "Pulumi.dev.yaml"

@@ -203,10 +203,10 @@ def test_a_pool_lives(gke: Gke) -> None:
     recycled = threading.Event()
     gke.cloud.followed(lambda group, revision: recycled.is_set())
     begun = gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}).execute()
-    lasting = gke.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}")
-    assert lasting.execute()["status"] == "RUNNING"
+    update = gke.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}")
+    assert update.execute()["status"] == "RUNNING"
     recycled.set()
-    gke.finished(lasting)
+    gke.finished(update)
     managed = {"management": {"autoUpgrade": True}}
     gke.finished(gke.pools.setManagement(name=POOL, body=managed))
     changed = gke.pools.get(name=POOL).execute()

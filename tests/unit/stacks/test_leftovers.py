@@ -277,7 +277,7 @@ def test_a_stack_on_an_existing_cluster_asks_for_its_own(
     monkeypatch.setattr(module, "client_of", lambda _: None)
     web = json.dumps({"items": [an_object("web", BALANCED, type="LoadBalancer")]})
     monkeypatch.setattr(module, "asked", lambda *_: web.encode())
-    custom = {kind: [GENERAL] for kind in (module._NODE_POOLS, module._NODE_CLAIMS)}
+    custom = {kind: [GENERAL] for kind in (module.NODE_POOLS, module._NODE_CLAIMS)}
     others = {module._GATEWAYS: [an_object("edge")], module._SNAPSHOTS: []}
     monkeypatch.setattr(module, "_custom_objects", lambda *_: {**custom, **others})
     code, document, said = answer(stack, "")

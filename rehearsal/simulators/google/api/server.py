@@ -168,7 +168,7 @@ class ApiServer(Served):
             for name, path in self._endpoints.items()
         }
         # gcloud's names and base paths: `gcloud topic configurations`.
-        names = {path.partition("/")[0] for path in self._endpoints.values()}
+        names = dict.fromkeys(path.partition("/")[0] for path in self._endpoints.values())
         gcloud = {
             f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}": f"{self.endpoint}/{name}/"
             + ("v1/" if name in ("compute", "storage") else "")
