@@ -1,5 +1,6 @@
 """Recycles the nodes of a group as the clouds do: one at a time, drained and replaced."""
 
+import time
 from collections.abc import Callable, Sequence
 
 from rehearsal.control_plane.api import Api, Object
@@ -8,7 +9,7 @@ from rehearsal.nodes.autoscaler import remove_node
 from rehearsal.nodes.node_registration import karpenters
 from rehearsal.nodes.pods import holds
 from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.simulators.cloud import NodeGroup
+from rehearsal.simulators.cloud import EVICTION_SECONDS, NodeGroup
 
 _BUSY = (404, 409, 429)
 """The pod is already gone, or must stay for now because of a PodDisruptionBudget or because it is
@@ -23,6 +24,8 @@ class Recycler:
         self._event_log = event_log
         self._revisions: dict[str, int] = {}
         self._leaving: set[str] = set()
+        self._asked: dict[str, float] = {}
+        """Node that was cordoned -> since when its pods are asked to leave."""
         self._done: dict[str, int] = {}
         """Group -> the revision that all of its nodes have."""
 
@@ -45,6 +48,7 @@ class Recycler:
             return None
         stale = [n for n in nodes if self._revisions[n["metadata"]["name"]] < group.revision]
         fresh = [n for n in nodes if n not in stale]
+        self._uncordon(fresh)
         if not all(holds(node, "Ready") for node in fresh):
             return None
         if not stale:
@@ -58,11 +62,20 @@ class Recycler:
             return None
         if not node["spec"].get("unschedulable"):
             self._api().patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": True}})
-        if not self._drained(name, pods):
+        since = self._asked.setdefault(name, time.monotonic())
+        if not self._drained(name, pods) and not (
+            group.forced and time.monotonic() > since + EVICTION_SECONDS
+        ):
             return None
         self._leaves(name, group)
         self._api().delete(f"/api/v1/nodes/{name}")
         return name
+
+    def _uncordon(self, nodes: Sequence[Object]) -> None:
+        """Those that stay because the update has failed."""
+        for name in self._asked.keys() & {node["metadata"]["name"] for node in nodes}:
+            self._api().patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": None}})
+            del self._asked[name]
 
     def _leaves(self, name: str, group: NodeGroup) -> None:
         self._event_log.record("node", name, "recycled", group=group.name)

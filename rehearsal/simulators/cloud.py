@@ -26,21 +26,25 @@ NODE_SECONDS = 7 * 60.0
 estimate, of 6 to 8 minutes. Here it takes a second; whether a provider's timeout for an update is
 sufficient is judged by this value."""
 RECYCLE_SECONDS = 60.0
-"""How long an update here waits for each of its nodes: one never leaves if a PodDisruptionBudget
-keeps its pods. The update then ends as if it had, but EKS fails it with `PodEvictionFailure`
-(docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html) unless it is forced."""
+"""How long an update here waits for each of its nodes, which may never leave: a PodDisruptionBudget
+can keep its pods."""
+EVICTION_SECONDS = 30.0
+"""How long here the pods of a node are asked to leave where the update is forced. EKS asks for 15
+minutes (docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html), GKE for an
+hour (cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies)."""
 
 Recycled = Callable[[str, int], bool]
 """Whether none of a group's nodes is of an earlier revision than this one, and all are ready."""
 
 
-def wait_for_nodes(recycled: Recycled, group: str, revision: int, *, nodes: int) -> None:
-    """Returns when an update that recycles a group's nodes has ended.
+def wait_for_nodes(recycled: Recycled, group: str, revision: int, *, nodes: int) -> bool:
+    """Returns when an update that recycles a group's nodes has ended, and whether all are new.
 
     `nodes`: how many it has."""
     until = time.monotonic() + RECYCLE_SECONDS * nodes
-    while not recycled(group, revision) and time.monotonic() < until:
+    while not (done := recycled(group, revision)) and time.monotonic() < until:
         time.sleep(0.05)
+    return done
 
 
 class RefusedError(Exception):
@@ -198,6 +202,8 @@ class NodeGroup:
     revision: int = 0
     """How often the cloud has started to recycle its nodes: each node of an earlier revision is
     drained and replaced, one at a time."""
+    forced: bool = False
+    """Whether a node that is recycled leaves even if a PodDisruptionBudget keeps its pods."""
     blocks: tuple[Block, ...] = ()
     """Where its nodes are, in the order in which the cloud fills them; empty if it does not say."""
     real: bool = False

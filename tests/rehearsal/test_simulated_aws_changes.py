@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rehearsal.simulators import cloud
 from rehearsal.simulators.cloud import Scaler
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
@@ -297,6 +298,26 @@ def test_an_update_that_outlasts_the_provider_fails(fresh: AwsStack) -> None:
         fresh.up(aws.GROUP, "train-gpu", newer)
     newest = versioned(fresh, releaseVersion="1.35.7-20261016")
     fresh.up(aws.GROUP, "train-gpu", newest, waits=2 * 3600)
+
+
+def test_a_failed_update_is_seen_after_a_refresh(
+    fresh: AwsStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Like the official provider, the plugin leaves the planned state behind: it is true only of
+    what EKS was asked for."""
+    monkeypatch.setattr(cloud, "RECYCLE_SECONDS", 0.1)
+    fresh.cloud.followed(lambda *_: False)
+    subnets, one = fresh.cluster(), {"minSize": 1, "maxSize": 1, "desiredSize": 1}
+    fresh.group(subnets, scalingConfig=one, releaseVersion="1.35.6-20260714")
+    newer = versioned(fresh, releaseVersion="1.35.7-20261015")
+    with pytest.raises(Refused, match=r"version update .*'Failed'.*: PodEvictionFailure: Reached"):
+        fresh.up(aws.GROUP, "train-gpu", newer)
+    _, _, outputs = fresh.state[fresh.urn(aws.GROUP, "train-gpu")]
+    assert outputs["releaseVersion"] == "1.35.7-20261015"
+    fresh.up(aws.GROUP, "train-gpu", newer)  # finds nothing to do, and says so to nobody
+    found = fresh.refresh(aws.GROUP, "train-gpu")
+    assert found is not None
+    assert found["releaseVersion"] == "1.35.6-20260714"
 
 
 def test_what_aws_filled_in_stays_once_nobody_gives_it(fresh: AwsStack) -> None:

@@ -2,11 +2,13 @@
 launch templates under node groups, associations under addons, policies under admins, tags."""
 
 import json
+import threading
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from rehearsal.simulators import cloud
 from rehearsal.simulators.aws import eks
 from tests.simulators.aws_account import NUMBER, Account, role
 
@@ -103,6 +105,34 @@ def test_tags_outlive_a_new_version(ml: Account) -> None:
     named = {"clusterName": "ml", "nodegroupName": "train-gpu"}
     ml.eks.update_nodegroup_version(**named, releaseVersion="1.36.3-20261015")
     assert ml.described("train-gpu")["tags"] == {"team": "ml"}
+
+
+@pytest.mark.parametrize(
+    ("leaves", "status", "release"),
+    [(True, "Successful", "1.36.3-20261015"), (False, "Failed", "1.36.2-20260714")],
+)
+def test_an_update_ends_with_the_nodes(
+    ml: Account, monkeypatch: pytest.MonkeyPatch, leaves: bool, status: str, release: str
+) -> None:
+    """One whose node does not leave fails, and the group is what it was before; until it has ended,
+    no other starts."""
+    going = threading.Event()
+    monkeypatch.setattr(ml.cloud.account, "recycled", lambda *_: going.is_set() and leaves)
+    # Far longer than the test takes, until the update is to fail.
+    monkeypatch.setattr(cloud, "RECYCLE_SECONDS", 600 if leaves else 1)
+    one = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
+    ml.group("train-gpu", releaseVersion="1.36.2-20260714", scalingConfig=one)
+    named = {"clusterName": "ml", "nodegroupName": "train-gpu"}
+    update = ml.eks.update_nodegroup_version(**named, releaseVersion="1.36.3-20261015")["update"]
+    for change in (ml.eks.update_nodegroup_version, ml.eks.update_nodegroup_config):
+        with pytest.raises(ClientError, match=r"ResourceInUse.*currently not in Active State"):
+            change(**named)
+    going.set()
+    ml.eks.get_waiter("nodegroup_active").wait(**named, WaiterConfig={"Delay": 1})
+    found = ml.eks.describe_update(name="ml", nodegroupName="train-gpu", updateId=update["id"])
+    errors = [each["errorCode"] for each in found["update"]["errors"]]
+    assert (found["update"]["status"], errors) == (status, [] if leaves else ["PodEvictionFailure"])
+    assert ml.described("train-gpu")["releaseVersion"] == release
 
 
 def test_a_version_that_is_none_is_refused(ml: Account) -> None:

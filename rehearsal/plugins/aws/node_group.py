@@ -58,6 +58,7 @@ class NodeGroup(Rowed):
             headers = answer["ResponseMetadata"]["HTTPHeaders"]
             self._lasts[identity] = float(headers.get(SECONDS, 0))
             self._wait(identity, new, "update")
+            self._successful(identity, named, answer["update"]["id"])
         config = {name: new[name] for name in _CONFIG if new.get(name) not in (None, old.get(name))}
         config |= _warm_pool(old, new)
         config |= _labels(old.get("labels") or {}, new.get("labels") or {})
@@ -65,6 +66,29 @@ class NodeGroup(Rowed):
         if config:
             shape = self.shape("UpdateNodegroupConfig")
             self.client.update_nodegroup_config(**named, **request(shape, config))
+
+    def _successful(self, identity: str, named: Mapping[str, Any], update: str) -> None:
+        """Raises CloudError if the update of the version has failed."""
+        found = self.client.describe_update(
+            name=named["clusterName"], nodegroupName=named["nodegroupName"], updateId=update
+        )["update"]
+        if found["status"] == "Successful":
+            return
+        errors = [
+            f"{', '.join(each['resourceIds'])}: {each['errorCode']}: {each['errorMessage']}"
+            for each in found["errors"]
+        ]
+        raise CloudError(
+            f"waiting for EKS Node Group ({identity}) version update ({update}): unexpected state "
+            f"'{found['status']}', wanted target 'Successful'. last error: {', '.join(errors)}"
+        )
+
+    def after_failed_update(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], error: CloudError
+    ) -> Mapping[str, Any]:
+        """The planned state, as the provider's resource (of terraform-plugin-sdk v2, without
+        `d.Partial`) leaves it: until a refresh, the next update finds nothing to change."""
+        return new
 
     def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
         return self._lasts.get(identity, 0.0)

@@ -193,6 +193,7 @@ class AwsCloud:
             on_demand_per_hour=row.on_demand,
             unwaited=nodes.why_no_wait(node) if row.gpus else "",
             revision=group.revision,
+            forced=group.forced,
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
             sharing=nodes.sharing(group),
             warm=len(warm_instances(asg)),

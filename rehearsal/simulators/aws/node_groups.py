@@ -3,6 +3,7 @@
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from components.catalog.eks import InstanceType
@@ -137,7 +138,7 @@ def list_nodegroups(account: Account, params: Params) -> Row:
 @operation("eks", "UpdateNodegroupConfig")
 def update_nodegroup_config(account: Account, params: Params) -> Row:
     """Changes labels, taints, sizes and the warm pool; no node is recycled."""
-    group = group_of(account, params)
+    group = _idle(account, params)
     cluster, row = cluster_of(account, params["clusterName"]), group.row
     changes: Params = {key: params[key] for key in ("updateConfig", "nodeRepairConfig")
                        if key in params}  # fmt: skip
@@ -178,9 +179,12 @@ def update_nodegroup_config(account: Account, params: Params) -> Row:
 @operation("eks", "UpdateNodegroupVersion")
 def update_nodegroup_version(account: Account, params: Params) -> Row:
     """Recycles all nodes for another version of the launch template, of Kubernetes or of the image
-    (eks/latest/userguide/launch-templates.html). Refuses a return to an earlier version."""
-    group = group_of(account, params)
-    cluster, old = cluster_of(account, params["clusterName"]), group.row
+    (eks/latest/userguide/launch-templates.html). Refuses a return to an earlier version.
+
+    If a node does not leave, because a PodDisruptionBudget keeps its pods, the update fails unless
+    it is forced, and the group is what it was before."""
+    group = _idle(account, params)
+    cluster, old, before = cluster_of(account, params["clusterName"]), group.row, copy(group)
     changes = {
         key: params[key] for key in ("version", "releaseVersion", "launchTemplate") if key in params
     }
@@ -200,7 +204,7 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
         asg = held(account, group.scaling_group)
         configure(account, asg, None)
         configure(account, asg, old.get("warmPoolConfig"))
-    group.given, group.data = given, data
+    group.given, group.data, group.forced = given, data, bool(params.get("force"))
     group.row = old | new | {"tags": old["tags"], "modifiedAt": now()}
     nodes = len(running(account, group))
     update = old.get("updateConfig") or {}
@@ -218,16 +222,44 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     update, revision = cluster.updates[answer["update"]["id"]]["row"], group.revision
 
     def end() -> None:
-        wait_for_nodes(account.recycled, name, revision, nodes=nodes)
+        done = wait_for_nodes(account.recycled, name, revision, nodes=nodes)
         with account.lock:
-            if group.row["status"] == "UPDATING":  # It may have been deleted meanwhile.
+            there = group.row["status"] == "UPDATING"  # It may have been deleted meanwhile.
+            if there:
                 group.row["status"] = "ACTIVE"
-            update["status"] = "Successful"
+            if there and not done:
+                update["errors"] = [_not_evicted(account, group)]
+                group.row = old | {"tags": group.row["tags"]}
+                group.given, group.data = before.given, before.data
+                group.revision = before.revision
+            update["status"] = "Successful" if done else "Failed"
 
     if recycles:
         group.row["status"] = "UPDATING"
         threading.Thread(target=end, daemon=True).start()
     return answer
+
+
+def _idle(account: Account, params: Params) -> Group:
+    """The group to be updated; refuses one that is being updated, with the message in
+    https://github.com/aws/karpenter-provider-aws/issues/133."""
+    group = group_of(account, params)
+    if group.row["status"] == "UPDATING":
+        words = "Nodegroup cannot be updated as it is currently not in Active State"
+        raise Refusal("ResourceInUseException", words)
+    return group
+
+
+def _not_evicted(account: Account, group: Group) -> Row:
+    """Why an update failed, with the message in
+    https://github.com/aws/containers-roadmap/issues/1282; that the group goes back to what it was
+    is from https://github.com/crossplane-contrib/provider-aws/issues/1475."""
+    return {
+        "errorCode": "PodEvictionFailure",
+        "errorMessage": "Reached max retries while trying to evict pods from nodes in node group "
+        f"{group.row['nodegroupName']}",
+        "resourceIds": [each.private_dns_name for each in running(account, group)],
+    }
 
 
 def _versions(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -26,6 +26,8 @@ class Group:
     """Instances of nodes that the rehearsal's autoscaler started."""
     revision: int = 0
     """How often EKS has started to recycle the nodes."""
+    forced: bool = False
+    """Whether the update that recycles them was sent with `force`."""
 
     @property
     def cluster(self) -> str:

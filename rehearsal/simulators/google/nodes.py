@@ -70,6 +70,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         autoscaled=bool(scaling.get("enabled")),
         provider_id=f"gce://{pool.identity.split('/')[1]}/{state['locations'][0]}/",
         revision=pool.revision,
+        forced=True,
         gpus=gpus[1] if gpus else 0,
         queued=queued(state),
         zones=tuple(state["locations"]) if queued(state) else (),

@@ -96,7 +96,7 @@ class Operations:
         kind: str,
         target: str,
         *,
-        work: Callable[[], None] | None = None,
+        work: Callable[[], object] | None = None,
         simulated_seconds: float = 0.0,
         result: dict[str, Any] | None = None,
     ) -> Operation:
@@ -135,7 +135,7 @@ class Operations:
         return operation
 
 
-def _run(operation: Operation, work: Callable[[], None]) -> None:
+def _run(operation: Operation, work: Callable[[], object]) -> None:
     try:
         work()
     except ApiError as error:

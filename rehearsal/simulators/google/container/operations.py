@@ -16,7 +16,7 @@ def operation(
     kind: str,
     target: str,
     *,
-    work: Callable[[], None] | None = None,
+    work: Callable[[], object] | None = None,
     simulated_seconds: float = 0.0,
     error: ApiError | None = None,
 ) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def updating(
     kind: str,
     target: str,
     *,
-    work: Callable[[], None] | None = None,
+    work: Callable[[], object] | None = None,
     simulated_seconds: float = 0.0,
 ) -> dict[str, Any]:
     """Starts an operation that changes something and may end with an injected fault."""

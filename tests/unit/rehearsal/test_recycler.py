@@ -1,0 +1,63 @@
+"""Nodes that are recycled while something keeps their pods."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rehearsal.event_log import EventLog
+from rehearsal.nodes import recycler
+from rehearsal.nodes.recycler import Recycler
+from rehearsal.plugins.kubernetes.api_error import ApiError
+from tests.unit.rehearsal.rehearsed import Object, group, node, pod
+
+OLD = group(min_nodes=1, target_nodes=1)
+
+
+class Budgeted:
+    """An API server with one node, whose pods no eviction is allowed."""
+
+    def __init__(self) -> None:
+        self.node = node("n1", OLD)
+        self.deleted: list[str] = []
+
+    def patch(self, path: str, body: Object, kind: str = "") -> Object:
+        self.node["spec"].update(body["spec"])
+        return body
+
+    def create(self, path: str, body: Object) -> Object:
+        raise ApiError(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
+
+    def delete(self, path: str) -> None:
+        self.deleted.append(path)
+
+
+@pytest.fixture
+def api() -> Budgeted:
+    return Budgeted()
+
+
+def turns(api: Budgeted, *revisions: int, forced: bool) -> None:
+    """A turn for each revision that the group has."""
+    api_of: Any = lambda: api  # noqa: E731
+    found = Recycler(api_of, EventLog())
+    for revision in revisions:
+        now = replace(OLD, revision=revision, forced=forced)
+        found.turn(now, [api.node], [pod(on="n1")])
+
+
+def test_a_budget_keeps_a_node_until_the_update_fails(api: Budgeted) -> None:
+    """Then pods may start on it again."""
+    turns(api, 0, 1, forced=False)
+    assert (api.node["spec"]["unschedulable"], api.deleted) == (True, [])
+    turns(api, 0, 1, 0, forced=False)
+    assert (api.node["spec"]["unschedulable"], api.deleted) == (None, [])
+
+
+def test_a_forced_update_takes_the_node(api: Budgeted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But not before its pods were asked to leave."""
+    turns(api, 0, 1, 1, forced=True)
+    assert api.deleted == []
+    monkeypatch.setattr(recycler, "EVICTION_SECONDS", -1)
+    turns(api, 0, 1, forced=True)
+    assert api.deleted == ["/api/v1/nodes/n1"]
