@@ -134,7 +134,7 @@ class Recorder(mocks.MockMonitor):
             answered.update({"metadata": request.object["metadata"], "spec": {}})
         else:
             answered.CopyFrom(request.object)
-        answered.update(self.mocks.outputs.get(request.type, {}))
+        answered.update(answers_of(self.mocks.outputs, request.type, request.name))
         return resource_pb2.RegisterResourceResponse(
             urn=urn, id=f"{request.name}-id", object=answered
         )
@@ -143,6 +143,20 @@ class Recorder(mocks.MockMonitor):
         if "pulumi:pulumi:Stack" in request.urn:
             self.outputs.update(rpc.deserialize_properties(request.outputs))
         return super().RegisterResourceOutputs(request)
+
+
+def answers_of(outputs: Mapping[str, Any], token: str, name: str) -> dict[str, Any]:
+    """What a cloud answers to a resource beyond its inputs: `{name}` in a text of `outputs` is the
+    resource's, so that no two of them have the same ARN."""
+
+    def named(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: named(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [named(each) for each in value]
+        return value.replace("{name}", name) if isinstance(value, str) else value
+
+    return dict(named(outputs.get(token, {})))
 
 
 class Answers(pulumi.runtime.Mocks):

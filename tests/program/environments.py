@@ -22,15 +22,17 @@ ANSWERS = {
     "aws:eks/cluster:Cluster": {"endpoint": "https://192.0.2.1",
         "certificateAuthority": {"data": "Q0E="}, "vpcConfig": {"clusterSecurityGroupId": "sg-1"}},
     "aws:eks/nodeGroup:NodeGroup": {"resources": [{"autoscalingGroups": [{"name": "eks-group"}]}]},
-    "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/a-role", "name": "a-role"},
-    "aws:kms/key:Key": {"arn": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c", "keyId": "0a1b2c"},
+    "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/{name}", "name": "{name}"},
+    "aws:kms/key:Key": {
+        "arn": "arn:aws:kms:us-east-1:123456789012:key/{name}", "keyId": "{name}"},
     "aws:sqs/queue:Queue": {
-        "arn": "arn:aws:sqs:us-east-1:123456789012:a-queue",
-        "url": "https://sqs.us-east-1.amazonaws.com/123456789012/a-queue",
+        "arn": "arn:aws:sqs:us-east-1:123456789012:{name}",
+        "url": "https://sqs.us-east-1.amazonaws.com/123456789012/{name}",
     },
-    "aws:cloudwatch/eventRule:EventRule": {"name": "a-rule"},
-    "gcp:compute/router:Router": {"name": "a-router"},
-    "gcp:serviceaccount/account:Account": {"member": "serviceAccount:a@b.c", "email": "a@b.c"},
+    "aws:cloudwatch/eventRule:EventRule": {"name": "{name}"},
+    "gcp:compute/router:Router": {"name": "{name}"},
+    "gcp:serviceaccount/account:Account": {
+        "member": "serviceAccount:{name}@b.c", "email": "{name}@b.c"},
 }  # fmt: skip
 """Type token -> what a cloud answers beyond the inputs, as `record` takes it."""
 

@@ -24,7 +24,7 @@ from quality.docs import package_schema
 from rehearsal.fork_server import launcher
 from rehearsal.sandbox import ROOT
 from stacks.engine.urn import Urn
-from tests.components.recording import Registration, _registration
+from tests.components.recording import Registration, _registration, answers_of
 from tests.components.test_stack import KUBECONFIG
 from tests.program.environments import ANSWERS, recorded, values_of
 
@@ -68,7 +68,7 @@ class Engine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.EngineSe
         )
         known = {
             **json_format.MessageToDict(request.object),
-            **ANSWERS.get(request.type, {}),
+            **answers_of(ANSWERS, request.type, request.name),
         }
         return resource_pb2.RegisterResourceResponse(
             urn=str(own), id=f"{request.name}-id", object=struct(known)
