@@ -8,6 +8,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +164,14 @@ def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
         files.append(MANAGED_PROMETHEUS)
     if channel in ("CHANNEL_STANDARD", "CHANNEL_EXPERIMENTAL"):
         files.append(_GATEWAY_API)
-    kinds = [kind for file in files for kind in yaml.safe_load(file.read_text())]
-    cloud.control_plane.define(kinds)
+    cloud.control_plane.define([kind for file in files for kind in _kinds(file)])
+
+
+@cache
+def _kinds(file: Path) -> list[dict[str, Any]]:
+    """A file's definitions, which nobody may change."""
+    kinds: list[dict[str, Any]] = yaml.safe_load(file.read_text())
+    return kinds
 
 
 def bring_workload_pool(cloud: CloudState, state: Mapping[str, Any]) -> None:
