@@ -89,6 +89,7 @@ class Row:
     unsimulated: tuple[str, ...] = ()
     found_by: Names | None = None
     seconds: float | None = None
+    framework: bool = False
     provider: Mapping[str, Any] = field(default_factory=dict)
 
 

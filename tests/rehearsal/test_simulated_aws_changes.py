@@ -92,6 +92,7 @@ def test_private_networks_are_refused_at_the_public_endpoint(fresh: AwsStack) ->
     fresh.up(aws.CLUSTER, "ml", right)
     with pytest.raises(Refused, match=words):
         fresh.up(aws.CLUSTER, "ml", wrong)
+    fresh.refresh(aws.CLUSTER, "ml")
     outputs = fresh.up(aws.CLUSTER, "ml", placed(inputs, endpointPublicAccess=False))
     assert outputs["vpcConfig"]["publicAccessCidrs"] == ["8.8.8.0/24"]
 
@@ -382,6 +383,7 @@ def test_an_interface_endpoint_takes_what_nodes_send_to_its_service(fresh: AwsSt
     assert (made["privateDnsEnabled"], made["securityGroupIds"]) == (False, [nodes])
     with pytest.raises(Refused, match=r"do not reach com.amazonaws.us-east-1.sts: no security"):
         fresh.up(token, "sts", given | {"securityGroupIds": [closed]})
+    fresh.refresh(token, "sts")
     assert fresh.up(token, "sts", given)["privateDnsEnabled"] is True
     with pytest.raises(Refused, match="already a conflicting DNS domain"):
         fresh.up(token, "again", given)

@@ -72,23 +72,13 @@ class NodeGroup(Rowed):
         found = self.client.describe_update(
             name=named["clusterName"], nodegroupName=named["nodegroupName"], updateId=update
         )["update"]
-        if found["status"] == "Successful":
-            return
-        errors = [
-            f"{', '.join(each['resourceIds'])}: {each['errorCode']}: {each['errorMessage']}"
-            for each in found["errors"]
-        ]
-        raise CloudError(
-            f"waiting for EKS Node Group ({identity}) version update ({update}): unexpected state "
-            f"'{found['status']}', wanted target 'Successful'. last error: {', '.join(errors)}"
-        )
-
-    def after_failed_update(
-        self, old: Mapping[str, Any], new: Mapping[str, Any], error: CloudError
-    ) -> Mapping[str, Any]:
-        """The planned state, as the provider's resource (of terraform-plugin-sdk v2, without
-        `d.Partial`) leaves it: until a refresh, the next update finds nothing to change."""
-        return new
+        for each in found["errors"]:
+            ids = ", ".join(each["resourceIds"])
+            raise CloudError(
+                f"waiting for EKS Node Group ({identity}) version update ({update}): unexpected "
+                f"state '{found['status']}', wanted target 'Successful'. last error: {ids}: "
+                f"{each['errorCode']}: {each['errorMessage']}"
+            )
 
     def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
         return self._lasts.get(identity, 0.0)

@@ -375,6 +375,12 @@ class Rowed(Handler):
             for name, expression in more.outputs.items():
                 yield name, shown(jmespath.search(expression, answer), self.schema.kinds[name])
 
+    def after_failed_update(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], error: CloudError
+    ) -> Mapping[str, Any] | None:
+        """Of most types the planned state: until a refresh, the next update changes nothing."""
+        return None if self.row.framework else new
+
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         """Updates the resource to `new`, except its tags."""
         sent = [self._apply(step, identity, old, new) for step in self.row.update]

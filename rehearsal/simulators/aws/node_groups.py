@@ -224,15 +224,15 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     def end() -> None:
         done = wait_for_nodes(account.recycled, name, revision, nodes=nodes)
         with account.lock:
-            there = group.row["status"] == "UPDATING"  # It may have been deleted meanwhile.
-            if there:
-                group.row["status"] = "ACTIVE"
-            if there and not done:
+            update["status"] = "Successful" if done else "Failed"
+            if group.row["status"] != "UPDATING":
+                return  # It has been deleted meanwhile.
+            group.row["status"] = "ACTIVE"
+            if not done:
                 update["errors"] = [_not_evicted(account, group)]
                 group.row = old | {"tags": group.row["tags"]}
                 group.given, group.data = before.given, before.data
                 group.revision = before.revision
-            update["status"] = "Successful" if done else "Failed"
 
     if recycles:
         group.row["status"] = "UPDATING"
