@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from rehearsal.control_plane.api import Api, Object
 from rehearsal.event_log import EventLog
@@ -26,12 +27,16 @@ class Recycler:
         self._leaving: set[str] = set()
         self._asked: dict[str, float] = {}
         """Node that was cordoned -> since when its pods are asked to leave."""
+        self._held: set[str] = set()
+        """Groups whose next node has a pod that no budget lets go."""
         self._done: dict[str, int] = {}
         """Group -> the revision that all of its nodes have."""
 
-    def recycled(self, group: str, revision: int) -> bool:
-        """Whether none of the group's nodes is of an earlier revision, and all are ready."""
-        return self._done.get(group, -1) >= revision
+    def recycled(self, group: str, revision: int) -> Literal["done", "going on", "held"]:
+        """Implements `rehearsal.simulators.cloud.Recycled`."""
+        if self._done.get(group, -1) >= revision:
+            return "done"
+        return "held" if group in self._held else "going on"
 
     def turn(self, group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]) -> str | None:
         """Recycles the group's next node of an earlier revision.
@@ -63,7 +68,7 @@ class Recycler:
         if not node["spec"].get("unschedulable"):
             self._api().patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": True}})
         since = self._asked.setdefault(name, time.monotonic())
-        if not self._drained(name, pods) and not (
+        if not self._drained(name, pods, group) and not (
             group.forced and time.monotonic() > since + EVICTION_SECONDS
         ):
             return None
@@ -81,8 +86,10 @@ class Recycler:
         self._event_log.record("node", name, "recycled", group=group.name)
         self._leaving.add(name)
 
-    def _drained(self, node: str, pods: Sequence[Object]) -> bool:
+    def _drained(self, node: str, pods: Sequence[Object], group: NodeGroup) -> bool:
         """Evicts the pods on the node; returns whether only DaemonSets' pods remain."""
+        waiting = any(pod["status"].get("phase") == "Pending" for pod in pods)
+        held = False
         left = [
             pod["metadata"]
             for pod in pods
@@ -109,4 +116,6 @@ class Recycler:
             except ApiError as error:
                 if error.status not in _BUSY:
                     raise
+                held |= error.status == 429 and not (group.surges and waiting)
+        (self._held.add if held else self._held.discard)(group.name)
         return not left

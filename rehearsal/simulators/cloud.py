@@ -33,18 +33,20 @@ EVICTION_SECONDS = 30.0
 minutes (docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html), GKE for an
 hour (cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies)."""
 
-Recycled = Callable[[str, int], bool]
-"""Whether none of a group's nodes is of an earlier revision than this one, and all are ready."""
+Recycled = Callable[[str, int], Literal["done", "going on", "held"]]
+"""Whether none of a group's nodes is of an earlier revision than this one, and all are ready; if
+not, whether a PodDisruptionBudget holds the pods of the next one."""
 
 
 def wait_for_nodes(recycled: Recycled, group: str, revision: int, *, nodes: int) -> bool:
-    """Returns when an update that recycles a group's nodes has ended, and whether all are new.
+    """Returns when an update that recycles a group's nodes has ended, and whether it could: a node
+    that is only late does not count as held.
 
     `nodes`: how many it has."""
     until = time.monotonic() + RECYCLE_SECONDS * nodes
-    while not (done := recycled(group, revision)) and time.monotonic() < until:
+    while (now := recycled(group, revision)) != "done" and time.monotonic() < until:
         time.sleep(0.05)
-    return done
+    return now != "held"
 
 
 class RefusedError(Exception):
@@ -204,6 +206,9 @@ class NodeGroup:
     drained and replaced, one at a time."""
     forced: bool = False
     """Whether a node that is recycled leaves even if a PodDisruptionBudget keeps its pods."""
+    surges: bool = False
+    """Whether the cloud starts new nodes before it drains old ones. Here it never does: a pod that
+    waits for its node then tells nothing about a budget."""
     blocks: tuple[Block, ...] = ()
     """Where its nodes are, in the order in which the cloud fills them; empty if it does not say."""
     real: bool = False

@@ -301,24 +301,33 @@ def test_an_update_that_outlasts_the_provider_fails(fresh: AwsStack) -> None:
     fresh.up(aws.GROUP, "train-gpu", newest, waits=2 * 3600)
 
 
-def test_a_failed_update_is_seen_after_a_refresh(
+def test_a_failed_update_is_sent_again_after_a_refresh(
     fresh: AwsStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Like the official provider, the plugin leaves the planned state behind: it is true only of
-    what EKS was asked for."""
+    """Like the official provider, the plugin leaves the planned state behind, and for a resource of
+    the provider's newer framework the old one."""
     monkeypatch.setattr(cloud, "RECYCLE_SECONDS", 0.1)
-    fresh.cloud.followed(lambda *_: False)
+    fresh.cloud.followed(lambda *_: "held")
     subnets, one = fresh.cluster(), {"minSize": 1, "maxSize": 1, "desiredSize": 1}
     fresh.group(subnets, scalingConfig=one, releaseVersion="1.35.6-20260714")
     newer = versioned(fresh, releaseVersion="1.35.7-20261015")
     with pytest.raises(Refused, match=r"version update .*'Failed'.*: PodEvictionFailure: Reached"):
         fresh.up(aws.GROUP, "train-gpu", newer)
-    _, _, outputs = fresh.state[fresh.urn(aws.GROUP, "train-gpu")]
-    assert outputs["releaseVersion"] == "1.35.7-20261015"
-    fresh.up(aws.GROUP, "train-gpu", newer)  # finds nothing to do, and says so to nobody
-    found = fresh.refresh(aws.GROUP, "train-gpu")
-    assert found is not None
-    assert found["releaseVersion"] == "1.35.6-20260714"
+    fresh.cloud.followed(lambda *_: "done")
+    failed = fresh.state[urn := fresh.urn(aws.GROUP, "train-gpu")]
+    assert failed[2]["releaseVersion"] == "1.35.7-20261015"
+    assert fresh.up(aws.GROUP, "train-gpu", newer)["releaseVersion"] == "1.35.6-20260714"
+    fresh.state[urn] = failed
+    fresh.refresh(aws.GROUP, "train-gpu")
+    assert fresh.up(aws.GROUP, "train-gpu", newer)["releaseVersion"] == "1.35.7-20261015"
+    vpc = fresh.state[fresh.urn(aws.VPC, "net")][0]
+    group = fresh.id(aws.SECURITY_GROUP, "g", {"name": "g", "vpcId": vpc, "description": "d"})
+    rule = {"securityGroupId": group, "ipProtocol": "-1", "cidrIpv4": "10.0.0.0/16"}
+    fresh.up(RULE, "all", rule)
+    fresh.cloud.faults.errors["ec2:ModifySecurityGroupRules"] = ["Throttling: slow down"]
+    with pytest.raises(Refused, match="slow down"):
+        fresh.up(RULE, "all", rule | {"cidrIpv4": "10.1.0.0/16"})
+    assert fresh.state[fresh.urn(RULE, "all")][2]["cidrIpv4"] == "10.0.0.0/16"
 
 
 def test_what_aws_filled_in_stays_once_nobody_gives_it(fresh: AwsStack) -> None:

@@ -387,7 +387,7 @@ def test_versions_follow_each_other(ml: Account) -> None:
              scalingConfig={"minSize": 0, "maxSize": 2, "desiredSize": 1})  # fmt: skip
     named = {"clusterName": "ml", "nodegroupName": "train-gpu"}
     recycled = threading.Event()
-    ml.cloud.followed(lambda group, revision: recycled.is_set())
+    ml.cloud.followed(lambda *_: "done" if recycled.is_set() else "going on")
     answer = ml.eks.update_nodegroup_version(**named, releaseVersion="1.36.3-20261015")
     assert answer["ResponseMetadata"]["HTTPHeaders"]["x-simulated-seconds"] == "420.0"
     assert ml.described("train-gpu")["status"] == "UPDATING"

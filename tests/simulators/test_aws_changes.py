@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.simulators import cloud
-from rehearsal.simulators.aws import eks
+from rehearsal.simulators.aws import eks, node_groups
 from tests.simulators.aws_account import NUMBER, Account, role
 
 pytestmark = pytest.mark.usefixtures("emptied")
@@ -117,9 +116,7 @@ def test_an_update_ends_with_the_nodes(
     """One whose node does not leave fails, and the group is what it was before; until it has ended,
     no other starts."""
     going = threading.Event()
-    monkeypatch.setattr(ml.cloud.account, "recycled", lambda *_: going.is_set() and leaves)
-    # Far longer than the test takes, until the update is to fail.
-    monkeypatch.setattr(cloud, "RECYCLE_SECONDS", 600 if leaves else 1)
+    monkeypatch.setattr(node_groups, "wait_for_nodes", lambda *_, nodes: going.wait() and leaves)
     one = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
     ml.group("train-gpu", releaseVersion="1.36.2-20260714", scalingConfig=one)
     named = {"clusterName": "ml", "nodegroupName": "train-gpu"}
@@ -133,6 +130,10 @@ def test_an_update_ends_with_the_nodes(
     errors = [each["errorCode"] for each in found["update"]["errors"]]
     assert (found["update"]["status"], errors) == (status, [] if leaves else ["PodEvictionFailure"])
     assert ml.described("train-gpu")["releaseVersion"] == release
+    # Whatever ran of the failed one, the next one replaces.
+    monkeypatch.setattr(node_groups, "wait_for_nodes", lambda *_, nodes: True)
+    ml.eks.update_nodegroup_version(**named, releaseVersion="1.36.3-20261016")
+    assert ml.cloud.node_groups()[0].revision == 2
 
 
 def test_a_version_that_is_none_is_refused(ml: Account) -> None:

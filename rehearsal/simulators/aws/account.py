@@ -101,7 +101,7 @@ class Account:
         ARNs of roles and users that exist although they were not created here. With
         `quota_suffices`, every node group can grow to its maximum unless `faults` sets a quota.
         `stock`: instances in limited number. `blocks`: where in the network instances are."""
-        self.recycled: Recycled = lambda group, revision: True
+        self.recycled: Recycled = lambda group, revision: "done"
         self.lock = threading.RLock()
         self.asking = Asking()
         self.faults = faults or NoFaults()

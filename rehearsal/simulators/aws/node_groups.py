@@ -199,7 +199,8 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
         new |= {key: old[key] for key in image}
     ami_releases.check_update(old, new)
     recycled = _versions(old) != _versions(new)
-    group.revision += recycled
+    group.updates += recycled
+    group.revision = group.updates if recycled else group.revision
     if recycled:  # the warm ones booted what was there before
         asg = held(account, group.scaling_group)
         configure(account, asg, None)
@@ -258,7 +259,7 @@ def _not_evicted(account: Account, group: Group) -> Row:
         "errorCode": "PodEvictionFailure",
         "errorMessage": "Reached max retries while trying to evict pods from nodes in node group "
         f"{group.row['nodegroupName']}",
-        "resourceIds": [each.private_dns_name for each in running(account, group)],
+        "resourceIds": [each.private_dns_name for each in running(account, group)[:1]],
     }
 
 

@@ -26,6 +26,8 @@ class Group:
     """Instances of nodes that the rehearsal's autoscaler started."""
     revision: int = 0
     """How often EKS has started to recycle the nodes."""
+    updates: int = 0
+    """The same with the updates that failed, which change no revision in the end."""
     forced: bool = False
     """Whether the update that recycles them was sent with `force`."""
 

@@ -39,7 +39,7 @@ class CloudState(ABC):
         repositories on which the nodes' account has none, as in an image's name."""
         self.accounts = accounts
         """Emails of service accounts that exist before the stack."""
-        self.recycled: Recycled = lambda group, revision: True
+        self.recycled: Recycled = lambda group, revision: "done"
         self.lock = threading.RLock()
         self.operations = Operations()
         self.resources: dict[str, CloudResource] = {}

@@ -37,21 +37,37 @@ def api() -> Budgeted:
     return Budgeted()
 
 
-def turns(api: Budgeted, *revisions: int, forced: bool) -> None:
-    """A turn for each revision that the group has."""
+def turns(
+    api: Budgeted, *revisions: int, forced: bool = False, surges: bool = False, phase: str = ""
+) -> str:
+    """A turn for each revision that the group has; how far the last one is. `phase`: another
+    pod's."""
     api_of: Any = lambda: api  # noqa: E731
     found = Recycler(api_of, EventLog())
     for revision in revisions:
-        now = replace(OLD, revision=revision, forced=forced)
-        found.turn(now, [api.node], [pod(on="n1")])
+        now = replace(OLD, revision=revision, forced=forced, surges=surges)
+        others = [pod("other", phase=phase)] if phase else []
+        found.turn(now, [api.node], [pod(on="n1", phase="Running"), *others])
+    return found.recycled(OLD.name, revisions[-1])
 
 
 def test_a_budget_keeps_a_node_until_the_update_fails(api: Budgeted) -> None:
     """Then pods may start on it again."""
-    turns(api, 0, 1, forced=False)
+    assert turns(api, 0, 1) == "held"
     assert (api.node["spec"]["unschedulable"], api.deleted) == (True, [])
-    turns(api, 0, 1, 0, forced=False)
+    assert turns(api, 0, 1, 0) == "done"
     assert (api.node["spec"]["unschedulable"], api.deleted) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("surges", "phase", "found"),
+    [(True, "Pending", "going on"), (True, "Running", "held"), (False, "Pending", "held")],
+)
+def test_a_pod_without_a_node_may_be_what_the_budget_waits_for(
+    api: Budgeted, surges: bool, phase: str, found: str
+) -> None:
+    """Where the cloud would have started its node before."""
+    assert turns(api, 0, 1, surges=surges, phase=phase) == found
 
 
 def test_a_forced_update_takes_the_node(api: Budgeted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,7 +201,7 @@ def test_a_pool_lives(gke: Gke) -> None:
     gke.finished(gke.pools.update(name=POOL, body={"labels": {"labels": {"x": "y"}}}))
     gke.cloud.set_size("gpu", 1)
     recycled = threading.Event()
-    gke.cloud.followed(lambda group, revision: recycled.is_set())
+    gke.cloud.followed(lambda *_: "done" if recycled.is_set() else "going on")
     begun = gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}).execute()
     update = gke.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}")
     assert update.execute()["status"] == "RUNNING"
