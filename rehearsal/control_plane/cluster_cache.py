@@ -35,7 +35,8 @@ class ClusterCache:
     def __init__(self, event_log: EventLog) -> None:
         self._event_log = event_log
         self._items: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in KINDS}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Held until a change is recorded: what others do because of it has a later event."""
         self._with_gpus: dict[str, dict[str, Any]] = {}
 
     def all(self, kind: str) -> list[dict[str, Any]]:
@@ -88,7 +89,7 @@ class ClusterCache:
                 self._items[kind][name] = item
                 if kind == "Node" and has_its_gpus(item):
                     self._with_gpus[name] = item
-        self._record(kind, before, None if change == "DELETED" else item)
+            self._record(kind, before, None if change == "DELETED" else item)
 
     def _record(
         self, kind: str, before: dict[str, Any] | None, after: dict[str, Any] | None
