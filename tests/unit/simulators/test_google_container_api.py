@@ -205,6 +205,8 @@ def test_a_pool_lives(gke: Gke) -> None:
     begun = gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}).execute()
     update = gke.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}")
     assert update.execute()["status"] == "RUNNING"
+    # GKE waits an hour for a PodDisruptionBudget, and then evicts.
+    assert all(group.forced for group in gke.cloud.node_groups())
     recycled.set()
     gke.finished(update)
     managed = {"management": {"autoUpgrade": True}}
