@@ -61,18 +61,18 @@ class Recycler:
             return None
         node = next((one for one in stale if one["spec"].get("unschedulable")), stale[0])
         name = str(node["metadata"]["name"])
-        if karpenters(node):
-            self._leaves(name, group)
-            remove_node(self._api(), node)
-            return None
         if not node["spec"].get("unschedulable"):
             self._api().patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": True}})
         since = self._asked.setdefault(name, time.monotonic())
-        if not self._drained(name, pods, group) and not (
-            group.forced and time.monotonic() > since + EVICTION_SECONDS
-        ):
+        left = self._evicted(name, pods, group)
+        if left and not (group.forced and time.monotonic() > since + EVICTION_SECONDS):
             return None
+        for each in left:  # a node that Karpenter removes would wait for them too
+            self._api().delete(f"/api/v1/namespaces/{each['namespace']}/pods/{each['name']}")
         self._leaves(name, group)
+        if karpenters(node):
+            remove_node(self._api(), node)
+            return None
         self._api().delete(f"/api/v1/nodes/{name}")
         return name
 
@@ -86,8 +86,8 @@ class Recycler:
         self._event_log.record("node", name, "recycled", group=group.name)
         self._leaving.add(name)
 
-    def _drained(self, node: str, pods: Sequence[Object], group: NodeGroup) -> bool:
-        """Evicts the pods on the node; returns whether only DaemonSets' pods remain."""
+    def _evicted(self, node: str, pods: Sequence[Object], group: NodeGroup) -> list[Object]:
+        """Evicts the pods on the node but DaemonSets'; returns the metadata of those left."""
         waiting = any(pod["status"].get("phase") == "Pending" for pod in pods)
         held = False
         left = [
@@ -118,4 +118,4 @@ class Recycler:
                     raise
                 held |= error.status == 429 and not (group.surges and waiting)
         (self._held.add if held else self._held.discard)(group.name)
-        return not left
+        return left

@@ -76,4 +76,4 @@ def test_a_forced_update_takes_the_node(api: Budgeted, monkeypatch: pytest.Monke
     assert api.deleted == []
     monkeypatch.setattr(recycler, "EVICTION_SECONDS", -1)
     turns(api, 0, 1, forced=True)
-    assert api.deleted == ["/api/v1/nodes/n1"]
+    assert api.deleted == ["/api/v1/namespaces/default/pods/sample-abc-1", "/api/v1/nodes/n1"]
