@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from rehearsal.control_plane.api import Api, Object
 from rehearsal.event_log import EventLog
@@ -10,7 +9,7 @@ from rehearsal.nodes.autoscaler import remove_node
 from rehearsal.nodes.node_registration import karpenters
 from rehearsal.nodes.pods import holds
 from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.simulators.cloud import EVICTION_SECONDS, NodeGroup
+from rehearsal.simulators.cloud import EVICTION_SECONDS, NodeGroup, Progress
 
 _BUSY = (404, 409, 429)
 """The pod is already gone, or must stay for now because of a PodDisruptionBudget or because it is
@@ -32,7 +31,7 @@ class Recycler:
         self._done: dict[str, int] = {}
         """Group -> the revision that all of its nodes have."""
 
-    def recycled(self, group: str, revision: int) -> Literal["done", "going on", "held"]:
+    def recycled(self, group: str, revision: int) -> Progress:
         """Implements `rehearsal.simulators.cloud.Recycled`."""
         if self._done.get(group, -1) >= revision:
             return "done"
@@ -116,6 +115,6 @@ class Recycler:
             except ApiError as error:
                 if error.status not in _BUSY:
                     raise
-                held |= error.status == 429 and not (group.surges and waiting)
+                held |= error.status == 429 and not group.forced and not (group.surges and waiting)
         (self._held.add if held else self._held.discard)(group.name)
         return left

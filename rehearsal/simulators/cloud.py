@@ -33,7 +33,8 @@ EVICTION_SECONDS = 30.0
 minutes (docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html), GKE for an
 hour (cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies)."""
 
-Recycled = Callable[[str, int], Literal["done", "going on", "held"]]
+Progress = Literal["done", "going on", "held"]
+Recycled = Callable[[str, int], Progress]
 """Whether none of a group's nodes is of an earlier revision than this one, and all are ready; if
 not, whether a PodDisruptionBudget holds the pods of the next one."""
 

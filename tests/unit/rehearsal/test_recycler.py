@@ -72,7 +72,7 @@ def test_a_pod_without_a_node_may_be_what_the_budget_waits_for(
 
 def test_a_forced_update_takes_the_node(api: Budgeted, monkeypatch: pytest.MonkeyPatch) -> None:
     """But not before its pods were asked to leave."""
-    turns(api, 0, 1, 1, forced=True)
+    assert turns(api, 0, 1, 1, forced=True) == "going on"
     assert api.deleted == []
     monkeypatch.setattr(recycler, "EVICTION_SECONDS", -1)
     turns(api, 0, 1, forced=True)
