@@ -72,12 +72,12 @@ class NodeGroup(Rowed):
         found = self.client.describe_update(
             name=named["clusterName"], nodegroupName=named["nodegroupName"], updateId=update
         )["update"]
-        for each in found["errors"]:
-            ids = ", ".join(each["resourceIds"])
+        if found["status"] != "Successful":
+            (error,) = found["errors"]
             raise CloudError(
                 f"waiting for EKS Node Group ({identity}) version update ({update}): unexpected "
-                f"state '{found['status']}', wanted target 'Successful'. last error: {ids}: "
-                f"{each['errorCode']}: {each['errorMessage']}"
+                f"state '{found['status']}', wanted target 'Successful'. last error: "
+                f"{', '.join(error['resourceIds'])}: {error['errorCode']}: {error['errorMessage']}"
             )
 
     def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:

@@ -199,9 +199,10 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
         new |= {key: old[key] for key in image}
     ami_releases.check_update(old, new)
     recycled = _versions(old) != _versions(new)
-    group.updates += recycled
-    group.revision = group.updates if recycled else group.revision
-    if recycled:  # the warm ones booted what was there before
+    if recycled:
+        group.updates += 1
+        group.revision = group.updates
+        # The warm ones booted what was there before.
         asg = held(account, group.scaling_group)
         configure(account, asg, None)
         configure(account, asg, old.get("warmPoolConfig"))

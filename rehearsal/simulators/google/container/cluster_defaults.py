@@ -169,7 +169,7 @@ def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
 
 @cache
 def _kinds(file: Path) -> list[dict[str, Any]]:
-    """A file's definitions, which nobody may change."""
+    """A file's definitions, which must not be changed."""
     kinds: list[dict[str, Any]] = yaml.safe_load(file.read_text())
     return kinds
 
