@@ -160,6 +160,9 @@ def _become(client: socket.socket, learnt: Path) -> None:
         name, _, value = variable.partition("=")
         os.environ[name] = value
     random.seed()
+    if log := sys.modules.get("pulumi.log"):
+        # The SDK waits until the engine has each, which drops them unless it runs with --debug.
+        vars(log)["debug"] = lambda *_, **__: None
     before = set(sys.modules)
     threading.Thread(target=_obey, args=(client,), daemon=True).start()
     code = 0

@@ -4,7 +4,8 @@ import os
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
 from rehearsal.simulators.aws import (
     api,
@@ -31,11 +32,7 @@ def serve(account: Account) -> Callable[[], None]:
     _forget_ambient_settings()
     managed_policies.keep()
     # Imported here because it takes most of a second, and reads the environment.
-    from moto.moto_server.werkzeug_app import (
-        DomainDispatcherApplication,
-        MotoRequestHandler,
-        create_backend_app,
-    )
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler
 
     # Its models lack some of the cloud's error shapes; the responses are right without them.
     warnings.filterwarnings("ignore", r"Exception\(.*does not match an error shape", UserWarning)
@@ -44,7 +41,7 @@ def serve(account: Account) -> Callable[[], None]:
     ending.callback(api.install(account))
     ending.callback(scaling.install(account))
     ending.callback(queues.install(account))
-    account.app = with_price_list(account, DomainDispatcherApplication(create_backend_app))
+    account.app = with_price_list(account, DomainDispatcherApplication(_service_app))
     handler = type("Handler", (RequestHandler, MotoRequestHandler), {})
     server = Served(account.app, handler)
     ending.callback(server.stop)
@@ -53,6 +50,14 @@ def serve(account: Account) -> Callable[[], None]:
     account.authorize = partial(pod_calls.check, account)
     _reset()
     return ending.close
+
+
+@cache
+def _service_app(service: str) -> Any:
+    """moto's application for a service: its routes, the same for each account."""
+    from moto.moto_server.werkzeug_app import create_backend_app
+
+    return create_backend_app(service)  # type: ignore[arg-type]
 
 
 def _fill(account: Account) -> None:
@@ -85,4 +90,6 @@ def _forget_ambient_settings() -> None:
         del os.environ[name]
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    # `images` answers instead; loading 500 of them takes a tenth of a second for each account.
+    os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
     os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
