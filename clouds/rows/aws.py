@@ -33,6 +33,7 @@ class Update:
     names: Names = field(default_factory=dict)
     each: tuple[str, ...] = ()
     changed: bool = False
+    anyway: bool = False
     empty: Mapping[str, Any] = field(default_factory=dict)
     undo: str = ""
     on_create: bool = False

@@ -310,9 +310,10 @@ def test_a_failed_update_is_sent_again_after_a_refresh(
     fresh.cloud.followed(lambda *_: "held")
     subnets, one = fresh.cluster(), {"minSize": 1, "maxSize": 1, "desiredSize": 1}
     fresh.group(subnets, scalingConfig=one, releaseVersion="1.35.6-20260714")
-    newer = versioned(fresh, releaseVersion="1.35.7-20261015")
+    newer = versioned(fresh, releaseVersion="1.35.7-20261015", tags={"team": "hpc"})
     with pytest.raises(Refused, match=r"version update .*'Failed'.*: PodEvictionFailure: Reached"):
         fresh.up(aws.GROUP, "train-gpu", newer)
+    assert fresh.cloud.account.groups["train-gpu"].row["tags"] == {"team": "hpc"}
     fresh.cloud.followed(lambda *_: "done")
     failed = fresh.state[urn := fresh.urn(aws.GROUP, "train-gpu")]
     assert failed[2]["releaseVersion"] == "1.35.7-20261015"
@@ -328,6 +329,22 @@ def test_a_failed_update_is_sent_again_after_a_refresh(
     with pytest.raises(Refused, match="slow down"):
         fresh.up(RULE, "all", rule | {"cidrIpv4": "10.1.0.0/16"})
     assert fresh.state[fresh.urn(RULE, "all")][2]["cidrIpv4"] == "10.0.0.0/16"
+
+
+def test_a_request_without_a_condition_repairs_a_failed_update(fresh: AwsStack) -> None:
+    """The planned state is what the program gives, and yet the next update sends it."""
+    fresh.role("r", "ec2.amazonaws.com")
+    policy = {"role": "r", "name": "p", "policy": aws.document(aws.SCALE)}
+    fresh.up(aws.ROLE_POLICY, "p", policy)
+    policy["policy"] = aws.document(aws.SCALE | {"Action": "ec2:Describe*"})
+    fresh.cloud.faults.errors["iam:PutRolePolicy"] = ["Throttling: slow down"]
+    with pytest.raises(Refused, match="slow down"):
+        fresh.up(aws.ROLE_POLICY, "p", policy)
+    assert fresh.diff(aws.ROLE_POLICY, "p", policy)[0] == {}
+    fresh.up(aws.ROLE_POLICY, "p", policy)
+    iam = fresh.cloud.account.client("iam")
+    kept = iam.get_role_policy(RoleName="r", PolicyName="p")["PolicyDocument"]
+    assert kept["Statement"][0]["Action"] == "ec2:Describe*"
 
 
 def test_what_aws_filled_in_stays_once_nobody_gives_it(fresh: AwsStack) -> None:

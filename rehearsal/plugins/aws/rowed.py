@@ -251,10 +251,11 @@ class Rowed(Handler):
         with answering():
             self.api.open(config)
             given = new | self._all_tags(config, new)
-            self.update(identity, old, given)
+            # Like the official provider: tags first, so they stay if the rest fails.
             before, after = old.get("tagsAll") or {}, given.get("tagsAll") or {}
             if before != after:
                 self.set_tags(identity, given, after, [key for key in before if key not in after])
+            self.update(identity, old, given)
             return given | self._now(config, identity, given)
 
     def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
@@ -398,9 +399,10 @@ class Rowed(Handler):
         ]
 
     def differing(self, step: Update, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-        """The inputs for which an update sends a request; all given ones without an old value."""
+        """The inputs for which an update sends a request; all given ones without an old value, or
+        where every update sends it."""
         takes = self._takes(step)
-        if not old:
+        if step.anyway or not old:
             return [name for name in takes if name in new]
         return [name for name in takes if (old.get(name) or None) != (new.get(name) or None)]
 
