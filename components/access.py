@@ -4,7 +4,7 @@ Every platform has its own mechanism; the settings are the same everywhere.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -109,7 +109,10 @@ class ServiceAccountArgs:
         for key, rights in (("roles", self.roles), ("policies", self.policies)):
             ends = [right.rpartition("/")[2] for right in rights]
             if double := sorted({right for right in ends if ends.count(right) > 1}):
-                raise ValueError(f"{key}: {double[0]!r} is a duplicate; list it once")
+                raise ValueError(
+                    f"{key}: two of them are named {double[0]!r}, from which the stack derives the "
+                    "names of what it grants; drop one, or rename one of your own"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +185,10 @@ class Access:
     name."""
     emails: bool = False
     """Whether Kubernetes identifies people and groups by their e-mail addresses."""
+    region: str = ""
+    """The AWS region; empty on other clouds."""
+    check_arns: Callable[[Iterable[tuple[str, str]]], None] = lambda _: None
+    """Raises ValueError for a policy's ARN, given with its key, that the region does not have."""
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
         """Raises ValueError if the account names something that the platform cannot give it."""
@@ -197,11 +204,12 @@ class Access:
         if account.bucket_keys and self.rights != "policies":
             raise ValueError(f"bucketKeys: platform {platform} does not need it; drop the key")
         for position, arn in enumerate(account.bucket_keys):
-            if self.disks is not None and f":kms:{self.disks.region}:" not in arn:
+            if f":kms:{self.region}:" not in arn:
                 raise ValueError(
-                    f"bucketKeys[{position}]: {arn!r} is not in {self.disks.region}; S3 needs a "
-                    "key in the bucket's region, and buckets are in the region of the cluster"
+                    f"bucketKeys[{position}]: {arn!r} is not in {self.region}; S3 needs a key in "
+                    "the bucket's region, and buckets are in the region of the cluster"
                 )
+        self.check_arns((f"policies[{n}]", arn) for n, arn in enumerate(account.policies))
         if account.buckets and self.buckets is None:
             raise ValueError(
                 f"buckets: platform {platform} cannot mount buckets; use volumes with existingClaim"

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 from ..access import Access, BucketDriver, Disks
 from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from ..decode import NAMESPACE, at, required
-from .cluster_args import EksClusterArgs
+from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs, check_policies
 from .karpenter_args import SYSTEM_NODES
@@ -68,6 +69,8 @@ class EksSettings:
             viewers=self._namespaces("view"),
             groups=tuple(self.cluster.users) if isinstance(self.cluster, EksClusterArgs) else None,
             principals=True,
+            region=self.region,
+            check_arns=partial(check_partition, region=self.region),
         )
 
     def _namespaces(self, access: str) -> dict[str, Sequence[str]]:
