@@ -1,5 +1,6 @@
 """The provider's behaviour that GKE clusters and node pools share."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -83,8 +84,19 @@ class ContainerResource(Resource):
         self, verb: str, path: str, body: Mapping[str, Any] | None, doing: str
     ) -> dict[str, Any]:
         """Sends a request to the API, waits until it is done, and returns the operation."""
-        operation = self.client.call(self.row.service, verb, path, body)
-        return self.waited(operation, path, doing)
+        return self.waited(self.begin(verb, path, body), path, doing)
+
+    def begin(self, verb: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Sends a request to the API once no other operation prevents it, and returns the
+        operation: the provider waits for the cluster's and the pool's resting state, and repeats a
+        pool's requests (`retryWhileIncompatibleOperation`)."""
+        while True:
+            try:
+                return self.client.call(self.row.service, verb, path, body)
+            except CloudError as error:
+                if "running incompatible operation" not in str(error):
+                    raise
+            time.sleep(0.05)
 
     def waited(self, operation: Mapping[str, Any], path: str, doing: str) -> dict[str, Any]:
         """Waits for the operation in the location of `path` and returns it."""

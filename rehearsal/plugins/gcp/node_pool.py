@@ -81,7 +81,7 @@ class NodePool(ContainerResource):
         if inputs.get("initialNodeCount") and inputs.get("nodeCount"):
             raise CloudError("cannot set both initial_node_count and node_count on node pool")
         try:
-            operation = self.client.call(self.row.service, "POST", place, body)
+            operation = self.begin("POST", place, body)
         except CloudError as error:
             raise CloudError(f"error creating NodePool: {error}") from None
         identity = self.identity(inputs)

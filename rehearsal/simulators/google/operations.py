@@ -125,6 +125,14 @@ class Operations:
         """All operations, oldest first."""
         return list(self._all.values())
 
+    def running(self, target: str) -> Operation | None:
+        """An operation that a thread carries out on the resource, its parent or its child."""
+        for one in self.all():
+            short, long = sorted((f"{one.target}/", f"{target}/"), key=len)
+            if one.runs and not one.done.is_set() and long.startswith(short):
+                return one
+        return None
+
     def get(self, identity: str) -> Operation:
         """The operation; raises ApiError if it does not exist."""
         operation = self._all.get(identity)

@@ -229,6 +229,36 @@ def test_a_pool_lives(gke: Gke) -> None:
     assert refused(gke.pools.get(name=POOL))[0] == 404
 
 
+def test_one_operation_at_a_time(gke: Gke) -> None:
+    """While a pool is upgraded, GKE changes neither it nor its cluster, but another pool."""
+    gke.cluster()
+    gke.pool(initialNodeCount=1)
+    recycled = threading.Event()
+    gke.cloud.followed(lambda *_: "done" if recycled.is_set() else "going on")
+    running = gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"})
+    name = running.execute()["name"]
+    shielded = {"update": {"desiredShieldedNodes": {"enabled": True}}}
+    scaling = {"desiredNodePoolId": "gpu", "desiredNodePoolAutoscaling": {"enabled": False}}
+    for request in (
+        gke.pools.setSize(name=POOL, body={"nodeCount": 2}),
+        gke.pools.delete(name=POOL),
+        gke.clusters.update(name=CLUSTER, body=shielded),
+        gke.clusters.update(name=CLUSTER, body={"update": scaling}),
+        gke.clusters.delete(name=CLUSTER),
+    ):
+        message = f"Cluster is running incompatible operation {name}."
+        assert refused(request) == (400, "failedPrecondition", message)
+    assert gke.clusters.get(name=CLUSTER).execute()["status"] == "RECONCILING"
+    other = {"nodePool": {"name": "gpu-2", "initialNodeCount": 1}}
+    gke.finished(gke.pools.create(parent=CLUSTER, body=other))
+    scaling["desiredNodePoolId"] = "gpu-2"
+    gke.finished(gke.clusters.update(name=CLUSTER, body={"update": scaling}))
+    recycled.set()
+    gke.finished(gke.locations.operations().get(name=f"{LOCATION}/operations/{name}"))
+    gke.finished(gke.clusters.update(name=CLUSTER, body=shielded))
+    assert gke.clusters.get(name=CLUSTER).execute()["status"] == "RUNNING"
+
+
 def test_whoever_changes_a_size_brings_and_takes_nodes(gke: Gke) -> None:
     """GKE's own method, and the resize of the instance group, as a foreign autoscaler asks."""
     gke.cluster()

@@ -1,8 +1,10 @@
+import threading
 from typing import Any
 
 import pytest
 
 from rehearsal.simulators.cloud import NodeGroup, NodeTaint, RefusedError
+from rehearsal.simulators.google.api.server import Request
 from rehearsal.simulators.reservations import Reservation
 from rehearsal.simulators.stock import Stock
 from tests.unit.plugins.offline_engine import Refused
@@ -542,6 +544,24 @@ def test_an_update_that_outlasts_the_provider_fails() -> None:
     with pytest.raises(Refused, match=r"takes some 140 minutes and goes on .*timeout: 120m0s"):
         stack.up(POOL, "gpu", larger)
     stack.up(POOL, "gpu", pool(nodeConfig=t4(diskSizeGb=300), **many), waits=6 * 3600)
+
+
+def test_an_update_waits_for_the_operation_before_it() -> None:
+    """Which GKE carries on after whoever began it is gone: the provider repeats its request."""
+    requests: list[Request] = []
+    stack = GoogleStack(seen=requests.append)
+    stack.cluster()
+    stack.pool()
+    (name,) = (each.name for each in stack.cloud.node_groups() if "gpu" in each.name)
+    ended = threading.Event()
+    target = f"projects/p/locations/us-central1-a/clusters/dev/nodePools/{name}"
+    scope = "projects/p/locations/us-central1-a"
+    stack.cloud.operations.begin("container", scope, "UPGRADE_NODES", target, work=ended.wait)
+    threading.Timer(0.3, ended.set).start()
+    before = len(requests)
+    stack.pool(nodeConfig=t4(labels={"role": "other"}))
+    assert [verb for verb, _, _ in requests[before:]].count("PUT") > 1
+    assert ended.is_set()
 
 
 def test_an_update_after_a_failed_one_counts_its_own_time() -> None:

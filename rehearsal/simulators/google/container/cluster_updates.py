@@ -6,7 +6,7 @@ from typing import Any
 from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container import cluster_defaults, cluster_rules, node_pool_updates
 from rehearsal.simulators.google.container.locations import channel_of, node_locations, version_in
-from rehearsal.simulators.google.container.operations import fields, updating
+from rehearsal.simulators.google.container.operations import fields, one_at_a_time, updating
 from rehearsal.simulators.google.container.tokens import NODE_POOL
 from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
@@ -166,10 +166,12 @@ def _set_legacy_abac(call: Call) -> dict[str, Any]:
 
 
 _PREFIX = "container.projects.locations.clusters."
-METHODS = {
-    f"{_PREFIX}update": _update,
-    f"{_PREFIX}setResourceLabels": _set_labels,
-    f"{_PREFIX}setMaintenancePolicy": _set_maintenance,
-    f"{_PREFIX}setNetworkPolicy": _set_network_policy,
-    f"{_PREFIX}setLegacyAbac": _set_legacy_abac,
-}
+METHODS = one_at_a_time(
+    {
+        f"{_PREFIX}update": _update,
+        f"{_PREFIX}setResourceLabels": _set_labels,
+        f"{_PREFIX}setMaintenancePolicy": _set_maintenance,
+        f"{_PREFIX}setNetworkPolicy": _set_network_policy,
+        f"{_PREFIX}setLegacyAbac": _set_legacy_abac,
+    }
+)

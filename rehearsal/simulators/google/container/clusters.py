@@ -13,7 +13,12 @@ from rehearsal.simulators.google.container import (
     shared_vpc,
 )
 from rehearsal.simulators.google.container.locations import check_location, node_locations
-from rehearsal.simulators.google.container.operations import broken, operation, without_defaults
+from rehearsal.simulators.google.container.operations import (
+    broken,
+    one_at_a_time,
+    operation,
+    without_defaults,
+)
 from rehearsal.simulators.google.container.tokens import CLUSTER, DEFAULT_POOL, NODE_POOL
 from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
@@ -114,8 +119,10 @@ def shown(call: Call, cluster: CloudResource) -> dict[str, Any]:
     pools = [each for each in call.cloud.of(NODE_POOL) if each.parent == cluster.identity]
     rows = [node_pools.shown(call, pool) for pool in pools]
     nodes = sum(pool.nodes for pool in pools)
+    busy = cluster.state["status"] == "RUNNING" and call.cloud.operations.running(cluster.identity)
     found = {
         **cluster.state,
+        **({"status": "RECONCILING"} if busy else {}),  # as in GKE's document
         "selfLink": f"https://container.googleapis.com/{call.version}/{cluster.identity}",
         "nodePools": rows,
         "instanceGroupUrls": [url for row in rows for url in row.get("instanceGroupUrls", ())],
@@ -157,5 +164,5 @@ METHODS = {
     f"{_PREFIX}create": _create,
     f"{_PREFIX}get": _get,
     f"{_PREFIX}list": _list,
-    f"{_PREFIX}delete": _delete,
+    **one_at_a_time({f"{_PREFIX}delete": _delete}),
 }

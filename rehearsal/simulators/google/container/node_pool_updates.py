@@ -8,7 +8,7 @@ from typing import Any
 from rehearsal.simulators.cloud import NODE_SECONDS, wait_for_nodes
 from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container import node_defaults, node_pools
-from rehearsal.simulators.google.container.operations import fields, updating
+from rehearsal.simulators.google.container.operations import fields, one_at_a_time, updating
 from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
 
@@ -124,9 +124,11 @@ def _set_management(call: Call) -> dict[str, Any]:
 
 
 _PREFIX = "container.projects.locations.clusters.nodePools."
-METHODS = {
-    f"{_PREFIX}update": _update,
-    f"{_PREFIX}setSize": _set_size,
-    f"{_PREFIX}setAutoscaling": _set_autoscaling,
-    f"{_PREFIX}setManagement": _set_management,
-}
+METHODS = one_at_a_time(
+    {
+        f"{_PREFIX}update": _update,
+        f"{_PREFIX}setSize": _set_size,
+        f"{_PREFIX}setAutoscaling": _set_autoscaling,
+        f"{_PREFIX}setManagement": _set_management,
+    }
+)

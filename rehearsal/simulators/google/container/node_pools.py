@@ -7,7 +7,12 @@ from components.catalog.gke import FIRST_VERSIONS, meets
 from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container import node_defaults, node_pool_rules, reserved
 from rehearsal.simulators.google.container.locations import node_locations
-from rehearsal.simulators.google.container.operations import broken, operation, without_defaults
+from rehearsal.simulators.google.container.operations import (
+    broken,
+    one_at_a_time,
+    operation,
+    without_defaults,
+)
 from rehearsal.simulators.google.container.tokens import CLUSTER, NODE_POOL
 from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
@@ -165,9 +170,6 @@ def _delete(call: Call) -> dict[str, Any]:
 
 
 _PREFIX = "container.projects.locations.clusters.nodePools."
-METHODS = {
-    f"{_PREFIX}create": _create,
-    f"{_PREFIX}get": _get,
-    f"{_PREFIX}list": _list,
-    f"{_PREFIX}delete": _delete,
-}
+METHODS = {f"{_PREFIX}get": _get, f"{_PREFIX}list": _list} | one_at_a_time(
+    {f"{_PREFIX}create": _create, f"{_PREFIX}delete": _delete}
+)

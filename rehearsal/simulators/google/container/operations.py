@@ -1,6 +1,7 @@
 """GKE's operations, and its server configuration by location."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from components.catalog.gke import CHANNEL_DEFAULTS
@@ -9,6 +10,29 @@ from rehearsal.simulators.google.container.locations import IMAGES, MINORS, chec
 from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.resource import CloudResource
 from tools.google_discovery import WIDER, document
+
+Method = Callable[[Call], dict[str, Any]]
+
+
+def one_at_a_time(methods: Mapping[str, Method]) -> dict[str, Method]:
+    """The methods, refused while an operation runs on their cluster or pool, on the pool's cluster
+    or on a pool of the cluster (cloud.google.com, "Troubleshoot concurrent operations"; the error's
+    form: issue 1363 of kubernetes-sigs/cluster-api-provider-gcp)."""
+    return {name: partial(_if_free, method) for name, method in methods.items()}
+
+
+def _if_free(method: Method, call: Call) -> dict[str, Any]:
+    target, update = call.name, call.body.get("update") or {}
+    if pool := update.get("desiredNodePoolId") or (call.body.get("nodePool") or {}).get("name"):
+        target = f"{target.removesuffix('/nodePools')}/nodePools/{pool}"
+    if running := call.cloud.operations.running(target):
+        raise ApiError(
+            400,
+            f"Cluster is running incompatible operation {running.name}.",
+            reason="failedPrecondition",
+            status="FAILED_PRECONDITION",
+        )
+    return method(call)
 
 
 def operation(
