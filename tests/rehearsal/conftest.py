@@ -47,6 +47,29 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             SHARED.close()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Function) -> Iterator[None]:
+    """A failure of a test shows why nodes or pods of its rehearsal may have been late."""
+    report: Any = yield
+    for value in item.funcargs.values() if report.failed else ():
+        if isinstance(sandbox := getattr(value, "sandbox", value), Sandbox):
+            report.sections.append((f"rehearsal of {sandbox.stack}", "\n".join(late(sandbox))))
+    return report
+
+
+def late(sandbox: Sandbox) -> Iterator[str]:
+    """The ends of what happened and of Karpenter's log, and the events of pods that wait. Asks
+    no server: it may be what failed."""
+    for file in (sandbox.folder / "events.jsonl", sandbox.processes.logs / "karpenter.log"):
+        lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+        yield from (f"{file.name}: {line[:600]}" for line in lines[-15:])
+    cache = sandbox.cluster_cache
+    waiting = {one["metadata"]["uid"] for one in cache.pods if one["status"]["phase"] == "Pending"}
+    for event in cache.all("Event"):
+        if event["involvedObject"].get("uid") in waiting:
+            yield f"pod {event['involvedObject']['name']}: {event['reason']}: {event['message']}"
+
+
 STATE_AT_THE_END = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
 """The engine writes its state once. After every operation, as it does by itself, is for runs that
 are killed, and half of the work where the state has Kueue's definitions in it."""

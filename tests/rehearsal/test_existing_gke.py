@@ -10,6 +10,7 @@ from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.google import GoogleCloud
 from rehearsal.simulators.google.container.tokens import CLUSTER
 from rehearsal.simulators.inventory import INVENTORIES
+from tests.rehearsal.conftest import late
 from tests.rehearsal.test_existing_eks import a_cpu_pool_grows_and_shrinks, rehearsed
 
 pytestmark = pytest.mark.prove
@@ -31,8 +32,9 @@ def test_pools_grow_from_zero_and_a_second_up_changes_nothing(run: Rehearsal) ->
 
 
 def test_a_pool_without_gpus_grows_too(run: Rehearsal) -> None:
-    """In its own zone."""
+    """In its own zone. A failure would have shown what Karpenter did."""
     a_cpu_pool_grows_and_shrinks(run.sandbox)
+    assert any("disrupting node" in line for line in late(run.sandbox))
 
 
 def test_what_it_changes_of_the_cluster_is_found(run: Rehearsal) -> None:
