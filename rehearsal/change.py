@@ -184,4 +184,5 @@ def changes(revision: str, up: Outcome, events: Sequence[Event], began: float) -
         "created": labels.get("create", []),
         "deleted": labels.get("delete", []),
         "recycled": [event.subject for event in recycled],
+        "forced": [event.subject for event in recycled if event.detail["forced"]],
     }

@@ -84,7 +84,8 @@ class Report:
     """Differences from the real environment, one line each."""
     change: Mapping[str, Any] | None = None
     """For the rehearsal of a change: `from`, the revision; `replaced`, `updated`, `created` and
-    `deleted`, resources; `recycled`, nodes."""
+    `deleted`, resources; `recycled`, nodes; `forced`, those of them whose pods a
+    PodDisruptionBudget kept until the cloud removed them."""
     real_node: Mapping[str, Any] | None = None
     """For a rehearsal with a real node: its GPUs over time, what ran, and what remained."""
 
@@ -250,8 +251,15 @@ def _change(report: Report) -> str:
     found = {key: names for key, names in report.change.items() if key != "from"}
     counts = ", ".join(f"{len(names)} {what}" for what, names in found.items())
     lines = [
-        f"  {what}: {', '.join(found[what])}" for what in ("replaced", "recycled") if found[what]
+        f"  {what}: {', '.join(found[what])}"
+        for what in ("replaced", "recycled", "forced")
+        if found[what]
     ]
+    if found["forced"]:
+        lines.append(
+            "  a PodDisruptionBudget keeps the pods of forced nodes: GKE waits an hour per node, "
+            "EKS 15 minutes, within the timeout of the update"
+        )
     return "\n".join([f"changes since {report.change['from']}: {counts}", *lines])
 
 

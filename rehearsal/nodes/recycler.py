@@ -68,7 +68,7 @@ class Recycler:
             return None
         for each in left:  # a node that Karpenter removes would wait for them too
             self._api().delete(f"/api/v1/namespaces/{each['namespace']}/pods/{each['name']}")
-        self._leaves(name, group)
+        self._leaves(name, group, forced=any(not each.get("deletionTimestamp") for each in left))
         if karpenters(node):
             remove_node(self._api(), node)
             return None
@@ -81,8 +81,9 @@ class Recycler:
             self._api().patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": None}})
             del self._asked[name]
 
-    def _leaves(self, name: str, group: NodeGroup) -> None:
-        self._event_log.record("node", name, "recycled", group=group.name)
+    def _leaves(self, name: str, group: NodeGroup, *, forced: bool) -> None:
+        """`forced`: a PodDisruptionBudget has kept its pods until the cloud stopped asking."""
+        self._event_log.record("node", name, "recycled", group=group.name, forced=forced)
         self._leaving.add(name)
 
     def _evicted(self, node: str, pods: Sequence[Object], group: NodeGroup) -> list[Object]:

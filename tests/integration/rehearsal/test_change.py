@@ -77,8 +77,13 @@ def test_a_change_is_counted() -> None:
         ),
     )  # fmt: skip
     events = [
-        Event(at=at, kind="node", subject=name, what=what, detail={})
-        for at, name, what in ((1.0, "x", "recycled"), (3.0, "y", "recycled"), (4.0, "z", "left"))
+        Event(at=at, kind="node", subject=name, what=what, detail={"forced": at > 3})
+        for at, name, what in (
+            (1.0, "x", "recycled"),
+            (3.0, "y", "recycled"),
+            (3.5, "z", "recycled"),
+            (4.0, "z", "left"),
+        )
     ]
     assert changes("v1", up, events, 2.0) == {
         "from": "v1",
@@ -86,5 +91,6 @@ def test_a_change_is_counted() -> None:
         "updated": ["gcp:container/nodePool:NodePool b"],
         "created": [],
         "deleted": [],
-        "recycled": ["y"],
+        "recycled": ["y", "z"],
+        "forced": ["z"],
     }

@@ -38,12 +38,17 @@ def api() -> Budgeted:
 
 
 def turns(
-    api: Budgeted, *revisions: int, forced: bool = False, surges: bool = False, phase: str = ""
+    api: Budgeted,
+    *revisions: int,
+    forced: bool = False,
+    surges: bool = False,
+    phase: str = "",
+    log: EventLog | None = None,
 ) -> str:
     """A turn for each revision that the group has; how far the last one is. `phase`: another
     pod's."""
     api_of: Any = lambda: api  # noqa: E731
-    found = Recycler(api_of, EventLog())
+    found = Recycler(api_of, log or EventLog())
     for revision in revisions:
         now = replace(OLD, revision=revision, forced=forced, surges=surges)
         others = [pod("other", phase=phase)] if phase else []
@@ -71,9 +76,10 @@ def test_a_pod_without_a_node_may_be_what_the_budget_waits_for(
 
 
 def test_a_forced_update_takes_the_node(api: Budgeted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But not before its pods were asked to leave."""
+    """But not before its pods were asked to leave, for as long as the cloud waits for them."""
     assert turns(api, 0, 1, 1, forced=True) == "going on"
     assert api.deleted == []
     monkeypatch.setattr(recycler, "EVICTION_SECONDS", -1)
-    turns(api, 0, 1, forced=True)
+    turns(api, 0, 1, forced=True, log=(log := EventLog()))
+    assert [event.detail["forced"] for event in log.events] == [True]
     assert api.deleted == ["/api/v1/namespaces/default/pods/sample-abc-1", "/api/v1/nodes/n1"]

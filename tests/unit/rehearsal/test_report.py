@@ -157,6 +157,16 @@ def test_a_failure_is_told_once() -> None:
     assert "21 created" in shown
 
 
+def test_nodes_that_a_budget_held_are_named_with_what_the_cloud_waits() -> None:
+    """Here it took half a minute."""
+    change = {"from": "v1", "replaced": [], "recycled": ["n1", "n2"], "forced": ["n2"]}
+    shown = text(report(change=change))
+    assert "changes since v1: 0 replaced, 2 recycled, 1 forced\n" in shown
+    assert "  forced: n2\n  a PodDisruptionBudget keeps" in shown
+    change["forced"] = []
+    assert "PodDisruptionBudget" not in text(report(change=change))
+
+
 def test_programs_that_were_not_built_here_are_named() -> None:
     """With their version and where they are; without any, what was built is named alone."""
     own, found = {"karpenter": ""}, {"etcd": "v3.6.5 (/opt/bin/etcd)"}
