@@ -301,6 +301,27 @@ def test_an_update_that_outlasts_the_provider_fails(fresh: AwsStack) -> None:
     fresh.up(aws.GROUP, "train-gpu", newest, waits=2 * 3600)
 
 
+@pytest.mark.parametrize("strategy", ["DEFAULT", "MINIMAL"])
+def test_an_update_starts_a_node_before_it_drains_one(fresh: AwsStack, strategy: str) -> None:
+    """Unless its strategy is MINIMAL, it needs room for one more."""
+    config = {"maxUnavailable": 1, "updateStrategy": strategy}
+    one = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
+    fresh.cloud.faults.quota["G_VT"] = 4
+    old = {"releaseVersion": "1.35.6-20260714", "scalingConfig": one, "updateConfig": config}
+    before = fresh.group(fresh.cluster(), **old)
+    newer = versioned(fresh, releaseVersion="1.35.7-20261015")
+    if strategy == "MINIMAL":
+        fresh.up(aws.GROUP, "train-gpu", newer)
+        return
+    with pytest.raises(Refused, match=r"NodeCreationFailure: Couldn't .* train-gpu: .* limit of 4"):
+        fresh.up(aws.GROUP, "train-gpu", newer)
+    (group,) = fresh.cloud.node_groups()
+    assert (group.revision, group.instances) == (before.revision, before.instances)
+    fresh.refresh(aws.GROUP, "train-gpu")
+    fresh.cloud.faults.quota["G_VT"] = 8
+    fresh.up(aws.GROUP, "train-gpu", newer)
+
+
 def test_a_failed_update_is_sent_again_after_a_refresh(
     fresh: AwsStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,7 +182,8 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     (eks/latest/userguide/launch-templates.html). Refuses a return to an earlier version.
 
     If a node does not leave, because a PodDisruptionBudget keeps its pods, the update fails unless
-    it is forced, and the group is what it was before."""
+    it is forced, and the group is what it was before. It fails too if no node starts in addition,
+    which only the strategy MINIMAL does without (managed-node-update-behavior.html)."""
     group = _idle(account, params)
     cluster, old, before = cluster_of(account, params["clusterName"]), group.row, copy(group)
     changes = {
@@ -213,6 +214,8 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     share = nodes * update.get("maxUnavailablePercentage", 0) // 100
     at_once = int(update.get("maxUnavailable") or share) or 1
     recycles = bool(recycled and nodes)
+    surges = recycles and update.get("updateStrategy") != "MINIMAL"
+    wrong = why_not_started(account, cluster, group, nodes + 1) if surges else None
     answer = begun(
         cluster,
         "VersionUpdate",
@@ -224,21 +227,24 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     update, revision = cluster.updates[answer["update"]["id"]]["row"], group.revision
 
     def end() -> None:
-        done = wait_for_nodes(account.recycled, name, revision, nodes=nodes)
+        done = not wrong and wait_for_nodes(account.recycled, name, revision, nodes=nodes)
         with account.lock:
             update["status"] = "Successful" if done else "Failed"
             if group.row["status"] != "UPDATING":
                 return  # It has been deleted meanwhile.
             group.row["status"] = "ACTIVE"
             if not done:
-                update["errors"] = [_not_evicted(account, group)]
+                update["errors"] = [_not_joined(wrong) if wrong else _not_evicted(account, group)]
                 group.row = old | {"tags": group.row["tags"]}
                 group.given, group.data = before.given, before.data
                 group.revision = before.revision
 
     if recycles:
         group.row["status"] = "UPDATING"
-        threading.Thread(target=end, daemon=True).start()
+        if wrong:
+            end()
+        else:
+            threading.Thread(target=end, daemon=True).start()
     return answer
 
 
@@ -250,6 +256,17 @@ def _idle(account: Account, params: Params) -> Group:
         words = "Nodegroup cannot be updated as it is currently not in Active State"
         raise Refusal("ResourceInUseException", words)
     return group
+
+
+def _not_joined(wrong: Row) -> Row:
+    """Why an update failed before it drained a node, with the message in
+    https://github.com/terraform-aws-modules/terraform-aws-eks/issues/3283 and the reason."""
+    words = "Couldn't proceed with upgrade process as new nodes are not joining node group"
+    return {
+        "errorCode": "NodeCreationFailure",
+        "errorMessage": f"{words} {wrong['resourceIds'][0]}: {wrong['message']}",
+        "resourceIds": wrong["resourceIds"],
+    }
 
 
 def _not_evicted(account: Account, group: Group) -> Row:
