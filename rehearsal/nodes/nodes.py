@@ -379,8 +379,13 @@ class Nodes:
                 self._follow_machines(group, group.machines)
                 continue
             coming = group.name in self._created.values()
-            if not coming and self._recycler.turn(group, self._of_group(group), self._pods):
-                self._successors.add(self._create(group))
+            gone = None if coming else self._recycler.turn(group, self._of_group(group), self._pods)
+            if gone is not None:
+                node, replaced = gone
+                if replaced:
+                    self._successors.add(self._create(group))
+                else:
+                    self._cloud.release(group.name, node["spec"].get("providerID", ""))
                 continue  # this turn's snapshot still has the old node
             self._keep(group)
             self._follow_warm_pool(group)

@@ -1,4 +1,5 @@
-"""Recycles the nodes of a group as the clouds do: one at a time, drained and replaced."""
+"""Recycles the nodes of a group as the clouds do: one at a time, drained and replaced; on EKS with
+a new node first, unless the strategy is MINIMAL."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -37,11 +38,13 @@ class Recycler:
             return "done"
         return "held" if group in self._held else "going on"
 
-    def turn(self, group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]) -> str | None:
+    def turn(
+        self, group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]
+    ) -> tuple[Object, bool] | None:
         """Recycles the group's next node of an earlier revision.
 
-        Returns the name of a drained and deleted node that the cloud itself had created, and must
-        now replace. `nodes` are the group's, including those that are being deleted.
+        Returns a drained and deleted node that the cloud itself had created, and whether the cloud
+        must now replace it. `nodes` are the group's, including those that are being deleted.
         """
         if group.real:
             return None
@@ -55,6 +58,9 @@ class Recycler:
         self._uncordon(fresh)
         if not all(holds(node, "Ready") for node in fresh):
             return None
+        own = [node for node in stale if not karpenters(node)]
+        if group.surging and not any(not karpenters(node) for node in fresh):
+            return None  # until there is a new one
         if not stale:
             self._done[group.name] = group.revision
             return None
@@ -73,7 +79,7 @@ class Recycler:
             remove_node(self._api(), node)
             return None
         self._api().delete(f"/api/v1/nodes/{name}")
-        return name
+        return node, not group.surging or len(own) > 1
 
     def _uncordon(self, nodes: Sequence[Object]) -> None:
         """Those that stay because the update has failed."""

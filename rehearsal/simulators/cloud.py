@@ -208,8 +208,10 @@ class NodeGroup:
     forced: bool = False
     """Whether a node that is recycled leaves even if a PodDisruptionBudget keeps its pods."""
     surges: bool = False
-    """Whether the cloud starts new nodes before it drains old ones. Here it never does: a pod that
-    waits for its node then tells nothing about a budget."""
+    """Whether the cloud starts new nodes before it drains old ones. Here it does so only for those
+    that it keeps itself: a pod that waits for its node then tells nothing about a budget."""
+    surging: bool = False
+    """Whether one of `target_nodes` goes with the last node that is recycled."""
     blocks: tuple[Block, ...] = ()
     """Where its nodes are, in the order in which the cloud fills them; empty if it does not say."""
     real: bool = False

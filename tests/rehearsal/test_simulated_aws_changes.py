@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rehearsal.simulators import cloud
-from rehearsal.simulators.cloud import Scaler
+from rehearsal.simulators.cloud import Progress, Scaler
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.plugins.offline_engine import Refused
@@ -310,8 +310,17 @@ def test_an_update_starts_a_node_before_it_drains_one(fresh: AwsStack, strategy:
     old = {"releaseVersion": "1.35.6-20260714", "scalingConfig": one, "updateConfig": config}
     before = fresh.group(fresh.cluster(), **old)
     newer = versioned(fresh, releaseVersion="1.35.7-20261015")
+    seen: list[tuple[int, int, bool]] = []
+
+    def recycled(*_: Any) -> Progress:
+        (group,) = fresh.cloud.node_groups()
+        seen.append((group.target_nodes, group.max_nodes, group.surging))
+        return "done"
+
+    fresh.cloud.followed(recycled)
     if strategy == "MINIMAL":
         fresh.up(aws.GROUP, "train-gpu", newer)
+        assert seen == [(1, 1, False)]
         return
     with pytest.raises(Refused, match=r"NodeCreationFailure: Couldn't .* train-gpu: .* limit of 4"):
         fresh.up(aws.GROUP, "train-gpu", newer)
@@ -320,6 +329,8 @@ def test_an_update_starts_a_node_before_it_drains_one(fresh: AwsStack, strategy:
     fresh.refresh(aws.GROUP, "train-gpu")
     fresh.cloud.faults.quota["G_VT"] = 8
     fresh.up(aws.GROUP, "train-gpu", newer)
+    recycled()
+    assert seen == [(2, 2, True), (1, 1, False)]
 
 
 def test_a_failed_update_is_sent_again_after_a_refresh(

@@ -194,6 +194,7 @@ class AwsCloud:
             unwaited=nodes.why_no_wait(node) if row.gpus else "",
             revision=group.revision,
             forced=group.forced,
+            surging=group.surging,
             surges=(held.get("updateConfig") or {}).get("updateStrategy") != "MINIMAL",
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
             sharing=nodes.sharing(group),

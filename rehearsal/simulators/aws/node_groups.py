@@ -20,6 +20,7 @@ from rehearsal.simulators.aws.eks import (
     group_of,
     held,
     issue,
+    kept,
     now,
     running,
     subnets,
@@ -32,7 +33,7 @@ from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.reservations import why_not_launched
 from rehearsal.simulators.aws.roles import require_trust
 from rehearsal.simulators.aws.rows import Cluster, Group, Row
-from rehearsal.simulators.aws.scaling import drop_group, make_group, resize
+from rehearsal.simulators.aws.scaling import drop_group, end_instance, make_group, resize, surge
 from rehearsal.simulators.aws.warm_pools import configure
 from rehearsal.simulators.cloud import NODE_SECONDS, wait_for_nodes
 
@@ -233,6 +234,8 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
             if group.row["status"] != "UPDATING":
                 return  # It has been deleted meanwhile.
             group.row["status"] = "ACTIVE"
+            if group.surging:
+                end_instance(account, group, kept(account, group)[-1].id)
             if not done:
                 update["errors"] = [_not_joined(wrong) if wrong else _not_evicted(account, group)]
                 group.row = old | {"tags": group.row["tags"]}
@@ -244,6 +247,8 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
         if wrong:
             end()
         else:
+            if surges and kept(account, group):
+                surge(account, group)
             threading.Thread(target=end, daemon=True).start()
     return answer
 

@@ -127,10 +127,21 @@ def set_elastic(account: Account, group: Group, nodes: int) -> None:
     group.elastic |= {each.id for each in running(account, group) if each.id not in there}
 
 
+def surge(account: Account, group: Group) -> None:
+    """Starts one more instance than the group's size, also above its maximum."""
+    asg = held(account, group.scaling_group)
+    asg.max_size, before = asg.max_size + 1, len(asg.instance_states)
+    asg.set_desired_capacity(before + 1)
+    group.surging = len(asg.instance_states) > before
+    asg.max_size -= not group.surging
+
+
 def end_instance(account: Account, group: Group, instance: str) -> None:
     """Ends one instance of a node group without replacing it."""
     asg = held(account, group.scaling_group)
     _end(account, asg, next(each for each in asg.instance_states if each.instance.id == instance))
+    asg.max_size -= group.surging
+    group.surging = False
     asg.set_desired_capacity(len(asg.instance_states))
 
 

@@ -75,6 +75,17 @@ def test_a_pod_without_a_node_may_be_what_the_budget_waits_for(
     assert turns(api, 0, 1, surges=surges, phase=phase) == found
 
 
+def test_a_surge_drains_nothing_before_a_new_node_is_there(api: Budgeted) -> None:
+    """And the last old node has no successor."""
+    api_of: Any = lambda: api  # noqa: E731
+    old, new = [api.node, node("n2", OLD)], node("n3", OLD)
+    found, now = Recycler(api_of, EventLog()), replace(OLD, revision=1, surging=True)
+    found.turn(OLD, old, [])
+    assert (found.turn(now, old, []), api.deleted) == (None, [])
+    assert found.turn(now, [*old, new], []) == (old[0], True)
+    assert found.turn(now, [old[1], new], []) == (old[1], False)
+
+
 def test_a_forced_update_takes_the_node(api: Budgeted, monkeypatch: pytest.MonkeyPatch) -> None:
     """But not before its pods were asked to leave, for as long as the cloud waits for them."""
     assert turns(api, 0, 1, 1, forced=True) == "going on"
