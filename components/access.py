@@ -111,7 +111,7 @@ class ServiceAccountArgs:
             if double := sorted({right for right in ends if ends.count(right) > 1}):
                 raise ValueError(
                     f"{key}: two of them are named {double[0]!r}, from which the stack derives the "
-                    "names of what it grants; drop one, or rename one of your own"
+                    "names of what it grants; drop one, or create it again under another name"
                 )
 
 

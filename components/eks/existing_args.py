@@ -298,7 +298,7 @@ def check_policies(args: AnyEksClusterArgs, region: str) -> None:
         if names[-1] in names[:-1]:
             raise ValueError(
                 f"{path}: {arn!r} has the name of another policy that the stack attaches to the "
-                "nodes' role; drop it, or rename a policy of your own"
+                "nodes' role; drop it, or create your own policy again under another name"
             )
 
 
