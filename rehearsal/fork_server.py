@@ -3,7 +3,7 @@
 Importing them takes most of a run's time. A server, which is this file run as a script, keeps the
 SDK modules that programs have imported, and forks for each program. The engine is given a launcher
 that behaves like the interpreter: same arguments, streams, environment, signals and exit code. A
-program's own modules are never kept.
+program's own modules are never kept, and the SDK's debug messages are not sent.
 """
 
 import fcntl
@@ -161,7 +161,7 @@ def _become(client: socket.socket, learnt: Path) -> None:
         os.environ[name] = value
     random.seed()
     if log := sys.modules.get("pulumi.log"):
-        # The SDK waits until the engine has each, which drops them unless it runs with --debug.
+        # The SDK waits until the engine has taken each message. Without --debug, it drops them.
         vars(log)["debug"] = lambda *_, **__: None
     before = set(sys.modules)
     threading.Thread(target=_obey, args=(client,), daemon=True).start()

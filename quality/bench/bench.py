@@ -41,7 +41,7 @@ def bench(
         known[letter] = measures[letter]()
         print(f"{letter}: measured in {time.monotonic() - began:.0f} s", flush=True)
     sections = [known[letter] for letter in sorted(known)]
-    # Of a page with three parts, one that this machine never measured would be lost.
+    # Otherwise the page would lose the parts that this machine has never measured.
     _write(sections, docs=docs and known.keys() == measures.keys())
     print(f"\n{page.text(sections)}\n\n{FOLDER / 'bench.json'}")
     kept = all(row.ok for section in sections for row in section.rows)
