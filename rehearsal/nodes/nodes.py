@@ -66,6 +66,7 @@ from rehearsal.simulators.cloud import (
     NodeTemplate,
     Recycling,
     RefusedError,
+    Surging,
 )
 
 REGISTERED = "karpenter.sh/registered"
@@ -384,8 +385,8 @@ class Nodes:
                 node, replaced = gone
                 if replaced:
                     self._successors.add(self._create(group))
-                else:
-                    self._cloud.release(group.name, node["spec"].get("providerID", ""))
+                elif isinstance(self._cloud, Surging):
+                    self._cloud.left(group.name, node["spec"].get("providerID", ""))
                 continue  # this turn's snapshot still has the old node
             self._keep(group)
             self._follow_warm_pool(group)

@@ -29,6 +29,8 @@ class Recycler:
         """Node that was cordoned -> since when its pods are asked to leave."""
         self._held: set[str] = set()
         """Groups whose next node has a pod that no budget lets go."""
+        self._starting: set[str] = set()
+        """Groups with a new node that is not ready yet."""
         self._done: dict[str, int] = {}
         """Group -> the revision that all of its nodes have."""
 
@@ -36,6 +38,8 @@ class Recycler:
         """Implements `rehearsal.simulators.cloud.Recycled`."""
         if self._done.get(group, -1) >= revision:
             return "done"
+        if group in self._starting:
+            return "starting"
         return "held" if group in self._held else "going on"
 
     def turn(
@@ -56,11 +60,12 @@ class Recycler:
         stale = [n for n in nodes if self._revisions[n["metadata"]["name"]] < group.revision]
         fresh = [n for n in nodes if n not in stale]
         self._uncordon(fresh)
-        if not all(holds(node, "Ready") for node in fresh):
-            return None
         own = [node for node in stale if not karpenters(node)]
-        if group.surging and not any(not karpenters(node) for node in fresh):
-            return None  # until there is a new one
+        starting = sum(not karpenters(node) for node in fresh) < group.surging
+        if starting or not all(holds(node, "Ready") for node in fresh):
+            self._starting.add(group.name)
+            return None
+        self._starting.discard(group.name)
         if not stale:
             self._done[group.name] = group.revision
             return None
@@ -79,7 +84,7 @@ class Recycler:
             remove_node(self._api(), node)
             return None
         self._api().delete(f"/api/v1/nodes/{name}")
-        return node, not group.surging or len(own) > 1
+        return node, len(own) > group.surging
 
     def _uncordon(self, nodes: Sequence[Object]) -> None:
         """Those that stay because the update has failed."""

@@ -84,6 +84,7 @@ def unneeded(
     for group in groups:
         own = [node for node in nodes if belongs(node, group) and _stands(node)]
         scaled_here = group.autoscaled and not group.unscaled and group.machines is None
+        scaled_here &= not group.surging  # the update ends its own additional nodes
         if not scaled_here or len(own) <= group.min_nodes:
             continue
         for node in own:

@@ -33,21 +33,21 @@ EVICTION_SECONDS = 30.0
 minutes (docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html), GKE for an
 hour (cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies)."""
 
-Progress = Literal["done", "going on", "held"]
+Progress = Literal["done", "going on", "held", "starting"]
 Recycled = Callable[[str, int], Progress]
 """Whether none of a group's nodes is of an earlier revision than this one, and all are ready; if
-not, whether a PodDisruptionBudget holds the pods of the next one."""
+not, whether a PodDisruptionBudget holds the pods of the next one, or a new one is not ready."""
 
 
-def wait_for_nodes(recycled: Recycled, group: str, revision: int, *, nodes: int) -> bool:
-    """Returns when an update that recycles a group's nodes has ended, and whether it could: a node
-    that is only late does not count as held.
+def wait_for_nodes(recycled: Recycled, group: str, revision: int, *, nodes: int) -> Progress:
+    """Returns how far an update that recycles a group's nodes is when it ends: "done" also if a
+    node is only late.
 
     `nodes`: how many it has."""
     until = time.monotonic() + RECYCLE_SECONDS * nodes
     while (now := recycled(group, revision)) != "done" and time.monotonic() < until:
         time.sleep(0.05)
-    return now != "held"
+    return "done" if now == "going on" else now
 
 
 class RefusedError(Exception):
@@ -210,8 +210,8 @@ class NodeGroup:
     surges: bool = False
     """Whether the cloud starts new nodes before it drains old ones. Here it does so only for those
     that it keeps itself: a pod that waits for its node then tells nothing about a budget."""
-    surging: bool = False
-    """Whether one of `target_nodes` goes with the last node that is recycled."""
+    surging: int = 0
+    """How many of `target_nodes` go with the last nodes that are recycled."""
     blocks: tuple[Block, ...] = ()
     """Where its nodes are, in the order in which the cloud fills them; empty if it does not say."""
     real: bool = False
@@ -343,6 +343,14 @@ class Recycling(Protocol):
 
     def followed(self, recycled: Recycled) -> None:
         """Called when nodes follow the cloud; before, an update waits for none."""
+
+
+@runtime_checkable
+class Surging(Protocol):
+    """A cloud that can start new nodes of a group before it recycles the others: EKS."""
+
+    def left(self, group: str, provider_id: str) -> None:
+        """Ends a drained node without a successor, unless the update has ended meanwhile."""
 
 
 @runtime_checkable

@@ -303,14 +303,14 @@ def test_an_update_that_outlasts_the_provider_fails(fresh: AwsStack) -> None:
 
 @pytest.mark.parametrize("strategy", ["DEFAULT", "MINIMAL"])
 def test_an_update_starts_a_node_before_it_drains_one(fresh: AwsStack, strategy: str) -> None:
-    """Unless its strategy is MINIMAL, it needs room for one more."""
+    """Unless its strategy is MINIMAL, it needs room for one more in each zone with nodes."""
     config = {"maxUnavailable": 1, "updateStrategy": strategy}
-    one = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
-    fresh.cloud.faults.quota["G_VT"] = 4
-    old = {"releaseVersion": "1.35.6-20260714", "scalingConfig": one, "updateConfig": config}
+    two = {"minSize": 2, "maxSize": 2, "desiredSize": 2}
+    fresh.cloud.faults.quota["G_VT"] = 12
+    old = {"releaseVersion": "1.35.6-20260714", "scalingConfig": two, "updateConfig": config}
     before = fresh.group(fresh.cluster(), **old)
     newer = versioned(fresh, releaseVersion="1.35.7-20261015")
-    seen: list[tuple[int, int, bool]] = []
+    seen: list[tuple[int, int, int]] = []
 
     def recycled(*_: Any) -> Progress:
         (group,) = fresh.cloud.node_groups()
@@ -320,17 +320,21 @@ def test_an_update_starts_a_node_before_it_drains_one(fresh: AwsStack, strategy:
     fresh.cloud.followed(recycled)
     if strategy == "MINIMAL":
         fresh.up(aws.GROUP, "train-gpu", newer)
-        assert seen == [(1, 1, False)]
+        assert seen == [(2, 2, 0)]
         return
-    with pytest.raises(Refused, match=r"NodeCreationFailure: Couldn't .* train-gpu: .* limit of 4"):
+    with pytest.raises(Refused, match=r"NodeCreationFailure: Couldn't .* train-gpu: .*limit of 12"):
         fresh.up(aws.GROUP, "train-gpu", newer)
     (group,) = fresh.cloud.node_groups()
     assert (group.revision, group.instances) == (before.revision, before.instances)
     fresh.refresh(aws.GROUP, "train-gpu")
-    fresh.cloud.faults.quota["G_VT"] = 8
+    fresh.cloud.faults.quota["G_VT"] = 16
     fresh.up(aws.GROUP, "train-gpu", newer)
     recycled()
-    assert seen == [(2, 2, True), (1, 1, False)]
+    assert seen == [(4, 4, 2), (2, 2, 0)]
+    # The update is over: a node that was still on its way out stays.
+    fresh.cloud.left("train-gpu", (before.instances or ("",))[0])
+    recycled()
+    assert seen[2] == (2, 2, 0)
 
 
 def test_a_failed_update_is_sent_again_after_a_refresh(

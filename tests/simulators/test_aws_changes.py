@@ -107,16 +107,16 @@ def test_tags_outlive_a_new_version(ml: Account) -> None:
 
 
 @pytest.mark.parametrize(
-    ("leaves", "status", "release"),
-    [(True, "Successful", "1.36.3-20261015"), (False, "Failed", "1.36.2-20260714")],
+    ("far", "errors"),
+    [("done", []), ("held", ["PodEvictionFailure"]), ("starting", ["NodeCreationFailure"])],
 )
 def test_an_update_ends_with_the_nodes(
-    ml: Account, monkeypatch: pytest.MonkeyPatch, leaves: bool, status: str, release: str
+    ml: Account, monkeypatch: pytest.MonkeyPatch, far: str, errors: list[str]
 ) -> None:
-    """One whose node does not leave fails, and the group is what it was before; until it has ended,
-    no other starts."""
+    """One whose node does not leave, or whose new node is never ready, fails, and the group is what
+    it was before; until it has ended, no other starts."""
     going = threading.Event()
-    monkeypatch.setattr(node_groups, "wait_for_nodes", lambda *_, nodes: going.wait() and leaves)
+    monkeypatch.setattr(node_groups, "wait_for_nodes", lambda *_, nodes: going.wait() and far)
     one = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
     ml.group("train-gpu", releaseVersion="1.36.2-20260714", scalingConfig=one)
     named = {"clusterName": "ml", "nodegroupName": "train-gpu"}
@@ -127,11 +127,13 @@ def test_an_update_ends_with_the_nodes(
     going.set()
     ml.eks.get_waiter("nodegroup_active").wait(**named, WaiterConfig={"Delay": 1})
     found = ml.eks.describe_update(name="ml", nodegroupName="train-gpu", updateId=update["id"])
-    errors = [each["errorCode"] for each in found["update"]["errors"]]
-    assert (found["update"]["status"], errors) == (status, [] if leaves else ["PodEvictionFailure"])
+    assert [each["errorCode"] for each in found["update"]["errors"]] == errors
+    assert found["update"]["status"] == ("Failed" if errors else "Successful")
+    release = "1.36.2-20260714" if errors else "1.36.3-20261015"
     assert ml.described("train-gpu")["releaseVersion"] == release
+    assert ml.described("train-gpu")["scalingConfig"] == one
     # Whatever ran of the failed one, the next one replaces.
-    monkeypatch.setattr(node_groups, "wait_for_nodes", lambda *_, nodes: True)
+    monkeypatch.setattr(node_groups, "wait_for_nodes", lambda *_, nodes: "done")
     ml.eks.update_nodegroup_version(**named, releaseVersion="1.36.3-20261016")
     assert ml.cloud.node_groups()[0].revision == 2
 

@@ -36,7 +36,7 @@ from rehearsal.simulators.aws.permissions import why_late, why_not_scaled
 from rehearsal.simulators.aws.pod_calls import key_for, still_denied
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.rows import Group
-from rehearsal.simulators.aws.scaling import end_instance, outside, resize, set_elastic
+from rehearsal.simulators.aws.scaling import end_instance, end_surge, outside, resize, set_elastic
 from rehearsal.simulators.aws.served_account import serve
 from rehearsal.simulators.aws.states import states
 from rehearsal.simulators.aws.warm_pools import warm_starts
@@ -228,6 +228,12 @@ class AwsCloud:
         with self.account.lock, self.account.asking:
             held = self.account.groups[group]
             end_instance(self.account, held, provider_id.rpartition("/")[2])
+
+    def left(self, group: str, provider_id: str) -> None:
+        """Implements `rehearsal.simulators.cloud.Surging`."""
+        with self.account.lock, self.account.asking:
+            if held := self.account.groups.get(group):
+                end_surge(self.account, held, [provider_id.rpartition("/")[2]])
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
         """Node group -> why none of these autoscalers can scale it."""

@@ -33,7 +33,7 @@ from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.reservations import why_not_launched
 from rehearsal.simulators.aws.roles import require_trust
 from rehearsal.simulators.aws.rows import Cluster, Group, Row
-from rehearsal.simulators.aws.scaling import drop_group, end_instance, make_group, resize, surge
+from rehearsal.simulators.aws.scaling import drop_group, end_surge, make_group, resize, surge
 from rehearsal.simulators.aws.warm_pools import configure
 from rehearsal.simulators.cloud import NODE_SECONDS, wait_for_nodes
 
@@ -183,8 +183,9 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     (eks/latest/userguide/launch-templates.html). Refuses a return to an earlier version.
 
     If a node does not leave, because a PodDisruptionBudget keeps its pods, the update fails unless
-    it is forced, and the group is what it was before. It fails too if no node starts in addition,
-    which only the strategy MINIMAL does without (managed-node-update-behavior.html)."""
+    it is forced, and the group is what it was before. It fails too if new nodes do not start or do
+    not join: at first one in each zone that has nodes, which only the strategy MINIMAL does without
+    (managed-node-update-behavior.html)."""
     group = _idle(account, params)
     cluster, old, before = cluster_of(account, params["clusterName"]), group.row, copy(group)
     changes = {
@@ -215,8 +216,9 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     share = nodes * update.get("maxUnavailablePercentage", 0) // 100
     at_once = int(update.get("maxUnavailable") or share) or 1
     recycles = bool(recycled and nodes)
-    surges = recycles and update.get("updateStrategy") != "MINIMAL"
-    wrong = why_not_started(account, cluster, group, nodes + 1) if surges else None
+    zones = {subnet.availability_zone for subnet in subnets(account, new["subnets"])}
+    more = 0 if update.get("updateStrategy") == "MINIMAL" else min(nodes, len(zones))
+    wrong = why_not_started(account, cluster, group, nodes + more) if recycles else None
     answer = begun(
         cluster,
         "VersionUpdate",
@@ -228,16 +230,21 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     update, revision = cluster.updates[answer["update"]["id"]]["row"], group.revision
 
     def end() -> None:
-        done = not wrong and wait_for_nodes(account.recycled, name, revision, nodes=nodes)
+        far = (
+            "starting"
+            if wrong
+            else wait_for_nodes(account.recycled, name, revision, nodes=nodes + more)
+        )
         with account.lock:
-            update["status"] = "Successful" if done else "Failed"
+            update["status"] = "Successful" if far == "done" else "Failed"
             if group.row["status"] != "UPDATING":
                 return  # It has been deleted meanwhile.
             group.row["status"] = "ACTIVE"
-            if group.surging:
-                end_instance(account, group, kept(account, group)[-1].id)
-            if not done:
-                update["errors"] = [_not_joined(wrong) if wrong else _not_evicted(account, group)]
+            end_surge(account, group, [each.id for each in reversed(kept(account, group))])
+            if far != "done":
+                update["errors"] = [
+                    _not_evicted(account, group) if far == "held" else _not_joined(name, wrong)
+                ]
                 group.row = old | {"tags": group.row["tags"]}
                 group.given, group.data = before.given, before.data
                 group.revision = before.revision
@@ -247,8 +254,8 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
         if wrong:
             end()
         else:
-            if surges and kept(account, group):
-                surge(account, group)
+            if kept(account, group):
+                surge(account, group, more)
             threading.Thread(target=end, daemon=True).start()
     return answer
 
@@ -263,27 +270,26 @@ def _idle(account: Account, params: Params) -> Group:
     return group
 
 
-def _not_joined(wrong: Row) -> Row:
-    """Why an update failed before it drained a node, with the message in
-    https://github.com/terraform-aws-modules/terraform-aws-eks/issues/3283 and the reason."""
+def _not_joined(name: str, wrong: Row | None) -> Row:
+    """Why an update failed for want of new nodes, with the message in
+    https://github.com/terraform-aws-modules/terraform-aws-eks/issues/3283 and the reason, or None
+    if a new node only never got ready."""
     words = "Couldn't proceed with upgrade process as new nodes are not joining node group"
-    return {
-        "errorCode": "NodeCreationFailure",
-        "errorMessage": f"{words} {wrong['resourceIds'][0]}: {wrong['message']}",
-        "resourceIds": wrong["resourceIds"],
-    }
+    reason = wrong["message"] if wrong else "a new node is not Ready"
+    return _failed("NodeCreationFailure", f"{words} {name}: {reason}", name)
 
 
 def _not_evicted(account: Account, group: Group) -> Row:
     """Why an update failed, with the message in
     https://github.com/aws/containers-roadmap/issues/1282; that the group goes back to what it was
     is from https://github.com/crossplane-contrib/provider-aws/issues/1475."""
-    return {
-        "errorCode": "PodEvictionFailure",
-        "errorMessage": "Reached max retries while trying to evict pods from nodes in node group "
-        f"{group.row['nodegroupName']}",
-        "resourceIds": [each.private_dns_name for each in running(account, group)[:1]],
-    }
+    words = "Reached max retries while trying to evict pods from nodes in node group"
+    nodes = [each.private_dns_name for each in running(account, group)[:1]]
+    return _failed("PodEvictionFailure", f"{words} {group.row['nodegroupName']}", *nodes)
+
+
+def _failed(code: str, message: str, *ids: str) -> Row:
+    return {"errorCode": code, "errorMessage": message, "resourceIds": [*ids]}
 
 
 def _versions(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -30,8 +30,8 @@ class Group:
     """The same with the updates that failed, which change no revision in the end."""
     forced: bool = False
     """Whether the update that recycles them was sent with `force`."""
-    surging: bool = False
-    """Whether it has a node above its size, until an update has recycled the others."""
+    surging: int = 0
+    """How many nodes it has above its size, until an update has recycled the others."""
 
     @property
     def cluster(self) -> str:

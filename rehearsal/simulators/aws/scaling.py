@@ -7,7 +7,7 @@ the vCPU quotas; the rehearsal's nodes follow.
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -127,21 +127,25 @@ def set_elastic(account: Account, group: Group, nodes: int) -> None:
     group.elastic |= {each.id for each in running(account, group) if each.id not in there}
 
 
-def surge(account: Account, group: Group) -> None:
-    """Starts one more instance than the group's size, also above its maximum."""
+def surge(account: Account, group: Group, nodes: int) -> None:
+    """Starts this many more instances than the group's size, also above its maximum."""
     asg = held(account, group.scaling_group)
-    asg.max_size, before = asg.max_size + 1, len(asg.instance_states)
-    asg.set_desired_capacity(before + 1)
-    group.surging = len(asg.instance_states) > before
-    asg.max_size -= not group.surging
+    group.surging, asg.max_size = nodes, asg.max_size + nodes
+    asg.set_desired_capacity(len(asg.instance_states) + nodes)
+
+
+def end_surge(account: Account, group: Group, instances: Iterable[str]) -> None:
+    """Ends as many of these as the group still has above its size."""
+    for instance in [*instances][: group.surging]:
+        held(account, group.scaling_group).max_size -= 1
+        group.surging -= 1
+        end_instance(account, group, instance)
 
 
 def end_instance(account: Account, group: Group, instance: str) -> None:
     """Ends one instance of a node group without replacing it."""
     asg = held(account, group.scaling_group)
     _end(account, asg, next(each for each in asg.instance_states if each.instance.id == instance))
-    asg.max_size -= group.surging
-    group.surging = False
     asg.set_desired_capacity(len(asg.instance_states))
 
 

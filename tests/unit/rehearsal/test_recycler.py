@@ -76,14 +76,19 @@ def test_a_pod_without_a_node_may_be_what_the_budget_waits_for(
 
 
 def test_a_surge_drains_nothing_before_a_new_node_is_there(api: Budgeted) -> None:
-    """And the last old node has no successor."""
+    """And as many of the last old nodes have no successor."""
     api_of: Any = lambda: api  # noqa: E731
-    old, new = [api.node, node("n2", OLD)], node("n3", OLD)
-    found, now = Recycler(api_of, EventLog()), replace(OLD, revision=1, surging=True)
+    old, new = [api.node, *(node(f"n{n}", OLD) for n in (2, 3))], [node("n4", OLD), node("n5", OLD)]
+    found, now = Recycler(api_of, EventLog()), replace(OLD, revision=1, surging=2)
     found.turn(OLD, old, [])
-    assert (found.turn(now, old, []), api.deleted) == (None, [])
-    assert found.turn(now, [*old, new], []) == (old[0], True)
-    assert found.turn(now, [old[1], new], []) == (old[1], False)
+    for there in (old, [*old, new[0]]):
+        assert (found.turn(now, there, []), api.deleted) == (None, [])
+        assert found.recycled(OLD.name, 1) == "starting"
+    assert found.turn(now, [*old, *new], []) == (old[0], True)
+    assert found.recycled(OLD.name, 1) == "going on"
+    assert found.turn(now, [*old[1:], *new, node("n6", OLD)], []) == (old[1], False)
+    last = replace(now, surging=1)
+    assert found.turn(last, [old[2], *new, node("n6", OLD)], []) == (old[2], False)
 
 
 def test_a_forced_update_takes_the_node(api: Budgeted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,7 @@ def test_a_node_with_less_than_half_of_its_gpus_in_use_is_drained() -> None:
         ({"target_nodes": 2, "min_nodes": 1}, ["a", "b"], []),
         ({"target_nodes": 2, "min_nodes": 2}, [], []),
         ({"target_nodes": 2, "min_nodes": 1, "autoscaled": False}, [], []),
+        ({"target_nodes": 2, "min_nodes": 1, "surging": 1}, [], []),
         ({"target_nodes": 2, "min_nodes": 1, "unscaled": "nobody does"}, [], []),
     ],
 )

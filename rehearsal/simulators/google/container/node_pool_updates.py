@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from rehearsal.simulators.cloud import NODE_SECONDS, wait_for_nodes
+from rehearsal.simulators.cloud import NODE_SECONDS, Recycled, wait_for_nodes
 from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container import node_defaults, node_pools
 from rehearsal.simulators.google.container.operations import fields, one_at_a_time, updating
@@ -70,9 +70,7 @@ def change(
         at_once = max(surge.get("maxSurge", 0) + surge.get("maxUnavailable", 0), 1)
         seconds = NODE_SECONDS * float(-(-pool.nodes // at_once))
         if pool.nodes:
-            work = partial(
-                wait_for_nodes, call.cloud.recycled, state["name"], pool.revision, nodes=pool.nodes
-            )
+            work = partial(_recycled, call.cloud.recycled, state["name"], pool.revision, pool.nodes)
     for field in sorted(changed - {"version", *_RECREATING}):
         call.cloud.assume(
             f"node pool {state['name']}: it is not known whether GKE recreates the nodes when "
@@ -80,6 +78,10 @@ def change(
         )
     pool.state = state
     return updating(call, kind, pool.identity, work=work, simulated_seconds=seconds)
+
+
+def _recycled(recycled: Recycled, name: str, revision: int, nodes: int) -> bool:
+    return wait_for_nodes(recycled, name, revision, nodes=nodes) != "held"
 
 
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
