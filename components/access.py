@@ -209,7 +209,8 @@ class Access:
                     f"bucketKeys[{position}]: {arn!r} is not in {self.region}; S3 needs a key in "
                     "the bucket's region, and buckets are in the region of the cluster"
                 )
-        self.check_arns((f"policies[{n}]", arn) for n, arn in enumerate(account.policies))
+        for name, arns in (("policies", account.policies), ("bucketKeys", account.bucket_keys)):
+            self.check_arns((f"{name}[{n}]", arn) for n, arn in enumerate(arns))
         if account.buckets and self.buckets is None:
             raise ValueError(
                 f"buckets: platform {platform} cannot mount buckets; use volumes with existingClaim"
