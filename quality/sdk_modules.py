@@ -1,7 +1,7 @@
 """A plugin of mypy: of the clouds' SDKs it reads the modules that the program uses.
 
-The SDKs have 284 MB of source, of which the program uses a tenth. The others are not read
-(`follow_imports` in pyproject.toml), and their names would be Any.
+The SDKs have 284 MB of source, of which the program uses a tenth. The others are not read, and
+their names would be Any.
 """
 
 import ast
@@ -12,7 +12,10 @@ from pathlib import Path
 from mypy.options import Options
 from mypy.plugin import Plugin
 
-SDKS = ("pulumi_aws", "pulumi_gcp", "pulumi_kubernetes")
+from components.catalog.clouds import CLOUDS
+
+_PACKAGES = ("kubernetes", *(cloud.package for cloud in CLOUDS.values()))
+SDKS = tuple(f"pulumi_{package.replace('-', '_')}" for package in _PACKAGES)
 _SHARED = ("_enums", "_inputs", "_utilities", "outputs", "provider")
 """Modules of a package of the SDKs that its other modules use."""
 
@@ -27,6 +30,7 @@ class SdkModules(Plugin):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
+        options.per_module_options |= {f"{sdk}.*": {"follow_imports": "skip"} for sdk in SDKS}
         rooms = options.packages or ()
         for pattern in patterns(file for room in rooms for file in Path(room).rglob("*.py")):
             options.per_module_options[pattern] = {"follow_imports": "normal"}
