@@ -37,6 +37,12 @@ class Cloud:
     """Module that knows its machines with GPUs (`stacks.cost.gpu_offers.Offers`)."""
     recovers: str = ""
     """Module that finds what an interrupted update created (`stacks.recovery.command.Recovers`)."""
+    command: str = ""
+    """The command with which a cluster's kubeconfig gets credentials."""
+    install: str = ""
+    """Where to get the command."""
+    sign_in: str = ""
+    """How the command gets credentials."""
     creates: Mapping[str, str]
     """Kind of Kubernetes object -> what the cluster's controllers create in the cloud for one."""
 
@@ -52,6 +58,9 @@ GOOGLE: Final = Cloud(
     endpoint_settings="gcp:.*CustomEndpoint",
     offers="stacks.cost.google_offers",
     recovers="stacks.recovery.google",
+    command="gke-gcloud-auth-plugin",
+    install="install it with: gcloud components install gke-gcloud-auth-plugin",
+    sign_in="gcloud auth application-default login",
     usual={"gcp:universeDomain": ("googleapis.com", "sends requests to {value!r}")},
     creates={
         "Service": "forwarding rule, firewall rules k8s-*, perhaps target pool or NEGs",
@@ -70,6 +79,9 @@ AWS: Final = Cloud(
     endpoint_settings="aws:endpoints",
     offers="stacks.cost.aws_offers",
     recovers="stacks.recovery.aws",
+    command="aws",
+    install="install the AWS CLI, version 2",
+    sign_in="aws sso login, and name the profile in AWS_PROFILE",
     usual={"aws:insecure": ("false", "accepts any server's certificate")},
     creates=dict.fromkeys(
         ("Service", "Ingress", "Gateway"),

@@ -7,7 +7,7 @@ import pulumi
 import pulumi_aws as aws
 from pulumi_aws.eks import AddonPodIdentityAssociationArgsDict
 
-from .. import kubeconfig, ownership
+from .. import ownership
 from ..catalog.eks_addons import ADDONS, Addon
 from . import regions
 from .cluster_args import EksClusterArgs, update_minutes
@@ -15,6 +15,7 @@ from .cluster_roles import ClusterRoles, cluster_roles, grants_of
 from .cpu_pool import EksCpuPool
 from .effective import once_effective
 from .iam import EksRole
+from .kubeconfig import kubeconfig
 from .network import EksNetwork
 from .node_group import METADATA_OPTIONS, tag_specifications, volume
 from .provider_args import AwsProviderArgs
@@ -331,7 +332,7 @@ class EksCluster(pulumi.ComponentResource):
         return pulumi.Output.all(
             self.control_plane.endpoint, self.control_plane.certificate_authority.data
         ).apply(
-            lambda known: kubeconfig.eks(
+            lambda known: kubeconfig(
                 name=args.name,
                 endpoint=known[0],
                 ca_certificate=known[1],

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from .. import data_source, kubeconfig, ownership
+from .. import data_source, ownership
 from . import regions
 from .cluster_roles import node_role
 from .cpu_pool import EksCpuPool
 from .existing_args import EksExistingClusterArgs, unfit
 from .iam import EksRole, role_name
+from .kubeconfig import kubeconfig
 from .provider_args import AwsProviderArgs
 from .users import declare_users
 
@@ -63,7 +64,7 @@ class EksExistingCluster(pulumi.ComponentResource):
                 self.security_groups = [group]
         self.name = reached.apply(lambda _: args.existing)
         self.kubeconfig = reached.apply(
-            lambda known: kubeconfig.eks(
+            lambda known: kubeconfig(
                 name=args.existing,
                 endpoint=known[0],
                 ca_certificate=known[1],

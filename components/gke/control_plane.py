@@ -6,8 +6,9 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from .. import kubeconfig, ownership
+from .. import ownership
 from .cluster_args import GkeControlPlaneArgs
+from .kubeconfig import kubeconfig
 from .network import GkeNetwork
 
 
@@ -103,12 +104,12 @@ def kubeconfig_of(args: GkeControlPlaneArgs, cluster: gcp.container.Cluster) -> 
     if args.dns_endpoint:
         # Its certificate is issued by a public authority, which every machine trusts.
         return cluster.control_plane_endpoints_config.apply(
-            lambda config: kubeconfig.gke(
+            lambda config: kubeconfig(
                 name=args.name,
                 endpoint=(config.dns_endpoint_config and config.dns_endpoint_config.endpoint) or "",
             )
         )
     certificate = cluster.master_auth.apply(lambda auth: auth.cluster_ca_certificate or "")
     return pulumi.Output.all(cluster.endpoint, pulumi.Output.unsecret(certificate)).apply(
-        lambda known: kubeconfig.gke(name=args.name, endpoint=known[0], ca_certificate=known[1])
+        lambda known: kubeconfig(name=args.name, endpoint=known[0], ca_certificate=known[1])
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from .. import data_source, kubeconfig, ownership
+from .. import data_source, ownership
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from .cpu_pool import GkeCpuPool
 from .existing_args import (
@@ -17,6 +17,7 @@ from .existing_args import (
     own_account,
     unfit,
 )
+from .kubeconfig import kubeconfig
 from .node_identity import GkeNodeIdentity
 
 
@@ -85,9 +86,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
             reached = existing.apply(fitting)
         self.id = reached.apply(lambda _: args.path_in(project))
         self.kubeconfig = reached.apply(
-            lambda known: kubeconfig.gke(
-                name=args.existing, endpoint=known[0], ca_certificate=known[1]
-            )
+            lambda known: kubeconfig(name=args.existing, endpoint=known[0], ca_certificate=known[1])
         )
         for pool, cpu in args.cpu_pools.items():
             GkeCpuPool(

@@ -9,8 +9,8 @@ from typing import Any
 from components.catalog.eks_addons import ADDONS
 from components.cluster import POOL_LABEL
 from components.eks.existing_args import EksExistingClusterArgs, unfit
+from components.eks.kubeconfig import kubeconfig
 from components.eks.settings import EksSettings
-from components.kubeconfig import eks as kubeconfig
 from components.ownership import AWS_TAG
 from components.settings.model import Settings
 from stacks.capacity.aws_account import nodes_of, unknown

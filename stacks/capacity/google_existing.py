@@ -18,8 +18,8 @@ from components.gke.existing_args import (
     no_dns,
     unfit,
 )
+from components.gke.kubeconfig import kubeconfig
 from components.gke.settings import GkeSettings
-from components.kubeconfig import gke as kubeconfig
 from components.ownership import GOOGLE_LABEL, google_label
 from components.settings.model import Settings
 from stacks.capacity.google_api import GoogleApi

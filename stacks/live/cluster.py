@@ -13,6 +13,7 @@ import kubernetes.config
 import urllib3
 import yaml
 
+from components.catalog.clouds import CLOUDS
 from stacks.definition.settings import ROOT, config_of, kubeconfig_output, own_kubeconfig
 from stacks.outcome import CheckError
 
@@ -20,16 +21,8 @@ TIMEOUT_SECONDS = (5.0, 30.0)
 """Timeout of connecting, and of reading."""
 NODE_POOLS = ("karpenter.sh", "v1", "nodepools")
 """Karpenter's NodePools: group, version and plural."""
-_INSTALL = {
-    "gke-gcloud-auth-plugin": "gcloud components install gke-gcloud-auth-plugin",
-    "aws": "install the AWS CLI",
-}
-"""Command with which a kubeconfig authenticates -> where to get it."""
-_SIGN_IN = {
-    "gke-gcloud-auth-plugin": "gcloud auth application-default login",
-    "aws": "aws sso login, and name the profile in AWS_PROFILE",
-}
-"""Command with which a kubeconfig authenticates -> how it gets credentials."""
+_COMMANDS = {cloud.command: cloud for cloud in CLOUDS.values()}
+"""Command with which a kubeconfig authenticates -> the cloud whose clusters use it."""
 
 
 def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool, trusted: bool = False) -> str:
@@ -89,7 +82,7 @@ def client_of(kubeconfig: str) -> Any:
         raise CheckError(f"the kubeconfig cannot be used: {_line(error)}") from None
     if command is not None and errors:
         # The client would continue without credentials, and be refused as anonymous.
-        how = f"; sign in: {_SIGN_IN[command]}" if command in _SIGN_IN else ""
+        how = f"; sign in: {_COMMANDS[command].sign_in}" if command in _COMMANDS else ""
         raise CheckError(
             f"the kubeconfig signs in by running {command}, which returned no credentials: "
             f"{errors[-1]}{how}"
@@ -106,7 +99,7 @@ def _signs_in_by(kubeconfig: Any) -> str | None:
     except (KeyError, TypeError):
         return None  # There is no command, or the kubeconfig is invalid, which the client reports.
     if not shutil.which(command):
-        how = f": {_INSTALL[command]}" if command in _INSTALL else ""
+        how = f"; {_COMMANDS[command].install}" if command in _COMMANDS else ""
         raise CheckError(f"the kubeconfig signs in by running {command}, which is not on PATH{how}")
     return command
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components import kubeconfig
+from components.gke.kubeconfig import kubeconfig
 from components.gke.sign_in import identity_warnings
 from rehearsal.engine import BIN
 
@@ -27,7 +27,7 @@ def plugin(*arguments: str, **environment: str) -> tuple[int, str, str]:
 
 def test_gke_signs_in_to_the_cluster_as_pulumi_does_to_the_cloud() -> None:
     """One identity for both: the plugin takes Application Default Credentials, never gcloud's."""
-    document = json.loads(kubeconfig.gke(name="c", endpoint="192.0.2.1", ca_certificate="Q0E="))
+    document = json.loads(kubeconfig(name="c", endpoint="192.0.2.1", ca_certificate="Q0E="))
     (user,) = document["users"]
     assert user["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
     assert user["user"]["exec"]["args"] == ["--use_application_default_credentials"]

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from components import kubeconfig
 from components.cluster import Toleration
+from components.eks.kubeconfig import kubeconfig as eks_kubeconfig
 from components.existing.cluster_args import ExistingClusterArgs
+from components.gke.kubeconfig import kubeconfig as gke_kubeconfig
 
 KUBECONFIG: dict[str, Any] = {
     "current-context": "lab",
@@ -181,8 +182,8 @@ def test_what_comes_with_the_stack_s_file_runs_nothing(
 @pytest.mark.parametrize(
     "kubeconfig",
     [
-        kubeconfig.gke(name="c", endpoint="192.0.2.1", ca_certificate="Cg=="),
-        kubeconfig.eks(
+        gke_kubeconfig(name="c", endpoint="192.0.2.1", ca_certificate="Cg=="),
+        eks_kubeconfig(
             name="c", endpoint="https://c", ca_certificate="Cg==", region="us-east-1",
             profile="mine", role="arn:aws:iam::123456789012:role/r",
         ),
