@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
+from components.catalog.clouds import CLOUDS
 from components.cluster import GPU_TAINT
 from components.decode import camel, type_hints
 from components.limits import unwrapped
 from components.platforms import PLATFORMS
 from components.scaler import unsupported
 from components.settings.blocks import BLOCKS
-from tools.sections import REFERENCE, table
+from tools.sections import REFERENCE, fill, table
 
 T = TypeVar("T")
 
@@ -30,6 +31,7 @@ def spelled(platform: str) -> str:
     return f"`platform: {written}`" + (" and `existing`" if written != platform else "")
 
 
+_REGISTRY = "https://www.pulumi.com/registry/packages"
 FOLDER = REFERENCE / "configuration"
 PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
     **{
@@ -84,8 +86,19 @@ def markdown() -> str:
     return "\n".join(_tables(tables) for _, tables in PAGES.values())
 
 
+def platforms() -> str:
+    """The section of the index with the pages of the platforms and those of the providers' keys."""
+    own = ", ".join(f"[{row.title}]({name}.md)" for name, row in PLATFORMS.items())
+    packages = [cloud.package for cloud in CLOUDS.values()]
+    providers = ", ".join(
+        f"[{one}]({_REGISTRY}/{one}/installation-configuration/)" for one in packages
+    )
+    return f"Keys of cluster and pools: {own}.\n\nThe providers' own keys: {providers}."
+
+
 def write() -> None:
-    """Writes the pages."""
+    """Writes the pages, and the section of their index."""
+    fill(FOLDER / "index.md", "platforms", platforms())
     for file, text in pages().items():
         (FOLDER / f"{file}.md").write_text(text)
 

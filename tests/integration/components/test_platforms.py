@@ -67,10 +67,12 @@ def test_its_keys_are_documented(toy: Session) -> None:
 import json
 from quality.docs import keys, stack_schema
 schema = stack_schema.schema()["properties"]["config"]["properties"]
-print(json.dumps([keys.pages()["toy"], schema["gpu-cluster:cluster"]["properties"]["platform"]]))
+platform = schema["gpu-cluster:cluster"]["properties"]["platform"]
+print(json.dumps([keys.pages()["toy"], keys.platforms(), platform]))
 """
-    page, platform = json.loads(toy.run(code)[1])
+    page, index, platform = json.loads(toy.run(code)[1])
     assert "`machines`" in page
+    assert "[Toy](toy.md)" in index
     assert "toy" in platform["enum"]
 
 

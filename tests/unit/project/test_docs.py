@@ -21,7 +21,7 @@ from quality.docs.outputs import PAGE as OUTPUTS
 from stacks.definition.files import EXAMPLES, SAMPLES
 from stacks.definition.validation import refusals
 from tests.program.environments import as_engine_config, values_of
-from tools.sections import DOCS, README, ROOT
+from tools.sections import DOCS, README, ROOT, between
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 PAGES += sorted(DOCS.rglob("*.md"))
@@ -157,6 +157,12 @@ def test_generated_pages_are_up_to_date(page: Path) -> None:
 def test_the_pages_of_config_keys_are_up_to_date(file: str) -> None:
     """Every config key stands there with its type and default; `make docs` writes it."""
     assert (keys.FOLDER / f"{file}.md").read_text() == keys.pages()[file]
+
+
+def test_the_index_of_config_keys_names_every_platform() -> None:
+    """`make docs` writes its section."""
+    section = between((keys.FOLDER / "index.md").read_text(), "platforms")
+    assert section.strip() == keys.platforms()
 
 
 def test_an_existing_cluster_lists_no_key_that_its_scaler_refuses() -> None:
