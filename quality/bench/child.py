@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-ROOTS = ("components", "pulumi", "pulumi_aws", "pulumi_gcp", "pulumi_kubernetes")
+ROOTS = ("components", "pulumi")
+"""The program's package, and the SDKs."""
 
 
 def run_program(config: dict[str, str]) -> list[str]:
@@ -52,7 +53,7 @@ def loaded() -> list[str]:
     return [
         name
         for name, module in list(sys.modules.items())
-        if name.partition(".")[0] in ROOTS and type(module) is types.ModuleType
+        if name.startswith(ROOTS) and type(module) is types.ModuleType
     ]
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from components.catalog.clouds import CLOUDS
 from quality.bench.child import ROOT
 from quality.bench.measure import Comparison, Section, alternately
 from quality.environments import values_of
@@ -67,7 +68,7 @@ def sdk_modules(types: list[str]) -> list[str]:
 
     A custom resource's type has no module.
     """
-    names = ["pulumi"]
+    names, clouds = ["pulumi"], {cloud.package for cloud in CLOUDS.values()}
     for token in dict.fromkeys(types):
         package, module, _ = token.split(":")
         if package == "kubernetes":
@@ -78,8 +79,8 @@ def sdk_modules(types: list[str]) -> list[str]:
                 if custom
                 else f"pulumi_kubernetes.{group.partition('.')[0]}.{version}"
             )
-        elif package in ("gcp", "aws"):
-            names.append(f"pulumi_{package}.{module.partition('/')[0].lower()}")
+        elif package in clouds:
+            names.append(f"pulumi_{package.replace('-', '_')}.{module.partition('/')[0].lower()}")
     if any(name in POD_KINDS for name in names):
         names.append(PODS)
     return list(dict.fromkeys(names))

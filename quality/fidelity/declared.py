@@ -13,27 +13,12 @@ import pulumi
 import yaml
 from pulumi.runtime import mocks, stack
 
-from components.catalog.clouds import AWS, GOOGLE
+from quality.platforms import outputs
 from stacks.definition.files import EXAMPLES, ROOT, SAMPLES
 from stacks.definition.settings import NOWHERE, flat, is_existing
 
 BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
 """Package -> resource type -> inputs, for types and inputs that no sample declares."""
-_OUTPUTS: Mapping[str, Mapping[str, Any]] = {
-    GOOGLE.cluster: {"endpoint": "192.0.2.1", "masterAuth": {"clusterCaCertificate": "Q0E="}},
-    "gcp:compute/router:Router": {"name": "router"},
-    "gcp:serviceaccount/account:Account": {
-        "email": "gpu-nodes@my-project.iam.gserviceaccount.com",
-        "member": "serviceAccount:gpu-nodes@my-project.iam.gserviceaccount.com",
-    },
-    AWS.cluster: {
-        "endpoint": "https://192.0.2.1",
-        "certificateAuthority": {"data": "Q0E="},
-        "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
-    },
-    AWS.node_pool: {"resources": [{"autoscalingGroups": [{"name": "group"}]}]},
-}
-"""The cloud's outputs that the program reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +64,7 @@ def _of(sample: str) -> list[Declared]:
             found.append(
                 Declared(stack=sample, token=args.typ, name=args.name, inputs=dict(args.inputs))
             )
-            return f"{args.name}-id", {**args.inputs, **_OUTPUTS.get(args.typ, {})}
+            return f"{args.name}-id", {**args.inputs, **outputs().get(args.typ, {})}
 
         def call(self, args: Any) -> Any:
             raise AssertionError(f"the program called {args.token}")

@@ -1,10 +1,11 @@
 """Data about each platform for benchmarks and fault injection: one module each, named in its
 row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
+from components.catalog.clouds import CLOUDS
 from components.platforms import PLATFORMS
 
 
@@ -18,9 +19,31 @@ class Measured(Protocol):
     """Types that the cloud creates in this order before a GPU can be requested."""
     KILL_PARTS: int
     """The number of parts into which the kills of the fault injection are divided."""
+    OUTPUTS: Mapping[str, Mapping[str, Any]]
+    """Resource type -> the cloud's outputs that the program reads."""
+    SECONDS: Mapping[str, float]
+    """Resource type -> how long its creation typically takes; 2 s for types that are not listed."""
+    EMPTY_POOL: float
+    """The seconds of a pool without nodes, which every GPU pool is at first."""
+    SOURCES: Sequence[str]
+    """Where the long ones are from; the rest is general experience, and too short to matter."""
 
 
 def measured(platform: str) -> Measured | None:
     """The platform's data; None if no program can change the order of its creations."""
     name = PLATFORMS[platform].measures
     return cast(Measured, import_module(name)) if name else None
+
+
+def by_node_pool() -> Mapping[str, Measured]:
+    """Resource type of a pool of nodes -> the data of its platform."""
+    return {
+        CLOUDS[str(row.cloud)].node_pool: cast(Measured, import_module(row.measures))
+        for row in PLATFORMS.values()
+        if row.measures
+    }
+
+
+def outputs() -> Mapping[str, Mapping[str, Any]]:
+    """Resource type -> the cloud's outputs that the program reads, on every platform."""
+    return {kind: found for one in by_node_pool().values() for kind, found in one.OUTPUTS.items()}

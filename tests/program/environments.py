@@ -11,17 +11,14 @@ from typing import Any
 
 import yaml
 
+from quality.platforms import outputs
 from stacks.definition.files import EXAMPLES, SAMPLES
 from tests.components.recording import Recording, record
 
 ROOT = Path(__file__).parents[2]
 STACKS = SAMPLES
-ANSWERS = {
-    "gcp:container/cluster:Cluster": {"endpoint": "192.0.2.1",
-        "masterAuth": {"clusterCaCertificate": "Q0E="}},
-    "aws:eks/cluster:Cluster": {"endpoint": "https://192.0.2.1",
-        "certificateAuthority": {"data": "Q0E="}, "vpcConfig": {"clusterSecurityGroupId": "sg-1"}},
-    "aws:eks/nodeGroup:NodeGroup": {"resources": [{"autoscalingGroups": [{"name": "eks-group"}]}]},
+ANSWERS: dict[str, Any] = {
+    **outputs(),
     "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/{name}", "name": "{name}"},
     "aws:kms/key:Key": {
         "arn": "arn:aws:kms:us-east-1:123456789012:key/{name}", "keyId": "{name}"},
