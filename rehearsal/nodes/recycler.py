@@ -1,5 +1,5 @@
-"""Recycles the nodes of a group as the clouds do: one at a time, drained and replaced; on EKS with
-a new node first, unless the strategy is MINIMAL."""
+"""Recycles the nodes of a group as the clouds do: one at a time, drained and replaced, once the
+nodes that the cloud starts in addition are ready."""
 
 import time
 from collections.abc import Callable, Sequence

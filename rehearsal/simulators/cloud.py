@@ -347,7 +347,7 @@ class Recycling(Protocol):
 
 @runtime_checkable
 class Surging(Protocol):
-    """A cloud that can start new nodes of a group before it recycles the others: EKS."""
+    """A cloud that can start new nodes of a group before it recycles the others."""
 
     def left(self, group: str, provider_id: str) -> None:
         """Ends a drained node without a successor, unless the update has ended meanwhile."""

@@ -254,8 +254,7 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
         if wrong:
             end()
         else:
-            if kept(account, group):
-                surge(account, group, more)
+            surge(account, group, min(more, len(kept(account, group))))
             threading.Thread(target=end, daemon=True).start()
     return answer
 

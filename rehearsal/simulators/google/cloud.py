@@ -221,11 +221,17 @@ class GoogleCloud(CloudState):
     def release(self, group: str, provider_id: str) -> None:
         """Implements `Cloud`; GKE does not name a machine before its node exists."""
         with self.lock:
-            pool = next((one for one in self.of(NODE_POOL) if one.state["name"] == group), None)
-            if pool is None:
+            if (pool := self._pool(group)) is None:
                 raise KeyError(group)
             pool.kept_nodes -= 1
             pool.nodes -= 1
+
+    def left(self, group: str, provider_id: str) -> None:
+        """Implements `rehearsal.simulators.cloud.Surging`."""
+        with self.lock:
+            if (pool := self._pool(group)) and pool.surging:
+                pool.surging -= 1
+                self.release(group, provider_id)
 
     def _autopilot(self, cluster: CloudResource) -> list[NodeGroup]:
         project, region = cluster.identity.split("/")[1], region_of(cluster.state["location"])

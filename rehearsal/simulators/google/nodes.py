@@ -38,11 +38,12 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
     state = pool.state
     config = state["config"]
     scaling = state.get("autoscaling") or {}
-    fewest = most = pool.nodes
+    fewest = most = pool.nodes - pool.surging
     if scaling.get("enabled"):
         fewest = least(state)
         per_zone = scaling.get("maxNodeCount", 0) * len(state["locations"])
         most = scaling.get("totalMaxNodeCount") or per_zone
+    most += pool.surging
     shape = NodeTemplate(
         labels=_labels(state, cluster.state),
         taints=tuple(_taints(state)),
@@ -71,6 +72,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         provider_id=f"gce://{pool.identity.split('/')[1]}/{state['locations'][0]}/",
         revision=pool.revision,
         forced=True,
+        surging=pool.surging,
         gpus=gpus[1] if gpus else 0,
         queued=queued(state),
         zones=tuple(state["locations"]) if queued(state) else (),

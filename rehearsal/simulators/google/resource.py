@@ -23,5 +23,7 @@ class CloudResource:
     """Node pools: the current number of nodes."""
     kept_nodes: int = 0
     """Node pools: the nodes that the cloud itself started."""
+    surging: int = 0
+    """Node pools: the nodes above its size, until an upgrade has replaced the others."""
     revision: int = 0
     """Node pools: how often GKE has started to recreate the nodes."""

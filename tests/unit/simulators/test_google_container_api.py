@@ -229,6 +229,49 @@ def test_a_pool_lives(gke: Gke) -> None:
     assert refused(gke.pools.get(name=POOL))[0] == 404
 
 
+@pytest.mark.parametrize(
+    ("settings", "room", "surging"),
+    [
+        ({"maxSurge": 5}, 5, 5),
+        ({"maxSurge": 5}, 2, 2),
+        ({"maxSurge": 5}, 0, None),
+        ({"maxSurge": 5, "maxUnavailable": 1}, 2, 2),
+        ({"maxSurge": 5, "maxUnavailable": 1}, 0, 0),
+        ({"maxUnavailable": 1}, 5, 0),
+        ({"strategy": "BLUE_GREEN"}, 5, 5),
+        ({"strategy": "BLUE_GREEN"}, 4, None),
+    ],
+)
+def test_an_upgrade_starts_as_many_nodes_as_it_may(
+    gke: Gke, settings: dict[str, Any], room: int, surging: int | None
+) -> None:
+    """The table of "Ensure resources for node upgrades", for a pool of five nodes with a GPU each;
+    None: it fails, and the pool stays as it was."""
+    gke.cluster()
+    gke.cloud.faults.quota["NVIDIA_T4_GPUS"] = 5 + room
+    gke.pool(initialNodeCount=5, upgradeSettings=settings)
+    recycled = threading.Event()
+    gke.cloud.followed(lambda *_: "done" if recycled.is_set() else "going on")
+    begun = gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}).execute()
+    operation = gke.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}")
+    (group,) = (one for one in gke.cloud.node_groups() if one.name == "gpu")
+    assert (group.target_nodes - 5, group.surging) == ((surging or 0,) * 2)
+    if surging is None:
+        assert "NVIDIA_T4_GPUS" in operation.execute()["error"]["message"]
+        found = gke.pools.get(name=POOL).execute()
+        assert found["config"]["machineType"] == "n1-standard-4"
+        return
+    if surging:
+        gke.cloud.left("gpu", "")
+    recycled.set()
+    gke.finished(operation)
+    (group,) = (one for one in gke.cloud.node_groups() if one.name == "gpu")
+    assert (group.target_nodes, group.surging) == (5, 0)
+    gke.cloud.left("gpu", "")  # it is over: the node stays
+    assert gke.pools.get(name=POOL).execute()["config"]["machineType"] == "n1-standard-8"
+    assert [one.target_nodes for one in gke.cloud.node_groups() if one.name == "gpu"] == [5]
+
+
 def test_one_operation_at_a_time(gke: Gke) -> None:
     """While a pool is upgraded, GKE changes neither it nor its cluster, but another pool."""
     gke.cluster()

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from rehearsal.simulators.cloud import NODE_SECONDS, Recycled, wait_for_nodes
+from rehearsal.simulators.cloud import NODE_SECONDS, wait_for_nodes
 from rehearsal.simulators.google.api.call import Call
 from rehearsal.simulators.google.container import node_defaults, node_pools
 from rehearsal.simulators.google.container.operations import fields, one_at_a_time, updating
 from rehearsal.simulators.google.errors import ApiError, bad_request
 from rehearsal.simulators.google.resource import CloudResource
+from rehearsal.simulators.google.state import CloudState
 
 _ADDRESS = ("name", "nodePoolId", "clusterId", "projectId", "zone", "etag")
 _RECREATING = (
@@ -62,26 +63,56 @@ def change(
     node_pools.check(call.cloud, cluster, state)
     had_taint = node_pools.GPU_TAINT in pool.state["config"].get("taints", ())
     node_pools.add_driver_and_taints(state, added=had_taint)
-    work, seconds = None, 0.0
-    changed = _changed(pool.state, state) - set(_IN_PLACE)
+    work, seconds, old = None, 0.0, pool.state
+    changed, pool.state = _changed(old, state) - set(_IN_PLACE), state
     if changed:
+        try:
+            more, at_once = _additional(call.cloud, pool)
+        except ApiError as error:
+            pool.state = old
+            return updating(call, kind, pool.identity, error=error)
         pool.revision += 1
-        surge = state["upgradeSettings"]
-        at_once = max(surge.get("maxSurge", 0) + surge.get("maxUnavailable", 0), 1)
         seconds = NODE_SECONDS * float(-(-pool.nodes // at_once))
         if pool.nodes:
-            work = partial(_recycled, call.cloud.recycled, state["name"], pool.revision, pool.nodes)
+            work = partial(_recycle, call.cloud, pool, pool.revision, pool.nodes + more)
+        _surge(pool, min(more, pool.kept_nodes))  # Karpenter replaces its own
     for field in sorted(changed - {"version", *_RECREATING}):
         call.cloud.assume(
             f"node pool {state['name']}: it is not known whether GKE recreates the nodes when "
             f"{field} changes; this rehearsal recreates them"
         )
-    pool.state = state
     return updating(call, kind, pool.identity, work=work, simulated_seconds=seconds)
 
 
-def _recycled(recycled: Recycled, name: str, revision: int, nodes: int) -> bool:
-    return wait_for_nodes(recycled, name, revision, nodes=nodes) != "held"
+def _additional(cloud: CloudState, pool: CloudResource) -> tuple[int, int]:
+    """How many nodes GKE starts before it drains others, and how many it replaces at a time. Raises
+    ApiError if too few start (docs.cloud.google.com/kubernetes-engine/docs/how-to/
+    node-upgrades-quota: fewer than `maxSurge` do, but for none at all with `maxUnavailable` 0)."""
+    settings = pool.state["upgradeSettings"]
+    blue_green, away = settings.get("strategy") == "BLUE_GREEN", settings.get("maxUnavailable", 0)
+    most = pool.nodes if blue_green else min(settings.get("maxSurge", 0), pool.nodes)
+    for more in range(most, 0, -1):
+        try:
+            cloud.check_start(pool, pool.nodes + more)
+        except ApiError:
+            if blue_green or (more == 1 and not away):
+                raise
+        else:
+            return more, 1 if blue_green else more + away
+    return 0, max(away, 1)
+
+
+def _recycle(cloud: CloudState, pool: CloudResource, revision: int, nodes: int) -> None:
+    wait_for_nodes(cloud.recycled, pool.state["name"], revision, nodes=nodes)
+    with cloud.lock:
+        _surge(pool, -pool.surging)
+    cloud.notify()
+
+
+def _surge(pool: CloudResource, more: int) -> None:
+    pool.surging, pool.kept_nodes, pool.nodes = (
+        each + more for each in (pool.surging, pool.kept_nodes, pool.nodes)
+    )
 
 
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:

@@ -62,10 +62,11 @@ def updating(
     *,
     work: Callable[[], object] | None = None,
     simulated_seconds: float = 0.0,
+    error: ApiError | None = None,
 ) -> dict[str, Any]:
     """Starts an operation that changes something and may end with an injected fault."""
-    failure = call.cloud.ends_half_way(kind)
-    error = ApiError(500, failure) if failure else None
+    if failure := call.cloud.ends_half_way(kind):
+        error = ApiError(500, failure)
     return operation(
         call, kind, target, work=work, simulated_seconds=simulated_seconds, error=error
     )
