@@ -17,6 +17,7 @@ from pulumi_policy import (
 from pulumi_policy.policy import ReportViolation
 from pulumi_policy.proxy import UnknownValueError
 
+from policy.clouds import parts
 from policy.reading import UNKNOWN, Resource
 from policy.settings import LEVEL
 from policy.stacks import Finding
@@ -79,15 +80,27 @@ class Rule:
 
 def on_resource(
     name: str,
-    check: ResourceRule,
+    check: ResourceRule | str,
     level: EnforcementLevel,
     severity: Severity,
     schema: Schema | None = None,
 ) -> Rule:
-    """A rule that gets one resource at a time."""
+    """A rule that gets one resource at a time; `check` is its purpose if its parts, functions of
+    its name, are in the clouds' modules."""
+    if isinstance(check, str):
+        check = _of_clouds(name.replace("-", "_"), check)
     return Rule(
         name=name, check=check, level=level, severity=severity, schema=schema or {}, whole=False
     )
+
+
+def _of_clouds(name: str, reason: str) -> ResourceRule:
+    def check(resource: Resource, **settings: Any) -> Iterator[str]:
+        for part in parts(name):
+            yield from part(resource, **settings)
+
+    check.__doc__ = reason
+    return check
 
 
 def on_stack(

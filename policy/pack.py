@@ -5,10 +5,11 @@ from typing import Any
 
 from pulumi_policy import EnforcementLevel, Policy, Severity
 
-from components.catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, GOOGLE_ROLES
-from policy import clusters, host_paths, iam, pod_security, pools, rbac, stacks, workloads
+from policy import eks_pools, host_paths, pod_security, pools, rbac, stacks, workloads
 from policy.binding import Rule, Schema, on_resource, on_stack, policy
 from policy.ceiling import MINIMUM, PRODUCTION, RULE, UNCONFIRMED, UNCONFIRMED_DOLLARS
+from policy.clouds import parts
+from policy.schema import exempt, prefix, texts
 
 _MANDATORY, _ADVISORY = EnforcementLevel.MANDATORY, EnforcementLevel.ADVISORY
 _MEDIUM, _HIGH, _CRITICAL = Severity.MEDIUM, Severity.HIGH, Severity.CRITICAL
@@ -32,31 +33,6 @@ _CEILING: Schema = {
     },
 }
 
-
-def _texts(*default: str, about: str) -> Mapping[str, Any]:
-    return {
-        "type": "array",
-        "items": {"type": "string"},
-        "default": list(default),
-        "description": about,
-    }
-
-
-def _prefix(default: int, about: str) -> Mapping[str, Any]:
-    return {
-        "type": "integer", "minimum": 0, "maximum": 32, "default": default, "description": about,
-    }  # fmt: skip
-
-
-def _exempt() -> Mapping[str, Any]:
-    return {
-        "type": "object",
-        "additionalProperties": {"type": "array", "items": {"type": "string"}},
-        "default": {},
-        "description": "Pattern of `namespace/kind/name` -> controls that such pods need not keep.",
-    }
-
-
 RULES: Sequence[Rule] = (
     # Pools
     on_resource(
@@ -71,90 +47,110 @@ RULES: Sequence[Rule] = (
         pools.minimum,
         _MANDATORY,
         _MEDIUM,
-        {"stacks": _texts(*PRODUCTION, about="Stacks whose GPU pools may keep nodes running.")},
+        {"stacks": texts(*PRODUCTION, about="Stacks whose GPU pools may keep nodes running.")},
     ),
     on_resource("autoscaler-owns-size", pools.size, _ADVISORY, _MEDIUM),
-    on_resource("secure-boot", pools.secure_boot, _MANDATORY, _HIGH),
-    on_resource("mig-profile", pools.mig_profile, _MANDATORY, _MEDIUM),
+    on_resource(
+        "secure-boot",
+        "GKE nodes boot only signed software, unless the driver's module is installed by others.",
+        _MANDATORY,
+        _HIGH,
+    ),
+    on_resource(
+        "mig-profile",
+        "A GPU on GKE is only split into MIG partitions that its model supports.",
+        _MANDATORY,
+        _MEDIUM,
+    ),
     on_resource(
         "instance-metadata",
-        pools.metadata,
+        "Pods cannot get the node's own credentials from the metadata server.",
         _MANDATORY,
         _HIGH,
         {"hops": {"type": "integer", "default": 1, "description": "The largest hop limit."}},
     ),
-    on_resource("disks-encrypted", pools.disks, _MANDATORY, _HIGH),
+    on_resource(
+        "disks-encrypted",
+        "Data that nodes write is encrypted; on Google Cloud, it always is.",
+        _MANDATORY,
+        _HIGH,
+    ),
     # Clusters and networks
     on_resource(
         "control-plane-open",
-        clusters.open_control_plane,
+        "The control plane is reachable only from networks that are listed explicitly.",
         _MANDATORY,
         _CRITICAL,
         {
-            "prefix": _prefix(8, "Prefix length of the largest private network that may reach it."),
-            "publicPrefix": _prefix(
+            "prefix": prefix(8, "Prefix length of the largest private network that may reach it."),
+            "publicPrefix": prefix(
                 16, "Prefix length of the largest public network that may reach it."
             ),
         },
     ),
-    on_resource("nodes-private", clusters.private_nodes, _MANDATORY, _HIGH),
+    on_resource("nodes-private", "Nodes have no public addresses.", _MANDATORY, _HIGH),
     on_resource(
         "firewall-open",
-        clusters.open_firewall,
+        "No firewall rule of the stack is open to the whole internet, in one block or in several.",
         _MANDATORY,
         _CRITICAL,
         {
-            "publicPrefix": _prefix(
+            "publicPrefix": prefix(
                 8, "Prefix length of the largest public network that may connect."
             )
         },
     ),
     on_resource(
         "secrets-encrypted",
-        clusters.secrets_encrypted,
+        "Kubernetes secrets are encrypted with the owner's own key: on EKS, on GKE in some stacks.",
         _MANDATORY,
         _HIGH,
-        {"stacks": _texts(about="Stacks that must use their own key on GKE as well.")},
+        {"stacks": texts(about="Stacks that must use their own key on GKE as well.")},
     ),
-    on_resource("old-credentials", clusters.old_credentials, _MANDATORY, _HIGH),
-    on_resource("audit-log", clusters.audit_log, _MANDATORY, _MEDIUM),
-    on_resource("upgrades", clusters.upgrades, _MANDATORY, _MEDIUM),
-    on_resource("extended-channel", clusters.extended_channel, _ADVISORY, _MEDIUM),
+    on_resource(
+        "old-credentials",
+        "No one gets access with a certificate, a password or rules outside of Kubernetes RBAC.",
+        _MANDATORY,
+        _HIGH,
+    ),
+    on_resource(
+        "audit-log",
+        "Actions in the cluster are recorded in an audit log; on GKE, they always are.",
+        _MANDATORY,
+        _MEDIUM,
+    ),
+    on_resource(
+        "upgrades",
+        "Clusters and nodes are upgraded, and no fee for an old version comes as a surprise.",
+        _MANDATORY,
+        _MEDIUM,
+    ),
+    on_resource(
+        "extended-channel",
+        "The fee for a version whose standard support has ended is intended.",
+        _ADVISORY,
+        _MEDIUM,
+    ),
     on_resource(
         "deletion-protection",
-        clusters.deletion_protection,
+        "A production cluster is not deleted or replaced by mistake.",
         _MANDATORY,
         _HIGH,
-        {"stacks": _texts(*PRODUCTION, about="Stacks whose cluster must be protected.")},
+        {"stacks": texts(*PRODUCTION, about="Stacks whose cluster must be protected.")},
     ),
     # Permissions
-    on_resource("node-identity", iam.node_identity, _MANDATORY, _HIGH),
+    on_resource(
+        "node-identity",
+        "GKE nodes use their own service account, and pods can have separate ones.",
+        _MANDATORY,
+        _HIGH,
+    ),
     on_resource(
         "permissions-too-broad",
-        iam.too_broad,
+        "No role or policy grants more than its holder needs.",
         _MANDATORY,
         _CRITICAL,
-        {
-            "roles": _texts(
-                *GOOGLE_ROLES, about="Patterns of Google Cloud roles that are never granted."
-            ),
-            "projectRoles": _texts(
-                *GOOGLE_PROJECT_ROLES,
-                about="Patterns of roles that must not be granted on a project, folder or "
-                "organization.",
-            ),
-            "policies": _texts(
-                *AWS_POLICIES, about="Patterns of AWS managed policies that are never attached."
-            ),
-            "unscoped": _texts(
-                "*:Describe*",
-                "*:List*",
-                "ec2:Get*",
-                "ecr:GetAuthorizationToken",
-                "sts:GetCallerIdentity",
-                about="Patterns of AWS actions that may have resource *.",
-            ),
-        },
+        {key: schema for part in parts("PERMISSIONS_TOO_BROAD") for key, schema in part.items()},
     ),
     # Pods
     on_resource(
@@ -162,7 +158,7 @@ RULES: Sequence[Rule] = (
         workloads.image,
         _MANDATORY,
         _MEDIUM,
-        {"stacks": _texts(about="Stacks whose images must be pinned by digest.")},
+        {"stacks": texts(about="Stacks whose images must be pinned by digest.")},
     ),
     on_resource("gpu-limits", workloads.gpu_limits, _MANDATORY, _MEDIUM),
     on_resource("gpu-all", workloads.all_gpus, _ADVISORY, _MEDIUM),
@@ -171,7 +167,7 @@ RULES: Sequence[Rule] = (
         pod_security.baseline,
         _MANDATORY,
         _HIGH,
-        {"exempt": _exempt()},
+        {"exempt": exempt()},
     ),
     on_resource(
         "pod-security-restricted",
@@ -179,8 +175,8 @@ RULES: Sequence[Rule] = (
         _MANDATORY,
         _MEDIUM,
         {
-            "stacks": _texts(about="Stacks whose pods keep the standard `restricted`."),
-            "exempt": _exempt(),
+            "stacks": texts(about="Stacks whose pods keep the standard `restricted`."),
+            "exempt": exempt(),
         },
     ),
     on_resource(
@@ -189,7 +185,7 @@ RULES: Sequence[Rule] = (
         _MANDATORY,
         _MEDIUM,
         {
-            "privileged": _texts(
+            "privileged": texts(
                 "gpu-monitoring-system", about="Namespaces that may set `privileged`."
             )
         },
@@ -200,8 +196,8 @@ RULES: Sequence[Rule] = (
         _MANDATORY,
         _HIGH,
         {
-            "paths": _texts(about="Directories of the node that pods may mount as well."),
-            "exempt": _exempt(),
+            "paths": texts(about="Directories of the node that pods may mount as well."),
+            "exempt": exempt(),
         },
     ),
     on_resource(
@@ -209,7 +205,7 @@ RULES: Sequence[Rule] = (
         rbac.rbac,
         _MANDATORY,
         _CRITICAL,
-        {"roles": _texts("cluster-admin", about="Patterns of roles that are never bound.")},
+        {"roles": texts("cluster-admin", about="Patterns of roles that are never bound.")},
     ),
     on_resource("explicit-provider", workloads.explicit_provider, _MANDATORY, _HIGH),
     on_resource(
@@ -217,11 +213,11 @@ RULES: Sequence[Rule] = (
         workloads.kubeconfig,
         _MANDATORY,
         _HIGH,
-        {"commands": _texts(about="Additional commands that a kubeconfig may run to sign in.")},
+        {"commands": texts(about="Additional commands that a kubeconfig may run to sign in.")},
     ),
     # The whole stack
     on_stack("gpu-toleration", stacks.tolerations, _MANDATORY, _HIGH),
-    on_stack("autoscaler-tags", stacks.autoscaler_tags, _MANDATORY, _HIGH),
+    on_stack("autoscaler-tags", eks_pools.autoscaler_tags, _MANDATORY, _HIGH),
     on_stack("one-driver", stacks.one_driver, _MANDATORY, _HIGH),
     on_stack("one-device-plugin", stacks.one_device_plugin, _MANDATORY, _HIGH),
     on_stack("gpu-software", stacks.gpu_software, _ADVISORY, _HIGH),

@@ -6,8 +6,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from components.catalog import kubernetes as names
+from components.catalog.clouds import CLOUDS
 from components.kube import gpu_daemons, quantity, selectors, taints
-from policy.pool import Pool, known_labels
+from policy.pool import Pool
 from policy.reading import UNKNOWN, Resource, each, entries, get
 
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
@@ -28,7 +29,8 @@ _BUILT_IN = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apps", "au
 """API groups with known kinds: in all others, any map with a list of containers is a pod."""
 _DEPTH = 16
 """Levels of a custom resource that are searched."""
-_SET_BY_OTHERS = ("amazonaws.com", "nvidia.com", "k8s.io", "kubernetes.io", "google.com")
+_CLOUDS = (domain for cloud in CLOUDS.values() for domain in cloud.label_domains)
+_SET_BY_OTHERS = ("nvidia.com", "k8s.io", "kubernetes.io", *_CLOUDS)
 """Domains of labels that a cloud, the kubelet or a discovery pod may add to declared ones."""
 
 
@@ -156,7 +158,7 @@ def reaches(pods: Pods, pool: Pool) -> bool | None:
 
     Taints are ignored.
     """
-    labels = known_labels(pool)
+    labels = pool.known_labels
     return None if labels is None else selectors.selects(pods.spec, labels, perhaps=_set_by_others)
 
 

@@ -3,22 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from components.catalog import kubernetes as names
-from components.catalog.autoscaler_tags import TEMPLATE
-from components.catalog.clouds import AWS
 from components.catalog.node_prices import priced_on
 from components.catalog.prices import HOURS_PER_MONTH
-from policy import scalers
 from policy.ceiling import Word, confirmed_for, judged
+from policy.clouds import pools_of, software
 from policy.pods import asks_for_gpu, installs_driver, plugs_devices, pods_of, reaches, tolerates
-from policy.pool import Pool, driver_version, pools_of
-from policy.reading import UNKNOWN, Resource, entries, get, number, of_type
+from policy.pool import Pool
+from policy.reading import Resource, number
 
 Finding = tuple[str, Resource | None]
 """A message, and the resource that it is about; None means the whole stack."""
-
-TAG = "aws:autoscaling/tag:Tag"
-_TEMPLATE = f"{TEMPLATE}/"
 
 
 def tolerations(resources: Sequence[Resource]) -> Iterator[Finding]:
@@ -48,69 +42,6 @@ def tolerations(resources: Sequence[Resource]) -> Iterator[Finding]:
                     f"{pool.name}, so it would stay pending; add the toleration",
                     resource,
                 )
-
-
-def autoscaler_tags(resources: Sequence[Resource]) -> Iterator[Finding]:
-    """The tags of an Auto Scaling group describe its nodes as the node group does."""
-    tags = list(of_type(resources, TAG))
-    for pool in pools_of(resources):
-        # A group that always has a node is described by that node.
-        if pool.resource.type != AWS.node_pool or not pool.gpu or number(pool.least) != 0:
-            continue
-        mine = [tag for tag in tags if _tags(tag, pool)]
-        unsure = any(_tags(tag, pool) is None for tag in tags)
-        announced = {
-            key.removeprefix(_TEMPLATE): get(tag.props, "tag", "value")
-            for tag in mine
-            if isinstance(key := get(tag.props, "tag", "key"), str) and key.startswith(_TEMPLATE)
-        }
-        if any(get(tag.props, "tag", "key") is UNKNOWN for tag in mine):
-            unsure = True
-        yield from _compare(pool, announced, unsure)
-
-
-def _compare(pool: Pool, announced: Mapping[str, Any], unsure: bool) -> Iterator[Finding]:
-    if pool.labels is None or UNKNOWN in pool.taints:
-        return
-    declared = {f"label/{key}": value for key, value in pool.labels.items()}
-    for key, value, effect in pool.taints:
-        if UNKNOWN in (key, value, effect):
-            return
-        declared[f"taint/{key}"] = f"{value or ''}:{effect}"
-    for key, value in declared.items():
-        what = key.replace("/", " ", 1)
-        if key not in announced:
-            if not unsure:
-                yield (
-                    f"node group {pool.name} has {what}={value}, and its Auto Scaling group has "
-                    f"no tag {_TEMPLATE}{key}, so the autoscaler does not know it while the pool "
-                    "has no nodes; add the tag",
-                    pool.resource,
-                )
-        elif UNKNOWN not in (value, announced[key]) and announced[key] != value:
-            yield (
-                f"node group {pool.name} has {what}={value}, and the tag of its Auto Scaling "
-                f"group says {announced[key]}; make them match",
-                pool.resource,
-            )
-    for key, value in announced.items():
-        if key.startswith(("label/", "taint/")) and key not in declared:
-            yield (
-                f"the Auto Scaling group of node group {pool.name} is tagged with "
-                f"{key.replace('/', ' ', 1)}={value}, which its nodes will not have; drop the tag",
-                pool.resource,
-            )
-
-
-def _tags(tag: Resource, pool: Pool) -> bool | None:
-    """Whether the tag is on the node group's Auto Scaling group; None if that is not known."""
-    if (used := tag.uses.get("autoscalingGroupName")) and pool.resource.urn:
-        return pool.resource.urn in used
-    group = get(tag.props, "autoscalingGroupName")
-    theirs = get(pool.resource.props, "resources", 0, "autoscalingGroups", 0, "name")
-    if not isinstance(group, str) or not isinstance(theirs, str):
-        return None
-    return group == theirs
 
 
 def one_driver(resources: Sequence[Resource]) -> Iterator[Finding]:
@@ -164,34 +95,12 @@ def _software(
         if not pool.gpu:
             continue
         here = [pods for pods in sets if reaches(pods, pool) in enough]
-        if pool.resource.type in (scalers.NODE_POOL, scalers.COMPUTE_CLASS):
-            drivers, plugins = scalers.software(pool, resources, maybe=maybe)
-        else:
-            drivers, plugins = _clouds_part(pool, maybe=maybe)
+        drivers, plugins = software(pool, resources, maybe=maybe)
         yield (
             pool,
             drivers + sorted(pods.title for pods in here if installs_driver(pods) in enough),
             plugins + sorted(pods.title for pods in here if plugs_devices(pods) in enough),
         )
-
-
-def _clouds_part(pool: Pool, *, maybe: bool) -> tuple[list[str], list[str]]:
-    if pool.resource.type == AWS.node_pool:
-        image = get(pool.resource.props, "amiType")
-        unsure = ["the image"] if maybe and not isinstance(image, str) else []
-        text = image if isinstance(image, str) else ""
-        return (
-            ["the image"] if "NVIDIA" in text else unsure,
-            ["the image"] if "BOTTLEROCKET" in text else unsure,
-        )
-    version, labels = driver_version(pool), entries(pool.labels or {})
-    off = (labels or {}).get(names.GKE_NO_DEFAULT_PLUGIN)
-    # Newer GKE versions install a driver if it is not set, older ones do not.
-    managed = version in ("DEFAULT", "LATEST") or (maybe and version in (None, UNKNOWN))
-    own_plugin = off is None and pool.labels is not None
-    plugin = ["GKE"] if own_plugin or (maybe and (off is UNKNOWN or pool.labels is None)) else []
-    # The DaemonSet of GKE's plugin also installs its driver.
-    return plugin if managed else [], plugin
 
 
 def ceiling(
@@ -215,10 +124,14 @@ def _ceiling(
     for pool in pools:
         most = confirmed_for(pool.resource.stack, dollars, stacks)
         if pool.most is None and wanted == ("unconfirmed" if most is None else "above"):
-            yield _unlimited(pool), pool.resource
+            yield (
+                f"neither the number of nodes that pool {pool.name} starts nor their cost is "
+                f"limited; set {pool.limit}",
+                pool.resource,
+            )
     costs = {pool.name: cost for pool in pools if (cost := _most(pool)) is not None}
     complete = len(costs) == len(pools)
-    costs = scalers.counted_once(pools, costs)
+    costs = _counted_once(pools, costs)
     if not costs:
         return
     word, message = judged(
@@ -231,17 +144,6 @@ def _ceiling(
     if word == wanted:
         sources = [pool.price.source for pool in pools if pool.price is not None]
         yield f"{message} ({priced_on(sources)})", None
-
-
-def _unlimited(pool: Pool) -> str:
-    fix = (
-        "set clusterAutoscaling.resourceLimits of the cluster"
-        if pool.resource.type == scalers.COMPUTE_CLASS
-        else "set spec.limits.nodes"
-    )
-    return (
-        f"neither the number of nodes that pool {pool.name} starts nor their cost is limited; {fix}"
-    )
 
 
 def priced(resources: Sequence[Resource]) -> Iterator[Finding]:
@@ -261,3 +163,18 @@ def _most(pool: Pool) -> float | None:
     if nodes is None or price is None:
         return None
     return (nodes + pool.warm[1]) * price * HOURS_PER_MONTH
+
+
+def _counted_once(pools: Sequence[Pool], costs: Mapping[str, float]) -> dict[str, float]:
+    """Removes pools that share a limit with one that can cost more."""
+    dearest: dict[Any, str] = {}
+    left = dict(costs)
+    for pool in pools:
+        if pool.shared is None or pool.name not in left:
+            continue
+        other = dearest.setdefault(pool.shared, pool.name)
+        if other != pool.name:
+            cheaper = min(pool.name, other, key=lambda name: costs[name])
+            dearest[pool.shared] = pool.name if cheaper == other else other
+            del left[cheaper]
+    return left

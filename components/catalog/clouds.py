@@ -5,7 +5,7 @@ hashicorp/terraform-provider-google-beta (`*_custom_endpoint`, `universe_domain`
 hashicorp/terraform-provider-aws (`endpoints`, `insecure`), read on 2026-11-23.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -37,6 +37,10 @@ class Cloud:
     """Module that knows its machines with GPUs (`stacks.cost.gpu_offers.Offers`)."""
     recovers: str = ""
     """Module that finds what an interrupted update created (`stacks.recovery.command.Recovers`)."""
+    label_domains: Sequence[str] = ()
+    """Domains of the labels that it adds to nodes."""
+    policies: Sequence[str] = ()
+    """Modules with its part of the policies (`policy.clouds`)."""
     command: str = ""
     """The command with which a cluster's kubeconfig gets credentials."""
     install: str = ""
@@ -58,6 +62,13 @@ GOOGLE: Final = Cloud(
     endpoint_settings="gcp:.*CustomEndpoint",
     offers="stacks.cost.google_offers",
     recovers="stacks.recovery.google",
+    label_domains=("google.com",),
+    policies=(
+        "policy.gke_clusters",
+        "policy.gke_pools",
+        "policy.compute_classes",
+        "policy.gke_iam",
+    ),
     command="gke-gcloud-auth-plugin",
     install="install it with: gcloud components install gke-gcloud-auth-plugin",
     sign_in="gcloud auth application-default login",
@@ -79,6 +90,8 @@ AWS: Final = Cloud(
     endpoint_settings="aws:endpoints",
     offers="stacks.cost.aws_offers",
     recovers="stacks.recovery.aws",
+    label_domains=("amazonaws.com",),
+    policies=("policy.eks_clusters", "policy.eks_pools", "policy.karpenter", "policy.eks_iam"),
     command="aws",
     install="install the AWS CLI, version 2",
     sign_in="aws sso login, and name the profile in AWS_PROFILE",

@@ -1,14 +1,17 @@
 """The pack as the engine meets it: names, weights, configuration, what a first preview shows."""
 
 import ast
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 from pulumi_policy import EnforcementLevel, ResourceValidationPolicy, StackValidationArgs
 
+from components.catalog.clouds import CLOUDS
 from policy.binding import DECLARED, plain
-from policy.pack import POLICIES
+from policy.clouds import parts
+from policy.pack import POLICIES, RULES
 from policy.reading import UNKNOWN
 from tests.policy.cases import _stack, changed, findings
 from tests.policy.resources import DEPLOYMENT, T4_POOL, in_stack
@@ -24,6 +27,18 @@ def test_names_are_unique_and_each_rule_has_a_weight() -> None:
         assert policy.severity is not None
         assert policy.description.endswith(".")
         assert "\n" not in policy.description
+
+
+def test_every_part_of_a_cloud_belongs_to_a_rule() -> None:
+    """And every rule that consists of such parts has one: a misspelt name would check nothing."""
+    rules = {policy.name.replace("-", "_") for policy in POLICIES} | {"pool", "software"}
+    for module in (module for cloud in CLOUDS.values() for module in cloud.policies):
+        for name, part in vars(import_module(module)).items():
+            own = getattr(part, "__module__", "") == module and not name.startswith("_")
+            assert not own or name in rules, f"{module}.{name}"
+    of_clouds = [rule for rule in RULES if rule.check.__module__ == "policy.binding"]
+    assert len(of_clouds) > 10
+    assert all(parts(rule.name.replace("-", "_")) for rule in of_clouds)
 
 
 def test_every_setting_has_a_default_of_its_type() -> None:

@@ -1,0 +1,101 @@
+"""Policies and roles in AWS: their part of the rules."""
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from components.catalog.broad_rights import AWS_POLICIES
+from policy.iam import granted, parsed
+from policy.reading import Resource, each, get
+from policy.schema import texts
+
+_POLICIES = {
+    "aws:iam/rolePolicy:RolePolicy": "policy",
+    "aws:iam/policy:Policy": "policy",
+    "aws:iam/userPolicy:UserPolicy": "policy",
+    "aws:iam/groupPolicy:GroupPolicy": "policy",
+    "aws:iam/role:Role": "assumeRolePolicy",
+}
+_ATTACHMENTS = (
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    "aws:iam/policyAttachment:PolicyAttachment",
+    "aws:iam/userPolicyAttachment:UserPolicyAttachment",
+    "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
+    "aws:iam/rolePolicyAttachmentsExclusive:RolePolicyAttachmentsExclusive",
+)
+PERMISSIONS_TOO_BROAD = {
+    "policies": texts(
+        *AWS_POLICIES, about="Patterns of AWS managed policies that are never attached."
+    ),
+    "unscoped": texts(
+        "*:Describe*",
+        "*:List*",
+        "ec2:Get*",
+        "ecr:GetAuthorizationToken",
+        "sts:GetCallerIdentity",
+        about="Patterns of AWS actions that may have resource *.",
+    ),
+}
+"""The settings of `permissions_too_broad`."""
+
+
+def permissions_too_broad(
+    resource: Resource, *, policies: Sequence[str], unscoped: Sequence[str], **of_others: Any
+) -> Iterator[str]:
+    """Policies that are attached, and the statements of others."""
+    props = resource.props
+    if resource.type in _ATTACHMENTS:
+        for arn in [get(props, "policyArn"), *each(props, "policyArns")]:
+            yield from granted(resource, arn, policies)
+    if resource.type == "aws:iam/role:Role":
+        for arn in each(props, "managedPolicyArns"):
+            yield from granted(resource, arn, policies)
+        for inline in each(props, "inlinePolicies"):
+            for statement in _statements(get(inline, "policy")):
+                yield from _statement(resource.name, statement, unscoped)
+    if resource.type in _POLICIES:
+        trust = resource.type == "aws:iam/role:Role"
+        for statement in _statements(get(props, _POLICIES[resource.type])):
+            if trust:
+                yield from _trust(resource.name, statement)
+            else:
+                yield from _statement(resource.name, statement, unscoped)
+
+
+def _statement(name: str, statement: Any, unscoped: Sequence[str]) -> Iterator[str]:
+    if get(statement, "Effect") != "Allow":
+        return
+    if get(statement, "NotAction") is not None or get(statement, "NotResource") is not None:
+        yield f"{name} allows everything except what it lists; list what is allowed instead"
+        return
+    actions = [action for action in _texts(get(statement, "Action")) if action]
+    for action in actions:
+        if action == "*" or action.endswith(":*"):
+            yield f"{name} allows {action}; name the actions that are needed"
+    if "*" not in _texts(get(statement, "Resource")) or get(statement, "Condition"):
+        return
+    for action in actions:
+        whole = action == "*" or action.endswith(":*")
+        if not whole and not any(fnmatchcase(action, pattern) for pattern in unscoped):
+            yield (
+                f"{name} allows {action} on every resource without a condition; name the "
+                "resources, or add a condition"
+            )
+
+
+def _trust(name: str, statement: Any) -> Iterator[str]:
+    principal = get(statement, "Principal")
+    anybody = principal == "*" or "*" in _texts(get(principal, "AWS"))
+    if get(statement, "Effect") == "Allow" and anybody and not get(statement, "Condition"):
+        yield f"role {name} can be assumed by anybody; name the principals"
+
+
+def _statements(document: Any) -> list[Any]:
+    """The statements of a policy document in JSON; empty if it is not known."""
+    statements = get(parsed(document), "Statement")
+    return statements if isinstance(statements, list) else [statements]
+
+
+def _texts(value: Any) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [text for text in values if isinstance(text, str)]

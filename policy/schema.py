@@ -1,0 +1,28 @@
+"""Schemas of a rule's settings."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def texts(*default: str, about: str) -> Mapping[str, Any]:
+    return {
+        "type": "array",
+        "items": {"type": "string"},
+        "default": list(default),
+        "description": about,
+    }
+
+
+def prefix(default: int, about: str) -> Mapping[str, Any]:
+    return {
+        "type": "integer", "minimum": 0, "maximum": 32, "default": default, "description": about,
+    }  # fmt: skip
+
+
+def exempt() -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        "default": {},
+        "description": "Pattern of `namespace/kind/name` -> controls that such pods need not keep.",
+    }
