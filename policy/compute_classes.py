@@ -9,7 +9,8 @@ from typing import Any
 from components.catalog import gke
 from components.catalog import kubernetes as names
 from components.catalog.clouds import GOOGLE
-from components.catalog.node_prices import NodePrice, gke_node
+from components.catalog.google_prices import gke_node
+from components.catalog.prices import NodePrice
 from policy.pool import Pool, Software, dearest, fitting, taint_of
 from policy.reading import UNKNOWN, Resource, each, entries, get, number, of_type
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from components.catalog import eks
 from components.catalog.autoscaler_tags import TEMPLATE
+from components.catalog.aws_prices import eks_node
 from components.catalog.clouds import AWS
-from components.catalog.node_prices import eks_node
 from policy.pool import Pool, Software, taint_of
 from policy.reading import UNKNOWN, Resource, each, entries, get, number, of_type
 

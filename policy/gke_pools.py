@@ -6,7 +6,7 @@ from typing import Any
 from components.catalog import gke
 from components.catalog import kubernetes as names
 from components.catalog.clouds import GOOGLE
-from components.catalog.node_prices import gke_node
+from components.catalog.google_prices import gke_node
 from policy.pods import pods_of
 from policy.pool import Pool, Software, taint_of
 from policy.reading import UNKNOWN, Resource, differs, each, entries, get, is_off, is_on, number

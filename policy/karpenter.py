@@ -9,7 +9,7 @@ from typing import Any
 
 from components.catalog import eks
 from components.catalog import kubernetes as names
-from components.catalog.node_prices import eks_node
+from components.catalog.aws_prices import eks_node
 from policy.pool import Pool, Software, dearest, fitting, taint_of
 from policy.reading import UNKNOWN, Resource, each, entries, get, is_off, number, of_type
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.catalog.node_prices import NodePrice
+from components.catalog.prices import NodePrice
 from components.kube import quantity
 from components.kube.taints import from_cloud
 from policy.reading import UNKNOWN, Resource, get, number

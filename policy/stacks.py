@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from components.catalog.node_prices import priced_on
-from components.catalog.prices import HOURS_PER_MONTH
+from components.catalog.prices import HOURS_PER_MONTH, priced_on
 from policy.ceiling import Word, confirmed_for, judged
 from policy.clouds import pools_of, software
 from policy.pods import asks_for_gpu, installs_driver, plugs_devices, pods_of, reaches, tolerates

@@ -333,12 +333,7 @@ class EksCluster(pulumi.ComponentResource):
             self.control_plane.endpoint, self.control_plane.certificate_authority.data
         ).apply(
             lambda known: kubeconfig(
-                name=args.name,
-                endpoint=known[0],
-                ca_certificate=known[1],
-                region=provider.region,
-                profile=provider.profile,
-                role=provider.role,
+                args.name, provider, endpoint=known[0], ca_certificate=known[1]
             )
         )
 

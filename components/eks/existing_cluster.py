@@ -65,12 +65,7 @@ class EksExistingCluster(pulumi.ComponentResource):
         self.name = reached.apply(lambda _: args.existing)
         self.kubeconfig = reached.apply(
             lambda known: kubeconfig(
-                name=args.existing,
-                endpoint=known[0],
-                ca_certificate=known[1],
-                region=provider.region,
-                profile=provider.profile,
-                role=provider.role,
+                args.existing, provider, endpoint=known[0], ca_certificate=known[1]
             )
         )
         self.node_role, self.before_nodes = None, []

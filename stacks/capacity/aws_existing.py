@@ -76,14 +76,12 @@ def _unknown(about: str, service: str, error: Exception) -> Finding:
 
 def kubeconfig_of(eks: Any, settings: EksSettings) -> str:
     """The kubeconfig that the program would write; raises the client's exceptions."""
-    row, provider = eks.describe_cluster(name=settings.cluster.name)["cluster"], settings.provider
+    row = eks.describe_cluster(name=settings.cluster.name)["cluster"]
     return kubeconfig(
-        name=settings.cluster.name,
+        settings.cluster.name,
+        settings.provider,
         endpoint=row["endpoint"],
         ca_certificate=row["certificateAuthority"]["data"],
-        region=provider.region,
-        profile=provider.profile,
-        role=provider.role,
     )
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from components.catalog import eks
+from components.catalog.aws_prices import eks_node
 from components.catalog.eks_instances import Blocks
-from components.catalog.node_prices import eks_node
 from components.eks.regions import is_region, meant_region
 from stacks.cost.gpu_offers import Offer
 

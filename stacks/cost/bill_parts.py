@@ -1,14 +1,12 @@
-"""Lines of a bill from the catalog's prices, for both clouds."""
+"""Lines of a bill from the catalog's prices, for all clouds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from components.access import ServiceAccountArgs
 from components.catalog.clouds import CLOUDS
-from components.catalog.gke_volumes import volume_class
-from components.catalog.node_prices import NodePrice
-from components.catalog.prices import HOURS_PER_MONTH, PRICES, Price
+from components.catalog.prices import HOURS_PER_MONTH, NodePrice, Price
 from components.cluster import GpuPool
 from components.gpu.volume_args import VolumeClaimArgs
 from components.kube import quantity
@@ -168,26 +166,17 @@ def metered(name: str, price: Price) -> Metered:
     return Metered(name=name, dollars=price.dollars, unit=price.per, source=price.source)
 
 
-def price_of(cloud: str, name: str) -> Price:
-    """The catalog's price."""
-    return PRICES[cloud, name]
-
-
-def claims(cloud: str, given: Mapping[str, VolumeClaimArgs]) -> list[Item]:
-    """The volumes of the stack's own claims; those of a class that the user created have no known
-    price. On EKS, the default class is this stack's, with gp3."""
+def claims(
+    given: Mapping[str, VolumeClaimArgs],
+    volume: Callable[[str | None, float], tuple[Price | None, float]],
+) -> list[Item]:
+    """The volumes of the stack's own claims. `volume`: storage class, None for the default, and GiB
+    -> the price, None for a class that the user created, and the GiB that are billed."""
     items = []
     for name, claim in given.items():
-        gib, what, price = float(quantity.parse(claim.size) / 2**30), claim.size, "ebs-gp3"
-        if cloud == "google":
-            volume = volume_class(claim.storage_class)
-            price, gib = (volume.price, max(gib, volume.least_gib)) if volume else ("", gib)
-        elif claim.storage_class is not None:
-            price = ""
-        if claim.storage_class is not None:
-            what = f"{what}, {claim.storage_class}"
-        price_row = PRICES.get((cloud, price))
-        part = monthly("volume", price_row, gib) if price_row else fixed("volume", None, "")
+        price, gib = volume(claim.storage_class, float(quantity.parse(claim.size) / 2**30))
+        what = ", ".join(word for word in (claim.size, claim.storage_class) if word is not None)
+        part = monthly("volume", price, gib) if price else fixed("volume", None, "")
         items.append(always(f"claim {name}", what, part))
     return items
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from components.catalog import eks
-from components.catalog.node_prices import eks_node
+from components.catalog.aws_prices import PRICES, eks_node
+from components.catalog.prices import Price
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.reservation import is_reserved
@@ -25,9 +26,13 @@ from stacks.cost.bill_parts import (
     node_pool,
     other_region,
     pool_notes,
-    price_of,
     unused_reservation,
 )
+
+
+def _volume(storage_class: str | None, gib: float) -> tuple[Price | None, float]:
+    """The default class is this stack's, with gp3."""
+    return PRICES["ebs-gp3"] if storage_class is None else None, gib
 
 
 def _gpu_disk(pool: EksGpuNodeGroupArgs) -> list[Part]:
@@ -35,13 +40,13 @@ def _gpu_disk(pool: EksGpuNodeGroupArgs) -> list[Part]:
     throughput = pool.disk_throughput - eks.GP3_THROUGHPUT[0]
     iops = pool.disk_iops - eks.GP3_IOPS[0]
     return [
-        monthly("disk", price_of("aws", "ebs-gp3"), pool.disk_size_gb),
+        monthly("disk", PRICES["ebs-gp3"], pool.disk_size_gb),
         *(
-            [monthly("disk throughput", price_of("aws", "ebs-gp3-throughput"), throughput)]
+            [monthly("disk throughput", PRICES["ebs-gp3-throughput"], throughput)]
             if throughput
             else []
         ),
-        *([monthly("disk operations", price_of("aws", "ebs-gp3-iops"), iops)] if iops else []),
+        *([monthly("disk operations", PRICES["ebs-gp3-iops"], iops)] if iops else []),
     ]
 
 
@@ -69,7 +74,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
             name,
             eks_node(cpu.instance_types),
             f"{' or '.join(cpu.instance_types)}, {cpu.disk_size_gb} GiB",
-            [monthly("disk", price_of("aws", "ebs-gp3"), cpu.disk_size_gb)],
+            [monthly("disk", PRICES["ebs-gp3"], cpu.disk_size_gb)],
             (cpu.min_nodes, cpu.max_nodes),
             "spot" if cpu.spot else "on-demand",
         )
@@ -123,20 +128,20 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
     if isinstance(cluster, EksClusterArgs):
         before, after, more = _cluster(cluster, settings.own.region, today)
         items, notes = [*before, *items, *after], [*notes, *more]
-        logs = [metered("control plane logs", price_of("aws", "cloudwatch-logs"))]
+        logs = [metered("control plane logs", PRICES["cloudwatch-logs"])]
         if cluster.network.interface_endpoints:
-            data = price_of("aws", "vpc-endpoint-data")
+            data = PRICES["vpc-endpoint-data"]
             logs.append(metered("traffic through interface endpoints", data))
     else:
         notes.append(f"the cluster {cluster.name} and its other nodes are billed to their owner")
-    volumes = claims("aws", settings.auxiliary.claims)
+    volumes = claims(settings.auxiliary.claims, _volume)
     notes += bucket_notes(settings.auxiliary.accounts)
     return Bill(
         other_region=other_region("aws", settings.own.region),
         items=[*items, *volumes],
         metered=[
-            metered("disks of other PersistentVolumeClaims", price_of("aws", "ebs-gp3")),
-            metered("traffic through NAT", price_of("aws", "nat-gateway-data")),
+            metered("disks of other PersistentVolumeClaims", PRICES["ebs-gp3"]),
+            metered("traffic through NAT", PRICES["nat-gateway-data"]),
             *logs,
             Metered(name="traffic to the internet and between zones", dollars=None, unit="GB"),
         ],
@@ -160,9 +165,7 @@ def _cluster(
 ) -> tuple[list[Item], list[Item], list[str]]:
     """The lines before and after the pools, and notes, for a cluster that the stack creates."""
     system, support = args.system_nodes, eks.support(args.version, today)
-    fee = price_of(
-        "aws", "eks-cluster-extended-support" if support == "extended" else "eks-cluster"
-    )
+    fee = PRICES["eks-cluster-extended-support" if support == "extended" else "eks-cluster"]
     before = [always("control plane", f"Kubernetes {args.version}", hourly("fee", fee))]
     if system is not None:
         before.append(
@@ -170,7 +173,7 @@ def _cluster(
                 "system pool",
                 eks_node(system.instance_types),
                 f"{' or '.join(system.instance_types)}, {system.disk_size_gb} GiB",
-                [monthly("disk", price_of("aws", "ebs-gp3"), system.disk_size_gb)],
+                [monthly("disk", PRICES["ebs-gp3"], system.disk_size_gb)],
                 (system.min_nodes, system.max_nodes),
                 "spot" if system.spot else "on-demand",
             )
@@ -179,15 +182,15 @@ def _cluster(
     gateways = 0 if network.subnet_ids else 1 if network.nat == "single" else len(network.zones)
     if gateways:
         parts = [
-            hourly("gateway", price_of("aws", "nat-gateway")),
-            hourly("address", price_of("aws", "public-ipv4")),
+            hourly("gateway", PRICES["nat-gateway"]),
+            hourly("address", PRICES["public-ipv4"]),
         ]
         after.append(
             Item(name="NAT", what="gateway and address", parts=parts, idle=gateways, full=gateways)
         )
     if network.interface_endpoints:
         endpoints = len(eks.interface_endpoints(region)) * len(network.zones)
-        parts = [hourly("endpoint", price_of("aws", "vpc-endpoint"))]
+        parts = [hourly("endpoint", PRICES["vpc-endpoint"])]
         after.append(
             Item(
                 name="interface endpoints",
@@ -198,7 +201,7 @@ def _cluster(
             )
         )
     if args.secrets_encryption_key is None:
-        key = price_of("aws", "kms-key")
+        key = PRICES["kms-key"]
         after.append(always("KMS key", "of Kubernetes secrets", monthly("key", key, 1)))
     if not gateways:
         notes.append(

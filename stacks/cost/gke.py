@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from components.catalog.node_prices import gke_node
+from components.catalog.google_prices import gke_node
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
@@ -17,7 +17,7 @@ from stacks.cost.bill_parts import (
     other_region,
     pool_notes,
 )
-from stacks.cost.google import by_use, cloud_nat, disk, fee, google_notes
+from stacks.cost.google import by_use, cloud_nat, disk, fee, google_notes, volume
 
 
 def bill(settings: Settings[GkeSettings], today: date) -> Bill:
@@ -55,7 +55,7 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     bounds = [resolved.pool.bounds for resolved in settings.pools.values()]
     bounds += [(cpu.min_nodes, cpu.max_nodes) for cpu in cluster.cpu_pools.values()]
     alerts = settings.monitoring is not None
-    volumes = claims("google", settings.auxiliary.claims)
+    volumes = claims(settings.auxiliary.claims, volume)
     metered: list[Metered] = []
     if isinstance(cluster, GkeClusterArgs):
         before, after, notes = _cluster(cluster, bounds)

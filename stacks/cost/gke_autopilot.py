@@ -7,7 +7,7 @@ from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.settings.model import Settings
 from stacks.cost.bill import Bill, Item, Part
 from stacks.cost.bill_parts import bought_as, bucket_notes, claims, other_region, pod_gpu
-from stacks.cost.google import by_use, cloud_nat, fee, google_notes
+from stacks.cost.google import by_use, cloud_nat, fee, google_notes, volume
 
 
 def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
@@ -25,7 +25,7 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
         )
         for name, pool in settings.own.pools.items()
     ]
-    volumes = claims("google", settings.auxiliary.claims)
+    volumes = claims(settings.auxiliary.claims, volume)
     return Bill(
         other_region=other_region("google", cluster.region),
         items=[fee("GKE Autopilot"), *pods, *cloud_nat(cluster.network, None, None), *volumes],

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
-from components.catalog.prices import HOURS_PER_MONTH, PRICES
+from components.catalog.gke_volumes import volume_class
+from components.catalog.google_prices import PRICES
+from components.catalog.prices import HOURS_PER_MONTH, Price
 from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.network_args import GkeNetworkArgs
 from stacks.cost.bill import Item, Metered, Part, fixed
-from stacks.cost.bill_parts import always, hourly, metered, monthly, price_of
+from stacks.cost.bill_parts import always, hourly, metered, monthly
 
 NAT_ADDRESSES = 1
 """Addresses of a Cloud NAT gateway: with 64 ports per machine, one address serves 1,008."""
@@ -14,7 +16,7 @@ NAT_ADDRESSES = 1
 
 def fee(what: str) -> Item:
     """The control plane's fee."""
-    return always("control plane", what, hourly("fee", price_of("google", "gke-cluster")))
+    return always("control plane", what, hourly("fee", PRICES["gke-cluster"]))
 
 
 def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -> list[Item]:
@@ -22,7 +24,7 @@ def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -
     it. That of an existing network is billed to its project."""
     if network.existing:
         return []
-    per_machine, most = price_of("google", "cloud-nat-per-vm"), price_of("google", "cloud-nat-most")
+    per_machine, most = PRICES["cloud-nat-per-vm"], PRICES["cloud-nat-most"]
     bound = most.dollars / per_machine.dollars
     counts = [None if count is None else min(count, bound) for count in (idle, full)]
     return [
@@ -36,7 +38,7 @@ def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -
         Item(
             name="NAT address",
             what="one",
-            parts=[hourly("address", price_of("google", "external-ipv4"))],
+            parts=[hourly("address", PRICES["external-ipv4"])],
             idle=NAT_ADDRESSES,
             full=NAT_ADDRESSES,
         ),
@@ -47,7 +49,7 @@ def by_use(
     network: GkeNetworkArgs | None, *, prometheus: bool, alerts: bool = False
 ) -> list[Metered]:
     """What is billed by usage. `network`: None for that of an existing cluster."""
-    nat = metered("traffic through NAT", price_of("google", "cloud-nat-data"))
+    nat = metered("traffic through NAT", PRICES["cloud-nat-data"])
     logs = Metered(name="VPC flow logs", dollars=None, unit="GiB")
     return [
         *([] if network is None or network.existing else [nat]),
@@ -68,12 +70,12 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
             "internet access of an existing VPC is not part of this stack, and not counted"
         )
     if free:
-        credit = price_of("google", "gke-free-tier").dollars
+        credit = PRICES["gke-free-tier"].dollars
         notes.append(
             f"the free tier, ${credit:.2f} a month and billing account, may cover the control plane"
         )
     if cluster.release_channel == "extended":
-        extended = price_of("google", "gke-cluster-extended-period").dollars
+        extended = PRICES["gke-cluster-extended-period"].dollars
         notes.append(
             f"releaseChannel extended: once standard support of the cluster's minor has ended, the "
             f"control plane costs ${extended:.2f} an hour more, which is not in the sums"
@@ -83,12 +85,18 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
     return notes
 
 
+def volume(storage_class: str | None, gib: float) -> tuple[Price | None, float]:
+    """GKE's own classes have a price."""
+    found = volume_class(storage_class)
+    return (PRICES.get(found.price), max(gib, found.least_gib)) if found else (None, gib)
+
+
 def disk(disk_type: str, gib: float) -> Part:
     """A disk of a node; a type with its own Spot price costs less on a Spot machine."""
-    price = PRICES.get(("google", disk_type))
+    price = PRICES.get(disk_type)
     name = "local SSD" if disk_type == "local-ssd" else "disk"
     if price is None:
         return fixed(name, None, "")
     part = monthly(name, price, gib)
-    spot = PRICES.get(("google", f"{disk_type}-spot"))
+    spot = PRICES.get(f"{disk_type}-spot")
     return replace(part, spot=gib * spot.dollars / HOURS_PER_MONTH) if spot else part

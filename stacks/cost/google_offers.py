@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from components.catalog import gke
 from components.catalog.gke_shapes import n1_attach_limit
-from components.catalog.node_prices import gke_node
+from components.catalog.google_prices import gke_node
 from stacks.cost.gpu_offers import Offer
 
 ABOUT = "Zones and quotas, read on 2026-11-21, from skypilot-catalog and Google's documentation"

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 from components.catalog import gke_accelerators
 from components.catalog.clouds import CLOUDS
 from components.catalog.gke import region_of
-from components.catalog.node_prices import priced_on
+from components.catalog.prices import priced_on
 from stacks.definition.names import StackError
 from stacks.outcome import Answer, ExitCode
 from stacks.table import COLUMNS, table

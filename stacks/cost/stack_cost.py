@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from components.catalog.node_prices import priced_on
+from components.catalog.prices import priced_on
 from components.platforms import PLATFORMS
 from stacks.cost.bill import Bill, Prices, changes
 from stacks.cost.cost_text import compared, money, shown

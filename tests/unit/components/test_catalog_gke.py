@@ -11,7 +11,7 @@ from components.catalog import gke
 from components.catalog.accelerators import GPUS
 from components.catalog.gke_accelerators import SOURCES
 from components.catalog.gke_shapes import N1_ATTACH_LIMITS_BY_ZONE
-from components.catalog.node_prices import gke_node
+from components.catalog.google_prices import gke_node
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 

@@ -10,6 +10,7 @@ import yaml
 
 from components.cluster import Toleration
 from components.eks.kubeconfig import kubeconfig as eks_kubeconfig
+from components.eks.provider_args import AwsProviderArgs
 from components.existing.cluster_args import ExistingClusterArgs
 from components.gke.kubeconfig import kubeconfig as gke_kubeconfig
 
@@ -184,8 +185,8 @@ def test_what_comes_with_the_stack_s_file_runs_nothing(
     [
         gke_kubeconfig(name="c", endpoint="192.0.2.1", ca_certificate="Cg=="),
         eks_kubeconfig(
-            name="c", endpoint="https://c", ca_certificate="Cg==", region="us-east-1",
-            profile="mine", role="arn:aws:iam::123456789012:role/r",
+            "c", AwsProviderArgs(region="us-east-1", profile="m", role="arn:aws:iam::1:role/r"),
+            endpoint="https://c", ca_certificate="Cg==",
         ),
         json.dumps(signing_in_by({"token": "t"})),
     ],

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from cli.main import main
+from components.catalog import aws_prices, google_prices
+from components.catalog.aws_prices import eks_node
 from components.catalog.eks import instance_type
 from components.catalog.gke import ACCELERATORS, machine_type
-from components.catalog.node_prices import eks_node, gke_node
-from components.catalog.prices import HOURS_PER_MONTH, PRICES
+from components.catalog.google_prices import gke_node
+from components.catalog.prices import HOURS_PER_MONTH
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from stacks.cost import eks as eks_cost
 from stacks.cost import stack_cost as cost
@@ -43,7 +45,8 @@ def item(bill: Bill, name: str) -> Item:
 
 
 def list_price(cloud: str, name: str) -> float:
-    return PRICES[cloud, name].dollars
+    tables = {"google": google_prices.PRICES, "aws": aws_prices.PRICES}
+    return tables[cloud][name].dollars
 
 
 def month(cloud: str, name: str, gib: int) -> float:
