@@ -10,6 +10,11 @@ import yaml
 _FOLDER = Path(__file__).parent
 
 
+def names(folder: str) -> list[str]:
+    """The files in a folder, such as `rows`, without extension."""
+    return sorted(file.stem for file in (_FOLDER / folder).glob("*.yaml"))
+
+
 @cache
 def read(name: str) -> Mapping[str, Any]:
     """A file in this folder, by its name without extension, such as `rows/aws`; cached, so callers

@@ -26,6 +26,12 @@ def names(one: Interrupted, clouds: "Clouds") -> list[str] | None:
     return clouds.aws(str(region)).find(one.type, one.inputs)
 
 
+def described(resource: Mapping[str, Any], clouds: "Clouds") -> Mapping[str, Any]:
+    """What `stacks.recovery.command.Recovers` asks for."""
+    region = (resource.get("outputs") or {}).get("region")
+    return clouds.aws(str(region)).described(resource["id"]) if region else {}
+
+
 class Aws:
     """Finds resources in one account and region."""
 

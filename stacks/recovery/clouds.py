@@ -1,9 +1,20 @@
 """The real clouds, queried with the user's own credentials."""
 
 from collections.abc import Mapping
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
+from components.catalog.clouds import CLOUDS
 from stacks.recovery.aws import Aws
+
+if TYPE_CHECKING:
+    from stacks.recovery.command import Recovers
+
+
+def recovers(package: str) -> "Recovers | None":
+    """The module of the package's cloud."""
+    named = [cloud.recovers for cloud in CLOUDS.values() if cloud.package == package]
+    return cast("Recovers", import_module(named[0])) if any(named) else None
 
 
 class LiveClouds:
@@ -12,10 +23,8 @@ class LiveClouds:
     def __init__(
         self, *, config: Mapping[str, str] | None = None, endpoint: str | None = None
     ) -> None:
-        self._config = config or {}
-        """The stack's config, as the program gets it, which identifies the AWS provider."""
-        self._endpoint = endpoint
-        """URL of a simulator of the cloud."""
+        self.config = config or {}
+        self.endpoint = endpoint
         self._google: Any = None
 
     def aws(self, region: str) -> Aws:
@@ -26,16 +35,16 @@ class LiveClouds:
         from stacks.definition.files import PLACEHOLDER
 
         for key in ("aws:profile", "aws:assumeRoles"):
-            if PLACEHOLDER in self._config.get(key, ""):
+            if PLACEHOLDER in self.config.get(key, ""):
                 raise LookupError(
                     f"AWS: {key} is encrypted, so the stack's account is unknown; it does not "
                     "need to be a secret: set it in plain text with pulumi config set"
                 )
         try:
-            signed_in: Any = session(provider_args(self._config, region), self._endpoint)
+            signed_in: Any = session(provider_args(self.config, region), self.endpoint)
         except (botocore.exceptions.BotoCoreError, ValueError) as error:  # no such profile here
             raise LookupError(f"AWS: {error}") from None
-        return Aws(lambda service: signed_in.client(service, endpoint_url=self._endpoint))
+        return Aws(lambda service: signed_in.client(service, endpoint_url=self.endpoint))
 
     def google(self, service: str, path: str) -> Mapping[str, Any]:
         from stacks.capacity.google_api import GoogleApi
@@ -45,7 +54,7 @@ class LiveClouds:
         if self._google is None:
             # The one scope that is enough for Compute Engine, GKE and Cloud Monitoring.
             scope = "https://www.googleapis.com/auth/cloud-platform"
-            self._google = GoogleApi(self._endpoint or simulator("google"), [scope])
+            self._google = GoogleApi(self.endpoint or simulator("google"), [scope])
         body = self._google.found(service, path)
         if isinstance(body, Unknown):
             raise LookupError(f"Google Cloud: {body.reason}")

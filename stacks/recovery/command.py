@@ -5,13 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from components.catalog.clouds import CLOUDS
 from components.ownership import owner_of
 from stacks.engine.state import Deployment, identities, resources
 from stacks.recovery.aws import Aws
+from stacks.recovery.clouds import recovers
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.failed import failed, keep_default_pool
 from stacks.recovery.google import kubernetes_identity
@@ -32,6 +31,14 @@ _ACCOUNT = re.compile(r"arn:[^:]+:[^:]+:[^:]*:(?P<account>\d{12}):")
 class Clouds(Protocol):
     """The clouds that can be queried."""
 
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The stack's config, as the program gets it, which identifies the provider."""
+
+    @property
+    def endpoint(self) -> str | None:
+        """URL of a simulator of the cloud."""
+
     def aws(self, region: str) -> Aws: ...
 
     def google(self, service: str, path: str) -> Mapping[str, Any]:
@@ -45,6 +52,10 @@ class Recovers(Protocol):
     def names(self, one: Interrupted, clouds: Clouds) -> list[str] | None:
         """The cloud's names of what may have been created; none if there is no such thing, None if
         neither type nor inputs tell. Raises LookupError, NotOursError."""
+
+    def described(self, resource: Mapping[str, Any], clouds: Clouds) -> Mapping[str, Any]:
+        """A cluster or node pool of the state as the cloud describes it; empty if there is none.
+        Raises LookupError."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,9 +120,9 @@ def recover(
         except LookupError as error:
             recovery.unknown.append(f"it is not known whether any resource exists twice: {error}")
     try:
-        google_once = cache(clouds.google)
-        recovery.failed = dict(failed(deployment, google_once, clouds.aws))
-        recovery.default_pools = keep_default_pool(deployment, google_once)
+        clouds.google = cache(clouds.google)
+        recovery.failed = dict(failed(deployment, clouds))
+        recovery.default_pools = keep_default_pool(deployment, clouds.google)
     except LookupError as error:
         recovery.unknown.append(f"it is not known whether clusters and node pools failed: {error}")
     if recovery.default_pools:
@@ -133,6 +144,14 @@ class _OwnAccount:
         self._clouds = clouds
         self._log = log
         self._said: set[str] = set()
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        return self._clouds.config
+
+    @property
+    def endpoint(self) -> str | None:
+        return self._clouds.endpoint
 
     def _aws(self, region: str) -> Aws:
         aws = self._clouds.aws(region)
@@ -232,10 +251,8 @@ def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
     package = one.type.partition(":")[0]
     if package == "kubernetes":
         return [kubernetes_identity(one.inputs)]
-    for cloud in CLOUDS.values():
-        if cloud.package == package and cloud.recovers:
-            return cast(Recovers, import_module(cloud.recovers)).names(one, clouds)
-    return None
+    module = recovers(package)
+    return module.names(one, clouds) if module else None
 
 
 def _write(pulumi: RecoveringPulumi, deployment: Deployment) -> str | None:

@@ -1,34 +1,31 @@
 """Resources that a cloud keeps although their creation failed. An `up` ignores them: they are in
 the state, and the provider sees no change."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from components.catalog.clouds import AWS, GOOGLE
+from components.catalog.clouds import CLOUDS, GOOGLE
 from stacks.engine.state import Deployment, resources
-from stacks.recovery.aws import Aws
+from stacks.recovery.clouds import recovers
 from stacks.recovery.google import Get
 
+if TYPE_CHECKING:
+    from stacks.recovery.command import Clouds
+
+_TYPES = {kind for cloud in CLOUDS.values() for kind in (cloud.cluster, cloud.node_pool)}
 _REMOVES = "removeDefaultNodePool"
 _FAILED = ("ERROR", "FAILED", "CREATE_FAILED")
 """Without RUNNING_WITH_ERROR and DEGRADED: those are running, and the cloud repairs them."""
 
 
-def failed(
-    deployment: Deployment, google: Get, aws: Callable[[str], Aws]
-) -> Iterator[tuple[str, str]]:
+def failed(deployment: Deployment, clouds: "Clouds") -> Iterator[tuple[str, str]]:
     """URN, and the cloud's reason, of each failed cluster and node group; raises LookupError with
     the message of a cloud that does not answer."""
     for resource in resources(deployment):
-        if resource.get("delete") or not resource.get("id"):
+        if resource["type"] not in _TYPES or resource.get("delete") or not resource.get("id"):
             continue
-        description: Mapping[str, Any] = {}
-        if resource["type"] in (GOOGLE.cluster, GOOGLE.node_pool):
-            description = google("container", resource["id"])
-        elif resource["type"] in (AWS.cluster, AWS.node_pool) and (
-            region := (resource.get("outputs") or {}).get("region")
-        ):
-            description = aws(str(region)).described(resource["id"])
+        module = recovers(resource["type"].partition(":")[0])
+        description = module.described(resource, clouds) if module else {}
         if description.get("status") in _FAILED:
             yield resource["urn"], _reason(description)
 

@@ -31,6 +31,11 @@ def names(one: Interrupted, clouds: "Clouds") -> list[str] | None:
     return [known]
 
 
+def described(resource: Mapping[str, Any], clouds: "Clouds") -> Mapping[str, Any]:
+    """What `stacks.recovery.command.Recovers` asks for."""
+    return clouds.google("container", resource["id"])
+
+
 def identity(type_token: str, inputs: Inputs) -> str | None:
     """The id that the provider gives it; None for a type whose ids Google chooses, and if it does
     not follow from the inputs."""

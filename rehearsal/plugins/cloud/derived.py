@@ -20,7 +20,7 @@ def derived(token: str) -> Mapping[str, Any]:
     cloud, schema = token.partition(":")[0], resource_schema(token)
     inputs = schema.inputs.properties
     optional = inputs.keys() - schema.inputs.required
-    filled_in = (optional & schema.always_set) - _UNLIKE_THEIR_OUTPUT[cloud]
+    filled_in = (optional & schema.always_set) - _UNLIKE_THEIR_OUTPUT.get(cloud, set())
     auto_named = filled_in & {"name"}
     prefixes = {
         name for name in inputs if name.endswith("Prefix") and name.removesuffix("Prefix") in inputs

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from clouds.read import read
+from clouds.read import names, read
 from rehearsal.plugins.cloud.derived import derived
 from rehearsal.plugins.cloud.patterns import within
 
-FILES = {"aws": "aws", "gcp": "google"}
+FILES = {"gcp" if name == "google" else name: name for name in names("rows")}
 """A provider's package -> the name of its files in `clouds/`."""
 _CLUSTER, _NODE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
 
@@ -90,7 +90,7 @@ def rows(token: str) -> Iterator[Mapping[str, Any]]:
 def overrides(token: str) -> Iterator[Mapping[str, Any]]:
     """The hand-written rules of a type: those shared with other types, and those in its own row."""
     name = FILES[token.partition(":")[0]]
-    yield from (group["types"].get(token, {}) for group in read("overrides")[name])
+    yield from (group["types"].get(token, {}) for group in read("overrides").get(name, ()))
     yield _told(read(f"rows/{name}").get(token, {}))
 
 

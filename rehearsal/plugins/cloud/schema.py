@@ -77,7 +77,7 @@ def resource_schema(token: str) -> ResourceSchema:
     module."""
     package, module, name = token.split(":")
     try:
-        part = f"pulumi_{package}.{module.partition('/')[0].lower()}"
+        part = f"pulumi_{package.replace('-', '_')}.{module.partition('/')[0].lower()}"
         resource, args = sdk.members(part, name, f"{name}Args")
     except ImportError:
         resource = args = None
