@@ -61,6 +61,49 @@ print(*(Change(urn=urn.format(f"toy:index:{kind}"), verb="replace").loss
     assert toy.run(code)[1] == "cluster, system pool, None\n"
 
 
+def test_its_pools_keep_the_policies(toy: Session) -> None:
+    """By its module of `policy/`: in rules that hold in every cloud, and in its part of one."""
+    code = """
+from policy.pack import RULES
+from policy.reading import Resource
+pool = Resource(type="toy:index:Pool", name="bricks", props={"machines": 2, "public": True},
+                urn="urn:pulumi:lab::p::toy:index:Pool::bricks")
+rules = {rule.name: rule for rule in RULES}
+print(*rules["nodes-private"].check(pool))
+print(*rules["gpu-pool-minimum"].check(pool, stacks=[]))
+print(*rules["monthly-ceiling"].check([pool], dollars=100, stacks={}))
+"""
+    private, minimum, ceiling = toy.run(code)[1].splitlines()
+    assert private == "pool bricks is public"
+    assert minimum.startswith("GPU pool bricks keeps 2 nodes running in stack lab")
+    assert "$1,460 a month" in ceiling
+
+
+def test_its_failed_cluster_is_recovered(toy: Session) -> None:
+    """By the module that the cloud's row names."""
+    code = """
+from stacks.recovery.failed import failed
+cluster = {"type": "toy:index:Cluster", "urn": "u", "id": "c"}
+print(*failed({"deployment": {"resources": [cluster]}}, None))
+"""
+    assert toy.run(code)[1] == "('u', 'c is broken')\n"
+
+
+def test_a_kubeconfig_of_its_clusters_is_used(toy: Session) -> None:
+    """With the cloud's command, and with what to do if it is not installed."""
+    code = """
+from components.catalog.clouds import CLOUDS
+from components.kubeconfig import document
+from stacks.live.cluster import client_of
+from stacks.outcome import CheckError
+try:
+    client_of(document(CLOUDS["toy"], "c", {"server": "https://c"}))
+except CheckError as error:
+    print(error)
+"""
+    assert toy.run(code)[1].endswith("toyctl, which is not on PATH; buy toyctl\n")
+
+
 def test_its_keys_are_documented(toy: Session) -> None:
     """On a page of its own, and in the schema that editors read."""
     code = """
