@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from . import gke_accelerators
-
 HOURS_PER_MONTH: Final = 730
 """The length of a month for billing."""
 
@@ -61,6 +59,8 @@ def priced_on(sources: Iterable[str]) -> str:
 
     Some copies of price lists have no date; the text then says that undated sources were used.
     """
+    from . import gke_accelerators  # no other price needs a fact of GKE's
+
     names = gke_accelerators.SOURCES
     texts = {
         names.get(key, text)
