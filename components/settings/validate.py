@@ -14,6 +14,7 @@ from ..gpu.acceptance_args import job_name
 from ..gpu.pod_args import NamespaceArgs
 from ..gpu.service_args import ServiceArgs
 from ..platforms import PLATFORMS
+from .blocks import RUNNING
 from .model import Settings
 
 _START_MINUTES = 15
@@ -21,23 +22,22 @@ _START_MINUTES = 15
 
 
 def check_names(settings: Settings[Any]) -> None:
-    """Refuses a workload or service with the name of a training job or of a Job that measures GPUs,
-    and a service with that of a workload: their pods would have the same labels."""
+    """Refuses two entries with the same name, also of different blocks, and one with the name of a
+    Job that measures GPUs: their pods would have the same labels."""
     test = settings.gpu_test
     measuring = {job_name(pool): pool for pool in test.pools} if test else {}
-    services: Mapping[str, ServiceArgs] = settings.running["services"]
-    for key, entries in (("workloads", settings.workloads), ("services", services)):
-        for name, entry in entries.items():
+    known: dict[str, str] = {}
+    for key in (key for key, block in RUNNING.items() if block.names is not None):
+        for name, entry in settings.running[key].items():
             path = f"{NAMESPACE}:{key}.{name}"
-            if name in settings.training_jobs:
-                raise ValueError(f"{path}: is also the name of a training job; choose another")
-            if key == "services" and name in settings.workloads:
-                raise ValueError(f"{path}: is also the name of a workload; choose another")
+            if other := known.get(name):
+                raise ValueError(f"{path}: is also the name of one of {other}; choose another")
             if test and name in measuring and entry.namespace == test.namespace:
                 raise ValueError(
                     f"{path}: is the name of the Job that tests pool {measuring[name]}; choose "
                     "another"
                 )
+            known[name] = key
 
 
 def check_namespaces(settings: Settings[Any]) -> None:

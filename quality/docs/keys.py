@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from components.catalog.clouds import CLOUDS
 from components.cluster import GPU_TAINT
-from components.decode import camel, type_hints
+from components.decode import EXAMPLE, camel, type_hints
 from components.limits import unwrapped
 from components.platforms import PLATFORMS
 from components.scaler import unsupported
@@ -142,6 +142,9 @@ class Setting:
     annotations: Sequence[Any]
     default: Any
     """None also if the key is required, or its default is created by a function."""
+    required: bool
+    example: str | None
+    """A required key's example, in YAML, if its field has one."""
     outer: "Setting | None"
     """The block that contains it, if that is a key as well."""
     leaf: bool
@@ -168,6 +171,8 @@ def settings(kind: type, prefix: str = "", outer: Setting | None = None) -> Iter
             kind=plain_kind,
             annotations=annotations,
             default=None if field.default is dataclasses.MISSING else field.default,
+            required=field.default is field.default_factory is dataclasses.MISSING,
+            example=field.metadata.get(EXAMPLE),
             outer=outer,
             leaf=inner is None,
         )

@@ -7,6 +7,7 @@ replacements.
 
 import copy
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,13 +16,15 @@ from typing import Any
 
 import yaml
 
-from components.decode import decode
+from components.decode import NAMESPACE, decode
 from components.effect import Silent, Tries
-from components.settings.blocks import BLOCKS
-from quality.docs.keys import Setting, blocks, settings_of
+from components.settings.blocks import BLOCKS, RUNNING
+from components.settings.load import from_config
+from quality.docs.keys import Setting, blocks, settings, settings_of
 from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.tries import ABSENT, tries
-from stacks.definition.files import EXAMPLES, stacks
+from stacks.definition.files import EXAMPLES, ROOT, stacks
+from stacks.definition.settings import NOWHERE, flat, with_kubeconfig
 from stacks.engine.plan import Change as Planned
 from stacks.engine.plan import codes, read_plan
 from stacks.engine.urn import Urn
@@ -143,16 +146,28 @@ def table(platform: str, stack: str) -> Table:
         {key: value for row in rows for key, value in (row.get(part) or {}).items()}
         for part in ("along", "silent", "not_here", "not_applied")
     )
+    silent = {each: why for key, why in silent.items() for each in _of_pods(key)}
     known = {*silent, *not_here, *(change.key for change in listed)}
-    file = EXAMPLES / f"Pulumi.{stack}.yaml"
-    followed = () if stack in MORE else derived(platform, file, along)
+    if stack not in MORE:
+        file = EXAMPLES / f"Pulumi.{stack}.yaml"
+        followed = [each for each in derived(platform, file, along) if each.key not in known]
+        listed = [*followed, *running(file, rows[0].get("beside", {})), *listed]
     return Table(
-        changes=[*(change for change in followed if change.key not in known), *listed],
+        changes=listed,
         silent=silent,
         not_here=not_here,
         not_applied=not_applied,
         stays=frozenset(key for row in rows for key in row.get("stays") or ()),
     )
+
+
+def _of_pods(key: str) -> list[str]:
+    """The keys that `pods.<key>` stands for: those of each block that runs pods."""
+    kind, _, inner = key.partition(".")
+    if kind != "pods":
+        return [key]
+    found = {f"{block}.{inner}": settings(row.args) for block, row in RUNNING.items()}
+    return [each for each, fields in found.items() if inner in {field.key for field in fields}]
 
 
 def _listed(to: dict[str, Any]) -> Change:
@@ -187,6 +202,66 @@ def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -
             yield change if start else Change(key=setting.key, to=change.whole)
             if not setting.marked(Tries):
                 break
+
+
+def running(file: Path, beside: Mapping[str, Any]) -> Iterator[Change]:
+    """New entries of each block that runs pods, in a stack with one more pool like its last and
+    with what the pods may name (`beside`): one with the values that follow from the block's fields,
+    and one for each of the file's `pods` that it has keys of."""
+    pods, config = _document()["pods"], _loaded(file.read_text())["config"]
+    apply(config, given := beside.get("given", {}))
+    first, *_, last = [*config["gpu-cluster:gpuPools"].items()] * 2
+    needed = {**pods["required"], "pool": first[0], "pools": [first[0], "second"]}
+    others = {key: value for key, value in beside.items() if key != "given"}
+    others["gpuPools"] = {"second": last[1]}
+    shared = pods["entries"][0]
+    for block, kind in RUNNING.items():
+        own = [each for each in settings(kind.args) if each.outer is None]
+        for row in ({}, *pods["entries"]):
+            entry = {each.key: [row[each.key]] for each in own if each.key in row}
+            if row and next(iter(row)) not in entry:
+                continue
+            for each in own:
+                if each.required and each.key in needed:
+                    entry.setdefault(each.key, [needed[each.key]])
+                elif each.required or not (row or each.key in shared or each.marked(Silent)):
+                    entry.setdefault(each.key, _values(each))
+            to = _accepted(config, block, entry, {**others, **row.get("beside", {})})
+            yield Change(key=block, to=to, given=given)
+
+
+def _values(setting: Setting) -> list[Any]:
+    """A required setting's example, or else values that it can have without others."""
+    if setting.example:
+        return [yaml.safe_load(setting.example)]
+    return [value for value, needs in tries(setting) if not needs]
+
+
+def _accepted(
+    config: Any, block: str, entry: dict[str, list[Any]], beside: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The entry and what it needs beside it, without what the settings refuse: of the values of a
+    key, the first one that they accept. Raises ValueError if they refuse what is not in it."""
+    path = f"{NAMESPACE}:{block}.{'new.' if block in NAMED else ''}"
+    while True:
+        value = {key: values[0] for key, values in entry.items() if values}
+        to = {block: {"new": value} if block in NAMED else value, **beside}
+        after = copy.deepcopy(config)
+        apply(after, copy.deepcopy(to))
+        try:
+            from_config(flat(with_kubeconfig(after, NOWHERE)), ROOT)
+            return to
+        except ValueError as error:
+            refused = str(error).partition(": ")[0].partition(path)[2]
+            key, *inner = re.split(r"[.\[]", refused)
+            if key in value and len(inner) == 2 and isinstance(value[key], dict):
+                entry[key] = [{k: v for k, v in value[key].items() if k != inner[0]}]
+            elif key in value:
+                del entry[key][0]
+            elif "batch" not in beside:
+                beside = {**beside, "batch": {"jobSet": True}}  # as training jobs do
+            else:
+                raise
 
 
 def _followed(setting: Setting) -> bool:

@@ -33,8 +33,6 @@ LISTED = "gpu-cluster:cluster:LastingSettings"
 """Repeats settings to compare the next run's with: no effect of theirs."""
 
 _POSITION = re.compile(r"\[\d+\]")
-_POD_SPEC = {"Pod": "spec", "JobSet": "spec.replicatedJobs[].template.spec.template.spec"}
-"""Where a resource has its pods' specification, if not in `spec.template.spec`."""
 
 Config = dict[str, Any]
 Input = tuple[str, str, str, str]
@@ -115,12 +113,7 @@ def values(platform: str, setting: Setting) -> list[Any]:
     tried += [value for value, _ in tries(setting)]
     tried += given + [near for one in given for near in _near(one)]
     tried += {bool: [True, False], int: [2, 3]}.get(hint, [])
-    return [one for i, one in enumerate([*tried, ABSENT]) if one not in tried[:i] or _odd(one)]
-
-
-def _odd(value: Any) -> bool:
-    """1 == True: of such values none counts as a repetition."""
-    return isinstance(value, bool)
+    return [*{json.dumps(value): value for value in [*tried, ABSENT]}.values()]  # 1 == True
 
 
 def _near(value: Any) -> list[Any]:
@@ -211,8 +204,9 @@ def _within(line: Input, place: str) -> bool:
     kind, _, path, _ = line
     wanted, _, outer = place.partition(" ")
     if wanted == "PodSpec":
-        wanted, outer = kind, f"{_POD_SPEC.get(kind, 'spec.template.spec')}.{outer}"
-    elif wanted == "ObjectMeta":
+        whole = _POSITION.sub("[]", path)
+        return any(within(whole[each.end() :], outer) for each in re.finditer(r"\bspec\.", whole))
+    if wanted == "ObjectMeta":
         wanted, outer = kind, f"metadata.{outer}"
     return kind == wanted and (not outer or within(_POSITION.sub("[]", path), outer))
 

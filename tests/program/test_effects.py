@@ -71,7 +71,7 @@ def test_a_setting_has_an_effect_or_a_reason(platform: str, setting: Setting) ->
     if key in expected:
         assert not seen, f"{key} has an effect: drop its reason"
         return
-    assert seen, f"{key} changes nothing: use it, or say why with Silent or in effects.yaml"
+    assert seen, f"{key} changes nothing: use it, give it Tries, or say why with Silent"
     if [platform] == shared(setting):
         assert unseen == [], f"{key} does not show there: correct Sent of its field"
     else:

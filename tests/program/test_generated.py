@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.settings import load as settings
+from components.settings.blocks import RUNNING
 from tests.components.recording import Recording, record
 from tests.policy.cases import findings
 from tests.policy.test_environments import resources_of
@@ -74,7 +75,7 @@ def test_a_broken_config_is_refused_in_one_line(stack: str) -> None:
         assert len(says.splitlines()) == 1, says
 
 
-BATCH = {"batch", "trainingJobs", "queue", "gpuTest", "wait"}
+BATCH = {*RUNNING, "batch", "queue", "wait"}
 DRAWN: Mapping[str, set[str]] = {
     "dev": {*BATCH, "spot", "flex-start", "reservation", "sharing"},
     "autopilot": {*BATCH, "spot", "flex-start", "reservation", "sharing"},

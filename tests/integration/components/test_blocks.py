@@ -4,11 +4,13 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from components.settings.blocks import BLOCKS, RUNNING
-from tests.toy import BLOCK, PLATFORM, Session, tree
+from stacks.definition.files import ROOT
+from tests.toy import BLOCK, PLATFORM, Session, python, tree
 
 IMAGE = "example.com/web:1.0"
 
@@ -31,7 +33,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     [
         ("pool: bricks", ""),
         ("pool: brick", "sites.web.pool: 'brick' is not a pool; did you mean 'bricks'?"),
-        ("pods: none, pool: bricks", "sites.web.pods: 'none'"),
+        ("replicas: none, pool: bricks", "sites.web.replicas: 'none'"),
         ("namespace: team, pool: bricks", "sites.web.namespace: nothing creates the namespace"),
     ],
 )
@@ -76,8 +78,35 @@ print(json.dumps([keys.pages()["workloads"], schema["gpu-cluster:sites"], NAMED]
     _, printed, _ = toy.run(code)
     page, schema, named = json.loads(printed)
     assert "`gpu-cluster:sites.<name>`" in page
-    assert "pods" in schema["additionalProperties"]["properties"]
+    assert "replicas" in schema["additionalProperties"]["properties"]
     assert "sites" in named
+
+
+EFFECTS = """
+from stacks.definition.files import SAMPLES
+from tests.program.effects import leaves
+from tests.program.test_effects import test_a_setting_has_an_effect_or_a_reason as has_an_effect
+from tests.unit.quality.test_changes import test_every_setting_is_changed_or_has_a_reason as changed
+
+sites = [setting for key, setting in leaves("existing").items() if key.startswith("sites.")]
+for setting in sites:
+    has_an_effect("existing", setting)
+for stack in SAMPLES:
+    changed(stack)
+print(*(setting.key for setting in sites))
+"""
+
+
+def test_its_keys_are_changed(tmp_path: Path) -> None:
+    """By the test that each has an effect, and by the fault injection, of which no file says
+    anything of the block."""
+    copy = tree(tmp_path)
+    BLOCK.add(copy)
+    for name in ("examples", "tests"):
+        (copy / name).symlink_to(ROOT / name)
+    done = python(copy, "-c", EFFECTS, seconds=150)
+    assert done.returncode == 0, done.stderr
+    assert {"sites.pool", "sites.replicas", "sites.volumes.<name>.claim"} <= {*done.stdout.split()}
 
 
 @pytest.mark.parametrize("key", RUNNING)
