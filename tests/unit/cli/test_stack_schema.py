@@ -37,14 +37,11 @@ def complaints(document: Any) -> list[str]:
 
 def refused() -> Iterator[tuple[str, dict[str, Any]]]:
     """What the program says of each refused config, and the config."""
-    for rows, values in (
-        (test_settings.REFUSED, values_of("dev")),
-        (test_settings.REFUSED_EKS, values_of("train")),
-        (test_settings_batch.REFUSED, test_settings_batch.dev()),
-        (test_settings_pods.REFUSED, test_settings_batch.dev()),
-    ):
-        for row in rows:
-            yield row["says"], with_changes(values, row["change"])
+    dev = test_settings_batch.dev()
+    on_dev = [(dev, row) for row in (*test_settings_batch.REFUSED, *test_settings_pods.REFUSED)]
+    on_samples = [(values_of(stack), row) for stack, row in test_settings.REFUSED]
+    for values, row in (*on_samples, *on_dev):
+        yield row["says"], with_changes(values, row["change"])
 
 
 def test_the_file_is_up_to_date() -> None:

@@ -17,6 +17,7 @@ from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.platforms import PLATFORMS
 from components.settings import load as settings
 from components.settings.endpoints import foreign_endpoints
+from tests.program.effects import STACK_OF
 from tests.program.environments import (
     as_engine_config,
     config_of,
@@ -25,12 +26,16 @@ from tests.program.environments import (
     without_keys,
 )
 
+TABLES = {"refused_shapes.yaml": "dev"} | {
+    f"refused_{platform}.yaml": stack for platform, stack in STACK_OF.items()
+}
+"""Table of refusals -> the stack that its entries change."""
 REFUSED = [
-    entry
-    for file in ("refused_gke.yaml", "refused_shapes.yaml")
-    for entry in yaml.safe_load((Path(__file__).parent / file).read_text())
+    (stack, entry)
+    for file, stack in TABLES.items()
+    if (path := Path(__file__).with_name(file)).is_file()
+    for entry in yaml.safe_load(path.read_text())
 ]
-REFUSED_EKS = yaml.safe_load((Path(__file__).parent / "refused_eks.yaml").read_text())
 
 
 def changed(stack: str, changes: list[list[Any]]) -> dict[str, str]:
@@ -101,10 +106,12 @@ def test_a_workload_on_autopilot_mounts_nothing_of_the_host() -> None:
     )
 
 
-@pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
-def test_refuses_a_bad_config_in_one_line(entry: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("stack", "entry"), REFUSED, ids=[entry["says"].split(": ")[0] for _, entry in REFUSED]
+)
+def test_refuses_a_bad_config_in_one_line(stack: str, entry: dict[str, Any]) -> None:
     """A bad config is refused with exactly the line that the table has."""
-    says = refusal(changed("dev", entry["change"])) or "accepted"
+    says = refusal(changed(stack, entry["change"])) or "accepted"
     assert without_keys(says) == entry["says"]
     assert "\n" not in says
 
@@ -183,11 +190,11 @@ def test_a_block_without_a_value_is_refused(text: str) -> None:
         assert says == f"gpu-cluster:{key}: has no value; set it{drop}"
 
 
-@pytest.mark.parametrize("table", [REFUSED, REFUSED_EKS], ids=["gke", "eks"])
-def test_the_table_of_refusals_has_no_entry_twice(table: list[dict[str, Any]]) -> None:
-    """Every refusal in the table is another change, and there are 40 at least."""
-    changes = [json.dumps(entry["change"]) for entry in table]
-    assert len(set(changes)) == len(changes) >= 40
+def test_the_tables_of_refusals_have_no_entry_twice() -> None:
+    """Every refusal is another change of a stack, and there are 40 at least for each."""
+    for name in {*TABLES.values()} & {stack for stack, _ in REFUSED}:
+        changes = [json.dumps(entry["change"]) for stack, entry in REFUSED if stack == name]
+        assert len(set(changes)) == len(changes) >= 40
 
 
 def test_settings_cannot_be_changed() -> None:

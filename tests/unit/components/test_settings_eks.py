@@ -24,8 +24,7 @@ from components.eks.settings import EksSettings
 from components.eks.warm_pool_args import EksWarmPoolArgs
 from components.settings import load as settings
 from components.settings.validate import warnings
-from tests.program.environments import without_keys
-from tests.unit.components.test_settings import REFUSED_EKS, changed, refusal
+from tests.unit.components.test_settings import changed
 
 POOL = ["gpu-cluster:gpuPools", "train-gpu"]
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
@@ -36,14 +35,6 @@ def read(*changes: list[Any]) -> EksSettings:
     own = settings.from_config(changed("train", list(changes))).own
     assert isinstance(own, EksSettings)
     return own
-
-
-@pytest.mark.parametrize("entry", REFUSED_EKS, ids=lambda entry: entry["says"].split(": ")[0])
-def test_refuses_a_bad_config_in_one_line(entry: dict[str, Any]) -> None:
-    """A bad config is refused with exactly the line that the table has."""
-    says = refusal(changed("train", entry["change"])) or "accepted"
-    assert without_keys(says) == entry["says"]
-    assert "\n" not in says
 
 
 def test_settings_cannot_be_changed() -> None:
