@@ -57,8 +57,8 @@ PLATFORM = Addition(
 """,
         ),
         "components/catalog/clouds.py": (
-            '})\n"""The cloud\'s name',
-            """, "toy": Cloud(
+            '})  # fmt: skip\n"""The cloud\'s name',
+            """    "toy": Cloud(
         title="Toy",
         package="toy",
         cluster="toy:index:Cluster",
@@ -70,7 +70,8 @@ PLATFORM = Addition(
         command="toyctl",
         install="buy toyctl",
         creates={},
-    )""",
+    ),
+""",
         ),
     },
 )

@@ -101,5 +101,8 @@ AWS: Final = Cloud(
         "load balancer, target groups, network interfaces, security group",
     ),
 )
-CLOUDS: Final[Mapping[str, Cloud]] = MappingProxyType({"google": GOOGLE, "aws": AWS})
+CLOUDS: Final[Mapping[str, Cloud]] = MappingProxyType({
+    "google": GOOGLE,
+    "aws": AWS,
+})  # fmt: skip
 """The cloud's name, as commands accept and print it -> the cloud."""

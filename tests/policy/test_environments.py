@@ -145,7 +145,7 @@ def test_cost_and_validate_say_what_the_ceiling_says(
     assert [one.rpartition(" (prices of")[0] for one in said] == (
         [line.removeprefix("policy monthly-ceiling: ")] if line else []
     )
-    assert bool(line) is (stack in ("dev", "on-eks", "on-gke", "train", "train-gke"))
+    assert bool(line) is (stack not in ("autopilot", "onprem"))
 
 
 def test_an_unconfirmed_ceiling_has_the_name_of_its_own_rule(

@@ -79,7 +79,7 @@ def after(config: Config, to: Mapping[str, Any]) -> Config:
 
 def own_starts(platform: str) -> Sequence[Mapping[str, Any]]:
     """The rows of `effects.yaml` for the platform."""
-    starts = [to for part in ("everywhere", platform) for to in ROWS["starts"][part]]
+    starts = [to for part in ("everywhere", platform) for to in ROWS["starts"].get(part, ())]
     # A list in the list is what another platform has too.
     return [to for each in starts for to in (each if isinstance(each, list) else [each])]
 

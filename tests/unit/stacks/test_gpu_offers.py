@@ -7,6 +7,7 @@ import pytest
 
 from cli.main import main
 from components.catalog import eks, gke
+from components.catalog.clouds import CLOUDS
 from stacks.cost.gpu_offers import Offer, answer, offers
 from stacks.definition.names import StackError
 from stacks.outcome import ExitCode
@@ -131,5 +132,5 @@ def test_the_sources_and_their_dates_are_shown(capsys: pytest.CaptureFixture[str
     assert "List prices of 2026-06-23, and of sources without a date, in us-central1, from" in text
     assert "List prices of 2026-01-19, in us-east-1, from karpenter's pricing tables" in text
     assert main(["offers", "--gpu", "t4", "--json"]) == ExitCode.OK
-    assert set(json.loads(capsys.readouterr().out)["sources"]) == {"google", "aws"}
+    assert set(json.loads(capsys.readouterr().out)["sources"]) == {*CLOUDS}
     assert main(["offers", "--gpu", "t5t5"]) == ExitCode.UNKNOWN
